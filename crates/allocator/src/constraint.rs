@@ -2,10 +2,10 @@
 
 use corten_api::resource::v1::{DeviceAttribute, DeviceConstraint};
 
-use crate::{inventory::Offer, request::Wanted};
+use crate::{inventory::Offer, request::RequestedDevices};
 
 /// Do the devices keep to the constraint, as far as they are chosen?
-pub(crate) fn keeps(constraint: &DeviceConstraint, chosen: &[(&Wanted<'_>, Offer<'_>)]) -> bool {
+pub(crate) fn keeps(constraint: &DeviceConstraint, chosen: &[(&RequestedDevices<'_>, Offer<'_>)]) -> bool {
     let of_it = chosen.iter().filter(|it| it.0.is_named_by(constraint.requests.as_ref()));
     if let Some(name) = &constraint.match_attribute {
         let mut values = of_it.map(|it| attribute(it.1, name));

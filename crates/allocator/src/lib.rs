@@ -14,5 +14,5 @@ mod selector;
 mod tests;
 
 pub use inventory::{DeviceId, Inventory, allocated_devices};
-pub use node::{Target, selects};
+pub use node::{TargetNode, selects};
 pub use search::{Allocation, Refusal, allocate, check};

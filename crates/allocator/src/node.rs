@@ -10,17 +10,17 @@ use corten_api::{
 
 /// The node for which devices are wanted.
 #[derive(Clone, Copy, Debug)]
-pub struct Target<'a> {
+pub struct TargetNode<'a> {
     pub name: &'a str,
     pub labels: &'a BTreeMap<String, String>,
 }
 
 /// Does the selector select the node?
-pub fn selects(selector: &NodeSelector, node: Target<'_>) -> bool {
+pub fn selects(selector: &NodeSelector, node: TargetNode<'_>) -> bool {
     selector.node_selector_terms.iter().any(|it| matches(it, node))
 }
 
-fn matches(term: &NodeSelectorTerm, node: Target<'_>) -> bool {
+fn matches(term: &NodeSelectorTerm, node: TargetNode<'_>) -> bool {
     let holds = |it: &NodeSelectorRequirement, value: Option<&str>| {
         requirement_holds(&it.operator, it.values.iter().flatten().map(String::as_str), value)
     };
@@ -31,14 +31,14 @@ fn matches(term: &NodeSelectorTerm, node: Target<'_>) -> bool {
 }
 
 /// Can the node use the device?
-pub(crate) fn reaches(slice: &ResourceSliceSpec, device: &Device, node: Target<'_>) -> bool {
+pub(crate) fn reaches(slice: &ResourceSliceSpec, device: &Device, node: TargetNode<'_>) -> bool {
     if slice.per_device_node_selection == Some(true) {
         return is_on(device.all_nodes, device.node_name.as_deref(), device.node_selector.as_ref(), node);
     }
     is_on(slice.all_nodes, slice.node_name.as_deref(), slice.node_selector.as_ref(), node)
 }
 
-fn is_on(all: Option<bool>, name: Option<&str>, selector: Option<&NodeSelector>, node: Target<'_>) -> bool {
+fn is_on(all: Option<bool>, name: Option<&str>, selector: Option<&NodeSelector>, node: TargetNode<'_>) -> bool {
     all == Some(true)
         || name.is_some_and(|it| !it.is_empty() && it == node.name)
         || selector.is_some_and(|it| selects(it, node))
@@ -51,7 +51,7 @@ pub(crate) fn is_everywhere(slice: &ResourceSliceSpec, device: &Device) -> bool 
 }
 
 /// Selects this node alone.
-pub(crate) fn only(node: Target<'_>) -> NodeSelector {
+pub(crate) fn only(node: TargetNode<'_>) -> NodeSelector {
     let name = NodeSelectorRequirement {
         key: "metadata.name".into(),
         operator: "In".into(),

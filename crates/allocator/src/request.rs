@@ -10,7 +10,7 @@ use corten_api::{
 use corten_meta::Quantity;
 
 /// What is asked for, whichever way it is written.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct RequestedDevices<'a> {
     /// `REQUEST`, or `REQUEST/SUBREQUEST`.
     pub(crate) name: String,
     pub(crate) request: &'a str,
@@ -24,13 +24,13 @@ pub(crate) struct Wanted<'a> {
 }
 
 /// The ways, in the order in which they are tried.
-pub(crate) fn ways(request: &DeviceRequest) -> Vec<Wanted<'_>> {
+pub(crate) fn ways(request: &DeviceRequest) -> Vec<RequestedDevices<'_>> {
     let count = |mode: &Option<String>, count: Option<i64>| match mode.as_deref() {
         Some("All") => None,
         _ => Some(usize::try_from(count.unwrap_or(1)).unwrap_or(usize::MAX)),
     };
     if let Some(it) = &request.exactly {
-        return vec![Wanted {
+        return vec![RequestedDevices {
             name: request.name.clone(),
             request: &request.name,
             class: &it.device_class_name,
@@ -41,9 +41,9 @@ pub(crate) fn ways(request: &DeviceRequest) -> Vec<Wanted<'_>> {
             has_admin_access: it.admin_access == Some(true),
         }];
     }
-    let one = |it| -> Wanted<'_> {
+    let one = |it| -> RequestedDevices<'_> {
         let it: &corten_api::resource::v1::DeviceSubRequest = it;
-        Wanted {
+        RequestedDevices {
             name: format!("{}/{}", request.name, it.name),
             request: &request.name,
             class: &it.device_class_name,
@@ -57,7 +57,7 @@ pub(crate) fn ways(request: &DeviceRequest) -> Vec<Wanted<'_>> {
     request.first_available.iter().flatten().map(one).collect()
 }
 
-impl Wanted<'_> {
+impl RequestedDevices<'_> {
     /// Does a list of requests, which is for all where it is empty, name this one?
     pub(crate) fn is_named_by(&self, requests: Option<&Vec<String>>) -> bool {
         let names = requests.map(Vec::as_slice).unwrap_or_default();

@@ -11,8 +11,8 @@ use crate::{
     constraint::keeps,
     counters,
     inventory::{DeviceId, Inventory, Offer},
-    node::{Target, is_everywhere, only, reaches},
-    request::{Wanted, ways},
+    node::{TargetNode, is_everywhere, only, reaches},
+    request::{RequestedDevices, ways},
     selector::{Selectors, compiles},
 };
 
@@ -39,7 +39,7 @@ pub enum Refusal {
 /// See [`Refusal`].
 pub fn allocate(
     claims: &[&ResourceClaimSpec],
-    node: Target<'_>,
+    node: TargetNode<'_>,
     inventory: &Inventory,
     taken: &BTreeSet<DeviceId>,
 ) -> Result<Vec<Allocation>, Refusal> {
@@ -80,7 +80,7 @@ pub fn check(claim: &ResourceClaimSpec, inventory: &Inventory) -> Result<(), Str
     Ok(())
 }
 
-fn class_of<'a>(wanted: &Wanted<'_>, inventory: &'a Inventory) -> Result<&'a DeviceClassSpec, String> {
+fn class_of<'a>(wanted: &RequestedDevices<'_>, inventory: &'a Inventory) -> Result<&'a DeviceClassSpec, String> {
     let missing = || format!("request {}: device class {} does not exist", wanted.name, wanted.class);
     inventory.class(wanted.class).ok_or_else(missing)
 }
@@ -88,7 +88,7 @@ fn class_of<'a>(wanted: &Wanted<'_>, inventory: &'a Inventory) -> Result<&'a Dev
 struct Context<'a> {
     inventory: &'a Inventory,
     slices: &'a [&'a ResourceSliceSpec],
-    node: Target<'a>,
+    node: TargetNode<'a>,
     selectors: &'a Selectors,
 }
 
@@ -100,13 +100,13 @@ struct Task<'a> {
 }
 
 struct Way<'a> {
-    wanted: Wanted<'a>,
+    wanted: RequestedDevices<'a>,
     /// The devices that could be it.
     offers: Vec<Offer<'a>>,
 }
 
 impl<'a> Context<'a> {
-    fn offers(&self, wanted: &Wanted<'_>) -> Result<Vec<Offer<'a>>, Refusal> {
+    fn offers(&self, wanted: &RequestedDevices<'_>) -> Result<Vec<Offer<'a>>, Refusal> {
         let class = class_of(wanted, self.inventory).map_err(Refusal::Broken)?;
         let of_class = class.selectors.as_deref().unwrap_or_default();
         let mut offers = Vec::new();
@@ -132,7 +132,7 @@ impl<'a> Context<'a> {
 
 struct Chosen<'a> {
     claim: usize,
-    wanted: &'a Wanted<'a>,
+    wanted: &'a RequestedDevices<'a>,
     offer: Offer<'a>,
 }
 
@@ -225,7 +225,7 @@ fn result(
     spec: &ResourceClaimSpec,
     chosen: &[Chosen<'_>],
     inventory: &Inventory,
-    node: Target<'_>,
+    node: TargetNode<'_>,
 ) -> Allocation {
     let own = || chosen.iter().filter(move |it| it.claim == claim);
     let one = |it: &Chosen<'_>| {
@@ -256,7 +256,7 @@ fn result(
 /// What drivers are told besides: that of the classes first, which the claim's own goes before.
 fn config(
     spec: &ResourceClaimSpec,
-    wanted: &[&Wanted<'_>],
+    wanted: &[&RequestedDevices<'_>],
     inventory: &Inventory,
 ) -> Vec<DeviceAllocationConfiguration> {
     let mut config = Vec::new();

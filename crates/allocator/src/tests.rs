@@ -48,7 +48,7 @@ fn given(inventory: &Inventory, claims: &[&ResourceClaimSpec], taken: &[&str]) -
     let id = |it: &&str| DeviceId { driver: "gpu.example.com".into(), pool: "n1".into(), device: (*it).into() };
     let taken: BTreeSet<DeviceId> = taken.iter().map(id).collect();
     let labels = BTreeMap::from([("zone".to_owned(), "a".to_owned())]);
-    let allocations = allocate(claims, Target { name: "n1", labels: &labels }, inventory, &taken)?;
+    let allocations = allocate(claims, TargetNode { name: "n1", labels: &labels }, inventory, &taken)?;
     let one = |it: &Allocation| {
         let results = it.devices.iter().flat_map(|it| it.results.iter().flatten());
         results.map(|it| format!("{}={}", it.request, it.device)).collect::<Vec<_>>().join(" ")
@@ -175,10 +175,10 @@ fn an_allocation_says_where_it_holds_and_what_drivers_are_told() {
     let own = json!([{"requests": ["r"], "opaque": {"driver": "gpu.example.com", "parameters": {"of": "claim"}}}, {"requests": ["other"], "opaque": {"driver": "gpu.example.com", "parameters": {}}}]);
     spec.devices.as_mut().expect("devices").config = serde_json::from_value(own).expect("config");
     let labels = BTreeMap::new();
-    let target = Target { name: "n1", labels: &labels };
+    let target = TargetNode { name: "n1", labels: &labels };
     let allocation = allocate(&[&spec], target, &gpus(), &BTreeSet::new()).expect("given").remove(0);
     assert!(selects(allocation.node_selector.as_ref().expect("one node"), target));
-    assert!(!selects(allocation.node_selector.as_ref().expect("one node"), Target { name: "n2", labels: &labels }));
+    assert!(!selects(allocation.node_selector.as_ref().expect("one node"), TargetNode { name: "n2", labels: &labels }));
     let config = allocation.devices.as_ref().and_then(|it| it.config.clone()).expect("config");
     let told: Vec<_> = config.iter().map(|it| (it.source.as_str(), it.requests.clone().unwrap_or_default())).collect();
     assert_eq!(told, [("FromClass", vec!["r".to_owned()]), ("FromClaim", vec!["r".to_owned()])]);

@@ -6,7 +6,7 @@ mod aggregated;
 mod messages;
 mod options;
 mod proxy;
-mod target;
+mod target_pod;
 
 use corten_access::Attributes;
 use corten_cacher::{
@@ -25,19 +25,19 @@ pub(crate) use messages::instead as messages;
 pub(crate) use proxy::answer as proxy;
 
 use crate::context::Context;
-use target::Target;
+use target_pod::TargetPod;
 
 pub(crate) async fn answer(ctx: &mut Context, subresource: Subresource) -> Result<Response, Status> {
     let kubelet = ctx.state.config().kubelet_dial.clone();
     let kubelet = kubelet.ok_or_else(corten_kubelets::no_way)?;
-    let target = Target::find(ctx)?;
+    let target = TargetPod::find(ctx)?;
     match subresource {
         Subresource::Log => log(ctx, &kubelet, &target).await,
         _ => tunnel(ctx, &kubelet, &target, subresource).await,
     }
 }
 
-async fn log(ctx: &mut Context, kubelet: &KubeletClient, target: &Target) -> Result<Response, Status> {
+async fn log(ctx: &mut Context, kubelet: &KubeletClient, target: &TargetPod) -> Result<Response, Status> {
     let query = options::log(&ctx.info)?;
     let container = target.container(ctx.info.query.get("container"))?;
     // As in `LogLocation`: a Pod that is on no node has an empty log.
@@ -60,7 +60,7 @@ async fn log(ctx: &mut Context, kubelet: &KubeletClient, target: &Target) -> Res
 async fn tunnel(
     ctx: &mut Context,
     kubelet: &KubeletClient,
-    target: &Target,
+    target: &TargetPod,
     subresource: Subresource,
 ) -> Result<Response, Status> {
     may_create(ctx).await?;

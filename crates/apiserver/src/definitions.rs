@@ -25,7 +25,7 @@ use crate::{
     own_requests::{self, JSON},
     state::State,
 };
-use known::Known;
+use known::KnownDefinition;
 
 static DEFINITIONS: Resource = CUSTOM_RESOURCE_DEFINITIONS;
 
@@ -35,7 +35,7 @@ const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// What is known of each definition, by its name.
 #[derive(Default)]
-pub(crate) struct Definitions(BTreeMap<String, Known>);
+pub(crate) struct Definitions(BTreeMap<String, KnownDefinition>);
 
 impl Definitions {
     /// Serves what is established already: before anybody asks.
@@ -105,7 +105,7 @@ impl Definitions {
             match self.0.get_mut(stored.name()) {
                 Some(known) if known.is_of(stored) => {}
                 Some(known) => known.take(stored.clone()),
-                None => drop(self.0.insert(stored.name().to_owned(), Known::new(stored.clone()))),
+                None => drop(self.0.insert(stored.name().to_owned(), KnownDefinition::new(stored.clone()))),
             }
         }
         for (name, known) in &mut self.0 {
@@ -118,7 +118,7 @@ impl Definitions {
     /// The definitions whose names are to be looked at, with what their status then says. Who came first has its names.
     fn names(&self, state: &State) -> Vec<Value> {
         let mut changed = Vec::new();
-        let mut unsettled: Vec<&Known> = self.0.values().filter(|it| !it.is_gone && !it.is_named()).collect();
+        let mut unsettled: Vec<&KnownDefinition> = self.0.values().filter(|it| !it.is_gone && !it.is_named()).collect();
         unsettled.sort_by_key(|it| it.age());
         let mut taken: BTreeMap<&str, Vec<_>> = BTreeMap::new();
         for known in self.0.values() {
@@ -155,11 +155,11 @@ impl Definitions {
         self.0 = there;
         is_changed |= gone.values().any(|it| it.rows().is_some());
         if is_changed {
-            let rows = self.0.values().filter_map(Known::rows);
+            let rows = self.0.values().filter_map(KnownDefinition::rows);
             state.serve_kinds(Kinds::with(rows.flat_map(|it| it.served.iter().cloned())));
         }
         gone.values().for_each(|it| state.conversion().gone(it.name()));
-        for rows in gone.values().filter_map(Known::rows) {
+        for rows in gone.values().filter_map(KnownDefinition::rows) {
             caches.remove(&rows.stored.resource);
             rows.served.iter().for_each(|it| state.metrics().forget(&it.resource));
         }
@@ -176,7 +176,7 @@ impl Changes {
     }
 }
 
-impl Known {
+impl KnownDefinition {
     /// What its status says once its objects are served; `None` where it says so already.
     fn established(&self, state: &State) -> Option<Value> {
         if self.served.is_none() || self.is_gone || self.is_leaving() || self.is_established() {

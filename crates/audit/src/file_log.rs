@@ -43,7 +43,7 @@ impl FileLog {
     /// # Errors
     /// The file cannot be opened for appending.
     pub fn open(path: &Path, rotation: Rotation) -> io::Result<Self> {
-        let mut target = Target::open(path, rotation)?;
+        let mut target = LogFile::open(path, rotation)?;
         let (queue, mut records) = mpsc::channel::<Vec<u8>>(QUEUE);
         let writer = tokio::task::spawn_blocking(move || {
             while let Some(record) = records.blocking_recv() {
@@ -81,14 +81,14 @@ impl Sink for FileLog {
 }
 
 /// The open file and how full it is.
-struct Target {
+struct LogFile {
     path: PathBuf,
     rotation: Rotation,
     file: File,
     bytes: u64,
 }
 
-impl Target {
+impl LogFile {
     fn open(path: &Path, rotation: Rotation) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
         let bytes = file.metadata()?.len();

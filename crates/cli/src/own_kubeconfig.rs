@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use corten_client::kubeconfig::{Kubeconfig, Target};
+use corten_client::kubeconfig::{Kubeconfig, RestConfig};
 
 /// Puts the administrator's kubeconfig where kubectl looks, unless there is one already: that may lead to another cluster, and
 /// where it leads to this one, only what was renewed is put into it. Where it is then.
@@ -55,8 +55,8 @@ pub(crate) fn leads_to_same_cluster(one: &Path, other: &Path) -> bool {
 }
 
 /// Is there an authority that both trust? While one is replaced files differ in the others.
-pub(crate) fn share_authority(one: &Target, other: &Target) -> bool {
-    let blocks = |it: &Target| -> Vec<String> {
+pub(crate) fn share_authority(one: &RestConfig, other: &RestConfig) -> bool {
+    let blocks = |it: &RestConfig| -> Vec<String> {
         let text = String::from_utf8_lossy(&it.ca).into_owned();
         let blocks = text.split_inclusive("-----END CERTIFICATE-----").map(|it| it.trim().to_owned());
         blocks.filter(|it| !it.is_empty()).collect()

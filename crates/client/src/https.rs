@@ -13,7 +13,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2::SendRequest;
 use tokio::sync::Mutex;
 
-use crate::{Body, BoxFuture, Transport, TransportError, kubeconfig::Target};
+use crate::{Body, BoxFuture, Transport, TransportError, kubeconfig::RestConfig};
 use connection::{Connected, Connection, Dial, Single};
 
 pub use connection::Upgraded;
@@ -44,7 +44,7 @@ impl HttpsTransport {
     ///
     /// # Errors
     /// The address, a certificate, the key or the token cannot be read.
-    pub fn new(target: &Target) -> Result<Self, TargetError> {
+    pub fn new(target: &RestConfig) -> Result<Self, TargetError> {
         let failed = |reason: String| TargetError { server: target.server.clone(), reason };
         let server: Uri = target.server.parse().map_err(|error| failed(format!("{error}")))?;
         if server.scheme_str() != Some("https") {

@@ -131,7 +131,7 @@ pub struct Informer<T = Bytes> {
     params: InformerParams,
     decode: Decode<T>,
     state: State,
-    known: BTreeMap<Key, Known>,
+    known: BTreeMap<Key, ObjectVersion>,
     /// Where the next watch goes on.
     from: String,
     /// The newest version that has been delivered.
@@ -157,7 +157,7 @@ enum StreamPosition {
     Watch,
 }
 
-struct Known {
+struct ObjectVersion {
     uid: String,
     version: String,
 }
@@ -466,7 +466,7 @@ impl<T> Informer<T> {
             }
         };
         let key = identity.key.clone();
-        let new = Known { uid: identity.uid.clone(), version: identity.version.clone() };
+        let new = ObjectVersion { uid: identity.uid.clone(), version: identity.version.clone() };
         match self.known.entry(key.clone()) {
             Entry::Vacant(room) => drop(room.insert(new)),
             Entry::Occupied(mut known) => {
@@ -522,7 +522,7 @@ impl<T> Informer<T> {
     }
 }
 
-fn ended<T>(key: &Key, known: Known) -> (StreamPosition, InformerEvent<T>) {
+fn ended<T>(key: &Key, known: ObjectVersion) -> (StreamPosition, InformerEvent<T>) {
     let meta = ObjectMeta {
         name: key.name.clone(),
         namespace: key.namespace.clone(),

@@ -103,7 +103,7 @@ pub struct Context {
 
 /// One context with everything it names read: what is needed to connect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Target {
+pub struct RestConfig {
     /// `https://127.0.0.1:6443`.
     pub server: String,
     /// PEM; empty: the server must be known otherwise, which for now means refused.
@@ -280,7 +280,7 @@ impl Kubeconfig {
     ///
     /// # Errors
     /// A name that is not there, a file that cannot be read, or a way of signing in that Corten does not know.
-    pub fn target(&self, context: Option<&str>) -> Result<Target, KubeconfigError> {
+    pub fn target(&self, context: Option<&str>) -> Result<RestConfig, KubeconfigError> {
         let name = context.unwrap_or(&self.current_context);
         if name.is_empty() {
             return Err(incomplete("the kubeconfig names no current context"));
@@ -314,7 +314,7 @@ impl Kubeconfig {
         self.read_target(context, cluster, user)
     }
 
-    fn read_target(&self, context: &Context, cluster: &Cluster, user: &User) -> Result<Target, KubeconfigError> {
+    fn read_target(&self, context: &Context, cluster: &Cluster, user: &User) -> Result<RestConfig, KubeconfigError> {
         let ca = self.either(cluster.certificate_authority_data.as_ref(), cluster.certificate_authority.as_ref())?;
         let certificate = self.either(user.client_certificate_data.as_ref(), user.client_certificate.as_ref())?;
         let key = self.either(user.client_key_data.as_ref(), user.client_key.as_ref())?;
@@ -329,7 +329,7 @@ impl Kubeconfig {
             (None, Some(file)) => Some(String::from_utf8_lossy(&self.read(file)?).trim().to_owned()),
             (None, None) => None,
         };
-        Ok(Target {
+        Ok(RestConfig {
             server: cluster.server.clone(),
             ca: ca.unwrap_or_default(),
             identity,

@@ -61,7 +61,7 @@ pub(crate) fn claim<'a, O: Projection, T: Projection>(
 }
 
 /// The pods and the revisions of a set that keeps both.
-pub(crate) struct Kept<'a> {
+pub(crate) struct ClaimedPods<'a> {
     pub(crate) pods: Vec<&'a Pod>,
     pub(crate) revisions: Vec<&'a ControllerRevision>,
 }
@@ -72,12 +72,12 @@ pub(crate) fn claim_pods_and_revisions<'a, O: Projection>(
     owner: &'a O,
     selector: &Selector,
     candidate: impl Fn(&Pod) -> bool,
-) -> Result<Kept<'a>, Plan> {
+) -> Result<ClaimedPods<'a>, Plan> {
     let pods = claim::<O, Pod>(view, owner, selector, candidate);
     let revisions = claim::<O, ControllerRevision>(view, owner, selector, |_| true);
     let effects: Vec<Effect> = pods.effects.into_iter().chain(revisions.effects).collect();
     if effects.is_empty() {
-        Ok(Kept { pods: pods.owned, revisions: revisions.owned })
+        Ok(ClaimedPods { pods: pods.owned, revisions: revisions.owned })
     } else {
         Err(Plan { effects, ..Plan::default() })
     }

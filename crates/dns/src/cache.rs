@@ -18,11 +18,11 @@ const OVERHEAD: usize = 2 * (size_of::<Question>() + 64);
 pub struct Cache {
     bytes_max: usize,
     bytes: usize,
-    answers: BTreeMap<Question, Kept>,
+    answers: BTreeMap<Question, CachedReading>,
     by_end: BTreeSet<(u64, Question)>,
 }
 
-struct Kept {
+struct CachedReading {
     reading: Arc<Reading>,
     since: u64,
 }
@@ -61,7 +61,7 @@ impl Cache {
         self.forget(question);
         self.bytes += reading.bytes_held() + OVERHEAD;
         self.by_end.insert((end(&reading, now), *question));
-        self.answers.insert(*question, Kept { reading, since: now });
+        self.answers.insert(*question, CachedReading { reading, since: now });
         while self.bytes > self.bytes_max
             && let Some((_, first)) = self.by_end.first()
         {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use corten_flowcontrol::{Allotment, Arrival, Begun, Demand, Place, PriorityLevel, QueueSet, Refusal, Ticket};
+use corten_flowcontrol::{Allotment, Arrival, Begun, Demand, PriorityLevel, QueuePosition, QueueSet, Refusal, Ticket};
 use corten_metrics::IntGauge;
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::Instant};
@@ -47,7 +47,7 @@ impl Drop for Seats {
 /// One that waits. Where its future is dropped it leaves, or gives back what it was given meanwhile.
 struct Waiting {
     level: Arc<Level>,
-    place: Place,
+    place: QueuePosition,
     told: oneshot::Receiver<Ticket>,
     /// It has taken its ticket, and stands nowhere any more.
     has_begun: bool,

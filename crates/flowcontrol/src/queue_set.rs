@@ -15,7 +15,7 @@ const ESTIMATE: f64 = 0.003;
 #[derive(Debug)]
 pub enum Arrival {
     Begun(Ticket),
-    Queued(Place),
+    Queued(QueuePosition),
     Refused(Refusal),
 }
 
@@ -52,7 +52,7 @@ pub struct Ticket {
 
 /// Where a request waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct QueuePosition {
     id: u64,
 }
 
@@ -177,7 +177,7 @@ impl<T> QueueSet<T> {
         self.next_id += 1;
         let id = self.next_id;
         self.enqueue(at, Waiting { id, flow, width, who: who() });
-        Arrival::Queued(Place { id })
+        Arrival::Queued(QueuePosition { id })
     }
 
     /// One has been answered. Whoever begins for it is told by the caller.
@@ -200,7 +200,7 @@ impl<T> QueueSet<T> {
     }
 
     /// One that waits goes away; others may begin that stood behind it. `None` where it waits no more: then it has begun.
-    pub fn leave(&mut self, place: Place, now: Duration) -> Option<Vec<Begun<T>>> {
+    pub fn leave(&mut self, place: QueuePosition, now: Duration) -> Option<Vec<Begun<T>>> {
         self.pass(now);
         // Few wait for long, and fewer leave: nobody keeps where they stand.
         for queue in &mut self.queues {

@@ -8,7 +8,7 @@ use std::path::Path;
 pub struct Lack {
     /// As the Node's annotation names it.
     pub id: &'static str,
-    is_there: fn(Known) -> bool,
+    is_there: fn(MachineFeatures) -> bool,
     /// What follows for Pods and their people.
     pub without: &'static str,
     /// What would change it.
@@ -84,7 +84,7 @@ pub const LACKS: [Lack; 10] = [
 
 /// What is known of the machine by whoever asks.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct MachineFeatures {
     pub(crate) app_armor: bool,
     pub(crate) is_unified: bool,
     pub(crate) recursive_read_only: bool,
@@ -93,7 +93,7 @@ pub(crate) struct Known {
 }
 
 /// The ids of what this machine lacks.
-pub(crate) fn lacks(known: Known) -> Vec<&'static str> {
+pub(crate) fn lacks(known: MachineFeatures) -> Vec<&'static str> {
     LACKS.iter().filter(|it| !(it.is_there)(known)).map(|it| it.id).collect()
 }
 
@@ -117,14 +117,14 @@ mod tests {
 
     #[test]
     fn every_row_is_looked_for() {
-        let all = Known {
+        let all = MachineFeatures {
             app_armor: true,
             is_unified: true,
             recursive_read_only: true,
             keeps_groups_policy: true,
             user_namespaces: true,
         };
-        let (best, worst) = (lacks(all), lacks(Known::default()));
+        let (best, worst) = (lacks(all), lacks(MachineFeatures::default()));
         for id in ["AppArmor", "CgroupV2", "RecursiveReadOnlyMounts", "SupplementalGroupsPolicy", "UserNamespaces"] {
             assert!(!best.contains(&id) && worst.contains(&id), "{id}");
         }

@@ -17,16 +17,16 @@ pub struct Kinds {
 }
 
 /// The built-in rows that show the same objects, by group, version and plural of the one that is stored.
-static VERSIONS: LazyLock<BTreeMap<Place<'static>, Vec<&'static Kind>>> = LazyLock::new(|| {
+static VERSIONS: LazyLock<BTreeMap<GroupVersionResource<'static>, Vec<&'static Kind>>> = LazyLock::new(|| {
     let mut versions: BTreeMap<_, Vec<_>> = BTreeMap::new();
     KINDS.iter().for_each(|it| versions.entry(place(it.storage_resource())).or_default().push(it));
     versions
 });
 
 /// Group, version and plural.
-type Place<'a> = (&'a str, &'a str, &'a str);
+type GroupVersionResource<'a> = (&'a str, &'a str, &'a str);
 
-fn place(resource: &Resource) -> Place<'_> {
+fn place(resource: &Resource) -> GroupVersionResource<'_> {
     (&resource.group, &resource.version, &resource.plural)
 }
 

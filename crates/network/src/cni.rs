@@ -224,7 +224,7 @@ fn result_of(layout: &Layout, sandbox: &str) -> PathBuf {
 
 /// What libcni keeps of a sandbox's network.
 #[derive(Deserialize)]
-struct Kept {
+struct CachedResult {
     result: Plugged,
 }
 
@@ -262,7 +262,7 @@ pub fn port(layout: &Layout, sandbox: &str) -> Result<Port, MachineError> {
 }
 
 fn port_of(text: &[u8], bridge: &str) -> Option<Port> {
-    let Kept { result: Plugged { interfaces, ips } } = serde_json::from_slice(text).ok()?;
+    let CachedResult { result: Plugged { interfaces, ips } } = serde_json::from_slice(text).ok()?;
     let pods = interfaces.iter().find(|it| !it.sandbox.is_empty())?;
     let machines = interfaces.iter().find(|it| it.sandbox.is_empty() && it.name != bridge)?;
     let mut mac = [0; 6];

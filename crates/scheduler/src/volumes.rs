@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use corten_allocator::Target;
+use corten_allocator::TargetNode;
 use corten_api::volumes::{BOUND_BY_CONTROLLER, SELECTED_NODE, reference_to};
 use corten_meta::{Key, Resource, Time};
 use corten_reconcile::Projection;
@@ -50,7 +50,7 @@ impl Scheduler {
         }
         let row = self.snapshot.row(node).expect("the node that was just chosen");
         let given = PodDevices::of(info, &self.snapshot.devices)
-            .on(Target { name: node, labels: row.labels })
+            .on(TargetNode { name: node, labels: row.labels })
             .unwrap_or_default();
         self.snapshot.devices.assume(&info.key, given);
     }

@@ -17,7 +17,7 @@ pub enum Elements {
 
 /// A list or map within an object.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct Collection {
     /// A JSON pointer.
     pub path: String,
     of: Shape,
@@ -25,13 +25,13 @@ pub struct Place {
 }
 
 /// Every list and map that the object has or could have.
-pub fn places(kind: &'static Type, object: &Value) -> Vec<Place> {
+pub fn places(kind: &'static Type, object: &Value) -> Vec<Collection> {
     let mut places = Vec::new();
     gather(&Shape::Object(kind), Some(object), "", &mut places);
     places
 }
 
-fn gather(shape: &Shape, value: Option<&Value>, path: &str, places: &mut Vec<Place>) {
+fn gather(shape: &Shape, value: Option<&Value>, path: &str, places: &mut Vec<Collection>) {
     let below = |name: &str| format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"));
     match (shape, value) {
         (Shape::Object(of), Some(Value::Object(fields))) => {
@@ -40,13 +40,13 @@ fn gather(shape: &Shape, value: Option<&Value>, path: &str, places: &mut Vec<Pla
             }
         }
         (Shape::List(of), _) => {
-            places.push(Place { path: path.to_owned(), of: **of, is_map: false });
+            places.push(Collection { path: path.to_owned(), of: **of, is_map: false });
             if let Some(Value::Array(items)) = value {
                 items.iter().take(1).for_each(|it| gather(of, Some(it), &below("0"), places));
             }
         }
         (Shape::Map(of), _) => {
-            places.push(Place { path: path.to_owned(), of: **of, is_map: true });
+            places.push(Collection { path: path.to_owned(), of: **of, is_map: true });
             if let Some(Value::Object(entries)) = value {
                 entries.iter().take(1).for_each(|(name, it)| gather(of, Some(it), &below(name), places));
             }
@@ -56,7 +56,7 @@ fn gather(shape: &Shape, value: Option<&Value>, path: &str, places: &mut Vec<Pla
 }
 
 /// The object with `n` elements at a place.
-pub fn widened(object: &Value, place: &Place, n: usize, elements: Elements) -> Value {
+pub fn widened(object: &Value, place: &Collection, n: usize, elements: Elements) -> Value {
     let mut object = object.clone();
     let (parent, name) = place.path.rsplit_once('/').expect("a pointer begins with a slash");
     let name = name.replace("~1", "/").replace("~0", "~");

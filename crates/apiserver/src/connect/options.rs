@@ -6,7 +6,7 @@ use corten_routes::RequestInfo;
 use corten_stream::Streams;
 use form_urlencoded::Serializer;
 
-use super::target::Target;
+use super::target_pod::TargetPod;
 
 /// `PodLogOptions`, which upstream's messages name; there are no objects of it.
 const LOG_OPTIONS: Resource = Resource::namespaced("", "v1", "PodLogOptions", "pods");
@@ -63,9 +63,9 @@ pub(super) fn streams(info: &RequestInfo) -> Streams {
 }
 
 /// The path and query of a tunnel.
-pub(super) fn tunnel(info: &RequestInfo, subresource: Subresource, target: &Target) -> Result<String, Status> {
+pub(super) fn tunnel(info: &RequestInfo, subresource: Subresource, target: &TargetPod) -> Result<String, Status> {
     let query = &info.query;
-    let Target { namespace, name, .. } = target;
+    let TargetPod { namespace, name, .. } = target;
     let mut written = Serializer::new(String::new());
     if subresource == Subresource::PortForward {
         for ports in query.all("ports").filter(|it| !it.is_empty()) {

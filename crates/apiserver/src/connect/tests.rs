@@ -2,7 +2,7 @@ use corten_routes::RequestInfo;
 use http::Uri;
 use serde_json::json;
 
-use super::{options, refused, target};
+use super::{options, refused, target_pod};
 use corten_kinds::Subresource;
 use corten_stream::Refusal;
 
@@ -31,7 +31,7 @@ fn a_container_is_found_or_asked_for() {
         ),
         (&one, Some("x"), Err("container x is not valid for pod web")),
     ] {
-        let target = target::of_spec("web", spec.clone());
+        let target = target_pod::of_spec("web", spec.clone());
         let found = target.container(asked).map_err(|it| (it.code, it.message));
         assert_eq!(found, expected.map_err(|it| (400, it.to_owned())));
     }
@@ -89,7 +89,7 @@ fn log_options_are_checked_and_passed_on() {
 
 #[test]
 fn tunnels_are_asked_for_in_the_kubelets_words() {
-    let pod = target::of_spec("web", json!({ "containers": [{ "name": "a" }] }));
+    let pod = target_pod::of_spec("web", json!({ "containers": [{ "name": "a" }] }));
     for (subresource, query, expected) in [
         (
             Subresource::Exec,

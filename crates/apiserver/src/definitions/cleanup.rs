@@ -10,13 +10,13 @@ use corten_store::{Operation, Outcome, Txn};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{DEFINITIONS, known::Known, update_all};
+use super::{DEFINITIONS, known::KnownDefinition, update_all};
 use crate::{
     own_requests::{JSON, MERGE_PATCH, send},
     state::State,
 };
 
-pub(super) async fn empty(state: &State, known: &Known) -> Result<(), Status> {
+pub(super) async fn empty(state: &State, known: &KnownDefinition) -> Result<(), Status> {
     let Some(rows) = known.rows() else { return let_go(state, known).await };
     let resource = &rows.stored.resource;
     let Some(cache) = state.caches().custom(&rows.stored) else { return let_go(state, known).await };
@@ -83,7 +83,7 @@ fn held(objects: impl Iterator<Item = Value>) -> String {
 }
 
 /// Takes the finalizer off: with the last one the definition goes.
-async fn let_go(state: &State, known: &Known) -> Result<(), Status> {
+async fn let_go(state: &State, known: &KnownDefinition) -> Result<(), Status> {
     let definition = known.definition();
     let finalizers = definition["metadata"]["finalizers"].as_array();
     let left: Vec<&Value> = finalizers.into_iter().flatten().filter(|it| **it != CLEANUP_FINALIZER).collect();

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::Served;
 
-pub(super) struct Known {
+pub(super) struct KnownDefinition {
     stored: Arc<Stored>,
     uid: String,
     group: String,
@@ -50,7 +50,7 @@ pub(super) struct Origin {
 /// Nobody can make two schemas that it takes for one: it is another at each start.
 static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-impl Known {
+impl KnownDefinition {
     pub(super) fn new(stored: Arc<Stored>) -> Self {
         let definition = stored.parse();
         let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -55,7 +55,7 @@ enum Query {
     Everything,
 }
 
-enum Target {
+enum Subject {
     Object(&'static Kind, String),
     Kind(&'static Kind),
     Everything,
@@ -159,11 +159,11 @@ fn answered(answer: &Answer, matches: &ArgMatches) -> Result<ExitCode> {
 }
 
 /// With what was noted of the cluster's own life, where that bears on what was asked.
-fn noticed(mut answer: Answer, target: &Target, life: Option<&Life>, connection: &Connection) -> Answer {
+fn noticed(mut answer: Answer, target: &Subject, life: Option<&Life>, connection: &Connection) -> Answer {
     let now = output::now();
     let notices = || life.map(|it| it.notices(now)).unwrap_or_default();
     match (&mut answer, target) {
-        (Answer::Survey(it), Target::Everything) => {
+        (Answer::Survey(it), Subject::Everything) => {
             for group in it.groups.iter_mut().filter(|it| it.is_of_cluster) {
                 if let Some(remedy) = life.and_then(|life| life.remedy(&group.summary)) {
                     group.next = remedy.next;
@@ -175,17 +175,17 @@ fn noticed(mut answer: Answer, target: &Target, life: Option<&Life>, connection:
             it.groups.splice(at..at, concerns);
             it.notices.extend(notices());
         }
-        (Answer::Survey(it), Target::Kind(kind)) if kind.singular == "node" => it.notices.extend(notices()),
-        (Answer::Object(it), Target::Object(kind, _)) if kind.singular == "node" => it.notices.extend(notices()),
+        (Answer::Survey(it), Subject::Kind(kind)) if kind.singular == "node" => it.notices.extend(notices()),
+        (Answer::Object(it), Subject::Object(kind, _)) if kind.singular == "node" => it.notices.extend(notices()),
         _ => {}
     }
     answer
 }
 
-async fn ask(connection: &Connection, target: &Target, everywhere: bool) -> Result<Answer> {
+async fn ask(connection: &Connection, target: &Subject, everywhere: bool) -> Result<Answer> {
     let reader = Reader::new(&connection.client, output::now());
     let namespace = if everywhere { "" } else { &*connection.namespace };
-    if !matches!(target, Target::Object(..))
+    if !matches!(target, Subject::Object(..))
         && let Some(failure) = why::missing_namespace(&reader, namespace).await
     {
         return Err(failure.into());
@@ -197,9 +197,9 @@ async fn ask(connection: &Connection, target: &Target, everywhere: bool) -> Resu
         surveyed => Ok(Answer::Survey(surveyed?)),
     };
     match target {
-        Target::Everything => survey(None).await,
-        Target::Kind(kind) => survey(Some(kind)).await,
-        Target::Object(kind, name) => {
+        Subject::Everything => survey(None).await,
+        Subject::Kind(kind) => survey(Some(kind)).await,
+        Subject::Object(kind, name) => {
             let namespace = if kind.resource.namespaced { &*connection.namespace } else { "" };
             let key = Key::new(namespace, &**name);
             match why::explain(&reader, kind, &key).await {
@@ -256,11 +256,11 @@ fn asked(matches: &ArgMatches) -> Result<Query> {
     Ok(Query::Object(kind.to_owned(), name.to_owned()))
 }
 
-async fn target(connection: &Connection, asked: &Query) -> Result<Target> {
+async fn target(connection: &Connection, asked: &Query) -> Result<Subject> {
     Ok(match asked {
-        Query::Everything => Target::Everything,
-        Query::Kind(word) => Target::Kind(find_kind(connection, word).await?),
-        Query::Object(word, name) => Target::Object(find_kind(connection, word).await?, name.clone()),
+        Query::Everything => Subject::Everything,
+        Query::Kind(word) => Subject::Kind(find_kind(connection, word).await?),
+        Query::Object(word, name) => Subject::Object(find_kind(connection, word).await?, name.clone()),
     })
 }
 

@@ -106,17 +106,17 @@ async fn answer(
     Ok(Response::new(Full::new(line.into())))
 }
 
-fn target(pki: &Pki, port: u16) -> Target {
-    Target {
+fn target(pki: &Pki, port: u16) -> RestConfig {
+    RestConfig {
         server: format!("https://127.0.0.1:{port}/base/"),
         ca: pki.ca.clone().into_bytes(),
         identity: Some((pki.client.0.clone().into_bytes(), pki.client.1.clone().into_bytes())),
         token: Some("secret".into()),
-        ..Target::default()
+        ..RestConfig::default()
     }
 }
 
-fn client(target: &Target) -> Client {
+fn client(target: &RestConfig) -> Client {
     Client::new(Arc::new(HttpsTransport::new(target).expect("a good target")))
 }
 
@@ -185,14 +185,14 @@ async fn a_server_is_not_trusted_for_nothing() {
     let target = target(&mine, server.port);
     let error = ask(&client(&target)).await.expect_err("not trusted").to_string();
     assert!(error.contains("cannot trust 127.0.0.1:") && error.contains("certificate"), "{error}");
-    let any = Target { insecure_skip_tls_verify: true, ca: Vec::new(), identity: None, ..target.clone() };
+    let any = RestConfig { insecure_skip_tls_verify: true, ca: Vec::new(), identity: None, ..target.clone() };
     let answer = ask(&client(&any)).await.expect("the user said that any server will do");
     assert!(answer.ends_with("false"), "{answer}");
     for (bad, reason) in [
-        (Target { ca: Vec::new(), ..target.clone() }, "it comes without a certificate authority to know it by"),
-        (Target { ca: b"no pem".to_vec(), ..target.clone() }, "a certificate file holds no certificate"),
-        (Target { server: "http://x".into(), ..target.clone() }, "its address must begin with https://"),
-        (Target { token: Some("a\nb".into()), ..target.clone() }, "the token holds characters no header may hold"),
+        (RestConfig { ca: Vec::new(), ..target.clone() }, "it comes without a certificate authority to know it by"),
+        (RestConfig { ca: b"no pem".to_vec(), ..target.clone() }, "a certificate file holds no certificate"),
+        (RestConfig { server: "http://x".into(), ..target.clone() }, "its address must begin with https://"),
+        (RestConfig { token: Some("a\nb".into()), ..target.clone() }, "the token holds characters no header may hold"),
     ] {
         assert_eq!(HttpsTransport::new(&bad).err().expect("refused").reason, reason);
     }

@@ -6,14 +6,14 @@ use corten_stream::AnyServer;
 use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
 
-use crate::kubeconfig::Target;
+use crate::kubeconfig::RestConfig;
 
 pub(super) fn server_name(name: &str) -> Result<ServerName<'static>, String> {
     let bare = name.trim_matches(['[', ']']).to_owned();
     ServerName::try_from(bare).map_err(|_| format!("{name:?} is neither a host name nor an address"))
 }
 
-pub(super) fn config(target: &Target, protocols: &[&[u8]]) -> Result<ClientConfig, String> {
+pub(super) fn config(target: &RestConfig, protocols: &[&[u8]]) -> Result<ClientConfig, String> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     EFFECTS_MAX, names,
-    ownership::Kept,
+    ownership::ClaimedPods,
     pod_template::delete_pod,
     projections::{ControllerRevision, DaemonNode, DaemonSet, Pod, reference},
     revision_history::{self, Newest, Owner},
@@ -39,7 +39,7 @@ impl<'a> Daemons<'a> {
     pub(super) fn new(
         view: &'a View,
         set: &'a DaemonSet,
-        Kept { pods, revisions }: Kept<'a>,
+        ClaimedPods { pods, revisions }: ClaimedPods<'a>,
         now: Time,
     ) -> Result<Self, Plan> {
         let revisions = revision_history::sorted(revisions);

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     EFFECTS_MAX,
-    ownership::Kept,
+    ownership::ClaimedPods,
     pod_template::delete_pod,
     projections::{ControllerRevision, Pod, StatefulSet, reference},
     revision_history::{self, Newest, Owner},
@@ -54,7 +54,7 @@ impl<'a> Rollout<'a> {
     pub(super) fn new(
         view: &'a View,
         set: &'a StatefulSet,
-        Kept { pods, revisions }: Kept<'a>,
+        ClaimedPods { pods, revisions }: ClaimedPods<'a>,
         now: Time,
     ) -> Result<Self, Plan> {
         let revisions = revision_history::sorted(revisions);

@@ -3,7 +3,7 @@
 //! containerd tells at once that something happened; what it is, is read afresh. Now and then all is read in any case.
 
 mod departures;
-mod known;
+mod pod_cache;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,7 +25,7 @@ use tokio::time::Instant;
 use super::Inner;
 use crate::{CriError, RuntimeEvent, cri, events, gather, lacks, logs, node_paths, pod_files};
 use departures::{Departures, FIRST_LOOK};
-pub(super) use known::Known;
+pub(super) use pod_cache::PodCache;
 
 /// Without any event the runtime is read this often.
 const RELIST: Duration = Duration::from_secs(2);
@@ -251,7 +251,7 @@ impl Observer {
         let (runtime_problem, network_problem) = self.problems(inner).await;
         let Runtime { version, images, handlers, keeps_groups_policy } = self.runtime(inner).await;
         let whole = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
-        let lacks = lacks::lacks(lacks::Known {
+        let lacks = lacks::lacks(lacks::MachineFeatures {
             app_armor: machine.app_armor,
             is_unified: inner.cgroups.is_unified(),
             recursive_read_only: handlers.iter().any(|it| it.recursive_read_only_mounts),

@@ -9,7 +9,7 @@ const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "str
 
 /// Where in a schema a part of it stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     Root,
     Field,
     Item,
@@ -20,17 +20,17 @@ enum Place {
 
 /// `openAPIV3Schema`.
 pub(super) fn validate(schema: Cursor<'_>) {
-    part(schema, Place::Root);
+    part(schema, Position::Root);
 }
 
-fn part(schema: Cursor<'_>, place: Place) {
+fn part(schema: Cursor<'_>, place: Position) {
     unsupported(schema);
-    if place == Place::Rule {
+    if place == Position::Rule {
         rule(schema);
     } else {
         kind(schema, place);
         extensions(schema);
-        if place == Place::Root || schema.at("x-kubernetes-embedded-resource").bool() {
+        if place == Position::Root || schema.at("x-kubernetes-embedded-resource").bool() {
             metadata(schema.at("properties").key("metadata"), place);
         }
     }
@@ -62,18 +62,18 @@ fn unsupported(schema: Cursor<'_>) {
     }
 }
 
-fn kind(schema: Cursor<'_>, place: Place) {
+fn kind(schema: Cursor<'_>, place: Position) {
     let kind = schema.at("type");
     let any =
         schema.at("x-kubernetes-int-or-string").bool() || schema.at("x-kubernetes-preserve-unknown-fields").bool();
     match (place, kind.str()) {
-        (Place::Root, "") => kind.missing("must not be empty at the root"),
-        (Place::Root, "object") => {}
-        (Place::Root, other) => kind.invalid_as(other, "must be object at the root"),
+        (Position::Root, "") => kind.missing("must not be empty at the root"),
+        (Position::Root, "object") => {}
+        (Position::Root, other) => kind.invalid_as(other, "must be object at the root"),
         (_, "") if any => {}
-        (Place::Field, "") => kind.missing("must not be empty for specified object fields"),
-        (Place::Item, "") => kind.missing("must not be empty for specified array items"),
-        (Place::Values, "") => kind.missing("must not be empty for specified object fields"),
+        (Position::Field, "") => kind.missing("must not be empty for specified object fields"),
+        (Position::Item, "") => kind.missing("must not be empty for specified array items"),
+        (Position::Values, "") => kind.missing("must not be empty for specified object fields"),
         _ => {}
     }
     if kind.str() == "array" && !schema.at("items").exists() {
@@ -154,7 +154,7 @@ fn list(schema: Cursor<'_>, kind: Cursor<'_>) {
 }
 
 /// A custom resource's metadata is that of every object. A resource within another may have a schema of it.
-fn metadata(metadata: Cursor<'_>, place: Place) {
+fn metadata(metadata: Cursor<'_>, place: Position) {
     if !metadata.exists() {
         return;
     }
@@ -162,7 +162,7 @@ fn metadata(metadata: Cursor<'_>, place: Place) {
         metadata.at("type").invalid_as(metadata.at("type").str(), "must be object");
     }
     let only = |it: &&str| !matches!(*it, "name" | "generateName");
-    if place == Place::Root && metadata.at("properties").entries().any(|(name, _)| only(&name)) {
+    if place == Position::Root && metadata.at("properties").entries().any(|(name, _)| only(&name)) {
         metadata.forbidden(
             "must not specify anything other than name and generateName, but metadata is implicitly specified",
         );
@@ -194,16 +194,16 @@ fn rule(schema: Cursor<'_>) {
     }
 }
 
-fn descend(schema: Cursor<'_>, place: Place) {
-    let below = |ordinary: Place| if place == Place::Rule { Place::Rule } else { ordinary };
+fn descend(schema: Cursor<'_>, place: Position) {
+    let below = |ordinary: Position| if place == Position::Rule { Position::Rule } else { ordinary };
     for (_, property) in schema.at("properties").entries() {
-        part(property, below(Place::Field));
+        part(property, below(Position::Field));
     }
     if schema.at("additionalProperties").map().is_some() {
-        part(schema.at("additionalProperties"), below(Place::Values));
+        part(schema.at("additionalProperties"), below(Position::Values));
     }
     if schema.at("items").map().is_some() {
-        part(schema.at("items"), below(Place::Item));
+        part(schema.at("items"), below(Position::Item));
     }
     // As in `validateNestedValueValidation`: the one pattern that allows types below, integer or string, is what
     // int-or-string implies.
@@ -211,9 +211,9 @@ fn descend(schema: Cursor<'_>, place: Place) {
         return;
     }
     for word in ["allOf", "anyOf", "oneOf"] {
-        schema.list(word).for_each(|it| part(it, Place::Rule));
+        schema.list(word).for_each(|it| part(it, Position::Rule));
     }
     if schema.at("not").exists() {
-        part(schema.at("not"), Place::Rule);
+        part(schema.at("not"), Position::Rule);
     }
 }

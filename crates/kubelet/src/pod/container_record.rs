@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct ContainerRecord {
     /// Every attempt the runtime still has, oldest first.
-    pub(crate) attempts: Vec<Known>,
+    pub(crate) attempts: Vec<Attempt>,
     pub(crate) image: ImageState,
     /// What `image` and `pulls` are about; another image in the spec starts anew.
     image_name: String,
@@ -54,7 +54,7 @@ pub(crate) struct ContainerRecord {
 }
 
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct Attempt {
     pub(crate) it: ObservedContainer,
     /// When it was learnt by an effect's outcome: an older snapshot may not have it.
     pub(crate) learnt: Option<Time>,
@@ -142,7 +142,7 @@ impl ContainerRecord {
             Some(known) if rank(&seen.state) >= rank(&known.it.state) => known.it = seen,
             Some(_) => {}
             None => {
-                self.attempts.push(Known { it: seen, learnt });
+                self.attempts.push(Attempt { it: seen, learnt });
                 self.attempts.sort_by(|a, b| (a.it.attempt, &a.it.id).cmp(&(b.it.attempt, &b.it.id)));
             }
         }

@@ -21,11 +21,11 @@ use crate::{
 pub(crate) struct TrustBundles {
     /// Every one has been told once.
     pub(crate) are_known: bool,
-    bundles: BTreeMap<String, Known>,
+    bundles: BTreeMap<String, ReadBundle>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct ReadBundle {
     signer: String,
     labels: BTreeMap<String, String>,
     certificates: BTreeSet<Certificate>,
@@ -40,7 +40,7 @@ pub(crate) enum Trusted {
 
 impl TrustBundles {
     pub(crate) fn update(&mut self, name: String, bundle: Option<TrustBundle>) {
-        let known = |TrustBundle { signer, labels, certificates }: TrustBundle| Known {
+        let known = |TrustBundle { signer, labels, certificates }: TrustBundle| ReadBundle {
             signer,
             labels,
             certificates: pem::certificates(&certificates).collect(),
@@ -64,8 +64,8 @@ impl TrustBundles {
         let signer = wanted.signer_name.as_deref().unwrap_or_default();
         // Absent it selects nothing; empty, everything.
         let selector = wanted.label_selector.as_ref().map(selector);
-        let fits = |it: &&Known| it.signer == signer && selector.as_ref().is_some_and(|by| by.matches(&it.labels));
-        let found: Vec<&Known> = self.bundles.values().filter(fits).collect();
+        let fits = |it: &&ReadBundle| it.signer == signer && selector.as_ref().is_some_and(|by| by.matches(&it.labels));
+        let found: Vec<&ReadBundle> = self.bundles.values().filter(fits).collect();
         if found.is_empty() {
             return Trusted::Missing(
                 "combination of signerName and labelSelector matched zero ClusterTrustBundles".into(),

@@ -41,7 +41,7 @@ pub struct Authority {
     trust: ArcSwap<Trust>,
     /// Where credentials are kept; `None` for an authority that lives in memory only.
     dir: Option<PathBuf>,
-    known: tls::Known,
+    known: tls::VerifiedCertificates,
     servers: Arc<tls::Servers>,
     /// What [`Authority::renew`] looks after.
     kept: Mutex<Vec<Weak<Kept>>>,
@@ -95,7 +95,7 @@ impl Authority {
             servers: tls::Trusted::servers(&trust)?,
             trust: ArcSwap::from_pointee(trust),
             dir: None,
-            known: tls::Known::default(),
+            known: tls::VerifiedCertificates::default(),
             kept: Mutex::default(),
             in_use: Mutex::default(),
             sighted: Notify::new(),

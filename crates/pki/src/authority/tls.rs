@@ -153,7 +153,7 @@ impl ServerIdentity for Trusted {
 
 /// Certificates that were verified, so that the requests of a connection cost one verification, not one each.
 #[derive(Default)]
-pub(super) struct Known(Mutex<HashMap<Vec<u8>, Entry>>);
+pub(super) struct VerifiedCertificates(Mutex<HashMap<Vec<u8>, Entry>>);
 
 struct Entry {
     proven: Proven,
@@ -168,7 +168,7 @@ struct Entry {
 const KNOWN_MAX: usize = 256;
 const KNOWN_FOR: Duration = Duration::from_secs(60);
 
-impl Known {
+impl VerifiedCertificates {
     fn get(&self, leaf: &[u8], now: SystemTime) -> Option<(Proven, bool)> {
         let known = self.0.lock();
         let found = known.get(leaf).filter(|it| it.since.elapsed() < KNOWN_FOR && now < it.end);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use corten_allocator::{Allocation, DeviceId, Refusal as NoDevices, Target, allocate, check, selects};
+use corten_allocator::{Allocation, DeviceId, Refusal as NoDevices, TargetNode, allocate, check, selects};
 use corten_api::resource::v1::ResourceClaimSpec;
 use corten_meta::Key;
 
@@ -69,7 +69,7 @@ impl<'a> PodDevices<'a> {
     }
 
     /// What the claims are given on the node that have nothing yet.
-    pub(crate) fn on(&self, node: Target<'_>) -> Result<Vec<(Key, Allocation)>, Conflict> {
+    pub(crate) fn on(&self, node: TargetNode<'_>) -> Result<Vec<(Key, Allocation)>, Conflict> {
         let is_here = |it: &&Allocation| it.node_selector.as_ref().is_none_or(|it| selects(it, node));
         if !self.allocated.iter().all(is_here) {
             return Err(Conflict::Elsewhere);

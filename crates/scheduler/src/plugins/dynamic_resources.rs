@@ -1,6 +1,6 @@
 //! A pod runs where its claims for devices have theirs, or can be given some. One that waits for its claims waits with them.
 
-use corten_allocator::Target;
+use corten_allocator::TargetNode;
 use corten_reconcile::Actor;
 
 use crate::{
@@ -29,7 +29,7 @@ fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, among: &Among<'_>, reasons: &mut 
     if pod.device_claims.is_empty() {
         return;
     }
-    match among.devices.on(Target { name: row.name, labels: row.labels }) {
+    match among.devices.on(TargetNode { name: row.name, labels: row.labels }) {
         Ok(_) => {}
         Err(Conflict::Elsewhere) => reasons.push(Reason::Text("resourceclaim not available on the node")),
         Err(Conflict::NoDevices) => reasons.push(Reason::Text("cannot allocate all claims")),

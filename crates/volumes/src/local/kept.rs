@@ -10,7 +10,7 @@ use corten_machine::write_whole;
 
 use super::{
     store::{MAKING, Store, content_of, make_folder, remove, sync},
-    volume::{Form, Kept},
+    volume::{Form, SnapshotRecord},
 };
 use crate::{Code, CreateSnapshot, Fault, records::name_of, with_faults_named};
 
@@ -21,13 +21,13 @@ impl Store {
         self.in_folder(&self.snapshots, handle).ok_or_else(|| kept_not_found(handle))
     }
 
-    pub(super) fn kept(&self, handle: &str) -> Result<Kept, Fault> {
+    pub(super) fn kept(&self, handle: &str) -> Result<SnapshotRecord, Fault> {
         name_of(handle)?;
         let text = match fs::read(self.of_kept(handle)?.join(RECORD)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(kept_not_found(handle)),
             other => with_faults_named(other, "read the snapshot's record")?,
         };
-        let kept = serde_json::from_slice(&text).ok().and_then(|it| Kept::read(handle, it));
+        let kept = serde_json::from_slice(&text).ok().and_then(|it| SnapshotRecord::read(handle, it));
         kept.ok_or_else(|| Fault::internal(format!("the record of snapshot {handle} cannot be read")))
     }
 
@@ -37,7 +37,7 @@ impl Store {
     }
 
     /// Keeps what the volume holds now; a snapshot of this name and volume is taken as it is.
-    pub(super) fn keep(&self, request: &CreateSnapshot) -> Result<Kept, Fault> {
+    pub(super) fn keep(&self, request: &CreateSnapshot) -> Result<SnapshotRecord, Fault> {
         let CreateSnapshot { name, source, .. } = request;
         name_of(name)?;
         let folder = self.of_kept(name)?;
@@ -63,8 +63,15 @@ impl Store {
         let made = self.fill_kept(&work, &volume.handle, &making.progress);
         let (shared, created_at) = made.inspect_err(|_| drop(remove(&work)))?;
         let (handle, source) = (name.clone(), source.clone());
-        let kept =
-            Kept { handle, source, bytes: volume.bytes, form: volume.form, grows: volume.grows, shared, created_at };
+        let kept = SnapshotRecord {
+            handle,
+            source,
+            bytes: volume.bytes,
+            form: volume.form,
+            grows: volume.grows,
+            shared,
+            created_at,
+        };
         let text = serde_json::to_vec(&kept.written()).map_err(Fault::internal)?;
         with_faults_named(write_whole(&work.join(RECORD), 0o600, &text), "write the snapshot's record")?;
         with_faults_named(fs::rename(&work, &folder).and_then(|()| sync(&self.snapshots)), "make the snapshot")?;
@@ -93,7 +100,7 @@ impl Store {
     }
 
     /// Its file or folder, where that is there.
-    pub(super) fn kept_content(&self, kept: &Kept) -> Result<PathBuf, Fault> {
+    pub(super) fn kept_content(&self, kept: &SnapshotRecord) -> Result<PathBuf, Fault> {
         let content = content_of(&self.of_kept(&kept.handle)?, kept.form);
         match fs::symlink_metadata(&content) {
             Ok(it) if it.is_dir() == (kept.form == Form::Folder) && !it.is_symlink() => Ok(content),

@@ -29,7 +29,7 @@ use crate::{
     loop_device, with_faults_named,
 };
 pub use store::Reserve;
-use store::{Store, Wanted};
+use store::{NewVolume, Store};
 use volume::{Form, Volume};
 
 pub const NAME: &str = "local.corten.dev";
@@ -285,7 +285,7 @@ impl Driver for LocalDriver {
                 return Err(Fault::new(Code::InvalidArgument, why));
             }
             let kept = store.keep(&request)?;
-            let volume::Kept { handle, source, bytes, created_at, .. } = kept;
+            let volume::SnapshotRecord { handle, source, bytes, created_at, .. } = kept;
             Ok(Snapshot { handle, source, bytes, created_at, is_ready: true })
         }))
     }
@@ -307,7 +307,7 @@ fn create(store: &Store, request: CreateVolume, form: Form) -> Result<Volume, Fa
         (Form::FileSystem(_), Some(it @ Form::FileSystem(_))) => it,
         (form, _) => form,
     };
-    store.create(&Wanted { name: request.name, bytes: request.required_bytes, form, source: request.source })
+    store.create(&NewVolume { name: request.name, bytes: request.required_bytes, form, source: request.source })
 }
 
 /// What the file system at `path` says of itself.

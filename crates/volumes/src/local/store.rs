@@ -67,7 +67,7 @@ pub(super) struct Store {
 
 /// A volume that is to be made.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct NewVolume {
     pub(super) name: String,
     pub(super) bytes: u64,
     pub(super) form: Form,
@@ -151,8 +151,8 @@ impl Store {
     }
 
     /// Makes it; one of this name that is large enough is taken as it is.
-    pub(super) fn create(&self, wanted: &Wanted) -> Result<Volume, Fault> {
-        let Wanted { name, bytes: required_bytes, form, source } = wanted;
+    pub(super) fn create(&self, wanted: &NewVolume) -> Result<Volume, Fault> {
+        let NewVolume { name, bytes: required_bytes, form, source } = wanted;
         let (folder, form) = (self.of(name)?, *form);
         let least = if let Form::FileSystem(kind) = form { kind.least_bytes() } else { 1 << 20 };
         let bytes = whole_blocks((*required_bytes).max(least))?;

@@ -60,7 +60,7 @@ pub(super) struct Volume {
 
 /// What was kept of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct SnapshotRecord {
     pub(super) handle: String,
     /// The volume's handle.
     pub(super) source: String,
@@ -111,7 +111,7 @@ impl Volume {
     }
 }
 
-impl Kept {
+impl SnapshotRecord {
     pub(super) fn written(&self) -> WrittenKept {
         let Self { bytes, grows, shared, created_at, .. } = *self;
         WrittenKept {

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     crash::{CONFIG_MAPS, List, NAMESPACE, Oracle},
     machine::not_ready,
-    real::{Connection, Target},
+    real::{Connection, ServerAddress},
     tidy::root,
 };
 
@@ -78,7 +78,7 @@ impl Cluster {
             let server = text.lines().find(|it| it.contains("server:")).context("a kubeconfig names its server")?;
             fs::write(&path, text.replace(server, &format!("    server: {}", self.machine.server())))?;
         }
-        let target = Target::from_kubeconfig(&path)?;
+        let target = ServerAddress::from_kubeconfig(&path)?;
         let opening = Connection::open(&target);
         tokio::time::timeout(ANSWER_DEADLINE, opening).await.context("no answer")?
     }

@@ -20,7 +20,7 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// Where the server is, and as whom to speak to it.
 #[derive(Clone)]
-pub(crate) struct Target {
+pub(crate) struct ServerAddress {
     address: SocketAddr,
     host: String,
     name: ServerName<'static>,
@@ -28,7 +28,7 @@ pub(crate) struct Target {
     http2: TlsConnector,
 }
 
-impl Target {
+impl ServerAddress {
     pub(crate) fn from_kubeconfig(path: &Path) -> Result<Self> {
         let target = Kubeconfig::load(path)?.target(None)?;
         let host = target.server.strip_prefix("https://").context("the server is not spoken to by https")?;
@@ -78,7 +78,7 @@ impl Drop for Connection {
 }
 
 impl Connection {
-    pub(crate) async fn open(target: &Target) -> Result<Self> {
+    pub(crate) async fn open(target: &ServerAddress) -> Result<Self> {
         let (sender, connection) = http1::handshake(connect(target, &target.http1).await?).await?;
         let driver = tokio::spawn(async move {
             // What breaks shows in the request that it breaks.
@@ -140,7 +140,7 @@ impl Connection {
     }
 }
 
-async fn connect(target: &Target, tls: &TlsConnector) -> Result<TokioIo<TlsStream<TcpStream>>> {
+async fn connect(target: &ServerAddress, tls: &TlsConnector) -> Result<TokioIo<TlsStream<TcpStream>>> {
     let stream = TcpStream::connect(target.address).await.context("connecting")?;
     stream.set_nodelay(true)?;
     let stream = tls.connect(target.name.clone(), stream).await.context("the TLS handshake")?;
@@ -161,7 +161,7 @@ impl Drop for Shared {
 }
 
 impl Shared {
-    pub(crate) async fn open(target: &Target) -> Result<Self> {
+    pub(crate) async fn open(target: &ServerAddress) -> Result<Self> {
         let io = connect(target, &target.http2).await?;
         // As client-go: it never lets a window hold up what the server sends.
         let (sender, connection) = http2::Builder::new(TokioExecutor::new())

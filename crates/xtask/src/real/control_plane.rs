@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
 use super::{
-    connection::{Connection, Shared, Target},
+    connection::{Connection, ServerAddress, Shared},
     port::free_port,
 };
 
@@ -66,7 +66,7 @@ impl Launcher {
             if let Some(status) = server.child.try_wait()? {
                 bail!("the server ended with {status}: {}", server.last_words());
             }
-            if let Ok(target) = Target::from_kubeconfig(&kubeconfig)
+            if let Ok(target) = ServerAddress::from_kubeconfig(&kubeconfig)
                 && is_ready(&target, port).await
             {
                 let took = start.elapsed();
@@ -79,7 +79,7 @@ impl Launcher {
     }
 }
 
-async fn is_ready(target: &Target, port: u16) -> bool {
+async fn is_ready(target: &ServerAddress, port: u16) -> bool {
     // A kubeconfig from before a restart names another port.
     if target.port() != port {
         return false;
@@ -93,11 +93,11 @@ async fn is_ready(target: &Target, port: u16) -> bool {
 pub(crate) struct ControlPlane {
     child: Child,
     log: PathBuf,
-    target: Option<Target>,
+    target: Option<ServerAddress>,
 }
 
 impl ControlPlane {
-    pub(crate) fn target(&self) -> &Target {
+    pub(crate) fn target(&self) -> &ServerAddress {
         self.target.as_ref().expect("it is set before anyone else gets to see this")
     }
 

@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-pub(crate) use connection::{Connection, Shared, Target, expect, text_field};
+pub(crate) use connection::{Connection, ServerAddress, Shared, expect, text_field};
 pub(crate) use control_plane::{ControlPlane, Data, Launcher, cpu_of, memory_of};
 pub(crate) use node::RealNode;
 pub(crate) use port::free_port;

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::{
-    connection::{Connection, Target},
+    connection::{Connection, ServerAddress},
     port::free_port,
 };
 
@@ -25,7 +25,7 @@ pub(crate) struct RealNode {
     data: TempDir,
     /// Where a machine keeps what ends with its run: in memory.
     run: TempDir,
-    target: Target,
+    target: ServerAddress,
 }
 
 impl RealNode {
@@ -101,13 +101,13 @@ struct Starting {
 }
 
 impl Starting {
-    async fn wait(&mut self, kubeconfig: &Path, port: u16, log: &Path) -> Result<Target> {
+    async fn wait(&mut self, kubeconfig: &Path, port: u16, log: &Path) -> Result<ServerAddress> {
         let end = Instant::now() + PATIENCE;
         while Instant::now() < end {
             if let Some(status) = self.child.as_mut().map(Child::try_wait).transpose()?.flatten() {
                 bail!("the node ended with {status}: {}", last_words(log));
             }
-            if let Ok(target) = Target::from_kubeconfig(kubeconfig)
+            if let Ok(target) = ServerAddress::from_kubeconfig(kubeconfig)
                 && target.port() == port
                 && is_ready(&target).await
             {
@@ -118,7 +118,7 @@ impl Starting {
         bail!("the node was not Ready after {PATIENCE:?}: {}", last_words(log))
     }
 
-    fn done(mut self, target: Target) -> RealNode {
+    fn done(mut self, target: ServerAddress) -> RealNode {
         let all_there = "taken out here, once";
         RealNode {
             program: std::mem::take(&mut self.program),
@@ -152,7 +152,7 @@ fn flags(data: &Path, run: &Path) -> [std::ffi::OsString; 4] {
     ["--data-dir".into(), data.into(), "--run-dir".into(), run.into()]
 }
 
-async fn is_ready(target: &Target) -> bool {
+async fn is_ready(target: &ServerAddress) -> bool {
     let Ok(mut connection) = Connection::open(target).await else { return false };
     let Ok(nodes) = connection.get("/api/v1/nodes").await else { return false };
     let Ok(nodes) = serde_json::from_slice::<serde_json::Value>(&nodes) else { return false };

@@ -56,7 +56,7 @@ pub(super) struct NoAnswer {
 
 /// Where one request goes.
 #[derive(Clone)]
-struct Target {
+struct ProbeUrl {
     https: bool,
     host: String,
     port: u16,
@@ -68,10 +68,10 @@ impl Get<'_> {
         self.target().url()
     }
 
-    fn target(&self) -> Target {
+    fn target(&self) -> ProbeUrl {
         let path = utf8_percent_encode(self.path, NOT_IN_PATHS).to_string();
         let path = path.split('#').next().unwrap_or_default().to_owned();
-        Target { https: self.https, host: self.host.into(), port: self.port, path }
+        ProbeUrl { https: self.https, host: self.host.into(), port: self.port, path }
     }
 
     /// The answer, after redirects. A redirect to another host, or to nowhere, is an answer like any other.
@@ -100,7 +100,7 @@ impl Get<'_> {
         named.map(|(_, value)| value.clone()).filter(|it| !it.is_empty())
     }
 
-    fn headers_for(&self, target: &Target, host: Option<&String>) -> Result<HeaderMap, String> {
+    fn headers_for(&self, target: &ProbeUrl, host: Option<&String>) -> Result<HeaderMap, String> {
         let mut map = HeaderMap::new();
         for (name, value) in self.headers {
             let name: HeaderName = name.parse().map_err(|_| format!("invalid header name {name:?}"))?;
@@ -129,7 +129,7 @@ impl From<String> for NoAnswer {
     }
 }
 
-impl Target {
+impl ProbeUrl {
     fn url(&self) -> String {
         format!("{}://{}{}", self.scheme(), address(&self.host, self.port), self.path)
     }
@@ -191,7 +191,7 @@ fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-async fn exchange(target: &Target, headers: HeaderMap, within: Duration) -> Result<(Response<()>, String), NoAnswer> {
+async fn exchange(target: &ProbeUrl, headers: HeaderMap, within: Duration) -> Result<(Response<()>, String), NoAnswer> {
     let stream = connect(&target.host, target.port, within).await?;
     if !target.https {
         return Ok(over_http1(stream, target, headers).await?);
@@ -220,7 +220,7 @@ fn no_tls(error: &std::io::Error, first: &[u8]) -> NoAnswer {
     }
 }
 
-async fn over_http1<T>(stream: T, target: &Target, mut headers: HeaderMap) -> Result<(Response<()>, String), String>
+async fn over_http1<T>(stream: T, target: &ProbeUrl, mut headers: HeaderMap) -> Result<(Response<()>, String), String>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send,
 {
@@ -233,7 +233,7 @@ where
 
 async fn over_http2(
     stream: TlsStream<FirstBytes>,
-    target: &Target,
+    target: &ProbeUrl,
     mut headers: HeaderMap,
 ) -> Result<(Response<()>, String), String> {
     let host = headers.remove(header::HOST);

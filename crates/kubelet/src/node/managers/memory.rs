@@ -82,7 +82,7 @@ impl NodeState {
 }
 
 type MachineState = BTreeMap<u32, NodeState>;
-type Wanted = BTreeMap<String, u64>;
+type Needed = BTreeMap<String, u64>;
 
 impl MemoryManager {
     /// `reserved_bytes`: what of the memory is kept for the system and as the hard limit of eviction.
@@ -188,7 +188,7 @@ impl MemoryManager {
     }
 
     /// As `calculateHints`: the sets of nodes that have all of it, of each kind the same ones.
-    fn sets_for(&self, pod: &Pod, state: &MachineState, wanted: &Wanted) -> Vec<TopologyHint> {
+    fn sets_for(&self, pod: &Pod, state: &MachineState, wanted: &Needed) -> Vec<TopologyHint> {
         let sum = |nodes: NumaNodes, kind: &str, of: fn(&Table) -> u64| {
             let tables = nodes.iter().filter_map(|it| state.get(&it)?.memory_map.get(kind));
             tables.map(of).fold(0, u64::saturating_add)
@@ -207,13 +207,13 @@ impl MemoryManager {
         large.into_iter().filter(fits).map(hint).collect()
     }
 
-    fn hints_for(&self, pod: &Pod, wanted: &Wanted) -> Hints {
+    fn hints_for(&self, pod: &Pod, wanted: &Needed) -> Hints {
         let sets = self.sets_for(pod, &self.machine_state(), wanted);
         wanted.keys().map(|it| (it.clone(), Some(sets.clone()))).collect()
     }
 
     /// The nodes that give what is wanted: those of the hint, or more where they do not have it.
-    fn find(&self, pod: &Pod, wanted: &Wanted, hint: TopologyHint) -> Result<NumaNodes, &'static str> {
+    fn find(&self, pod: &Pod, wanted: &Needed, hint: TopologyHint) -> Result<NumaNodes, &'static str> {
         let state = self.machine_state();
         let sets = self.sets_for(pod, &state, wanted);
         let best = |within: NumaNodes| {
@@ -276,9 +276,9 @@ fn is_given(pod: &Pod) -> bool {
     qos(pod) == Qos::Guaranteed && spec_of(pod).resources.is_none()
 }
 
-fn wanted_by(pod: &Pod, container: &Container) -> Wanted {
+fn wanted_by(pod: &Pod, container: &Container) -> Needed {
     if !is_given(pod) {
-        return Wanted::new();
+        return Needed::new();
     }
     let lists = container.resources.iter().flat_map(|it| [&it.requests, &it.limits]).flatten();
     let names = lists.flat_map(BTreeMap::keys).filter(|it| *it == "memory" || it.starts_with("hugepages-"));
@@ -289,9 +289,9 @@ fn wanted_by(pod: &Pod, container: &Container) -> Wanted {
     names.map(size).collect()
 }
 
-fn wanted_by_pod(pod: &Pod) -> Wanted {
+fn wanted_by_pod(pod: &Pod) -> Needed {
     let spec = spec_of(pod);
-    let plus = |sum: &Wanted, more: Wanted| {
+    let plus = |sum: &Needed, more: Needed| {
         let mut sum = sum.clone();
         for (kind, size) in more {
             let it = sum.entry(kind).or_default();
@@ -299,8 +299,8 @@ fn wanted_by_pod(pod: &Pod) -> Wanted {
         }
         sum
     };
-    let (mut sidecars, mut most) = (Wanted::new(), Wanted::new());
-    let note = |most: &mut Wanted, now: &Wanted| {
+    let (mut sidecars, mut most) = (Needed::new(), Needed::new());
+    let note = |most: &mut Needed, now: &Needed| {
         for (kind, size) in now {
             let it = most.entry(kind.clone()).or_default();
             *it = (*it).max(*size);
@@ -360,7 +360,7 @@ impl HintProvider for MemoryManager {
 }
 
 /// As `regenerateHints`: what was given is where it is.
-fn had(blocks: &[Block], wanted: &Wanted) -> Hints {
+fn had(blocks: &[Block], wanted: &Needed) -> Hints {
     if blocks.len() != wanted.len() || blocks.iter().any(|it| wanted.get(&it.kind) != Some(&it.size)) {
         return Hints::new();
     }

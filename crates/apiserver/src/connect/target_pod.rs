@@ -31,13 +31,13 @@ struct Container {
 }
 
 /// The Pod that a request is about.
-pub(super) struct Target {
+pub(super) struct TargetPod {
     pub(super) namespace: String,
     pub(super) name: String,
     spec: Spec,
 }
 
-impl Target {
+impl TargetPod {
     pub(super) fn find(ctx: &Context) -> Result<Self, Status> {
         let (namespace, name) = (ctx.info.namespace.clone(), ctx.info.name.clone());
         let pod: Pod = cached(ctx.state.caches(), &PODS, &namespace, &name)?;
@@ -86,7 +86,7 @@ impl Target {
 }
 
 #[cfg(test)]
-pub(super) fn of_spec(name: &str, spec: serde_json::Value) -> Target {
+pub(super) fn of_spec(name: &str, spec: serde_json::Value) -> TargetPod {
     let spec = serde_json::from_value(spec).expect("a spec");
-    Target { namespace: "default".into(), name: name.into(), spec }
+    TargetPod { namespace: "default".into(), name: name.into(), spec }
 }

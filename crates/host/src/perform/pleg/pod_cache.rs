@@ -11,7 +11,7 @@ use corten_kubelet::{Observed, ObservedContainer, ObservedSandbox};
 use crate::cri::ContainerState;
 
 #[derive(Default)]
-pub(in crate::perform) struct Known(Mutex<Facts>);
+pub(in crate::perform) struct PodCache(Mutex<Facts>);
 
 #[derive(Default)]
 struct Facts {
@@ -20,7 +20,7 @@ struct Facts {
     addresses: BTreeMap<String, Vec<String>>,
 }
 
-impl Known {
+impl PodCache {
     /// As it was read when it was in that state.
     pub(super) fn container(&self, id: &str, state: ContainerState) -> Option<ObservedContainer> {
         let is_same = |it: &&ObservedContainer| match it.state {
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn a_container_is_known_only_in_the_state_it_was_read_in() {
         let (running, ended) = (ContainerState::Running, ContainerState::Exited);
-        let known = Known::default();
+        let known = PodCache::default();
         known.note_container(&container(Observed::Created));
         assert_eq!(known.container("c1", ContainerState::Created), None);
         known.note_container(&container(Observed::Running { started_at: None }));

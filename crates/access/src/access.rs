@@ -18,7 +18,7 @@ use crate::{
     authorizer::Authorizer,
     credential::{self, Attempted, Credential, Holder, Proof},
     identity::{Identity, Peer},
-    impersonation::{Allowed, ImpersonatedUser},
+    impersonation::{Allowed, ImpersonatedUser, Refused},
     question::{Attributes, Decision},
     reloads::Reloads,
     remote::Unanswering,
@@ -134,7 +134,7 @@ impl Access {
         wanted: &ImpersonatedUser,
         info: &RequestInfo,
         who: &Identity,
-    ) -> Result<Allowed, Status> {
+    ) -> Result<Allowed, Refused> {
         self.answered(|answers| wanted.allowed(answers, info, who)).await
     }
 

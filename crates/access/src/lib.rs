@@ -39,7 +39,7 @@ pub use identity::{Identity, Peer};
 pub use issuers::Issuers;
 pub use problems::{ConfigError, LoadError};
 pub use question::{Attributes, Decision, Denial, MASTERS, Target};
-pub use recheck::{EVERY, Recheck, Request};
+pub use recheck::{EVERY, Impersonation, Recheck, Request};
 pub use reloads::Reloads;
 pub use remote::Unanswering;
 pub use rights_changed::RightsChanged;

@@ -40,8 +40,15 @@ pub struct Request {
     pub credential: Credential,
     /// Who the credential said it was.
     pub asker: Identity,
-    pub impersonated: Option<ImpersonatedUser>,
+    pub impersonated: Option<Impersonation>,
     pub info: RequestInfo,
+}
+
+/// As whom the asker acts.
+pub struct Impersonation {
+    pub wanted: ImpersonatedUser,
+    /// What that made of them.
+    pub identity: Identity,
 }
 
 /// What a request was asked when it began, to be asked again.
@@ -51,11 +58,11 @@ pub struct Recheck {
     credential: Credential,
     /// Who the credential said it was.
     asker: Identity,
-    impersonated: Option<ImpersonatedUser>,
+    impersonated: Option<Box<Impersonation>>,
     info: RequestInfo,
     /// A right that is needed beside that of the request's verb.
     also: Option<&'static str>,
-    /// Since when nobody allows it, and one who could does not answer.
+    /// Since when it is not known whether it may go on, as one who could say so does not answer.
     unknown_since: Mutex<Option<Instant>>,
 }
 
@@ -64,6 +71,7 @@ impl Recheck {
         let Request { peer, credential, asker, impersonated, mut info } = request;
         // There can be tens of thousands of these: what no question looks at is let go.
         info.query.0.retain(|(name, _)| matches!(&**name, "fieldSelector" | "labelSelector"));
+        let impersonated = impersonated.map(Box::new);
         Self { access, peer, credential, asker, impersonated, info, also: None, unknown_since: Mutex::default() }
     }
 
@@ -83,16 +91,25 @@ impl Recheck {
 
     async fn answer(&self) -> Result<(), Status> {
         let access = &self.access;
+        // What is not known is taken to be as it was, so that what else was taken back is seen.
+        let mut unknown = None;
         let asker = match access.holder(&self.credential, self.peer.as_ref(), &self.asker, &self.info.path).await {
             Holder::Known(asker) => asker,
-            Holder::Unknown => self.asker.clone(),
+            Holder::Unknown => {
+                unknown = Some(Status::unauthorized());
+                self.asker.clone()
+            }
             Holder::Nobody => return Err(Status::unauthorized()),
         };
         let who = match &self.impersonated {
             None => asker,
-            Some(wanted) => match access.impersonated(wanted, &self.info, &asker).await {
+            Some(acting) => match access.impersonated(&acting.wanted, &self.info, &asker).await {
                 Ok(allowed) => allowed.identity,
-                Err(status) => return Err(status),
+                Err(refused) if refused.is_certain => return Err(refused.status),
+                Err(refused) => {
+                    unknown.get_or_insert(refused.status);
+                    acting.identity.clone()
+                }
             },
         };
         let question = Attributes::of_request(&who, &self.info);
@@ -100,13 +117,21 @@ impl Recheck {
         if let Some(verb) = self.also {
             is_known &= self.still_may(&Attributes { verb, ..question }).await?;
         }
+        if !is_known {
+            unknown.get_or_insert_with(|| question.forbidden(UNKNOWN));
+        }
+        self.bounded(unknown)
+    }
+
+    /// Lets what is not known be so for some minutes.
+    fn bounded(&self, unknown: Option<Status>) -> Result<(), Status> {
         let mut unknown_since = self.unknown_since.lock();
-        if is_known {
+        let Some(status) = unknown else {
             *unknown_since = None;
             return Ok(());
-        }
+        };
         let since = *unknown_since.get_or_insert_with(Instant::now);
-        if since.elapsed() < UNKNOWN_MAX { Ok(()) } else { Err(question.forbidden(UNKNOWN)) }
+        if since.elapsed() < UNKNOWN_MAX { Ok(()) } else { Err(status) }
     }
 
     /// Whether the answer is known: nobody allows it now, and one that could has not answered.

@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use corten_access::{Identity, Peer, Recheck, Request, credential::Credential, impersonation::ImpersonatedUser};
+use corten_access::{
+    Identity, Impersonation, Peer, Recheck, Request, credential::Credential, impersonation::ImpersonatedUser,
+};
 use corten_admission::{Noted, Notes, ServiceReservations};
 use corten_audit::{Level, Trail};
 use corten_cacher::{
@@ -136,7 +138,7 @@ impl Context {
             peer: self.peer.clone(),
             credential: self.credential.clone(),
             asker: self.impersonator.clone().unwrap_or_else(|| self.who()),
-            impersonated: self.impersonated.clone(),
+            impersonated: self.impersonated.clone().map(|wanted| Impersonation { wanted, identity: self.who() }),
             info: self.info.clone(),
         };
         Recheck::new(self.state.access().clone(), request)

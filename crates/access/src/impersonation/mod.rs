@@ -2,14 +2,14 @@
 
 mod modes;
 
-use std::collections::BTreeMap;
+use std::{cell::Cell, collections::BTreeMap};
 
 use corten_meta::Status;
 use corten_routes::RequestInfo;
 use http::{HeaderMap, HeaderName};
 use percent_encoding::percent_decode_str;
 
-pub use modes::Allowed;
+pub use modes::{Allowed, Refused};
 
 use crate::{
     answers::Answers,
@@ -83,8 +83,13 @@ impl ImpersonatedUser {
     ///
     /// # Errors
     /// 403.
-    pub(crate) fn allowed(&self, answers: &Answers<'_>, info: &RequestInfo, who: &Identity) -> Result<Allowed, Status> {
-        modes::allowed(&modes::Asker { answers, info, who, wanted: self })
+    pub(crate) fn allowed(
+        &self,
+        answers: &Answers<'_>,
+        info: &RequestInfo,
+        who: &Identity,
+    ) -> Result<Allowed, Refused> {
+        modes::allowed(&modes::Asker { answers, info, who, wanted: self, has_unanswered: Cell::new(false) })
     }
 
     /// The account that the user name means, as namespace and name.

@@ -1,6 +1,8 @@
 //! By which right someone acts as another. Most are limited: to a kind of user, and to what may be done as one. The last is
 //! the right of old, `impersonate`, which is not.
 
+use std::cell::Cell;
+
 use corten_meta::{Status, field};
 use corten_routes::RequestInfo;
 
@@ -22,6 +24,13 @@ pub struct Allowed {
     pub identity: Identity,
     /// Which of the limited rights; empty for the one of old.
     pub constraint: &'static str,
+}
+
+/// Why nobody lets somebody act as another.
+pub struct Refused {
+    pub status: Status,
+    /// All who could have allowed it have answered.
+    pub is_certain: bool,
 }
 
 /// One way of acting as another.
@@ -69,7 +78,11 @@ fn node(wanted: &ImpersonatedUser) -> Option<&str> {
 ///
 /// # Errors
 /// What the first way would have taken.
-pub(super) fn allowed(asker: &Asker<'_>) -> Result<Allowed, Status> {
+pub(super) fn allowed(asker: &Asker<'_>) -> Result<Allowed, Refused> {
+    in_some_way(asker).map_err(|status| Refused { status, is_certain: !asker.has_unanswered.get() })
+}
+
+fn in_some_way(asker: &Asker<'_>) -> Result<Allowed, Status> {
     let Asker { who, wanted, .. } = *asker;
     let mut refusal = None;
     for mode in MODES.iter().filter(|it| (it.applies)(wanted, who)) {
@@ -86,13 +99,18 @@ pub(super) struct Asker<'a> {
     pub(super) info: &'a RequestInfo,
     pub(super) who: &'a Identity,
     pub(super) wanted: &'a ImpersonatedUser,
+    /// Whether somebody who could have allowed a question gave no answer to it.
+    pub(super) has_unanswered: Cell<bool>,
 }
 
 impl Asker<'_> {
     fn ask(&self, question: &Attributes<'_>) -> Result<(), Status> {
         match self.answers.decide(question) {
             Decision::Allowed(_) => Ok(()),
-            Decision::Denied(denial) => Err(question.forbidden(&denial.reason)),
+            Decision::Denied(denial) => {
+                self.has_unanswered.set(self.has_unanswered.get() || !denial.error.is_empty());
+                Err(question.forbidden(&denial.reason))
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod authorization;
 mod hook;
+mod recheck;
 mod token_webhook;
 
 use std::{path::Path, sync::Arc, time::Duration};

@@ -25,6 +25,6 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
             ctx.impersonated = Some(wanted);
             rest.run(ctx).await
         }
-        Err(status) => answer::status(&status),
+        Err(refused) => answer::status(&refused.status),
     }
 }

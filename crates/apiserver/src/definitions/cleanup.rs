@@ -20,6 +20,10 @@ pub(super) async fn empty(state: &State, known: &KnownDefinition) -> Result<(), 
     let Some(rows) = known.rows() else { return let_go(state, known).await };
     let resource = &rows.stored.resource;
     let Some(cache) = state.caches().custom(&rows.stored) else { return let_go(state, known).await };
+    // It has begun to go since its rows were looked at: that wakes who looks again, and serves what refuses new objects.
+    if !known.refuses_objects() {
+        return Ok(());
+    }
     // What is announced from now on is refused: its row no longer allows it.
     if cache.is_written_to() {
         return Err(Status::failure(503, "ServiceUnavailable", "objects of it are still being written"));

@@ -32,6 +32,8 @@ pub(super) struct KnownDefinition {
     pub(super) is_gone: bool,
     /// What is served of it.
     pub(super) served: Option<Served>,
+    /// What is served is of this one, which another has taken the place of.
+    replaced: Option<Arc<Stored>>,
     /// By what leave it is in a protected group.
     approved_by: String,
     /// Its names and its leave were looked at, as they stand in this generation.
@@ -69,6 +71,7 @@ impl KnownDefinition {
             hash: HASHER.hash_one(definition["spec"].to_string()),
             is_gone: false,
             served: None,
+            replaced: None,
             approved_by: approved_by(&definition).to_owned(),
             looked_at: None,
             stored,
@@ -78,7 +81,9 @@ impl KnownDefinition {
     /// Takes what is stored now.
     pub(super) fn take(&mut self, stored: Arc<Stored>) {
         let (served, looked_at) = (self.served.take(), self.looked_at.take());
-        *self = Self { served, looked_at, ..Self::new(stored) };
+        let is_another = served.as_ref().is_some_and(|it| it.of.uid == self.uid) && self.uid != stored.uid();
+        let replaced = if is_another { Some(self.stored.clone()) } else { self.replaced.take() };
+        *self = Self { served, looked_at, replaced, ..Self::new(stored) };
     }
 
     pub(super) fn definition(&self) -> Value {
@@ -125,6 +130,11 @@ impl KnownDefinition {
         self.is_established
     }
 
+    /// Do the rows that are served refuse new objects?
+    pub(super) fn refuses_objects(&self) -> bool {
+        self.served.as_ref().is_none_or(|it| it.of.is_leaving)
+    }
+
     pub(super) fn rows(&self) -> Option<&Arc<Rows>> {
         self.served.as_ref().map(|it| &it.rows)
     }
@@ -132,8 +142,9 @@ impl KnownDefinition {
     /// The rows it is to be served by from now on; `None` where those there are are still right, or it may have none yet.
     pub(super) fn make_rows(&mut self) -> Option<Served> {
         if !self.is_established && !self.is_named {
-            return None;
+            return self.rows_of_the_replaced();
         }
+        self.replaced = None;
         self.looked_at = Some((self.generation, self.approved_by.clone()));
         let of = Origin {
             uid: self.uid.clone(),
@@ -149,5 +160,14 @@ impl KnownDefinition {
         let needs_cache = before.is_none_or(|it| Origin { is_leaving: of.is_leaving, ..it.of.clone() } != of);
         let rows = Arc::new(rows(&self.definition())?);
         Some(Served { rows, of, needs_cache })
+    }
+
+    /// The rows of the definition whose place this one has taken: nothing more is made of it.
+    fn rows_of_the_replaced(&mut self) -> Option<Served> {
+        let before = self.served.as_ref().filter(|it| !it.of.is_leaving)?;
+        let mut definition = self.replaced.take()?.parse();
+        definition["metadata"]["deletionTimestamp"] = definition["metadata"]["creationTimestamp"].clone();
+        let of = Origin { is_leaving: true, ..before.of.clone() };
+        Some(Served { rows: Arc::new(rows(&definition)?), of, needs_cache: false })
     }
 }

@@ -109,6 +109,31 @@ async fn what_comes_and_goes_a_hundred_times_leaves_nothing() {
     server.stop().await;
 }
 
+/// Nothing outlives its definition, which another of the same name may take the place of at once.
+#[tokio::test]
+async fn nothing_is_made_of_a_definition_that_has_gone_however_soon() {
+    let server = server::started().await;
+    let cars = "/apis/example.com/v1/namespaces/default/cars";
+    let car = json!({ "apiVersion": "example.com/v1", "kind": "Car", "metadata": { "name": "a" } });
+    let definition = definition("example.com", "cars", "Car");
+    for round in 0..50 {
+        let name = define(&server, &definition).await;
+        let (_, body) = ask(&server, "GET", cars, &Value::Null).await;
+        assert_eq!(read(body).await["items"], json!([]), "{round}");
+        // Whoever serves it has only just said that it is established.
+        assert_eq!(ask(&server, "DELETE", &format!("{DEFINITIONS}/{name}"), &Value::Null).await.0, 200);
+        gone(&server, &name).await;
+        let (code, body) = ask(&server, "POST", cars, &car).await;
+        assert!(matches!(code, 404 | 405), "{round}: {code} {}", read(body).await);
+        // Whether the next one is served by then or not.
+        assert_eq!(ask(&server, "POST", DEFINITIONS, &definition).await.0, 201);
+        ask(&server, "POST", cars, &car).await;
+        assert_eq!(ask(&server, "DELETE", &format!("{DEFINITIONS}/{name}"), &Value::Null).await.0, 200);
+        gone(&server, &name).await;
+    }
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn a_start_finds_all_that_was_defined() {
     let config = server::config();

@@ -11,5 +11,6 @@ pub mod answer;
 pub mod body;
 pub mod codec;
 pub mod derived;
+pub mod sweeps;
 pub mod warnings;
 pub mod watch_cache;

@@ -5,54 +5,105 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use corten_cacher::watch_cache::{Slot, Stored};
+use corten_cacher::{
+    sweeps::Sweeps,
+    watch_cache::{Slot, Stored},
+};
 use parking_lot::Mutex;
 
 /// Of all custom resources together. What is beyond is converted again for who asks.
 const BYTES_MAX: usize = 128 << 20;
-
-/// The oldest first.
-#[derive(Default)]
-pub(crate) struct Kept(Mutex<Ring>);
+/// Of an entry, beside the text of the object.
+const OVERHEAD: usize = 512;
 
 #[derive(Default)]
-struct Ring {
-    entries: VecDeque<Entry>,
+pub(crate) struct Kept(Mutex<Ring<Stored>>);
+
+/// What is kept beside objects, the oldest first.
+struct Ring<O> {
+    entries: VecDeque<Entry<O>>,
     bytes: usize,
+    sweeps: Sweeps,
 }
 
-struct Entry {
-    stored: Weak<Stored>,
+struct Entry<O> {
+    stored: Weak<O>,
     version: String,
     bytes: usize,
 }
 
 impl Kept {
     pub(crate) fn keep(&self, stored: &Arc<Stored>, version: &str, converted: Arc<Stored>) {
-        const OVERHEAD: usize = 512;
         let bytes = converted.value().len() + OVERHEAD;
         stored.converted.set(version, Slot::Done(converted));
-        let mut gone = Vec::new();
-        {
-            let mut ring = self.0.lock();
-            ring.bytes += bytes;
-            ring.entries.push_back(Entry { stored: Arc::downgrade(stored), version: version.to_owned(), bytes });
-            while ring.bytes > BYTES_MAX
-                && let Some(oldest) = ring.entries.pop_front()
-            {
-                ring.bytes -= oldest.bytes;
-                gone.push(oldest);
-            }
-            // What went with its stored object is no longer there, whatever the ring says.
-            while ring.entries.front().is_some_and(|it| it.stored.strong_count() == 0) {
-                let oldest = ring.entries.pop_front().expect("it was looked at");
-                ring.bytes -= oldest.bytes;
-            }
-        }
+        let entry = Entry { stored: Arc::downgrade(stored), version: version.to_owned(), bytes };
+        let gone = self.0.lock().add(entry, BYTES_MAX);
         for Entry { stored, version, .. } in gone {
             if let Some(stored) = stored.upgrade() {
                 stored.converted.forget(&version);
             }
         }
+    }
+}
+
+impl<O> Default for Ring<O> {
+    fn default() -> Self {
+        Self { entries: VecDeque::new(), bytes: 0, sweeps: Sweeps::default() }
+    }
+}
+
+impl<O> Ring<O> {
+    /// Gives what is too much, the oldest of it.
+    fn add(&mut self, entry: Entry<O>, bytes_max: usize) -> Vec<Entry<O>> {
+        self.bytes += entry.bytes;
+        self.entries.push_back(entry);
+        if self.sweeps.is_due(self.entries.len()) {
+            self.sweep();
+        }
+        let mut gone = Vec::new();
+        while self.bytes > bytes_max
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            self.bytes -= oldest.bytes;
+            gone.push(oldest);
+        }
+        gone
+    }
+
+    /// What went with its stored object is no longer there, whatever the ring says.
+    fn sweep(&mut self) {
+        self.entries.retain(|it| it.stored.strong_count() > 0);
+        self.bytes = self.entries.iter().map(|it| it.bytes).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(stored: &Arc<usize>) -> Entry<usize> {
+        Entry { stored: Arc::downgrade(stored), version: "v2".into(), bytes: 10 }
+    }
+
+    #[test]
+    fn what_went_with_its_object_takes_no_room_wherever_it_stands() {
+        let (mut ring, oldest) = (Ring::default(), Arc::new(0));
+        assert!(ring.add(entry(&oldest), 100).is_empty());
+        for n in 1..1000 {
+            // It is gone before the next one comes, and the oldest is not.
+            let gone = ring.add(entry(&Arc::new(n)), 100);
+            assert!(gone.is_empty(), "what is there is not pushed out by what is not");
+            assert!(ring.entries.len() <= 4, "{}", ring.entries.len());
+        }
+        assert!(ring.entries[0].stored.ptr_eq(&Arc::downgrade(&oldest)));
+    }
+
+    #[test]
+    fn of_what_is_there_the_oldest_go() {
+        let (mut ring, all) = (Ring::default(), (0..20).map(Arc::new).collect::<Vec<_>>());
+        let gone: Vec<Entry<usize>> = all.iter().flat_map(|it| ring.add(entry(it), 100)).collect();
+        let numbers: Vec<usize> = gone.iter().filter_map(|it| it.stored.upgrade()).map(|it| *it).collect();
+        assert_eq!(numbers, (0..10).collect::<Vec<_>>());
+        assert_eq!((ring.entries.len(), ring.bytes), (10, 100));
     }
 }

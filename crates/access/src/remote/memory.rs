@@ -1,5 +1,6 @@
 //! Answers that hold for a while, by keys that nobody outside can choose: what was asked goes through a hash whose secret is made with
-//! the process. Two generations bound it: what is asked for moves to the younger one, and of a full one the older half is forgotten.
+//! the process. Two generations bound it: what is asked for moves to the younger one, and of a full one the older half is forgotten. What
+//! has ended goes with its generation, too: that is as old as an answer ever becomes.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -44,6 +45,10 @@ pub(crate) struct Memory<T> {
 }
 
 struct Generations<T> {
+    /// When the young one began.
+    begun: Option<Instant>,
+    /// How long the longest answer was to be kept.
+    longest: Duration,
     young: HashMap<Key, Known<T>>,
     old: HashMap<Key, Known<T>>,
 }
@@ -56,18 +61,21 @@ struct Known<T> {
 impl<T: Clone> Memory<T> {
     /// Of at most so many answers.
     pub(crate) fn new(max: usize) -> Self {
-        Self { half: max / 2, generations: Mutex::new(Generations { young: HashMap::new(), old: HashMap::new() }) }
+        let (young, old) = (HashMap::new(), HashMap::new());
+        let generations = Generations { begun: None, longest: Duration::ZERO, young, old };
+        Self { half: max / 2, generations: Mutex::new(generations) }
     }
 
     pub(crate) fn get(&self, key: &Key) -> Option<T> {
         let now = Instant::now();
         let mut generations = self.generations.lock();
+        generations.age(now);
         if let Some(known) = generations.young.get(key) {
             return (now < known.until).then(|| known.answer.clone());
         }
         let known = generations.old.remove(key).filter(|it| now < it.until)?;
         let answer = known.answer.clone();
-        generations.insert(self.half, *key, known);
+        generations.insert(self.half, *key, known, now);
         Some(answer)
     }
 
@@ -79,7 +87,10 @@ impl<T: Clone> Memory<T> {
         // A time that no clock reaches is as good as for ever.
         let now = Instant::now();
         let until = now.checked_add(keep).unwrap_or_else(|| now + Duration::from_secs(1 << 30));
-        self.generations.lock().insert(self.half, key, Known { until, answer });
+        let mut generations = self.generations.lock();
+        generations.age(now);
+        generations.longest = generations.longest.max(until - now);
+        generations.insert(self.half, key, Known { until, answer }, now);
     }
 
     #[cfg(test)]
@@ -90,9 +101,21 @@ impl<T: Clone> Memory<T> {
 }
 
 impl<T> Generations<T> {
-    fn insert(&mut self, half: usize, key: Key, known: Known<T>) {
-        if self.young.len() >= half {
-            self.old = std::mem::take(&mut self.young);
+    /// Forgets the older generation where all of it has ended: it came before the younger one, and nothing is kept for longer.
+    fn age(&mut self, now: Instant) {
+        if self.begun.is_some_and(|it| now - it >= self.longest) {
+            self.begin(now);
+        }
+    }
+
+    fn begin(&mut self, now: Instant) {
+        self.old = std::mem::take(&mut self.young);
+        self.begun = Some(now);
+    }
+
+    fn insert(&mut self, half: usize, key: Key, known: Known<T>, now: Instant) {
+        if self.young.len() >= half || self.begun.is_none() {
+            self.begin(now);
         }
         self.old.remove(&key);
         self.young.insert(key, known);
@@ -118,6 +141,30 @@ mod tests {
         assert_eq!(memory.get(&key(2)), None);
         tokio::time::advance(Duration::from_secs(10)).await;
         assert_eq!(memory.get(&key(0)), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_ended_takes_no_room() {
+        let (keys, memory) = (Keys::default(), Memory::new(1000));
+        let key = |n: usize| keys.key([&n.to_le_bytes()[..]]);
+        let (short, long) = (Duration::from_secs(1), Duration::from_secs(10));
+        memory.put(key(0), 0, long);
+        for n in 1..400 {
+            memory.put(key(n), n, short);
+        }
+        for second in 0..10 {
+            assert_eq!(memory.get(&key(0)), Some(0), "{second}");
+            tokio::time::advance(short).await;
+        }
+        assert_eq!(memory.get(&key(0)), None);
+        memory.put(key(0), 0, long);
+        assert!(memory.len() <= 401);
+        tokio::time::advance(long).await;
+        memory.put(key(1000), 1, short);
+        assert_eq!(memory.len(), 2, "those that were there at the start are gone");
+        tokio::time::advance(long * 2).await;
+        assert_eq!(memory.get(&key(1000)), None);
+        assert!(memory.len() <= 1);
     }
 
     #[test]

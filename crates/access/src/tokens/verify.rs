@@ -1,13 +1,12 @@
 //! Is a service account's token signed by us, in its time, for the right audience, and is what it is bound to still there?
 
-use std::{collections::HashMap, sync::Arc};
+use std::{sync::Arc, time::Duration};
 
 use aws_lc_rs::digest::{SHA256, digest};
 use corten_api::resources::{NODES, PODS, SECRETS, SERVICE_ACCOUNTS};
 use corten_cacher::watch_cache::Stored;
 use corten_meta::{Resource, Status, Time};
 use corten_pki::{Authority, TokenKeys};
-use parking_lot::Mutex;
 use serde::Deserialize;
 
 use super::{
@@ -15,13 +14,15 @@ use super::{
     claims::{Bound, Claims, LEGACY_ISSUER, Legacy, user_name},
     jwt, unix_seconds,
 };
-use crate::identity::Identity;
+use crate::{identity::Identity, remote::Memory};
 
 /// Clocks may differ by this much, and what is deleted stays good for as long (go-jose's `DefaultLeeway`).
 const LEEWAY_SECONDS: i64 = 60;
 const INVALIDATED: &str = "service account token has been invalidated";
 /// So many tokens' signatures are remembered.
 const VERIFIED_MAX: usize = 4096;
+/// So long, where nobody uses them any more.
+const VERIFIED_KEPT: Duration = Duration::from_secs(3600);
 
 /// What a token whose signature is ours says.
 #[derive(Debug)]
@@ -32,8 +33,13 @@ enum Token {
 }
 
 /// Tokens whose signatures were checked, by their hashes: a request then costs a look-up instead.
-#[derive(Default)]
-pub(super) struct Verified(Mutex<HashMap<Vec<u8>, Known>>);
+pub(super) struct Verified(Memory<Known>);
+
+impl Default for Verified {
+    fn default() -> Self {
+        Self(Memory::new(VERIFIED_MAX))
+    }
+}
 
 #[derive(Clone)]
 struct Known {
@@ -48,9 +54,9 @@ impl Verified {
         struct Issuer {
             iss: String,
         }
-        let hash = digest(&SHA256, text.as_bytes()).as_ref().to_vec();
+        let hash = digest(&SHA256, text.as_bytes()).as_ref().try_into().expect("SHA-256 has 32 bytes");
         // A key that is trusted no more has signed nothing.
-        let known = self.0.lock().get(&hash).filter(|it| keys.all().any(|key| key.id() == it.key)).cloned();
+        let known = self.0.get(&hash).filter(|it| keys.all().any(|key| key.id() == it.key));
         if let Some(known) = known {
             return Some(Ok(known));
         }
@@ -65,11 +71,7 @@ impl Verified {
             jwt::unverified(text).map(Token::Legacy)
         };
         let found = Known { token: Arc::new(token?), key: key.id().to_owned() };
-        let mut known = self.0.lock();
-        if known.len() >= VERIFIED_MAX {
-            known.clear();
-        }
-        known.insert(hash, found.clone());
+        self.0.put(hash, found.clone(), VERIFIED_KEPT);
         Some(Ok(found))
     }
 

@@ -110,14 +110,20 @@ impl Policies {
                     }),
                 })
             },
-            |_, now| self.measures.make_room(|it| now.objects.validating.contains_key(it)),
+            |_, now| {
+                self.measures.make_room(|it| now.objects.validating.contains_key(it));
+                self.failing.retain(|name, revision| now.objects.is_mutating(name, revision));
+                self.params.sweep();
+            },
         )
     }
 
     /// The mutating policies that fail now, by their names.
     pub fn failing(&self, caches: &Caches) -> Vec<(String, FailingPolicy)> {
         let compiled = self.compiled(caches);
-        self.failing.all(|name, revision| compiled.objects.mutating.get(name).is_some_and(|it| it.0 == revision))
+        // One that was asked before it was changed may have said so after that.
+        self.failing.retain(|name, revision| compiled.objects.is_mutating(name, revision));
+        self.failing.all()
     }
 
     /// Notes what came of asking a mutating policy: an error, or none.
@@ -127,6 +133,13 @@ impl Policies {
             Some(error) => self.failing.failed(&policy.name, bound.revision, error, policy.ignores_errors, now),
             None => self.failing.worked(&policy.name),
         }
+    }
+}
+
+impl Objects {
+    /// Is there such a mutating policy, of this revision?
+    fn is_mutating(&self, name: &str, revision: u64) -> bool {
+        self.mutating.get(name).is_some_and(|it| it.0 == revision)
     }
 }
 

@@ -39,10 +39,39 @@ impl FailingPolicies {
         }
     }
 
-    /// Those that are still what they were, by their names.
-    pub(super) fn all(&self, is_current: impl Fn(&str, u64) -> bool) -> Vec<(String, FailingPolicy)> {
-        let mut all = self.0.lock();
-        all.retain(|name, it| is_current(name, it.0));
+    /// Forgets those that are no longer what they were.
+    pub(super) fn retain(&self, is_current: impl Fn(&str, u64) -> bool) {
+        self.0.lock().retain(|name, it| is_current(name, it.0));
+    }
+
+    /// All, by their names.
+    pub(super) fn all(&self) -> Vec<(String, FailingPolicy)> {
+        let all = self.0.lock();
         all.iter().map(|(name, it)| (name.clone(), it.1.clone())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_failures_is_counted_until_it_works_or_is_another() {
+        let (failing, at) = (FailingPolicies::default(), Time::from_unix_seconds);
+        for second in 0..3 {
+            failing.failed("a", 1, &format!("no {second}"), false, at(second));
+        }
+        let told = |it: &FailingPolicies| -> Vec<(String, u64, i64, String)> {
+            let all = it.all().into_iter();
+            all.map(|(name, it)| (name, it.n_in_a_row, it.since.unix_millis() / 1000, it.message)).collect()
+        };
+        assert_eq!(told(&failing), [("a".to_owned(), 3, 0, "no 2".to_owned())]);
+        failing.failed("a", 2, "changed", false, at(9));
+        assert_eq!(told(&failing), [("a".to_owned(), 1, 9, "changed".to_owned())], "another policy, another row");
+        failing.failed("b", 1, "no", true, at(9));
+        failing.worked("a");
+        assert_eq!(told(&failing), [("b".to_owned(), 1, 9, "no".to_owned())]);
+        failing.retain(|name, revision| (name, revision) != ("b", 1));
+        assert!(told(&failing).is_empty());
     }
 }

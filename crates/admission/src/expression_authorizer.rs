@@ -15,9 +15,14 @@ impl<'a> ExpressionAuthorizer<'a> {
         Self { answers: access.answers(), who }
     }
 
-    /// Whether an expression asked what had to be asked of others first: then it is to be evaluated again.
-    pub(crate) async fn was_asked_in_vain(&self) -> bool {
-        self.answers.were_missing().await
+    /// What comes of expressions: evaluated again where they asked what others had to be asked first.
+    pub(crate) async fn answered<T>(&self, evaluate: impl Fn() -> T) -> T {
+        loop {
+            let found = evaluate();
+            if !self.answers.were_missing().await {
+                return found;
+            }
+        }
     }
 }
 

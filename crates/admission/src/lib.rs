@@ -26,6 +26,7 @@ mod node_addresses;
 mod node_labels;
 mod node_restriction;
 mod notes;
+mod patched;
 mod persistent_volume_claim_resize;
 mod plugin;
 mod pod_security;

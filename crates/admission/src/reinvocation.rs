@@ -91,3 +91,51 @@ impl Reinvocation {
         of.output = (!of.called.is_empty() || !of.due.is_empty()).then(|| object.clone());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn who_saw_it_before_somebody_changed_it_is_asked_once_more() {
+        let (first, changed) = (json!(1), json!(2));
+        let it = Reinvocation::default();
+        it.begin("webhooks", &first);
+        assert!(it.is_due("webhooks", "a") && it.is_due("webhooks", "b") && !it.is_reinvoked());
+        it.called("webhooks", "a");
+        it.changed("webhooks");
+        it.called("webhooks", "b");
+        it.end("webhooks", &changed);
+        assert!(it.has_changed() && it.begin_again());
+        it.begin("webhooks", &changed);
+        assert!(it.is_due("webhooks", "a"), "b has changed what it saw");
+        assert!(!it.is_due("webhooks", "b"), "nobody has changed what it left");
+        assert!(!it.is_due("webhooks", "c"), "who was not asked in the first round is not in the second");
+        assert!(!it.begin_again(), "there is no third");
+    }
+
+    #[test]
+    fn what_another_plugin_changed_is_a_reason_to_ask_all_again() {
+        let it = Reinvocation::default();
+        it.begin("policies", &json!(1));
+        it.called("policies", "a");
+        it.end("policies", &json!(1));
+        it.begin("webhooks", &json!(1));
+        it.changed("webhooks");
+        it.end("webhooks", &json!(2));
+        assert!(it.begin_again());
+        it.begin("policies", &json!(2));
+        assert!(it.is_due("policies", "a"));
+    }
+
+    #[test]
+    fn nobody_is_asked_again_where_nothing_has_changed() {
+        let it = Reinvocation::default();
+        it.begin("webhooks", &json!(1));
+        it.called("webhooks", "a");
+        it.end("webhooks", &json!(1));
+        assert!(!it.has_changed() && !it.begin_again());
+    }
+}

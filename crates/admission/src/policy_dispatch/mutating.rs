@@ -1,7 +1,6 @@
 //! Policies that may change the object, one after another, each of which sees what those before it made of it.
 
-use corten_cacher::{body::BoxFuture, codec};
-use corten_kinds::Kind;
+use corten_cacher::body::BoxFuture;
 use corten_meta::{Cause, Status};
 use corten_policies::{
     admission_policy::{Binding, MutatingPolicy, Target},
@@ -10,16 +9,16 @@ use corten_policies::{
 use serde_json::Value;
 
 use super::{
-    params::{self, Misconfigured, Params},
+    params::{Misconfigured, Params},
     policy_request::PolicyRequest,
 };
 use crate::{
+    patched::{self, Unfit},
     plugin::{Admission, Attributes, Operation},
     policy_source::{Bound, BoundPolicy},
     refusal::forbidden,
     review_request,
     versions::may_concern,
-    webhook_dispatch::keep_owners,
 };
 
 pub(crate) struct MutatingPolicies;
@@ -106,17 +105,9 @@ impl<'r> Round<'r> {
             Err(error) => return self.misconfigured(policy, None, &error.to_string()),
         };
         for binding in &bound.bindings {
-            match asked.row(&binding.criteria, object) {
-                Ok(Some(_)) => {}
-                Ok(None) => continue,
-                Err(error) => {
-                    self.misconfigured(policy, Some(binding), &error.to_string());
-                    continue;
-                }
-            }
-            let namespace = review_request::namespace(self.request, object);
-            match params::collect(self.request, &policy.policy, binding, namespace).await {
-                Ok(params) => found.push(Invocation { bound, binding, params, row: row.clone() }),
+            match asked.params(&policy.policy, binding, object).await {
+                Ok(Some(params)) => found.push(Invocation { bound, binding, params, row: row.clone() }),
+                Ok(None) => {}
                 Err(Misconfigured::Policy(message)) => return self.misconfigured(policy, None, &message),
                 Err(Misconfigured::Binding(message)) => self.misconfigured(policy, Some(binding), &message),
             }
@@ -140,13 +131,7 @@ impl<'r> Round<'r> {
                 let seen = asked.shown(&policy.policy, row, object).await?.with_object(&shown);
                 let bindings = asked.bindings(&seen, params);
                 if nth == 0 {
-                    let verdict = loop {
-                        let verdict = policy.conditions(&bindings);
-                        if !asked.authorizer.was_asked_in_vain().await {
-                            break verdict;
-                        }
-                    };
-                    match verdict {
+                    match asked.authorizer.answered(|| policy.conditions(&bindings)).await {
                         Verdict::Matches => {}
                         Verdict::Excluded(_) | Verdict::Ignored => return Ok(None),
                         Verdict::Failed(message) => return Ok(Some(vec![message])),
@@ -159,15 +144,10 @@ impl<'r> Round<'r> {
                 };
                 let text = |name: &str| shown[name].as_str().unwrap_or_default();
                 let target = Target { api_version: text("apiVersion"), kind: text("kind"), fields };
-                loop {
-                    let mutated = policy.mutate(nth, &bindings, target);
-                    if !asked.authorizer.was_asked_in_vain().await {
-                        break mutated;
-                    }
-                }
+                asked.authorizer.answered(|| policy.mutate(nth, &bindings, target)).await
             };
             let taken = match mutated {
-                Ok(new) => self.take(row, object, &shown, new).await,
+                Ok(new) => patched::take(self.request, row, object, &shown, new).await.map_err(unfit),
                 Err(message) => Err(message),
             };
             match taken {
@@ -177,41 +157,6 @@ impl<'r> Round<'r> {
             }
         }
         Ok(Some(errors))
-    }
-
-    /// Puts what a policy made into `object`. Says whether it differs.
-    async fn take(&self, row: &Kind, object: &mut Value, shown: &Value, mut new: Value) -> Result<bool, String> {
-        if new["kind"] != shown["kind"] || new["apiVersion"] != shown["apiVersion"] {
-            return Err("error applying patch: the object's kind or version must not be changed".to_owned());
-        }
-        let part = review_request::part_schema(self.request).map(corten_kinds::Schema::Table);
-        let schema = part.as_ref().unwrap_or(&row.schema);
-        codec::unknown_fields(schema, &new)?;
-        codec::prune(schema, &mut new);
-        if new == *shown {
-            return Ok(false);
-        }
-        if self.request.form.scale(object).is_some() {
-            self.request.form.take_scale(object, &new);
-            return Ok(true);
-        }
-        if !review_request::is_whole(self.request) {
-            *object = new;
-            return Ok(true);
-        }
-        keep_owners(&mut new, object);
-        let policy = if row.is_custom() { &row.policy } else { &self.request.kind.policy };
-        let is_custom = row.is_custom();
-        if is_custom {
-            policy.try_default(&mut new).map_err(|it| it.to_string())?;
-        }
-        let mut new = review_request::taken(self.request, row, new).await.map_err(|it| it.message)?;
-        if !is_custom {
-            policy.try_default(&mut new).map_err(|it| it.to_string())?;
-        }
-        review_request::restore_what_is_given_later(self.request, &mut new, object);
-        *object = new;
-        Ok(true)
     }
 
     fn misconfigured(&mut self, policy: &MutatingPolicy, binding: Option<&Binding>, error: &str) {
@@ -237,5 +182,14 @@ impl<'r> Round<'r> {
             details.causes = self.errors.into_iter().map(|message| Cause { message, ..Cause::default() }).collect();
         }
         Err(status)
+    }
+}
+
+fn unfit(reason: Unfit) -> String {
+    match reason {
+        Unfit::OtherKind => "error applying patch: the object's kind or version must not be changed".to_owned(),
+        Unfit::Unreadable(reason) => reason,
+        Unfit::Invalid(violation) => violation.to_string(),
+        Unfit::Unconverted(status) => status.message,
     }
 }

@@ -7,11 +7,12 @@ use corten_cel as cel;
 use corten_kinds::{Kind, Subresource};
 use corten_meta::Status;
 use corten_policies::{
-    admission_policy::Policy,
+    admission_policy::{Binding, Policy},
     matching::{Bindings, Criteria, Index, NoNamespace},
 };
 use serde_json::Value;
 
+use super::params::{self, Misconfigured, Params};
 use crate::{
     expression_authorizer::ExpressionAuthorizer,
     plugin::Attributes,
@@ -51,9 +52,23 @@ impl<'r> PolicyRequest<'r> {
         self.versions.row(criteria, object)
     }
 
-    /// Where parameters are looked for unless the binding says otherwise: empty for what has no namespace.
-    pub(super) fn namespace(&self, object: &'r Value) -> &'r str {
-        review_request::namespace(self.request, object)
+    /// The parameters of each evaluation; `None` where the binding is not about the request.
+    ///
+    /// # Errors
+    /// The policy or the binding cannot be asked.
+    pub(super) async fn params(
+        &self,
+        policy: &Policy,
+        binding: &Binding,
+        object: &Value,
+    ) -> Result<Option<Params>, Misconfigured> {
+        let found = self.row(&binding.criteria, object);
+        if found.map_err(|it| Misconfigured::Binding(it.to_string()))?.is_none() {
+            return Ok(None);
+        }
+        // There parameters are looked for unless the binding says otherwise: empty for what has no namespace.
+        let namespace = review_request::namespace(self.request, object);
+        params::collect(self.request, policy, binding, namespace).await.map(Some)
     }
 
     /// What the policy's expressions name.

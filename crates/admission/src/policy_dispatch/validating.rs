@@ -8,10 +8,7 @@ use corten_policies::admission_policy::{Action, Binding, Decision, Evaluation, U
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{
-    params::{self, Misconfigured},
-    policy_request::PolicyRequest,
-};
+use super::{params::Misconfigured, policy_request::PolicyRequest};
 use crate::{
     plugin::{Admission, Attributes},
     policy_source::{Bound, BoundPolicy},
@@ -84,17 +81,9 @@ impl Round<'_> {
         };
         let mut annotations: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for binding in &bound.bindings {
-            match self.asked.row(&binding.criteria, self.object) {
-                Ok(Some(_)) => {}
-                Ok(None) => continue,
-                Err(error) => {
-                    self.misconfigured(policy, Some(binding), &error.to_string());
-                    continue;
-                }
-            }
-            let namespace = self.asked.namespace(self.object);
-            let params = match params::collect(self.asked.request, &policy.policy, binding, namespace).await {
-                Ok(params) => params,
+            let params = match self.asked.params(&policy.policy, binding, self.object).await {
+                Ok(Some(params)) if !params.is_empty() => params,
+                Ok(_) => continue,
                 Err(Misconfigured::Policy(message)) => {
                     self.misconfigured(policy, None, &message);
                     break;
@@ -104,21 +93,14 @@ impl Round<'_> {
                     continue;
                 }
             };
-            if params.is_empty() {
-                continue;
-            }
             let place = self.asked.request.kinds.row(&row.api_version(), &row.kind);
             let row = place.unwrap_or(self.asked.request.asked);
             let shown = self.asked.shown(&policy.policy, row, self.object).await?;
             let mut found = Vec::new();
             for params in &params {
                 let begun = Instant::now();
-                let evaluation = loop {
-                    let evaluation = policy.evaluate(&self.asked.bindings(&shown, params.as_ref()));
-                    if !self.asked.authorizer.was_asked_in_vain().await {
-                        break evaluation;
-                    }
-                };
+                let bindings = self.asked.bindings(&shown, params.as_ref());
+                let evaluation = self.asked.authorizer.answered(|| policy.evaluate(&bindings)).await;
                 found.push((evaluation, begun.elapsed()));
             }
             drop(shown);

@@ -108,3 +108,76 @@ fn bounded(annotations: BTreeMap<String, String>) -> BTreeMap<String, String> {
     };
     annotations.into_iter().filter(|(key, value)| fits(key, value)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read_of(version: &str, may_patch: bool, response: Value) -> Result<Answer, String> {
+        let review = json!({ "kind": "AdmissionReview", "apiVersion": version, "response": response });
+        let asked = Expected { uid: "u", version, webhook: "w.example.com", may_patch };
+        read(review.to_string().as_bytes(), &asked)
+    }
+
+    #[test]
+    fn a_patch_is_one_of_a_mutating_webhook_and_says_its_type() {
+        let patch = BASE64_STANDARD.encode("[]");
+        for (version, may_patch, response, expected) in [
+            (V1, true, json!({ "patch": patch, "patchType": "JSONPatch" }), Ok(2)),
+            (V1, true, json!({}), Ok(0)),
+            (V1, true, json!({ "patch": patch }), Err("response.patch but not response.patchType")),
+            (V1, true, json!({ "patchType": "JSONPatch" }), Err("response.patchType but not response.patch")),
+            (V1, true, json!({ "patch": patch, "patchType": "" }), Err("invalid response.patchType of \"\"")),
+            (V1, true, json!({ "patch": patch, "patchType": "Merge" }), Err("unsupported patch type \"Merge\"")),
+            (V1, true, json!({ "patch": "no base64!", "patchType": "JSONPatch" }), Err("illegal base64 data")),
+            (V1, false, json!({ "patch": patch }), Err("validating webhook may not return response.patch")),
+            (
+                V1,
+                false,
+                json!({ "patchType": "JSONPatch" }),
+                Err("validating webhook may not return response.patchType"),
+            ),
+            (V1BETA1, true, json!({ "patch": patch }), Ok(2)),
+            (V1BETA1, false, json!({ "patch": patch }), Ok(0)),
+        ] {
+            let mut response = response;
+            response["uid"] = "u".into();
+            response["allowed"] = true.into();
+            let found = read_of(version, may_patch, response.clone()).map(|it| it.patch.len());
+            match (&found, expected) {
+                (Ok(n), Ok(wanted)) => assert_eq!(*n, wanted, "{response}"),
+                (Err(reason), Err(wanted)) => assert!(reason.contains(wanted), "{response}: {reason}"),
+                _ => panic!("{version} {response}: {found:?}"),
+            }
+        }
+        for (version, is_read) in [(V1, false), (V1BETA1, true)] {
+            let found = read_of(version, true, json!({ "uid": "other", "allowed": true }));
+            assert_eq!(found.is_ok(), is_read, "{version}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_one_whatever_its_code_says() {
+        let denied = "admission webhook \"w.example.com\" denied the request";
+        for (status, code, message) in [
+            (Value::Null, 400, format!("{denied} without explanation")),
+            (json!({ "reason": "Forbidden" }), 400, format!("{denied}: Forbidden")),
+            (json!({ "message": "no", "reason": "Forbidden", "code": 403 }), 403, format!("{denied}: no")),
+            (json!({ "message": "no", "code": 200 }), 400, format!("{denied}: no")),
+            (json!({ "message": "no", "code": 600 }), 400, format!("{denied}: no")),
+        ] {
+            let found = read_of(V1, true, json!({ "uid": "u", "status": status }));
+            let refused = found.ok().and_then(|it| it.refused).expect("it refuses");
+            assert_eq!((refused.code, &*refused.message), (code, &*message), "{status}");
+        }
+    }
+
+    #[test]
+    fn annotations_have_a_bound_and_a_large_one_costs_the_others_nothing() {
+        let all = [("a", 10), ("b", ANNOTATIONS_BYTES_MAX), ("c", 20), ("d", ANNOTATIONS_BYTES_MAX - 40)];
+        let kept = bounded(all.map(|(key, n)| (key.to_owned(), "x".repeat(n))).into());
+        assert_eq!(kept.keys().collect::<Vec<_>>(), ["a", "c", "d"]);
+    }
+}

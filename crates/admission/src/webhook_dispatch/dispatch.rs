@@ -68,13 +68,7 @@ impl<'r> Round<'r> {
             params: None,
             authorizer: uses.authorizer.then_some((&authorizer as &dyn Authorizer, &question)),
         };
-        let verdict = loop {
-            let verdict = hook.conditions.evaluate(&bindings.activation());
-            if !authorizer.was_asked_in_vain().await {
-                break verdict;
-            }
-        };
-        match verdict {
+        match authorizer.answered(|| hook.conditions.evaluate(&bindings.activation())).await {
             Verdict::Matches => Ok(true),
             Verdict::Excluded(_) | Verdict::Ignored => Ok(false),
             Verdict::Failed(reason) => Err(forbidden(request, object, &reason)),

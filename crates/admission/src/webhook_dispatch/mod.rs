@@ -6,9 +6,8 @@ mod answer;
 mod call;
 mod dispatch;
 mod mutating;
-mod patched;
+mod patch;
 mod validating;
 
 pub(crate) use mutating::MutatingWebhook;
-pub(crate) use patched::keep_owners;
 pub(crate) use validating::ValidatingWebhook;

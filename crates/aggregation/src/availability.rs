@@ -41,8 +41,9 @@ pub(crate) async fn check(backend: &Backend, caches: &Caches) -> Condition {
             );
             return unavailable("MissingEndpoints", message);
         }
-        Err(refused @ NoEndpoint::ExternalName(_)) => return unavailable("FailedDiscoveryCheck", refused.to_string()),
-        Ok(addresses) => addresses[0],
+        // Nobody checks its ports, as upstream: what it leads to is asked.
+        Err(NoEndpoint::ExternalName(host)) => format!("{host}:{}", backend.spec.port),
+        Ok(addresses) => addresses[0].to_string(),
     };
     let url = format!("https://{first}{}", backend.spec.path());
     let mut failure = String::new();

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use corten_cacher::watch_cache::Caches;
-use corten_openapi::AggregatedVersion;
+use corten_openapi::{AggregatedVersion, Swagger};
 use corten_webhook::{Client, Clients, NoEndpoint, Proof};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
@@ -38,6 +38,8 @@ pub(crate) struct Known {
     /// The address of the document of OpenAPI v3, with its hash.
     pub(crate) v3_url: String,
     pub(crate) v2_tag: String,
+    /// What the document of v3 was made of, where the server has none.
+    pub(crate) made_of: Option<Arc<Swagger>>,
 }
 
 impl Backend {
@@ -79,6 +81,11 @@ impl Backend {
 
     pub(crate) fn endpoints(&self, caches: &Caches) -> Result<Vec<SocketAddr>, NoEndpoint> {
         corten_webhook::endpoints(caches, &self.spec.namespace, &self.spec.service, self.spec.port)
+    }
+
+    /// Is there nobody who could be asked?
+    pub(crate) fn leads_nowhere(&self, caches: &Caches) -> bool {
+        self.endpoints(caches).is_err_and(|it| !matches!(it, NoEndpoint::ExternalName(_)))
     }
 
     pub(crate) fn condition(&self) -> Option<Condition> {

@@ -36,11 +36,15 @@ pub(crate) async fn hear(backend: &Backend) {
             tracing::warn!(api_service = backend.spec.name, error, "another API server's discovery cannot be read");
         }
     }
-    if let Err(error) = read_v3(backend, &mut now, &mut known).await {
+    let has_v3 = read_v3(backend, &mut now, &mut known).await.unwrap_or_else(|error| {
         tracing::debug!(api_service = backend.spec.name, error, "another API server's OpenAPI v3 cannot be read");
-    }
+        true
+    });
     if let Err(error) = read_v2(backend, &mut now, &mut known).await {
         tracing::debug!(api_service = backend.spec.name, error, "another API server's OpenAPI v2 cannot be read");
+    }
+    if !has_v3 {
+        convert(&mut now, &mut known);
     }
     *backend.known.lock() = known;
     if !is_same(&before, &now) {
@@ -75,8 +79,22 @@ async fn resources(backend: &Backend) -> Result<Resources, String> {
     Resources::of_list(&read.body).map_err(|it| it.to_string())
 }
 
-async fn read_v3(backend: &Backend, now: &mut AggregatedVersion, known: &mut Known) -> Result<(), String> {
+/// Says in v3 what the server says in v2 (`isLegacyAPIService`).
+fn convert(now: &mut AggregatedVersion, known: &mut Known) {
+    let Some(v2) = &now.v2 else { return };
+    if now.v3.is_none() || known.made_of.as_ref().is_none_or(|it| !Arc::ptr_eq(it, v2)) {
+        now.v3 = Some(Arc::new(Description::of_swagger(v2)));
+        known.made_of = Some(v2.clone());
+        known.v3_url.clear();
+    }
+}
+
+/// False where the server has none at all.
+async fn read_v3(backend: &Backend, now: &mut AggregatedVersion, known: &mut Known) -> Result<bool, String> {
     let index = get(backend, "/openapi/v3", JSON, "", DISCOVERY_BYTES_MAX).await?;
+    if index.code == StatusCode::NOT_FOUND {
+        return Ok(false);
+    }
     if !index.code.is_success() {
         return Err(format!("/openapi/v3 answers {}", index.code.as_u16()));
     }
@@ -86,7 +104,7 @@ async fn read_v3(backend: &Backend, now: &mut AggregatedVersion, known: &mut Kno
         _ => return Err(format!("/openapi/v3 does not list {}", now.path())),
     };
     if now.v3.is_some() && url == known.v3_url && url.contains("hash=") {
-        return Ok(());
+        return Ok(true);
     }
     let read = get(backend, &url, JSON, "", DOCUMENT_BYTES_MAX).await?;
     if !read.code.is_success() {
@@ -94,7 +112,8 @@ async fn read_v3(backend: &Backend, now: &mut AggregatedVersion, known: &mut Kno
     }
     now.v3 = Some(Arc::new(Description::of(&read.body)?));
     known.v3_url = url;
-    Ok(())
+    known.made_of = None;
+    Ok(true)
 }
 
 async fn read_v2(backend: &Backend, now: &mut AggregatedVersion, known: &mut Known) -> Result<(), String> {

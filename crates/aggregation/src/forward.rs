@@ -29,13 +29,16 @@ pub struct Forwarded<'a, B> {
 }
 
 /// A request that was not passed on, with the answer that is given instead.
-pub struct Refused(pub Box<Response>);
+pub struct Refused {
+    pub response: Box<Response>,
+    pub reason: String,
+}
 
 fn refused(code: StatusCode, text: &str) -> Refused {
     let mut response = answer::text(code, format!("{text}\n"));
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, plain);
-    Refused(Box::new(response))
+    Refused { response: Box::new(response), reason: text.to_owned() }
 }
 
 impl Aggregator {
@@ -51,7 +54,7 @@ impl Aggregator {
     {
         let unavailable = || refused(StatusCode::SERVICE_UNAVAILABLE, "service unavailable");
         let backend = self.backend(forwarded.group, forwarded.version).ok_or_else(unavailable)?;
-        if !backend.is_available() || backend.endpoints(self.caches()).is_err() {
+        if !backend.is_available() || backend.leads_nowhere(self.caches()) {
             return Err(unavailable());
         }
         if forwarded.headers.contains_key(PASSED_ON) {

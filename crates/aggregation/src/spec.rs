@@ -61,3 +61,32 @@ impl Spec {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_another_server_serves_and_may_serve_is_passed_on() {
+        let of = |group: &str, service: Value| {
+            let name = format!("v1.{group}");
+            let spec = json!({ "group": group, "version": "v1", "groupPriorityMinimum": 10, "versionPriority": 5, "service": service });
+            Spec::of(&json!({ "metadata": { "name": name }, "spec": spec }))
+        };
+        let service = || json!({ "namespace": "other", "name": "server" });
+        let found = of("wardle.example.com", service()).expect("it is another's");
+        assert_eq!(
+            (&*found.name, &*found.path(), found.port),
+            ("v1.wardle.example.com", "/apis/wardle.example.com/v1", 443)
+        );
+        assert_eq!((found.group_priority, found.version_priority, found.config.is_ok()), (10, 5, true));
+        let other_port = json!({ "namespace": "other", "name": "server", "port": 8443 });
+        assert_eq!(of("wardle.example.com", other_port).map(|it| it.port), Some(8443));
+        assert!(of("metrics.k8s.io", service()).is_some(), "that can be another's");
+        for (group, service) in [("wardle.example.com", Value::Null), ("apps", service()), ("", service())] {
+            assert!(of(group, service).is_none(), "{group}");
+        }
+    }
+}

@@ -28,6 +28,8 @@ pub struct Trail {
     pub decoded: Option<Value>,
     /// The name of that object: the path of a create has none.
     pub name: String,
+    /// Why it was refused, where the answer is no Status that says so.
+    pub reason: String,
 }
 
 impl Trail {

@@ -109,3 +109,74 @@ fn violations(given: &Map<String, Value>, name: &str) -> Vec<Violation> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const TO: Resource = Resource::namespaced("example.com", "v2", "Socket", "sockets");
+
+    fn original() -> Value {
+        json!({ "apiVersion": "example.com/v1", "kind": "Socket", "metadata": { "name": "a", "namespace": "n", "uid": "u",
+            "generation": 3, "finalizers": ["example.com/held"], "labels": { "a": "b" }, "annotations": { "c": "d" } } })
+    }
+
+    fn converted(change: impl FnOnce(&mut Value)) -> Result<Value, Unfit> {
+        let mut object = original();
+        object["apiVersion"] = "example.com/v2".into();
+        change(&mut object);
+        restored(&original(), object, &TO)
+    }
+
+    #[test]
+    fn of_metadata_labels_and_annotations_are_the_webhooks() {
+        let of = |change: fn(&mut Value)| {
+            let found = converted(|it| change(&mut it["metadata"])).ok().expect("it fits");
+            assert_eq!(
+                (&found["metadata"]["generation"], &found["metadata"]["finalizers"][0]),
+                (&json!(3), &json!("example.com/held"))
+            );
+            (found["metadata"]["labels"].clone(), found["metadata"]["annotations"].clone())
+        };
+        let (labels, annotations) = (json!({ "a": "b" }), json!({ "c": "d" }));
+        assert_eq!(of(|_| {}), (labels.clone(), annotations.clone()));
+        assert_eq!(of(|it| it["generation"] = 9.into()), (labels.clone(), annotations.clone()));
+        assert_eq!(of(|it| it["finalizers"] = json!([])), (labels.clone(), annotations.clone()));
+        assert_eq!(of(|it| it["labels"] = Value::Null), (Value::Null, annotations.clone()));
+        assert_eq!(of(|it| it["annotations"] = json!({ "e": "f" })), (labels, json!({ "e": "f" })));
+    }
+
+    #[test]
+    fn what_is_not_the_object_in_the_wanted_version_is_refused() {
+        let deep = (0..2 * LEVELS_MAX).fold(json!(1), |it, _| json!([it]));
+        let long = json!({ "long": "x".repeat(ANNOTATIONS_BYTES_MAX) });
+        for (pointer, value, expected) in [
+            (
+                "/apiVersion",
+                json!("example.com/v1"),
+                "invalid groupVersion (expected example.com/v2, received example.com/v1)",
+            ),
+            ("/kind", json!("Other"), "invalid kind (expected Socket, received Other)"),
+            ("/metadata/name", json!("b"), "must have the same name: a != b"),
+            ("/metadata/namespace", Value::Null, "must have the same namespace: n != "),
+            ("/metadata/uid", json!("v"), "must have the same UID: u != v"),
+            ("/metadata/labels", json!([]), "invalid metadata.labels of another type than object"),
+            ("/metadata/labels", json!({ "a": 1 }), "metadata.labels[a] must be a string"),
+            ("/metadata/labels", json!({ "a b": "c" }), "metadata.labels: Invalid value: \"a b\""),
+            ("/metadata/labels", json!({ "a": "b c" }), "metadata.labels: Invalid value: \"b c\""),
+            ("/metadata/annotations", json!({ "A/b/c": "d" }), "metadata.annotation: Invalid value"),
+            ("/metadata/annotations", long, "metadata.annotation: Too long"),
+            ("/metadata/generation", deep, "levels deep"),
+            ("/metadata/generation", json!("x".repeat(BODY_BYTES_MAX)), "larger than"),
+        ] {
+            let found = converted(|it| *it.pointer_mut(pointer).expect("it is there") = value);
+            let reason = match found {
+                Ok(found) => panic!("{pointer}: {found}"),
+                Err(Unfit::Object(reason) | Unfit::Metadata(reason)) => reason,
+            };
+            assert!(reason.contains(expected), "{pointer}: {reason}");
+        }
+    }
+}

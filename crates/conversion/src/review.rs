@@ -45,3 +45,40 @@ pub(crate) fn read(body: &[u8], version: &str, uid: &str) -> Result<Vec<Value>, 
     }
     Ok(response.converted_objects.unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_believed_as_far_as_its_version_says() {
+        let good = json!({ "kind": "ConversionReview", "apiVersion": V1, "response": {
+            "uid": "u", "convertedObjects": [{ "a": 1 }], "result": { "status": "Success" } } });
+        let but = |pointer: &str, value: Value| {
+            let mut changed = good.clone();
+            *changed.pointer_mut(pointer).expect("it is there") = value;
+            changed
+        };
+        const OLDER: &str = "apiextensions.k8s.io/v1beta1";
+        for (version, answer, expected) in [
+            (V1, good.clone(), Ok(1)),
+            (V1, but("/kind", "AdmissionReview".into()), Err("expected webhook response of")),
+            (OLDER, but("/kind", Value::Null), Err("invalid type: null")),
+            (OLDER, but("/kind", "".into()), Ok(1)),
+            (V1, but("/response/uid", "other".into()), Err("expected response.uid=\"u\", got \"other\"")),
+            (OLDER, but("/response/uid", "other".into()), Ok(1)),
+            (V1, but("/response", Value::Null), Err("no response provided")),
+            (V1, but("/response/convertedObjects", Value::Null), Ok(0)),
+            (V1, but("/response/convertedObjects", json!({})), Err("json parse error")),
+            (V1, but("/response/result/status", "".into()), Err("response.result.status was '', not 'Success'")),
+            (V1, but("/response/result", json!({ "status": "Failure", "message": "too old" })), Err("too old")),
+        ] {
+            let found = read(answer.to_string().as_bytes(), version, "u").map(|it| it.len());
+            match (&found, expected) {
+                (Ok(n), Ok(wanted)) => assert_eq!(*n, wanted, "{answer}"),
+                (Err(reason), Err(wanted)) => assert!(reason.contains(wanted), "{answer}: {reason}"),
+                _ => panic!("{answer}: {found:?}"),
+            }
+        }
+    }
+}

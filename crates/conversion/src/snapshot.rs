@@ -41,7 +41,7 @@ impl Conversion {
         let candidates: Vec<Arc<Stored>> =
             snapshot.range(&matcher.namespace, *after).filter(|it| before.matches(it)).cloned().collect();
         let wanted = limit.map_or(usize::MAX, |it| it.saturating_add(1));
-        let (mut found, mut n_matching, mut bytes) = (Vec::new(), 0, 0);
+        let (mut found, mut n_matching, mut room) = (Vec::new(), 0, Room(ANSWER_BYTES_MAX));
         // Without selectors each candidate matches.
         let objects_max = if matcher.is_selective() { STEP } else { wanted.min(STEP) };
         let mut rest = &candidates[..];
@@ -49,17 +49,29 @@ impl Conversion {
             let (step, later) = rest.split_at(step(rest, objects_max));
             rest = later;
             for it in self.all_stored(row, cache, step).await? {
-                bytes += it.value().len();
+                room.take(it.value().len())?;
                 n_matching += usize::from(matcher.matches(&it));
                 found.push(it);
             }
-            if bytes > ANSWER_BYTES_MAX {
-                return Err(Status::too_large(format!(
-                    "the list is larger than {ANSWER_BYTES_MAX} bytes in another version than it is stored in: ask for pages (limit)"
-                )));
-            }
         }
         Ok(Snapshot::of(snapshot.revision, found))
+    }
+}
+
+/// How many bytes of an answer may still be in memory.
+struct Room(usize);
+
+impl Room {
+    /// # Errors
+    /// 413 where there is no room for so many more.
+    fn take(&mut self, n_bytes: usize) -> Result<(), Status> {
+        let left = self.0.checked_sub(n_bytes).ok_or_else(|| {
+            Status::too_large(format!(
+                "the list is larger than {ANSWER_BYTES_MAX} bytes in another version than it is stored in: ask for pages (limit)"
+            ))
+        })?;
+        self.0 = left;
+        Ok(())
     }
 }
 
@@ -71,4 +83,22 @@ fn step(objects: &[Arc<Stored>], objects_max: usize) -> usize {
         bytes <= STEP_BYTES_MAX
     };
     objects.iter().take(objects_max).take_while(fits).count().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_of_256_mebibytes_is_given_and_one_byte_more_is_refused() {
+        const OBJECT: usize = 2 << 20;
+        let mut room = Room(ANSWER_BYTES_MAX);
+        for n in 0..128 {
+            assert!(room.take(OBJECT).is_ok(), "{n}");
+        }
+        let refused = room.take(1).expect_err("it is full");
+        assert_eq!((refused.code, &*refused.reason), (413, "RequestEntityTooLarge"));
+        assert!(refused.message.contains("268435456 bytes") && refused.message.contains("limit"), "{refused}");
+        assert!(Room(ANSWER_BYTES_MAX).take(usize::MAX).is_err());
+    }
 }

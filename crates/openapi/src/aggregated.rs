@@ -2,6 +2,7 @@
 //! this server's own documents.
 
 mod chosen;
+mod converted;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -196,15 +197,25 @@ impl Description {
         if !members(text, "openapi")?.iter().any(|it| it.0 == "openapi") {
             return Err("it has no field `openapi`".into());
         }
+        Ok(Self::written(json))
+    }
+
+    /// What a server that has OpenAPI v2 alone would say.
+    pub fn of_swagger(swagger: &Swagger) -> Self {
+        Self::written(converted::document(swagger).to_string().as_bytes())
+    }
+
+    fn written(json: &[u8]) -> Self {
         let mut writer = Writer::new();
         writer.write(json);
-        Ok(Self(writer.finish()))
+        Self(writer.finish())
     }
 }
 
 /// What a document of OpenAPI v2 says of one group and version, by path and by name.
 #[derive(Default)]
 pub struct Swagger {
+    info: Value,
     pub(crate) paths: BTreeMap<String, Value>,
     pub(crate) definitions: BTreeMap<String, Value>,
 }
@@ -230,20 +241,20 @@ impl Swagger {
             return Err("it is no document of OpenAPI 2.0".into());
         }
         let mut part = |name: &str| document.remove(name).map_or("{}", RawValue::get);
-        let (paths_of_all, definitions_of_all) = (part("paths"), part("definitions"));
+        let (paths_of_all, definitions_of_all, info) = (part("paths"), part("definitions"), part("info"));
         let mut n_values = 0;
-        let mut read = |text: &RawValue| {
-            n_values += n_values_at_most(text.get());
+        let mut read = |text: &str| {
+            n_values += n_values_at_most(text);
             if n_values > VALUES_MAX {
                 return Err(format!("more than {VALUES_MAX} values belong to it"));
             }
-            let read = corten_meta::depth::read_answer(text.get().as_bytes()).map_err(|it| it.to_string())?;
+            let read = corten_meta::depth::read_answer(text.as_bytes()).map_err(|it| it.to_string())?;
             if read.is_whole { Ok(read.value) } else { Err("it is nested too deeply".to_owned()) }
         };
         let mut open = BTreeSet::new();
         let mut paths = BTreeMap::new();
         for (path, text) in members(paths_of_all, prefix)? {
-            let path_item = read(text)?;
+            let path_item = read(text.get())?;
             references(&path_item, &mut open);
             paths.insert(path, path_item);
         }
@@ -251,12 +262,12 @@ impl Swagger {
         let mut definitions = BTreeMap::new();
         while let Some(name) = open.pop_first() {
             if let Some(text) = all.remove(&name) {
-                let definition = read(text)?;
+                let definition = read(text.get())?;
                 references(&definition, &mut open);
                 definitions.insert(name, definition);
             }
         }
-        Ok(Self { paths, definitions })
+        Ok(Self { info: read(info)?, paths, definitions })
     }
 }
 

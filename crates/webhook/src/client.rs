@@ -22,7 +22,9 @@ use crate::{
     client_config::{ClientConfig, ConfigError, Location, Proof},
     connection::{Connection, Dial, Failed, Pool, Stream},
     error::{self, Error, Reason},
-    reach, service, trust,
+    reach,
+    service::{self, NoEndpoint},
+    trust,
 };
 
 /// So many requests are under way to one server. More wait, within their deadlines: a webhook whose own requests come back to it
@@ -219,14 +221,22 @@ impl Client {
 
     /// At least one.
     async fn addresses(&self) -> Result<Vec<SocketAddr>, String> {
-        if let Location::Service { namespace, name, port, .. } = &self.location {
-            return service::endpoints(&self.caches, namespace, name, *port).map_err(|it| it.to_string());
+        let Location::Service { namespace, name, port, .. } = &self.location else {
+            return looked_up(self.host.trim_matches(['[', ']']), self.port).await;
+        };
+        match service::endpoints(&self.caches, namespace, name, *port) {
+            Ok(addresses) => Ok(addresses),
+            // Whatever it leads to, the server there proves to be the Service (`ResolveCluster`).
+            Err(NoEndpoint::ExternalName(host)) => looked_up(&host, *port).await,
+            Err(error) => Err(error.to_string()),
         }
-        let host = self.host.trim_matches(['[', ']']);
-        let found = tokio::net::lookup_host((host, self.port)).await;
-        let found: Vec<_> = found.map_err(|_| format!("dial tcp: lookup {host}: no such host"))?.collect();
-        if found.is_empty() { Err(format!("dial tcp: lookup {host}: no such host")) } else { Ok(found) }
     }
+}
+
+async fn looked_up(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+    let none = || format!("dial tcp: lookup {host}: no such host");
+    let found: Vec<_> = tokio::net::lookup_host((host, port)).await.map_err(|_| none())?.collect();
+    if found.is_empty() { Err(none()) } else { Ok(found) }
 }
 
 impl ClientConfig {

@@ -1,4 +1,5 @@
-//! From a Service to its ready endpoints, as `ResolveEndpoint` of Kubernetes' aggregator.
+//! From a Service to its ready endpoints, as `ResolveEndpoint` of Kubernetes' aggregator. A name elsewhere is followed as its
+//! `ResolveCluster` does.
 
 mod projections;
 
@@ -16,7 +17,8 @@ use projections::{Service, Slice};
 pub enum NoEndpoint {
     #[error("service {0:?} not found")]
     NoService(String),
-    #[error("unsupported service type {0:?}")]
+    /// It has a name elsewhere in their place.
+    #[error("it is the name {0:?} elsewhere")]
     ExternalName(String),
     #[error("no service port {port} found for service {name:?}")]
     NoPort { name: String, port: u16 },
@@ -35,7 +37,7 @@ pub fn endpoints(caches: &Caches, namespace: &str, name: &str, port: u16) -> Res
     let service = services.get(namespace, name).ok_or_else(|| NoEndpoint::NoService(name.to_owned()))?;
     let service = service.projection::<Service>();
     if service.spec.r#type == "ExternalName" {
-        return Err(NoEndpoint::ExternalName(service.spec.r#type.clone()));
+        return Err(NoEndpoint::ExternalName(service.spec.external_name.clone()));
     }
     let found = service.spec.ports.iter().find(|it| it.port == port);
     let port_name = &*found.ok_or_else(|| NoEndpoint::NoPort { name: name.to_owned(), port })?.name;

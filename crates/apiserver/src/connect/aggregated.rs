@@ -28,7 +28,10 @@ pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
         body,
     };
     match ctx.state.aggregator().forward(forwarded).await {
-        Err(Refused(response)) => Ok(*response),
+        Err(Refused { response, reason }) => {
+            ctx.audit.reason = reason;
+            Ok(*response)
+        }
         Ok(Dialed::Answered(response)) => {
             let (parts, body) = response.into_parts();
             Ok(http::Response::from_parts(parts, recheck.guard(body.map_err(BoxError::from))))

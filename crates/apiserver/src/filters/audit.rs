@@ -107,6 +107,9 @@ async fn finished(ctx: &Context, sink: &Arc<dyn Sink>, response: Response) -> Re
             Some(status) => event.failed(&status, code),
             None => event.answered(code),
         }
+        if !ctx.audit.reason.is_empty() {
+            event.say(ctx.audit.reason.clone());
+        }
         event.request_object = request;
         if verdict.level >= Level::RequestResponse {
             event.response_object = bytes.as_ref().and_then(|it| object(it, verdict.omit_managed_fields));

@@ -19,8 +19,8 @@ use tokio::{
     net::TcpStream,
 };
 
-use self::backend::{Backend, coded, echo};
-use super::{https, server};
+use self::backend::{Backend, coded, discovery, echo};
+use super::{audit, https, server};
 use crate::Server;
 
 static API_SERVICES_AT: Resource = API_SERVICES;
@@ -254,6 +254,22 @@ async fn a_condition_says_why_a_server_does_not_answer() {
 }
 
 #[tokio::test]
+async fn the_record_says_why_a_request_was_not_passed_on() {
+    let kept = Arc::new(audit::Kept::default());
+    let config = crate::Config { audit: Some(kept.clone()), ..server::config() };
+    let server = Server::start(config).await.expect("a server");
+    create(&server, "/api/v1/namespaces", json!({ "metadata": { "name": "other" } })).await;
+    create(&server, API_SERVICES_PATH, api_service(NAME, "")).await;
+    until(&server, NAME, "ServiceNotFound").await;
+    kept.take();
+    assert_eq!(ask(&server, "POST", FLUNDERS, &json!({})).await.0, 503);
+    let of_flunders = |it: &Value| it["objectRef"]["resource"] == "flunders" && it["stage"] == "ResponseComplete";
+    let record = kept.take().into_iter().find(of_flunders).expect("it is recorded");
+    assert_eq!(record["responseStatus"], json!({ "metadata": {}, "code": 503, "message": "service unavailable" }));
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn what_others_serve_is_discovered_and_described_and_stale_when_they_are_gone() {
     let server = started().await;
     let backend = Backend::start(&server.config().pki, echo).await;
@@ -278,6 +294,51 @@ async fn what_others_serve_is_discovered_and_described_and_stale_when_they_are_g
     let stale = until_freshness(&server, "Stale").await;
     assert_eq!(stale["resources"][0]["resource"], "flunders", "what was heard stays");
     assert_eq!(ask(&server, "GET", "/api/v1/namespaces/default", &Value::Null).await.0, 200);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn who_describes_itself_in_the_older_form_alone_is_described_in_both() {
+    let server = started().await;
+    let older = |path: &str| discovery(path).filter(|_| !path.starts_with("/openapi/v3"));
+    let backend =
+        Backend::describing(&server.config().pki, older, |_| Box::pin(async { coded(404, "x-a", "b") })).await;
+    register(&server, &backend).await;
+    let url = until_served(&server, async || {
+        let (_, index) = ask(&server, "GET", "/openapi/v3", &Value::Null).await;
+        index["paths"]["apis/wardle.example.com/v1"]["serverRelativeURL"].as_str().map(str::to_owned)
+    })
+    .await;
+    let (_, document) = ask(&server, "GET", &url, &Value::Null).await;
+    assert_eq!(document["openapi"], "3.0.0");
+    assert_eq!(document["components"]["schemas"]["Flunder"], json!({ "type": "object" }));
+    assert!(document["paths"]["/apis/wardle.example.com/v1/flunders"]["get"]["responses"]["200"].is_object());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_service_may_be_a_name_elsewhere_but_none_of_the_machine() {
+    let server = started().await;
+    let backend = Backend::start(&server.config().pki, echo).await;
+    create(&server, "/api/v1/namespaces", json!({ "metadata": { "name": "other" } })).await;
+    // An address is a name, too, and one that nobody has to be asked for.
+    let elsewhere = |name: &str| json!({ "metadata": { "name": "flunder" }, "spec": { "type": "ExternalName", "externalName": name } });
+    create(&server, "/api/v1/namespaces/other/services", elsewhere("203.0.113.7")).await;
+    let mut object = api_service(NAME, &backend.bundle);
+    object["spec"]["service"]["port"] = json!(backend.port);
+    create(&server, API_SERVICES_PATH, object).await;
+    until(&server, NAME, "Passed").await;
+    let (code, seen) = ask(&server, "GET", FLUNDERS, &Value::Null).await;
+    assert_eq!((code, &seen["headers"]["host"]), (201, &json!(["flunder.other.svc"])));
+    for name in ["127.0.0.1", "169.254.169.254", "localhost"] {
+        let path = "/api/v1/namespaces/other/services/flunder";
+        let (_, mut service) = ask(&server, "GET", path, &Value::Null).await;
+        service["spec"]["externalName"] = json!(name);
+        assert_eq!(ask(&server, "PUT", path, &service).await.0, 200);
+        let told = until(&server, NAME, "FailedDiscoveryCheck").await;
+        assert!(told.contains("address not allowed"), "{name}: {told}");
+        assert_eq!(ask(&server, "GET", FLUNDERS, &Value::Null).await.0, 503);
+    }
     server.stop().await;
 }
 

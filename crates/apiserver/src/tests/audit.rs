@@ -13,7 +13,7 @@ use super::server;
 use crate::{Server, Sink};
 
 #[derive(Default)]
-struct Kept(Mutex<Vec<Vec<u8>>>);
+pub(super) struct Kept(Mutex<Vec<Vec<u8>>>);
 
 impl Sink for Kept {
     fn record(&self, line: Vec<u8>) {
@@ -95,7 +95,7 @@ async fn watched() -> (Server, Arc<Kept>) {
 }
 
 impl Kept {
-    fn take(&self) -> Vec<Value> {
+    pub(super) fn take(&self) -> Vec<Value> {
         let lines = std::mem::take(&mut *self.0.lock());
         lines.iter().map(|it| serde_json::from_slice(it).expect("a record is JSON")).collect()
     }

@@ -9,9 +9,10 @@ pub(super) struct Service {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub(super) struct ServiceSpec {
     pub(super) r#type: String,
+    pub(super) external_name: String,
     pub(super) ports: Vec<ServicePort>,
 }
 

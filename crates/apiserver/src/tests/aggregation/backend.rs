@@ -20,6 +20,9 @@ use tokio_rustls::TlsAcceptor;
 
 type Answerer = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response> + Send + Sync>;
 
+/// By the path.
+type Discovery = fn(&str) -> Option<Value>;
+
 pub(super) struct Backend {
     pub(super) port: u16,
     /// As base64 of PEM.
@@ -31,6 +34,14 @@ pub(super) struct Backend {
 impl Backend {
     /// What is not about discovery is answered by `answer`.
     pub(super) async fn start<F>(pki: &corten_pki::Authority, answer: F) -> Self
+    where
+        F: Fn(Request<Incoming>) -> BoxFuture<'static, Response> + Send + Sync + 'static,
+    {
+        Self::describing(pki, discovery, answer).await
+    }
+
+    /// As [`Self::start`], with other answers about what it serves.
+    pub(super) async fn describing<F>(pki: &corten_pki::Authority, discovery: Discovery, answer: F) -> Self
     where
         F: Fn(Request<Incoming>) -> BoxFuture<'static, Response> + Send + Sync + 'static,
     {
@@ -57,7 +68,7 @@ impl Backend {
         let asked = Arc::new(AtomicUsize::new(0));
         let mut running = JoinSet::new();
         let (answer, counted): (Answerer, _) = (Arc::new(answer), asked.clone());
-        running.spawn(serve(listener, Arc::new(tls).into(), answer, counted));
+        running.spawn(serve(listener, Arc::new(tls).into(), discovery, answer, counted));
         Self { port, bundle: BASE64_STANDARD.encode(certificate.pem()), asked, _running: running }
     }
 
@@ -67,7 +78,13 @@ impl Backend {
     }
 }
 
-async fn serve(listener: TcpListener, tls: TlsAcceptor, answer: Answerer, asked: Arc<AtomicUsize>) {
+async fn serve(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    discovery: Discovery,
+    answer: Answerer,
+    asked: Arc<AtomicUsize>,
+) {
     let mut open = JoinSet::new();
     loop {
         let (stream, _) = listener.accept().await.expect("a connection");
@@ -100,7 +117,7 @@ pub(super) fn coded(code: u16, name: &'static str, value: &'static str) -> Respo
     response.body(whole(Bytes::new())).expect("a response")
 }
 
-fn discovery(path: &str) -> Option<Value> {
+pub(super) fn discovery(path: &str) -> Option<Value> {
     let schemas = json!({ "schemas": { "Flunder": { "type": "object", "description": "Nobody knows." } } });
     match path {
         "/apis" => Some(json!({ "kind": "APIGroupList", "groups": [] })),

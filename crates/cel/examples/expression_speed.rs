@@ -1,4 +1,4 @@
-//! How long a simple rule takes to compile and to evaluate: `cargo run --release -p corten-cel --example speed`.
+//! How long a simple rule takes to compile and to evaluate: `cargo run --release -p corten-cel --example expression_speed`.
 
 #![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures, and says what it measured")]
 

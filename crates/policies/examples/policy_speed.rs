@@ -1,5 +1,5 @@
 //! How long admission policies take that match nothing, and one that matches: `cargo run --release -p corten-policies --example
-//! speed`.
+//! policy_speed`.
 
 #![expect(clippy::print_stdout, clippy::disallowed_methods, reason = "it measures, and says what it measured")]
 

@@ -22,6 +22,11 @@ impl Load {
         self.latencies.len()
     }
 
+    /// From the shortest to the longest.
+    pub(super) fn latencies(&self) -> &[Duration] {
+        &self.latencies
+    }
+
     /// `cpu`: what the server used for all of it.
     pub(super) fn note(&self, cpu: Duration) -> String {
         let [p50, p99] = [0.5, 0.99].map(|it| millis(quantile(&self.latencies, it)));

@@ -2,8 +2,10 @@
 
 mod admission;
 mod collects;
+mod comings;
 mod creates;
 mod custom;
+mod greedy;
 mod lists;
 mod machine;
 mod start;
@@ -31,6 +33,8 @@ pub(super) struct Scale {
     replicas: usize,
     /// Definitions that are created at once.
     definitions: usize,
+    /// Definitions that come and go, more than the history that is kept of them.
+    comings: usize,
     /// Of the size that Kubernetes was measured with.
     comparable: bool,
 }
@@ -47,6 +51,7 @@ impl Scale {
         owned: 100_000,
         replicas: 1_000,
         definitions: 500,
+        comings: 14_000,
         comparable: true,
     };
     pub(super) const QUICK: Self = Self {
@@ -60,6 +65,7 @@ impl Scale {
         owned: 2_000,
         replicas: 100,
         definitions: 50,
+        comings: 200,
         comparable: false,
     };
 
@@ -83,6 +89,8 @@ pub(super) const PARTS: &[(&str, Part)] = &[
     ("collects", |launcher, scale, rows| Box::pin(collects::measure(launcher, scale, rows))),
     ("admission", |launcher, scale, rows| Box::pin(admission::measure(launcher, scale, rows))),
     ("custom", |launcher, scale, rows| Box::pin(custom::measure(launcher, scale, rows))),
+    ("comings", |launcher, scale, rows| Box::pin(comings::measure(launcher, scale, rows))),
+    ("greedy", |launcher, scale, rows| Box::pin(greedy::measure(launcher, scale, rows))),
     ("replicas", |launcher, scale, rows| Box::pin(creates::replicas(launcher, scale, rows))),
 ];
 

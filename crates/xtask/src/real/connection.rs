@@ -69,6 +69,7 @@ pub(crate) struct Connection {
     driver: JoinHandle<()>,
     host: String,
     accept: &'static str,
+    acts_as: Option<&'static str>,
 }
 
 impl Drop for Connection {
@@ -84,7 +85,7 @@ impl Connection {
             // What breaks shows in the request that it breaks.
             let _ = connection.await;
         });
-        Ok(Self { sender, driver, host: target.host.clone(), accept: "application/json" })
+        Ok(Self { sender, driver, host: target.host.clone(), accept: "application/json", acts_as: None })
     }
 
     /// From now on answers are wanted in this form.
@@ -92,15 +93,23 @@ impl Connection {
         self.accept = media_type;
     }
 
+    /// From now on it asks as this user.
+    pub(crate) fn act_as(&mut self, user: &'static str) {
+        self.acts_as = Some(user);
+    }
+
     /// The answer's head, its body still to be read.
     pub(crate) async fn begin(&mut self, method: Method, path: &str, body: Bytes) -> Result<(StatusCode, Incoming)> {
-        let request = Request::builder()
+        let mut request = Request::builder()
             .method(method)
             .uri(path)
             .header(header::HOST, &self.host)
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, self.accept)
             .body(Full::new(body))?;
+        if let Some(user) = self.acts_as {
+            request.headers_mut().insert("impersonate-user", header::HeaderValue::from_static(user));
+        }
         self.sender.ready().await?;
         let (head, body) = self.sender.send_request(request).await?.into_parts();
         Ok((head.status, body))

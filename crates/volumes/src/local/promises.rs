@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 
-use super::volume::{Kept, Volume};
+use super::volume::{SnapshotRecord, Volume};
 
 /// `None`: the disk was not looked at yet.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ impl Promises {
     }
 
     /// The snapshot is on the disk.
-    pub(super) fn keeps(&self, kept: &Kept) {
+    pub(super) fn keeps(&self, kept: &SnapshotRecord) {
         if let Some(records) = self.0.lock().as_mut() {
             records.shared.insert(kept.handle.clone(), kept.shared);
         }

@@ -9,10 +9,13 @@ mod extensions;
 mod images;
 mod leaving;
 mod managers;
+mod mounting;
 mod pod_certificates;
+mod provisioning;
 mod refusals;
 mod scheduling;
 mod services;
+mod snapshots;
 mod sources;
 mod volumes;
 mod workloads;
@@ -92,6 +95,7 @@ async fn of_containers(case: &Case<'_>) -> Option<Option<Advice>> {
         "PostStartHookRunning" | "PreStopHookRunning" => Some(containers::hook(case)),
         "Evicted" if case.wait.actor == Actor::Author => Some(containers::evicted(case)),
         "FailedMount" if attaching::is_about(case) => Some(attaching::of(case).await),
+        "FailedMount" if mounting::is_about(case) => Some(mounting::of(case).await),
         "CreateContainerConfigError" | "FailedMount" => sources::missing(case).await,
         "ReadinessGate" => Some(containers::gate(case)),
         "CPUThrottled" => Some(containers::throttled(case)),
@@ -134,6 +138,10 @@ async fn of_volumes(case: &Case<'_>) -> Option<Option<Advice>> {
         | "VolumeReleased"
         | "VolumeFailed"
         | "ClaimOfAnother" => volumes::of(case).await,
+        "SnapshotNotReady"
+        | "SnapshotContentCreationFailed"
+        | "GetSnapshotClassFailed"
+        | "SetDefaultSnapshotClassFailed" => Some(snapshots::of(case).await),
         _ => return None,
     })
 }

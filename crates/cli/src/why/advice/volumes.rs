@@ -1,13 +1,13 @@
 //! Claims and volumes that do not come together, and Pods that are not placed because of theirs.
 
-use corten_api::{
-    resources::{CSI_NODES, CSI_STORAGE_CAPACITIES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES},
-    volumes::{SELECTED_NODE, STORAGE_PROVISIONER},
-};
+use corten_api::resources::{CSI_STORAGE_CAPACITIES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES};
 use corten_meta::Key;
 use serde_json::Value;
 
-use super::case::{Advice, Case};
+use super::{
+    case::{Advice, Case},
+    provisioning,
+};
 use crate::why::{
     command::{kubectl, merge},
     fields::{items, text},
@@ -15,7 +15,7 @@ use crate::why::{
 };
 
 /// More names than these do not help.
-const NAMES_MAX: usize = 5;
+pub(super) const NAMES_MAX: usize = 5;
 
 /// About a claim or a volume.
 pub(super) async fn of(case: &Case<'_>) -> Option<Advice> {
@@ -27,7 +27,7 @@ pub(super) async fn of(case: &Case<'_>) -> Option<Advice> {
             .headline(format!("{subject} has no volume: the volumes of its class are made by hand, and none fits"))
             .who("whoever runs the cluster: make a volume of the class that is large enough")
             .hint(asks(case.object)),
-        "ExternalProvisioning" => provisioning(case).await,
+        "ExternalProvisioning" => provisioning::of(case).await,
         "WaitForFirstConsumer" => Advice::run(case.describe())
             .headline(format!("{subject} gets its volume where the first pod runs that uses it, and there is none"))
             .who("nobody: make a pod that uses it")
@@ -60,7 +60,7 @@ pub(super) async fn of(case: &Case<'_>) -> Option<Advice> {
 }
 
 /// What a claim asks for.
-fn asks(claim: &Value) -> String {
+pub(super) fn asks(claim: &Value) -> String {
     let class = text(claim, "/spec/storageClassName");
     let class = if class.is_empty() { "no storage class".to_owned() } else { format!("class {class:?}") };
     let modes: Vec<&str> = items(claim, "/spec/accessModes").iter().filter_map(Value::as_str).collect();
@@ -104,33 +104,6 @@ async fn class_not_found(case: &Case<'_>) -> Advice {
         advice = advice.hint(format!("if {near:?} is meant: a claim's class cannot be changed, make another claim"));
     }
     advice
-}
-
-/// Is there a driver at all, and where?
-async fn provisioning(case: &Case<'_>) -> Advice {
-    let annotation = |name: &str| case.object["metadata"]["annotations"][name].as_str().unwrap_or_default();
-    let (provisioner, node) = (annotation(STORAGE_PROVISIONER), annotation(SELECTED_NODE));
-    let nodes = case.reader.list(&CSI_NODES, "").await;
-    let has = |it: &&Value| items(it, "/spec/drivers").iter().any(|it| it["name"] == provisioner);
-    let with: Vec<String> = nodes.iter().filter(has).map(|it| text(it, "/metadata/name").to_owned()).collect();
-    let advice = Advice::run(case.describe()).hint(asks(case.object));
-    let headline = |why: String| format!("{} has no volume yet: {why}", case.at.subject);
-    if with.is_empty() {
-        return advice
-            .headline(headline(format!("no node has the driver {provisioner}")))
-            .who(format!("whoever runs {provisioner}: it is not there, or not registered at any kubelet"))
-            .hint("a provisioner that is no CSI driver is not seen here: its own log says more");
-    }
-    let advice = advice.hint(format!("its driver is on {}", with[..with.len().min(NAMES_MAX)].join(", ")));
-    if !node.is_empty() && !with.iter().any(|it| it == node) {
-        return advice
-            .headline(headline(format!("{provisioner} is to make it for node {node}, which has no such driver")))
-            .who(format!("whoever runs {provisioner} on {node}"));
-    }
-    let place = if node.is_empty() { String::new() } else { format!(" for node {node}") };
-    advice
-        .headline(headline(format!("{provisioner} is making it{place}")))
-        .who(format!("nobody, if it comes soon; else whoever runs {provisioner}"))
 }
 
 async fn volume_not_found(case: &Case<'_>) -> Advice {
@@ -209,6 +182,13 @@ async fn whereabouts(case: &Case<'_>, claim: &Value) -> Vec<String> {
         return Vec::from_iter((!places.is_empty()).then_some(said));
     }
     let (class, size) = (text(claim, "/spec/storageClassName"), text(claim, "/spec/resources/requests/storage"));
+    let mut said = vec![format!("claim {name} asks for {size} of class {class}")];
+    said.extend(rooms(case, class).await);
+    said
+}
+
+/// Where there is how much room for a volume of the class.
+pub(super) async fn rooms(case: &Case<'_>, class: &str) -> Option<String> {
     let capacities = case.reader.list(&CSI_STORAGE_CAPACITIES, "").await;
     let of_class = capacities.iter().filter(|it| text(it, "/storageClassName") == class).take(NAMES_MAX);
     let rooms: Vec<String> = of_class
@@ -220,9 +200,5 @@ async fn whereabouts(case: &Case<'_>, claim: &Value) -> Vec<String> {
             format!("{room} on {}", place.join(", "))
         })
         .collect();
-    let mut said = vec![format!("claim {name} asks for {size} of class {class}")];
-    if !rooms.is_empty() {
-        said.push(format!("there is room for {}", rooms.join("; ")));
-    }
-    said
+    (!rooms.is_empty()).then(|| format!("there is room for {}", rooms.join("; ")))
 }

@@ -20,9 +20,11 @@ pub(super) mod refusal;
 pub(super) mod refusers;
 pub(super) mod selectors;
 pub(super) mod services;
+mod snapshots;
 pub(super) mod traffic;
 mod workloads;
 
+use corten_api::snapshots::VOLUME_SNAPSHOTS;
 use corten_kinds::Kind;
 use serde_json::Value;
 
@@ -85,6 +87,9 @@ pub(super) async fn of(reader: &Reader<'_>, kind: &Kind, object: &Value) -> Find
     }
     if let Some((_, finder)) = FINDERS.iter().find(|it| it.0 == kind.singular) {
         finder(reader, object, &mut found).await;
+    }
+    if kind.resource == VOLUME_SNAPSHOTS {
+        snapshots::snapshot(reader, object, &mut found).await;
     }
     if !is_leaving {
         effects::missing(kind, object, &mut found);

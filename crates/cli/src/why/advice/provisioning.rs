@@ -1,0 +1,160 @@
+//! Claims whose volume a driver is to make: is there a driver, and what did it say when it was last asked?
+//!
+//! Drivers are asked beside the loops that keep journals: what they said is read off the claim's events.
+
+use corten_api::{
+    resources::{CSI_NODES, EVENTS, PERSISTENT_VOLUME_CLAIMS},
+    snapshots::VOLUME_SNAPSHOTS,
+    volumes::{SELECTED_NODE, STORAGE_PROVISIONER},
+};
+use corten_meta::{Key, Resource};
+use serde_json::Value;
+
+use super::{
+    case::{Advice, Case},
+    volumes::{NAMES_MAX, asks, rooms},
+};
+use crate::why::{
+    command::kubectl,
+    fields::{items, one_line, text},
+    gather::when,
+    nearest::nearest,
+};
+
+/// Of a claim that a populator is to make the volume for (`Assuming an external populator will provision the volume`).
+const OF_POPULATOR: &str = "external populator";
+
+pub(super) async fn of(case: &Case<'_>) -> Advice {
+    let annotation = |name: &str| case.object["metadata"]["annotations"][name].as_str().unwrap_or_default();
+    let (provisioner, node) = (annotation(STORAGE_PROVISIONER), annotation(SELECTED_NODE));
+    let nodes = case.reader.list(&CSI_NODES, "").await;
+    let has = |it: &&Value| items(it, "/spec/drivers").iter().any(|it| it["name"] == provisioner);
+    let with: Vec<String> = nodes.iter().filter(has).map(|it| text(it, "/metadata/name").to_owned()).collect();
+    let advice = Advice::run(case.describe()).hint(asks(case.object));
+    if with.is_empty() {
+        return advice
+            .headline(not_yet(case, format!("no node has the driver {provisioner}")))
+            .who(format!("whoever runs {provisioner}: it is not there, or not registered at any kubelet"))
+            .hint("a provisioner that is no CSI driver is not seen here: its own log says more");
+    }
+    let advice = advice.hint(format!("its driver is on {}", with[..with.len().min(NAMES_MAX)].join(", ")));
+    if !node.is_empty() && !with.iter().any(|it| it == node) {
+        return advice
+            .headline(not_yet(case, format!("{provisioner} is to make it for node {node}, which has no such driver")))
+            .who(format!("whoever runs {provisioner} on {node}"));
+    }
+    match said(case).await {
+        Some(said) => refused(case, advice, (provisioner, node), &said).await,
+        None => {
+            let place = if node.is_empty() { String::new() } else { format!(" for node {node}") };
+            advice
+                .headline(not_yet(case, format!("{provisioner} is making it{place}")))
+                .who(format!("nobody, if it comes soon; else whoever runs {provisioner}"))
+        }
+    }
+}
+
+fn not_yet(case: &Case<'_>, why: impl std::fmt::Display) -> String {
+    format!("{} has no volume yet: {why}", case.at.subject)
+}
+
+/// What came of the last time that somebody wanted to make it.
+async fn said(case: &Case<'_>) -> Option<String> {
+    let name = text(case.object, "/metadata/name");
+    let fields = format!("involvedObject.kind=PersistentVolumeClaim,involvedObject.name={name}");
+    let events = case.reader.list_where(&EVENTS, case.namespace, &fields).await;
+    let uid = text(case.object, "/metadata/uid");
+    let is_said = |it: &&Value| {
+        let is_refusal = text(it, "/reason") == "ProvisioningFailed" || text(it, "/message").contains(OF_POPULATOR);
+        is_refusal && text(it, "/involvedObject/uid") == uid
+    };
+    let last = events.iter().filter(is_said).max_by_key(|it| when(it))?;
+    let message = one_line(text(last, "/message"));
+    Some(match message.split_once("failed to provision volume with StorageClass ") {
+        Some((_, rest)) => rest.split_once(": ").map_or(rest, |it| it.1).to_owned(),
+        None => message,
+    })
+}
+
+async fn refused(case: &Case<'_>, advice: Advice, (driver, node): (&str, &str), said: &str) -> Advice {
+    let (code, said) = said.split_once(" desc = ").unwrap_or(("", said));
+    let source = &case.object["spec"]["dataSourceRef"];
+    let source = if source.is_object() { source } else { &case.object["spec"]["dataSource"] };
+    let (kind, name) = (text(source, "/kind"), text(source, "/name"));
+    if said.contains(OF_POPULATOR) {
+        let what = format!("{kind}.{}", text(source, "/apiGroup"));
+        return advice
+            .headline(not_yet(case, format!("a populator for {what} is to make it, and none has")))
+            .who(format!("whoever runs the populator for {what}; or whoever installs one, if there is none"));
+    }
+    if let Some((_, rest)) = said.split_once("not enough room: ") {
+        let place = if node.is_empty() { String::new() } else { format!(" on node {node}") };
+        let rooms = rooms(case, text(case.object, "/spec/storageClassName")).await;
+        return advice
+            .headline(not_yet(case, format!("there is no room for it{place}: {rest}")))
+            .who(format!("whoever runs the cluster: make room; or whoever wrote {}: ask for less", case.at.subject))
+            .hints(rooms);
+    }
+    if said.contains(" is being made: ") {
+        let of = if name.is_empty() { String::new() } else { format!(" from {}/{name}", kind.to_lowercase()) };
+        let progress = said.rsplit(": ").next().unwrap_or(said);
+        return advice
+            .headline(not_yet(case, format!("it is copied{of}: {progress}")))
+            .who("nobody: it goes on by itself");
+    }
+    if said.ends_with("not found") && !name.is_empty() {
+        return missing_source(case, advice, kind, name).await;
+    }
+    if said.ends_with("is not Ready") || said.ends_with("not bound") {
+        return unready_snapshot(case, advice, name).await;
+    }
+    if said.contains("must be bound to a PersistentVolume") {
+        return advice
+            .headline(not_yet(case, format!("it begins with persistentvolumeclaim/{name}, which has none itself")))
+            .who(format!("whoever acts for persistentvolumeclaim/{name}: this one goes on by itself then"));
+    }
+    if said.contains("is less than the size") || said.contains("must be greater than or equal in size") {
+        return advice
+            .headline(not_yet(case, said))
+            .who(format!("whoever wrote {}: a claim cannot be changed, make a larger one", case.at.subject));
+    }
+    if said.contains(" is on node ") || said.contains(" is on another node") {
+        return advice
+            .headline(not_yet(case, said))
+            .who("nobody, where its pod may run on that node; else whoever keeps the pod from it");
+    }
+    let who = if code.ends_with("InvalidArgument") {
+        let class = text(case.object, "/spec/storageClassName");
+        format!("whoever wrote storageclass/{class} or {}: neither can be changed, make another", case.at.subject)
+    } else {
+        format!("whoever runs {driver}: it is asked again, after pauses")
+    };
+    advice.headline(not_yet(case, format!("{driver} says: {said}"))).who(who)
+}
+
+/// What the volume is to begin with is not there.
+async fn missing_source(case: &Case<'_>, advice: Advice, kind: &str, name: &str) -> Advice {
+    let resource: &Resource = if kind == "VolumeSnapshot" { &VOLUME_SNAPSHOTS } else { &PERSISTENT_VOLUME_CLAIMS };
+    let list = case.reader.list(resource, case.namespace).await;
+    let names = list.iter().map(|it| text(it, "/metadata/name"));
+    let own = text(case.object, "/metadata/name");
+    let near = nearest(name, names.filter(|it| *it != own));
+    let kind = kind.to_lowercase();
+    advice
+        .headline(not_yet(case, format!("it is to begin with {kind}/{name}, which is not there")))
+        .who(format!("whoever wrote {}, or whoever makes the {kind}", case.at.subject))
+        .hints(near.map(|it| format!("if {it:?} is meant: a claim cannot be changed, make another")))
+}
+
+/// The snapshot's own status says why.
+async fn unready_snapshot(case: &Case<'_>, mut advice: Advice, name: &str) -> Advice {
+    let snapshot = case.reader.get(&VOLUME_SNAPSHOTS, &Key::new(case.namespace, name)).await.unwrap_or_default();
+    let why = one_line(text(&snapshot, "/status/error/message"));
+    advice.next = kubectl(case.namespace, &["describe", &format!("volumesnapshot/{name}")]);
+    let advice =
+        advice.headline(not_yet(case, format!("it is to begin with volumesnapshot/{name}, which is not ready")));
+    if why.is_empty() {
+        return advice.who("nobody: it goes on when the snapshot is taken");
+    }
+    advice.hint(format!("of the snapshot it is said: {why}")).who(format!("whoever acts for volumesnapshot/{name}"))
+}

@@ -16,7 +16,7 @@ use crate::{
     Code, Fault,
     loop_device::text,
     mount_options,
-    program::{run, run_to_end},
+    program::{is_installed, run, run_to_end},
     with_faults_named,
 };
 
@@ -57,6 +57,16 @@ impl Kind {
             Self::Ext4 => 8 << 20,
             Self::Xfs => 300 << 20,
         }
+    }
+
+    /// # Errors
+    /// The program for it is not installed.
+    pub(crate) fn can_be_made(self) -> Result<(), Fault> {
+        let program = format!("mkfs.{}", self.as_str());
+        if is_installed(&program) {
+            return Ok(());
+        }
+        Err(Fault::new(Code::FailedPrecondition, format!("{program} is not installed on this node")))
     }
 
     /// Makes one on a file or device; all of it is its users'.

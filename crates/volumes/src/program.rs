@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    path::Path,
     process::{Command, Stdio},
     sync::mpsc,
     time::Duration,
@@ -13,6 +14,13 @@ use crate::{Fault, with_faults_named};
 
 /// A file system of many terabytes takes minutes to check.
 const DEADLINE: Duration = Duration::from_secs(110);
+
+/// Where programs of the system are.
+const FOLDERS: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+
+pub(crate) fn is_installed(program: &str) -> bool {
+    FOLDERS.split(':').any(|it| Path::new(it).join(program).exists())
+}
 
 /// How a program ended.
 pub(crate) struct Ended {
@@ -27,7 +35,7 @@ pub(crate) fn run_to_end(program: &str, args: &[&str]) -> Result<Ended, Fault> {
     let spawned = Command::new(program)
         .args(args)
         .env("LC_ALL", "C")
-        .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+        .env("PATH", FOLDERS)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -10,7 +10,7 @@ use corten_machine::write_whole;
 
 use super::{
     store::{MAKING, Store, content_of, make_folder, remove, sync},
-    volume::{Form, SnapshotRecord},
+    volume::{Form, SnapshotRecord, Volume},
 };
 use crate::{Code, CreateSnapshot, Fault, records::name_of, with_faults_named};
 
@@ -63,15 +63,8 @@ impl Store {
         let made = self.fill_kept(&work, &volume.handle, &making.progress);
         let (shared, created_at) = made.inspect_err(|_| drop(remove(&work)))?;
         let (handle, source) = (name.clone(), source.clone());
-        let kept = SnapshotRecord {
-            handle,
-            source,
-            bytes: volume.bytes,
-            form: volume.form,
-            grows: volume.grows,
-            shared,
-            created_at,
-        };
+        let Volume { bytes, form, blank, grows, .. } = volume;
+        let kept = SnapshotRecord { handle, source, bytes, form, blank, grows, shared, created_at };
         let text = serde_json::to_vec(&kept.written()).map_err(Fault::internal)?;
         with_faults_named(write_whole(&work.join(RECORD), 0o600, &text), "write the snapshot's record")?;
         with_faults_named(fs::rename(&work, &folder).and_then(|()| sync(&self.snapshots)), "make the snapshot")?;

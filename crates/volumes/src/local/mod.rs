@@ -125,6 +125,9 @@ fn form_of(request: &CreateVolume) -> Result<Form, Fault> {
         return if is_limited { Ok(Form::Disk) } else { invalid("a block volume has a limit: leave limit out".into()) };
     }
     let kind = Kind::parse(&request.fs_type)?;
+    if is_limited {
+        kind.can_be_made()?;
+    }
     Ok(if is_limited { Form::FileSystem(kind) } else { Form::Folder })
 }
 
@@ -337,9 +340,11 @@ fn stage(store: &Store, volume: &Volume, staging: &Path, options: &[String]) -> 
             if mounts::is_mount_point(staging) {
                 return Ok(());
             }
+            let made = volume.blank.then(|| store.make_file_system(volume, kind)).transpose()?;
+            let (is_new, volume) = (made.is_some(), made.as_ref().unwrap_or(volume));
             let device = loop_device::attach(&store.whole_disk(volume)?)?;
             // Where a place of before a crash is left, the kernel shows the same file system at both.
-            if file_system::mounted_at(&device).is_none() {
+            if file_system::mounted_at(&device).is_none() && !is_new {
                 kind.check(&device)?;
                 if volume.grows {
                     loop_device::refresh(&device)?;

@@ -26,7 +26,13 @@ use super::{
     under_way::{Hold, UnderWay},
     volume::{Form, Volume, Written},
 };
-use crate::{Code, Fault, VolumeSource, file_system, loop_device, records::name_of, with_faults_named};
+use crate::{
+    Code, Fault, VolumeSource,
+    file_system::{self, Kind},
+    loop_device,
+    records::name_of,
+    with_faults_named,
+};
 
 const RECORD: &str = "volume.json";
 const DISK: &str = "disk.img";
@@ -170,7 +176,14 @@ impl Store {
             self.has_room(bytes)?;
             self.under_way.begin(&folder, bytes)?
         };
-        let mut volume = Volume { handle: name.clone(), bytes, form, grows: false, shared: 0 };
+        let mut volume = Volume {
+            handle: name.clone(),
+            bytes,
+            form,
+            blank: source.is_none() && matches!(form, Form::FileSystem(_)),
+            grows: false,
+            shared: 0,
+        };
         let work = self.folder.join(format!("{name}{MAKING}"));
         remove(&work)?;
         let filled = match source {
@@ -192,22 +205,22 @@ impl Store {
         progress: &Progress,
     ) -> Result<(), Fault> {
         make_folder(work)?;
-        let (bytes, grows, shared) = match source {
+        let (bytes, blank, grows, shared) = match source {
             VolumeSource::Snapshot(handle) => {
                 let _hold = self.under_way.hold_to_read(&self.kept_folder(handle)?)?;
                 let kept = self.kept(handle)?;
                 fits(volume, kept.form, kept.bytes, "snapshot")?;
                 let shared = copy_content(&self.kept_content(&kept)?, kept.form, work, progress)?;
-                (kept.bytes, kept.grows, shared)
+                (kept.bytes, kept.blank, kept.grows, shared)
             }
             VolumeSource::Volume(handle) => {
                 let _hold = self.hold(handle)?;
                 let of = self.get(handle)?;
                 fits(volume, of.form, of.bytes, "volume")?;
-                (of.bytes, of.grows, self.copy_volume(&of, work, progress, || ())?)
+                (of.bytes, of.blank, of.grows, self.copy_volume(&of, work, progress, || ())?)
             }
         };
-        volume.shared = shared;
+        (volume.shared, volume.blank) = (shared, blank);
         if volume.form != Form::Folder {
             volume.grows = grows || volume.bytes > bytes;
             let file = with_faults_named(File::options().write(true).open(work.join(DISK)), "open the volume's file")?;
@@ -275,6 +288,18 @@ impl Store {
         volume.bytes = bytes;
         self.write(&volume)?;
         Ok(volume)
+    }
+
+    /// Makes the file system of a volume that nobody has had. A crash meanwhile has it made once more.
+    pub(super) fn make_file_system(&self, volume: &Volume, kind: Kind) -> Result<Volume, Fault> {
+        let disk = self.whole_disk(volume)?;
+        kind.make(&disk)?;
+        let synced = File::open(&disk).and_then(|it| it.sync_all());
+        with_faults_named(synced, "make the volume's file system")?;
+        let _turn = self.turn.lock();
+        let made = Volume { blank: false, grows: false, ..self.get(&volume.handle)? };
+        self.write(&made)?;
+        Ok(made)
     }
 
     pub(super) fn has_grown(&self, volume: &Volume) -> Result<(), Fault> {
@@ -446,9 +471,6 @@ fn fill(folder: &Path, volume: &Volume) -> Result<(), Fault> {
             let file = File::options().write(true).create_new(true).mode(0o600).open(&disk);
             let file = with_faults_named(file, "make the volume's file")?;
             with_faults_named(file.set_len(volume.bytes), "make the volume's file")?;
-            if let Form::FileSystem(kind) = volume.form {
-                kind.make(&disk)?;
-            }
             with_faults_named(file.sync_all(), "make the volume's file")?;
         }
     }

@@ -264,3 +264,27 @@ async fn an_erased_cluster_leaves_neither_volumes_nor_snapshots() {
     assert_eq!(erasure.kept, Vec::<PathBuf>::new());
     assert_eq!(erasure.removed.len(), 3, "volumes, snapshots and the mark: {:?}", erasure.removed);
 }
+
+#[tokio::test]
+async fn a_file_system_is_made_for_who_first_has_the_volume() {
+    let Some(world) = world() else { return };
+    world.driver.create(wanted("pvc-1", 16)).await.expect("made");
+    let store = &world.driver.store;
+    let taken = |handle: &str| store.taken(&store.get(handle).expect("it is there"));
+    assert_eq!((taken("pvc-1"), store.get("pvc-1").expect("there").blank), (0, true), "nothing is written before");
+    // What nobody had may be grown, and cloned.
+    world.driver.expand("pvc-1".into(), 24 << 20, BTreeMap::new()).await.expect("grown");
+    let source = Some(VolumeSource::Volume("pvc-1".into()));
+    world.driver.create(CreateVolume { source, ..wanted("pvc-2", 32) }).await.expect("cloned");
+    for (handle, mib) in [("pvc-1", 24), ("pvc-2", 32)] {
+        let staging = world.dir.path().join(handle);
+        for _ in 0..2 {
+            world.driver.stage(staged(handle, false), staging.clone()).await.expect("staged");
+            let volume = store.get(handle).expect("it is there");
+            assert_eq!((volume.blank, volume.grows, volume.bytes), (false, false, mib << 20), "{handle}");
+            let stats = world.driver.stats(handle.into(), staging.clone()).await.expect("there");
+            assert!(stats.capacity_bytes > (mib - 8) << 20, "all of it is its user's: {stats:?}");
+            world.driver.unstage(handle.into(), staging.clone()).await.expect("unstaged");
+        }
+    }
+}

@@ -52,6 +52,8 @@ pub(super) struct Volume {
     pub(super) handle: String,
     pub(super) bytes: u64,
     pub(super) form: Form,
+    /// Nobody has had it: its file system is made when somebody first does.
+    pub(super) blank: bool,
     /// Its file is larger than what is in it.
     pub(super) grows: bool,
     /// So much of it was another's, too, when it was made, and takes room of its own when it is written anew.
@@ -67,6 +69,7 @@ pub(super) struct SnapshotRecord {
     /// How large the volume was.
     pub(super) bytes: u64,
     pub(super) form: Form,
+    pub(super) blank: bool,
     pub(super) grows: bool,
     /// So much of it was the volume's, too, when it was taken, and is its alone when that is written anew.
     pub(super) shared: u64,
@@ -81,6 +84,8 @@ pub(super) struct Written {
     bytes: u64,
     /// `folder`, `disk`, or the file system's name.
     form: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    blank: bool,
     #[serde(default)]
     grows: bool,
     #[serde(default)]
@@ -93,6 +98,8 @@ pub(super) struct WrittenKept {
     source: String,
     bytes: u64,
     form: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    blank: bool,
     grows: bool,
     shared: u64,
     created_at: i64,
@@ -100,24 +107,25 @@ pub(super) struct WrittenKept {
 
 impl Volume {
     pub(super) fn written(&self) -> Written {
-        let Self { bytes, grows, shared, .. } = *self;
-        Written { bytes, form: self.form.as_str().to_owned(), grows, shared }
+        let Self { bytes, blank, grows, shared, .. } = *self;
+        Written { bytes, form: self.form.as_str().to_owned(), blank, grows, shared }
     }
 
     /// `None`: it is of a form that this version does not know.
     pub(super) fn read(handle: &str, written: &Written) -> Option<Self> {
-        let Written { bytes, grows, shared, .. } = *written;
-        Some(Self { handle: handle.to_owned(), bytes, form: Form::parse(&written.form)?, grows, shared })
+        let Written { bytes, blank, grows, shared, .. } = *written;
+        Some(Self { handle: handle.to_owned(), bytes, form: Form::parse(&written.form)?, blank, grows, shared })
     }
 }
 
 impl SnapshotRecord {
     pub(super) fn written(&self) -> WrittenKept {
-        let Self { bytes, grows, shared, created_at, .. } = *self;
+        let Self { bytes, blank, grows, shared, created_at, .. } = *self;
         WrittenKept {
             source: self.source.clone(),
             bytes,
             form: self.form.as_str().to_owned(),
+            blank,
             grows,
             shared,
             created_at,
@@ -127,7 +135,7 @@ impl SnapshotRecord {
     /// `None`: it is of a form that this version does not know.
     pub(super) fn read(handle: &str, written: WrittenKept) -> Option<Self> {
         let form = Form::parse(&written.form)?;
-        let WrittenKept { source, bytes, grows, shared, created_at, .. } = written;
-        Some(Self { handle: handle.to_owned(), source, bytes, form, grows, shared, created_at })
+        let WrittenKept { source, bytes, blank, grows, shared, created_at, .. } = written;
+        Some(Self { handle: handle.to_owned(), source, bytes, form, blank, grows, shared, created_at })
     }
 }

@@ -1,5 +1,5 @@
 //! `cargo xtask bench`: measures a running `corten server` from outside, over TLS, beside what Kubernetes does; and
-//! `cargo xtask bench node` a whole node, beside what its runtime needs by itself.
+//! `cargo xtask bench node` a whole node, beside what its runtime needs by itself; `cargo xtask bench storage` its volumes.
 //!
 //! Server and load share the machine's cores, as they did when the numbers of Kubernetes were taken.
 
@@ -9,6 +9,7 @@ mod measure;
 mod node;
 mod objects;
 mod report;
+mod subject;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +18,7 @@ use std::{env, fs, path::PathBuf, process::Command};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
-use self::{measure::Scale, report::Report};
+use self::{measure::Scale, report::Report, subject::Subject};
 use crate::real::{Launcher, Profile, build};
 
 #[derive(clap::Args)]
@@ -42,14 +43,6 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Subject {
-    /// `corten server`, beside Kubernetes
-    ControlPlane,
-    /// A whole node with real containers, beside its runtime by itself. Needs root
-    Node,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Output {
     Table,
     Json,
@@ -57,13 +50,14 @@ enum Output {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     // A slow load generator would measure itself; beside containers that start, this one does next to nothing.
-    let is_light = args.subject == Subject::Node && args.corten.is_some();
+    let is_light = args.subject != Subject::ControlPlane && args.corten.is_some();
     if cfg!(debug_assertions) && !is_light {
         return run_optimized();
     }
     let names: Vec<&str> = match args.subject {
         Subject::ControlPlane => measure::PARTS.iter().map(|(name, _)| *name).collect(),
         Subject::Node => node::PARTS.iter().map(|(name, _)| *name).collect(),
+        Subject::Storage => node::STORAGE_PARTS.iter().map(|(name, _)| *name).collect(),
     };
     if let Some(unknown) = args.only.iter().find(|it| !names.contains(&it.as_str())) {
         bail!("{unknown:?} is not measured; the parts are {}", names.join(", "));
@@ -78,14 +72,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             let scale = if args.quick { Scale::QUICK } else { Scale::FULL };
             runtime.block_on(measure::all(&Launcher::new(program)?, scale, &args.only))?
         }
-        Subject::Node => {
+        Subject::Node | Subject::Storage => {
             let scale = if args.quick { node::Scale::QUICK } else { node::Scale::FULL };
-            runtime.block_on(node::all(&program, scale, &args.only))?
+            let parts = if args.subject == Subject::Node { node::PARTS } else { node::STORAGE_PARTS };
+            runtime.block_on(node::all(&program, parts, scale, &args.only))?
         }
     };
 
-    let of_node = args.subject == Subject::Node;
-    let report = Report { machine: machine::describe()?, quick: args.quick, of_node, rows };
+    let report = Report { machine: machine::describe()?, quick: args.quick, subject: args.subject, rows };
     match args.output {
         Output::Table => println!("{}", report.table()),
         Output::Json => println!("{}", serde_json::to_string_pretty(&report.json())?),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::machine::Machine;
+use super::{machine::Machine, subject::Subject};
 
 /// One thing that was measured.
 #[derive(Serialize)]
@@ -103,6 +103,14 @@ const NODE: (&str, &str, &str) = (
      (memory: kubelet and kube-proxy alone); it stays empty where nothing comparable was measured.",
 );
 
+const STORAGE: (&str, &str, &str) = (
+    "Benchmarks of storage",
+    "cargo xtask bench storage --write docs/benchmarks-storage.md",
+    "A release build of `corten node`, the whole cluster in one process, with volumes of the built-in driver (a file with ext4 in \
+     it). A claim and its Pod are timed from before the claim's create until a watcher is told that the Pod runs, by turns with \
+     the same Pod with an `emptyDir`. The data of the clone's node is on an XFS of its own, which shares blocks.",
+);
+
 const HEADS: [&str; 5] = ["measured", "Corten", "Kubernetes", "better", "detail"];
 
 /// Three digits say all that such a measurement knows.
@@ -118,8 +126,7 @@ fn digits(value: f64) -> String {
 pub(super) struct Report {
     pub(super) machine: Machine,
     pub(super) quick: bool,
-    /// Else of the control plane.
-    pub(super) of_node: bool,
+    pub(super) subject: Subject,
     pub(super) rows: Vec<Row>,
 }
 
@@ -144,7 +151,11 @@ impl Report {
         let Machine { processor, cores, memory_gib, kernel, file_system } = &self.machine;
         let size = if self.quick { "\n\nThis was a small run (`--quick`): an indication, not a result." } else { "" };
         let rows: Vec<_> = self.rows.iter().map(|it| format!("| {} |", it.cells().join(" | "))).collect();
-        let (title, command, how) = if self.of_node { NODE } else { CONTROL_PLANE };
+        let (title, command, how) = match self.subject {
+            Subject::ControlPlane => CONTROL_PLANE,
+            Subject::Node => NODE,
+            Subject::Storage => STORAGE,
+        };
         format!(
             "# {title}\n\n\
              Written by `{command}`; run it again rather than edit this page.\n\n\

@@ -6,6 +6,7 @@ use super::{
     load::quantile,
     machine, objects,
     report::{Report, Row, Unit, measured_otherwise},
+    subject::Subject,
 };
 use crate::real::text_field;
 
@@ -37,8 +38,9 @@ fn better_means_more_of_a_rate_and_less_of_a_time() {
         Row::new("start", 0.02, Unit::Seconds).kubernetes(2.0).note("once"),
         Row::new("memory", 40.0, Unit::Megabytes),
     ];
+    let subject = Subject::ControlPlane;
     let report =
-        Report { machine: machine::describe().expect("this machine has a kernel"), quick: false, of_node: false, rows };
+        Report { machine: machine::describe().expect("this machine has a kernel"), quick: false, subject, rows };
     let expected = "\
 measured   Corten  Kubernetes  better  detail
 gets       500 /s      100 /s    5.0x

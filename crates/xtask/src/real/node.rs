@@ -29,9 +29,10 @@ pub(crate) struct RealNode {
 }
 
 impl RealNode {
-    /// Answers when the node is Ready. `images` are archives that the node shall have.
-    pub(crate) async fn start(program: &Path, images: &[PathBuf]) -> Result<Self> {
-        let data = tempfile::Builder::new().prefix("corten-").tempdir_in("/var/tmp")?;
+    /// Answers when the node is Ready. `images` are archives that the node shall have, `disk` a folder on the disk that it is
+    /// measured on.
+    pub(crate) async fn start_in(disk: &Path, program: &Path, images: &[PathBuf]) -> Result<Self> {
+        let data = tempfile::Builder::new().prefix("corten-").tempdir_in(disk)?;
         let run = tempfile::Builder::new().prefix("corten-").tempdir_in("/run")?;
         let folder = data.path().join("images");
         fs::create_dir_all(&folder)?;
@@ -40,7 +41,9 @@ impl RealNode {
             fs::copy(image, folder.join(name)).with_context(|| format!("taking {}", image.display()))?;
         }
         let [port, kubelet_port] = [free_port()?, free_port()?];
-        let log = data.path().join("log.txt");
+        // Where Corten has its logs: anything else in the folder would make it somebody else's.
+        fs::create_dir_all(data.path().join("log"))?;
+        let log = data.path().join("log/started.log");
         let child = Command::new(program)
             .arg("node")
             .args(flags(data.path(), run.path()))

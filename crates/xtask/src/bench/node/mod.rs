@@ -1,7 +1,10 @@
-//! `cargo xtask bench node`: a whole node with real containers, beside what its runtime needs by itself.
+//! `cargo xtask bench node`: a whole node with real containers, beside what its runtime needs by itself; and `bench storage`,
+//! its volumes.
 //!
 //! What the runtime needs by itself is measured in the same minutes, by turns, while Corten stands still.
 
+mod claims;
+mod clones;
 mod dns;
 mod ends;
 mod floor;
@@ -9,6 +12,7 @@ mod memory;
 mod pods;
 mod services;
 mod starts;
+mod volumes;
 
 use std::{
     env,
@@ -33,13 +37,34 @@ pub(super) struct Scale {
     services: usize,
     changes: usize,
     queries: usize,
+    claims: usize,
+    /// Of the volume that is cloned, in MiB.
+    cloned_mib: usize,
 }
 
 impl Scale {
-    pub(super) const FULL: Self =
-        Self { starts: 20, at_once: 30, rounds: 3, pods: 100, services: 10_000, changes: 20, queries: 200_000 };
-    pub(super) const QUICK: Self =
-        Self { starts: 3, at_once: 10, rounds: 1, pods: 20, services: 500, changes: 5, queries: 20_000 };
+    pub(super) const FULL: Self = Self {
+        starts: 20,
+        at_once: 30,
+        rounds: 3,
+        pods: 100,
+        services: 10_000,
+        changes: 20,
+        queries: 200_000,
+        claims: 1_000,
+        cloned_mib: 1_024,
+    };
+    pub(super) const QUICK: Self = Self {
+        starts: 3,
+        at_once: 10,
+        rounds: 1,
+        pods: 20,
+        services: 500,
+        changes: 5,
+        queries: 20_000,
+        claims: 100,
+        cloned_mib: 64,
+    };
 }
 
 type Part =
@@ -53,19 +78,31 @@ pub(super) const PARTS: &[(&str, Part)] = &[
     ("dns", |node, scale, rows| Box::pin(dns::measure(node, scale, rows))),
 ];
 
+pub(super) const STORAGE_PARTS: &[(&str, Part)] = &[
+    ("volumes", |node, scale, rows| Box::pin(volumes::measure(node, scale, rows))),
+    ("claims", |node, scale, rows| Box::pin(claims::measure(node, scale, rows))),
+    (CLONES, |node, scale, rows| Box::pin(clones::measure(node, scale, rows))),
+];
+/// Its node is on a disk of its own.
+const CLONES: &str = "clones";
+
 /// Each part on a node of its own.
-pub(super) async fn all(program: &Path, scale: Scale, only: &[String]) -> Result<Vec<Row>> {
+pub(super) async fn all(program: &Path, parts: &[(&str, Part)], scale: Scale, only: &[String]) -> Result<Vec<Row>> {
     if !rustix::process::geteuid().is_root() {
         bail!("real containers need root");
     }
     let images = images()?;
     let mut rows = Vec::new();
-    for (name, part) in PARTS {
+    for &(name, part) in parts {
         if !only.is_empty() && !only.iter().any(|it| it == name) {
             continue;
         }
         eprintln!("measuring {name}");
-        let node = RealNode::start(program, &images).await.with_context(|| format!("measuring {name}"))?;
+        // Unmounted after the node has gone.
+        let disk = (name == CLONES).then(clones::Disk::new).transpose()?;
+        let place = disk.as_ref().map_or(Path::new("/var/tmp"), clones::Disk::path);
+        let started = RealNode::start_in(place, program, &images).await;
+        let node = started.with_context(|| format!("measuring {name}"))?;
         part(&node, scale, &mut rows).await.with_context(|| format!("measuring {name}"))?;
     }
     Ok(rows)

@@ -94,6 +94,21 @@ impl Pods {
         }
     }
 
+    /// Makes something that Pods need.
+    pub(super) async fn make(&mut self, path: &str, object: &Value) -> Result<()> {
+        self.connection.create(path, object.to_string().into()).await.map(drop)
+    }
+
+    /// Takes away what Pods needed.
+    pub(super) async fn unmake(&mut self, path: &str) -> Result<()> {
+        let (status, answer) = self.connection.send(Method::DELETE, path, Bytes::new()).await?;
+        crate::real::expect(status, StatusCode::OK, path, &answer)
+    }
+
+    pub(super) async fn get(&mut self, path: &str) -> Result<Value> {
+        serde_json::from_slice(&self.connection.get(path).await?).with_context(|| format!("reading {path}"))
+    }
+
     /// Takes Pods away and waits until they are gone.
     pub(super) async fn delete(&mut self, names: &[String]) -> Result<()> {
         for name in names {

@@ -230,6 +230,7 @@ fn source(spec: Cursor<'_>) {
         csi(first);
     } else if first.path() == spec.at("local").path() {
         first.at("path").required();
+        pod_spec::no_way_up(first.at("path"));
         if !spec.at("nodeAffinity").exists() {
             spec.at("nodeAffinity").missing("Local volume requires node affinity");
         }

@@ -200,7 +200,8 @@ pub(super) fn local_path(path: Cursor<'_>) {
     no_way_up(path);
 }
 
-pub(super) fn no_way_up(path: Cursor<'_>) {
+/// No part of a path leads up.
+pub fn no_way_up(path: Cursor<'_>) {
     if path.str().split('/').any(|it| it == "..") {
         path.invalid("must not contain '..'");
     }

@@ -19,6 +19,7 @@ use corten_schema::Cursor;
 
 use crate::labels;
 
+pub use container::no_way_up;
 pub use defaults::{default, default_requests, in_tree};
 pub use names::{port_name, port_number_or_name};
 pub use placement::{node_selector, toleration};

@@ -108,7 +108,8 @@ const STORAGE: (&str, &str, &str) = (
     "cargo xtask bench storage --write docs/benchmarks-storage.md",
     "A release build of `corten node`, the whole cluster in one process, with volumes of the built-in driver (a file with ext4 in \
      it). A claim and its Pod are timed from before the claim's create until a watcher is told that the Pod runs, by turns with \
-     the same Pod with an `emptyDir`. The data of the clone's node is on an XFS of its own, which shares blocks.",
+     the same Pod with an `emptyDir`. Claims and clones are measured on a node whose data is on an XFS of its own, in a file: it \
+     shares blocks.",
 );
 
 const HEADS: [&str; 5] = ["measured", "Corten", "Kubernetes", "better", "detail"];

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::real::RealNode;
 
-const DISK_BYTES: u64 = 12 << 30;
+const DISK_BYTES: u64 = 16 << 30;
 const PATIENCE: Duration = Duration::from_secs(60);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 

@@ -81,10 +81,10 @@ pub(super) const PARTS: &[(&str, Part)] = &[
 pub(super) const STORAGE_PARTS: &[(&str, Part)] = &[
     ("volumes", |node, scale, rows| Box::pin(volumes::measure(node, scale, rows))),
     ("claims", |node, scale, rows| Box::pin(claims::measure(node, scale, rows))),
-    (CLONES, |node, scale, rows| Box::pin(clones::measure(node, scale, rows))),
+    ("clones", |node, scale, rows| Box::pin(clones::measure(node, scale, rows))),
 ];
-/// Its node is on a disk of its own.
-const CLONES: &str = "clones";
+/// Their nodes are on a disk of their own: one that has room for all that is promised, and shares blocks.
+const ON_OWN_DISK: [&str; 2] = ["claims", "clones"];
 
 /// Each part on a node of its own.
 pub(super) async fn all(program: &Path, parts: &[(&str, Part)], scale: Scale, only: &[String]) -> Result<Vec<Row>> {
@@ -99,7 +99,7 @@ pub(super) async fn all(program: &Path, parts: &[(&str, Part)], scale: Scale, on
         }
         eprintln!("measuring {name}");
         // Unmounted after the node has gone.
-        let disk = (name == CLONES).then(clones::Disk::new).transpose()?;
+        let disk = ON_OWN_DISK.contains(&name).then(clones::Disk::new).transpose()?;
         let place = disk.as_ref().map_or(Path::new("/var/tmp"), clones::Disk::path);
         let started = RealNode::start_in(place, program, &images).await;
         let node = started.with_context(|| format!("measuring {name}"))?;

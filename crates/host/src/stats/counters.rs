@@ -115,8 +115,9 @@ impl Counters {
 }
 
 fn managers(text: &mut Text, counts: &ManagerCounts) {
-    let of = |it: fn(&Asked) -> u64, asked: Asked| [Sample::new(&[], number(it(&asked)))];
-    let (n, errors): (fn(&Asked) -> u64, fn(&Asked) -> u64) = (|it| it.n, |it| it.errors);
+    type Read = fn(&Asked) -> u64;
+    let of = |it: Read, asked: Asked| [Sample::new(&[], number(it(&asked)))];
+    let (n, errors): (Read, Read) = (|it| it.n, |it| it.errors);
     for (name, asked, read, help) in [
         (
             "kubelet_cpu_manager_pinning_requests_total",

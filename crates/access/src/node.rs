@@ -4,6 +4,7 @@
 mod graph;
 mod references;
 mod role;
+mod volume_secrets;
 
 use std::sync::LazyLock;
 
@@ -45,6 +46,9 @@ pub(crate) struct NodeAuthorizer(Mutex<Graph>);
 impl NodeAuthorizer {
     /// `None` where nobody asks who is a node, or nothing is known against it; `Err` says why not.
     pub(crate) fn decide(&self, caches: &Caches, question: &Attributes<'_>) -> Option<Result<(), String>> {
+        if question.user == volume_secrets::USER {
+            return volume_secrets::decide(caches, question);
+        }
         let node = name_of(question.user, question.groups)?;
         if node.is_empty() {
             return Some(Err(format!("unknown node for user {:?}", question.user)));

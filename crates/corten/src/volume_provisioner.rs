@@ -6,11 +6,16 @@ use corten_client::BoxFuture;
 use corten_host::{Containerd, NodeHands};
 use corten_kubelet::{EvictionConfig, Secrets};
 use corten_machine::{Layout, write_whole};
-use corten_provisioner::{AttachedVolume, Created, DriverFacts, Published, Request, Snapshotted, Source, Taking};
-use corten_runner::{BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SnapshotRefusal, VolumeHands};
+use corten_provisioner::{
+    AttachedVolume, Created, DriverFacts, Finality, Published, Request, Snapshotted, Source, Taking,
+};
+use corten_runner::{
+    BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SickVolume, SnapshotRefusal, Unchanged, VolumeHands,
+    VolumeHealthHands, VolumeHealthSettings,
+};
 use corten_volumes::{
-    Code, CreateSnapshot, CreateVolume, Driver, Drivers, Fault, LOCAL_DRIVER, LocalDriver, Mounter, Reserve,
-    StageVolume, VolumeSource, follow_registrations,
+    Code, CreateSnapshot, CreateVolume, Driver, Drivers, Fault, LOCAL_DRIVER, LocalDriver, Mounter, NodeExpand,
+    Reserve, StageVolume, VolumeSource, follow_registrations,
 };
 use tokio::{
     sync::{Mutex, watch},
@@ -45,11 +50,36 @@ pub(crate) async fn start(
     let settings = ProvisionerSettings {
         node_name: node_name.to_owned(),
         client: in_process::client(&control_plane.server, in_process::volume_provisioner()),
+        node: in_process::client(&control_plane.server, in_process::kubelet(node_name)),
+        viewer: in_process::client(&control_plane.server, in_process::controller_manager()),
         hands: Arc::new(NodeVolumes { mounter, layout, news }),
         clock: control_plane.clock.clone(),
     };
-    let stopping = control_plane.stopping();
-    tasks.spawn(corten_runner::run_provisioner(settings, stopping));
+    let health = VolumeHealthSettings {
+        node_name: node_name.to_owned(),
+        client: settings.node.clone(),
+        hands: Arc::new(NodeHealth(hands.mounter().clone())),
+        clock: control_plane.clock.clone(),
+    };
+    tasks.spawn(corten_runner::run_provisioner(settings, control_plane.stopping()));
+    tasks.spawn(corten_runner::run_volume_health(health, control_plane.stopping()));
+}
+
+/// What drivers say of how volumes are.
+struct NodeHealth(Mounter);
+
+impl VolumeHealthHands for NodeHealth {
+    fn sick_volumes(&self) -> BoxFuture<'_, Vec<SickVolume>> {
+        Box::pin(async {
+            let figures = self.0.figures().await;
+            let sick = figures.iter().filter_map(|it| {
+                let message = it.stats.abnormal.clone()?;
+                let (uid, pod, volume, claim) = (it.uid.clone(), it.pod.clone(), it.volume.clone(), it.claim.clone());
+                Some(SickVolume { uid, pod, volume, claim, message })
+            });
+            sick.collect()
+        })
+    }
 }
 
 /// Drivers of others come and go until the control plane stops.
@@ -131,11 +161,11 @@ impl VolumeHands for NodeVolumes {
                 parameters: request.parameters,
                 topology: request.topology,
                 secrets: secrets.0,
+                mutable_parameters: request.mutable_parameters,
                 source: request.source.map(|it| match it {
                     Source::Snapshot(handle) => VolumeSource::Snapshot(handle),
                     Source::Volume(handle) => VolumeSource::Volume(handle),
                 }),
-                ..CreateVolume::default()
             };
             let made = driver.create(wanted).await.map_err(refusal)?;
             let corten_volumes::CreatedVolume { handle, bytes, context, topology, fs_type } = made;
@@ -192,7 +222,13 @@ impl VolumeHands for NodeVolumes {
         Box::pin(async move { self.driver(&driver)?.detach(handle, node_id, secrets.0).await.map_err(refusal) })
     }
 
-    fn expand_on_node(&self, driver: String, handle: String, bytes: u64) -> BoxFuture<'_, Result<(), Refusal>> {
+    fn expand_on_node(
+        &self,
+        driver: String,
+        handle: String,
+        bytes: u64,
+        secrets: Secrets,
+    ) -> BoxFuture<'_, Result<(), Refusal>> {
         Box::pin(async move {
             let staged = self.mounter.staged(&driver, &handle).await;
             let published = self.mounter.published(&driver, &handle).await;
@@ -200,7 +236,8 @@ impl VolumeHands for NodeVolumes {
                 let why = "no pod has the volume on this node";
                 return Err(refusal(Fault::new(Code::FailedPrecondition, why)));
             };
-            self.driver(&driver)?.node_expand(handle, path, staged, bytes).await.map(drop).map_err(refusal)
+            let asked = NodeExpand { handle, path, staging: staged, bytes, secrets: secrets.0 };
+            self.driver(&driver)?.node_expand(asked).await.map(drop).map_err(refusal)
         })
     }
 
@@ -223,7 +260,29 @@ impl VolumeHands for NodeVolumes {
     fn delete_snapshot(&self, driver: String, handle: String) -> BoxFuture<'_, Result<(), Refusal>> {
         Box::pin(async move {
             let driver = self.driver(&driver)?;
-            driver.delete_snapshot(handle, std::collections::BTreeMap::new()).await.map_err(refusal)
+            driver.delete_snapshot(handle, BTreeMap::new()).await.map_err(refusal)
+        })
+    }
+
+    fn modify(
+        &self,
+        driver: String,
+        handle: String,
+        parameters: BTreeMap<String, String>,
+    ) -> BoxFuture<'_, Result<(), Unchanged>> {
+        Box::pin(async move {
+            let not_there = |it: Refusal| Unchanged { message: it.message, finality: Finality::Open };
+            let driver = self.driver(&driver).map_err(not_there)?;
+            // As external-resizer: no Secret.
+            let changed = driver.modify(handle, parameters, BTreeMap::new()).await;
+            changed.map_err(|fault| {
+                let finality = match fault.code {
+                    Code::InvalidArgument => Finality::Infeasible,
+                    _ if fault.is_final() => Finality::Refused,
+                    _ => Finality::Open,
+                };
+                Unchanged { message: fault.to_string(), finality }
+            })
         })
     }
 

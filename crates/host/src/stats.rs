@@ -4,6 +4,7 @@
 //! Nothing is kept but the last reading of each CPU counter, for the rate, and the last measurement of the disks.
 
 pub(crate) mod cadvisor;
+pub(crate) mod claim_volumes;
 pub(crate) mod counters;
 pub(crate) mod disk;
 pub(crate) mod exposition;

@@ -47,7 +47,7 @@ pub use words::observed::{
     RuntimeHandler, Snapshot, User,
 };
 pub use words::persistent::{
-    Backend, CsiVolume, Device, DeviceSource, PersistentMount, Secrets, VolumeName, VolumeRead,
+    Backend, CsiVolume, Device, DeviceSource, PersistentMount, Secrets, VolumeName, VolumeOwner, VolumeRead,
 };
 pub use words::service::{ServiceLink, ServicePort};
 pub use words::thresholds::{

@@ -55,7 +55,7 @@ pub(crate) fn job(
     }
 }
 
-fn key(claim: &PersistentVolumeClaim) -> Key {
+pub(crate) fn key(claim: &PersistentVolumeClaim) -> Key {
     let of = |it: &Option<String>| it.clone().unwrap_or_default();
     Key::new(of(&claim.metadata.namespace), of(&claim.metadata.name))
 }
@@ -69,6 +69,7 @@ fn growth(
     asked: Quantity,
     now: Time,
 ) -> Growth {
+    let csi = volume.spec.as_ref().and_then(|it| it.csi.as_ref());
     let condition = |kind: &str, message: &str| {
         let mut condition = json!({ "type": kind, "status": "True", "lastTransitionTime": now });
         if !message.is_empty() {
@@ -89,7 +90,8 @@ fn growth(
         driver: driver.name.clone(),
         handle: handle.to_owned(),
         bytes: u64::try_from(asked.value()).unwrap_or(0),
-        secret: volume.spec.as_ref().and_then(|it| key_of(it.csi.as_ref()?.controller_expand_secret_ref.as_ref())),
+        secret: csi.and_then(|it| key_of(it.controller_expand_secret_ref.as_ref())),
+        node_secret: csi.and_then(|it| key_of(it.node_expand_secret_ref.as_ref())),
         begun: with("ControllerResizeInProgress", Some(condition("Resizing", ""))),
         waits_for_node: with("NodeResizePending", Some(condition("FileSystemResizePending", PENDING_MESSAGE))),
         done: settled(status, asked),

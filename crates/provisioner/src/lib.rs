@@ -8,6 +8,8 @@
 mod attaching;
 mod capacity;
 mod expansion;
+mod modification;
+mod names;
 mod objects;
 mod provision;
 mod provisioner;
@@ -28,10 +30,10 @@ pub use expansion::MESSAGE;
 pub use objects::{csi_driver, csi_node, default_class, topology_labels};
 pub use provision::{FINALIZER, volume as volume_object};
 pub use provisioner::Provisioner;
-pub use secrets::VolumeSecrets;
+pub use secrets::{VolumeSecrets, controller_secrets_have, provisioner_secret_is};
 pub use snapshot_objects::{default_snapshot_class, snapshot_definitions};
 pub use snapshots::{snapshot_failed, snapshot_status};
 pub use words::{
-    AttachedVolume, Attaching, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure, Growth, Handles, Job,
-    Outcome, PodContainer, Published, Request, Snapshotted, Source, Taking, Topology,
+    AttachedVolume, Attaching, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure, Finality, Growth,
+    Handles, Job, Modification, Outcome, PodContainer, Published, Request, Snapshotted, Source, Taking, Topology,
 };

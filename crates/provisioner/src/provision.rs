@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use corten_api::{
     core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec},
-    storage::v1::StorageClass,
+    storage::v1::{StorageClass, VolumeAttributesClass},
 };
 use corten_meta::Quantity;
 use serde_json::{Value, json};
 
 use crate::{
+    names::volume_name,
     secrets::{self, DELETION_NAME, DELETION_NAMESPACE, OWN_PREFIX},
     words::{Created, DriverFacts, Request, Source, Topology},
 };
@@ -59,6 +60,7 @@ pub(crate) fn request(
     class: &StorageClass,
     driver: &DriverFacts,
     source: Option<Source>,
+    attributes: Option<Attributes<'_>>,
 ) -> Result<Request, String> {
     let spec = spec(claim);
     if spec.selector.is_some() {
@@ -82,8 +84,40 @@ pub(crate) fn request(
         parameters: driver_parameters(given),
         topology: driver.topology.clone(),
         source,
+        attributes_class: attributes.map(|it| it.0.to_owned()),
+        mutable_parameters: attributes.map(|it| it.1.clone()).unwrap_or_default(),
     })
 }
+
+/// The claim's VolumeAttributesClass with what it says of a volume; `None`: it asks for none.
+///
+/// # Errors
+/// As external-provisioner: there is none of that name, it is another driver's, or the driver changes no volumes.
+pub(crate) fn attributes<'c>(
+    claim: &PersistentVolumeClaim,
+    driver: &DriverFacts,
+    classes: &'c BTreeMap<String, VolumeAttributesClass>,
+) -> Result<Option<Attributes<'c>>, String> {
+    static NOTHING: BTreeMap<String, String> = BTreeMap::new();
+    let asked = spec(claim).volume_attributes_class_name.filter(|it| !it.is_empty());
+    let Some(asked) = asked else { return Ok(None) };
+    if !driver.modifies {
+        return Err(format!("driver {} does not support VolumeAttributesClass (MODIFY_VOLUME)", driver.name));
+    }
+    let missing = || format!("volumeattributesclass.storage.k8s.io {asked:?} not found");
+    let (name, class) = classes.get_key_value(&asked).ok_or_else(missing)?;
+    if class.driver_name != driver.name {
+        let of = &class.driver_name;
+        return Err(format!(
+            "VAC {asked} referenced in PVC is for driver {of} which does not match driver name {}",
+            driver.name
+        ));
+    }
+    Ok(Some((name, class.parameters.as_ref().unwrap_or(&NOTHING))))
+}
+
+/// A VolumeAttributesClass: its name, and its parameters.
+pub(crate) type Attributes<'c> = (&'c str, &'c BTreeMap<String, String>);
 
 /// How large the volume is to be at least.
 pub(crate) fn asked_bytes(claim: &PersistentVolumeClaim) -> Result<u64, String> {
@@ -95,10 +129,6 @@ pub(crate) fn asked_bytes(claim: &PersistentVolumeClaim) -> Result<u64, String> 
 
 pub(crate) fn driver_parameters(given: BTreeMap<String, String>) -> BTreeMap<String, String> {
     given.into_iter().filter(|it| !it.0.starts_with(OWN_PREFIX)).collect()
-}
-
-pub(crate) fn volume_name(claim: &PersistentVolumeClaim) -> String {
-    format!("pvc-{}", claim.metadata.uid.as_deref().unwrap_or_default())
 }
 
 /// The PersistentVolume of what a driver made for a claim.
@@ -136,6 +166,9 @@ pub fn volume(claim: &PersistentVolumeClaim, class: &StorageClass, request: &Req
             "resourceVersion": own.resource_version,
         },
     });
+    if let Some(class) = &request.attributes_class {
+        spec["volumeAttributesClassName"] = class.as_str().into();
+    }
     if !created.topology.is_empty() {
         let terms: Vec<Value> = created.topology.iter().map(term).collect();
         spec["nodeAffinity"] = json!({ "required": { "nodeSelectorTerms": terms } });

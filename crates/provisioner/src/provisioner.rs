@@ -1,5 +1,6 @@
 //! All claims, volumes and snapshots that drivers of this node have to do with.
 
+mod outcomes;
 mod snapshots;
 
 use std::{
@@ -10,14 +11,16 @@ use std::{
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
     snapshots::{VolumeSnapshot, VolumeSnapshotClass, VolumeSnapshotContent},
-    storage::v1::{StorageClass, VolumeAttachment},
+    storage::v1::{StorageClass, VolumeAttachment, VolumeAttributesClass},
 };
 use corten_meta::{Key, ObjectReference, Time};
 use corten_reconcile::EventType::{self, Normal, Warning};
 
 use crate::{
-    attaching, capacity, expansion, provision, removal, sidecars,
-    words::{Config, DriverFacts, DriverPod, Effect, Event, Failure, Handles, Job, Outcome},
+    attaching, capacity, expansion,
+    modification::{self, Wanted},
+    names, provision, removal, sidecars,
+    words::{Config, DriverFacts, DriverPod, Effect, Event, Handles, Job},
 };
 
 /// The longest pause before the next try, as external-provisioner's `--retry-interval-max`.
@@ -38,7 +41,10 @@ pub struct Provisioner {
     claims: BTreeMap<Key, PersistentVolumeClaim>,
     volumes: BTreeMap<String, PersistentVolume>,
     classes: BTreeMap<String, StorageClass>,
+    attributes_classes: BTreeMap<String, VolumeAttributesClass>,
     attachments: BTreeMap<String, VolumeAttachment>,
+    /// Claims whose last change of attributes the driver refused, doing nothing: to which class.
+    refused_changes: BTreeMap<Key, String>,
     /// As they say of themselves.
     registered: BTreeMap<String, DriverFacts>,
     /// What of that is Corten's to do.
@@ -84,7 +90,9 @@ impl Provisioner {
             claims: BTreeMap::new(),
             volumes: BTreeMap::new(),
             classes: BTreeMap::new(),
+            attributes_classes: BTreeMap::new(),
             attachments: BTreeMap::new(),
+            refused_changes: BTreeMap::new(),
             registered: BTreeMap::new(),
             snapshots: BTreeMap::new(),
             contents: BTreeMap::new(),
@@ -129,12 +137,18 @@ impl Provisioner {
     fn take_in(&mut self, event: Event, now: Time, effects: &mut Vec<Effect>) -> Vec<Subject> {
         match event {
             Event::Claim(claim) => {
-                let key = key_of(&claim);
-                self.claims.insert(key.clone(), *claim);
-                vec![self.heard_of(Subject::Claim(key))]
+                let (key, subject) = (key_of(&claim), Subject::Claim(key_of(&claim)));
+                let asks_anew = self.claims.get(&key).is_some_and(|it| it.spec != claim.spec);
+                self.claims.insert(key, *claim);
+                if asks_anew {
+                    // What failed before is no longer what is asked for.
+                    self.forget(&subject);
+                }
+                vec![self.heard_of(subject)]
             }
             Event::ClaimGone(key) => {
                 self.claims.remove(&key);
+                self.refused_changes.remove(&key);
                 self.forget(&Subject::Claim(key));
                 Vec::new()
             }
@@ -150,15 +164,8 @@ impl Provisioner {
                 self.forget(&Subject::Volume(name));
                 claim.map(Subject::Claim).into_iter().collect()
             }
-            Event::Class(class) => {
-                self.classes.insert(class.metadata.name.clone().unwrap_or_default(), *class);
-                self.capacity_at = Some(now);
-                self.all()
-            }
-            Event::ClassGone(name) => {
-                self.classes.remove(&name);
-                self.capacity_at = Some(now);
-                Vec::new()
+            Event::Class(_) | Event::ClassGone(_) | Event::AttributesClass(_) | Event::AttributesClassGone(_) => {
+                self.take_in_class(event, now)
             }
             Event::Snapshot(_)
             | Event::SnapshotGone(_)
@@ -209,6 +216,30 @@ impl Provisioner {
                 let is_due = |it: &Work| !it.in_flight && it.retry_at.is_some_and(|it| it <= now);
                 self.work.iter().filter(|it| is_due(it.1)).map(|it| it.0.clone()).collect()
             }
+        }
+    }
+
+    fn take_in_class(&mut self, event: Event, now: Time) -> Vec<Subject> {
+        match event {
+            Event::Class(class) => {
+                self.classes.insert(class.metadata.name.clone().unwrap_or_default(), *class);
+                self.capacity_at = Some(now);
+                self.all()
+            }
+            Event::ClassGone(name) => {
+                self.classes.remove(&name);
+                self.capacity_at = Some(now);
+                Vec::new()
+            }
+            Event::AttributesClass(class) => {
+                self.attributes_classes.insert(class.metadata.name.clone().unwrap_or_default(), *class);
+                self.claims.keys().cloned().map(Subject::Claim).collect()
+            }
+            Event::AttributesClassGone(name) => {
+                self.attributes_classes.remove(&name);
+                Vec::new()
+            }
+            _ => Vec::new(),
         }
     }
 
@@ -307,9 +338,11 @@ impl Provisioner {
         if let Some(volume) = spec.volume_name.as_deref().filter(|it| !it.is_empty()) {
             let volume = self.volumes.get(volume)?;
             let driver = self.drivers.get(&volume.spec.as_ref()?.csi.as_ref()?.driver)?;
-            return removal::is_reached(volume, &driver.topology)
-                .then(|| expansion::job(&claim, volume, driver, now))
-                .flatten();
+            if !removal::is_reached(volume, &driver.topology) {
+                return None;
+            }
+            let growth = expansion::job(&claim, volume, driver, now);
+            return growth.or_else(|| self.modification(key, &claim, volume, driver, now, effects));
         }
         let class = self.classes.get(spec.storage_class_name.as_deref()?)?.clone();
         let driver = self.drivers.get(&class.provisioner).filter(|it| it.provisions)?.clone();
@@ -317,14 +350,17 @@ impl Provisioner {
             return None;
         }
         // Made already: the binder has it from here.
-        if self.volumes.contains_key(&provision::volume_name(&claim)) {
+        if self.volumes.contains_key(&names::volume_name(&claim)) {
             return None;
         }
         let source = match self.source(&claim, &driver) {
             Ok(source) => source,
             Err(why) => return self.without_source(key, &claim, (&class, &driver), why, now, effects),
         };
-        match provision::request(&claim, &class, &driver, source) {
+        // What a sidecar does for the driver is not its lack.
+        let own = self.registered.get(&driver.name).unwrap_or(&driver);
+        let attributes = provision::attributes(&claim, own, &self.attributes_classes);
+        match attributes.and_then(|it| provision::request(&claim, &class, &driver, source, it)) {
             Ok(request) => {
                 let message =
                     format!("External provisioner is provisioning volume for claim \"{}/{}\"", key.namespace, key.name);
@@ -337,6 +373,35 @@ impl Provisioner {
                 self.tell(&driver.name, &about_claim(&claim), Warning, "ProvisioningFailed", message, effects);
                 self.failed(&Subject::Claim(key.clone()), now);
                 None
+            }
+        }
+    }
+
+    /// A change of the volume's attributes that is to be made, or goes on.
+    fn modification(
+        &self,
+        key: &Key,
+        claim: &PersistentVolumeClaim,
+        volume: &PersistentVolume,
+        driver: &DriverFacts,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Job> {
+        let target = claim.status.as_ref().and_then(|it| it.modify_volume_status.as_ref());
+        let target = target.and_then(|it| it.target_volume_attributes_class_name.as_ref());
+        let is_over = target.is_some() && self.refused_changes.get(key) == target;
+        match modification::wanted(claim, volume, driver, &self.attributes_classes, is_over, now)? {
+            Wanted::Job(job, told) => {
+                if let Some(message) = told {
+                    self.tell(&driver.name, &about_claim(claim), Normal, "VolumeModify", message, effects);
+                }
+                Some(*job)
+            }
+            Wanted::Missing(why, write) => {
+                // Told once: what is missing is waited for.
+                let write = write?;
+                self.tell(&driver.name, &about_claim(claim), Warning, "VolumeModifyFailed", why, effects);
+                Some(*write)
             }
         }
     }
@@ -376,143 +441,6 @@ impl Provisioner {
             self.capacity_at = Some(self.capacity_at.map_or(soon, |it| it.min(soon)));
         } else {
             self.failed(subject, now);
-        }
-    }
-
-    fn done(&mut self, outcome: Outcome, now: Time, effects: &mut Vec<Effect>) -> Subject {
-        match outcome {
-            Outcome::Provisioned { claim, volume, driver, result } => {
-                self.provisioned(&claim, &volume, &driver, result, now, effects);
-                Subject::Claim(claim)
-            }
-            Outcome::Rescheduled { claim, result } | Outcome::StatusWritten { claim, result } => {
-                let subject = Subject::Claim(claim);
-                self.ended(&subject, result.is_ok(), now);
-                subject
-            }
-            Outcome::Removed { volume, driver, result } => {
-                let subject = Subject::Volume(volume.clone());
-                self.ended(&subject, result.is_ok(), now);
-                match (result, self.volumes.get(&volume)) {
-                    (Err(failure), Some(found)) => {
-                        let about = about_volume(found);
-                        self.tell(&driver, &about, Warning, "VolumeFailedDelete", failure.message, effects);
-                    }
-                    // It may be told once more as it was before.
-                    (Ok(()), _) => {
-                        self.volumes.remove(&volume);
-                    }
-                    _ => {}
-                }
-                subject
-            }
-            Outcome::Attached { attachment, result } => {
-                let subject = Subject::Attachment(attachment);
-                self.ended(&subject, result.is_ok(), now);
-                subject
-            }
-            Outcome::LetGo { volume, result } => {
-                let subject = Subject::Volume(volume);
-                self.ended(&subject, result.is_ok(), now);
-                subject
-            }
-            Outcome::SnapshotTaken { taking, result } => self.snapshot_taken(&taking, result, now, effects),
-            Outcome::SnapshotRemoved { content, driver, result } => {
-                self.snapshot_removed(content, &driver, result.is_ok(), now, effects)
-            }
-            Outcome::SnapshotTold { content, result } => {
-                let subject = Subject::Content(content);
-                self.ended(&subject, result.is_ok(), now);
-                subject
-            }
-            Outcome::Expanded { claim, volume, driver, result } => {
-                let told = match &result {
-                    Ok(false) => (Normal, "VolumeResizeSuccessful", "Resize volume succeeded".to_owned()),
-                    Ok(true) => {
-                        let message = "Require file system resize of volume on node".to_owned();
-                        (Normal, "FileSystemResizeRequired", message)
-                    }
-                    Err(failure) => {
-                        let message =
-                            format!("resize volume {volume:?} by resizer {driver:?} failed: {}", failure.message);
-                        (Warning, "VolumeResizeFailed", message)
-                    }
-                };
-                self.expanded(claim, &driver, told, result.is_ok(), now, effects)
-            }
-            Outcome::ExpandedOnNode { claim, volume, driver, result } => {
-                let subject = Subject::Claim(claim.clone());
-                match result {
-                    Ok(()) => {
-                        let message = format!("MountVolume.NodeExpandVolume succeeded for volume {volume:?}");
-                        let told = (Normal, "FileSystemResizeSuccessful", message);
-                        self.expanded(claim, &driver, told, true, now, effects)
-                    }
-                    // The condition says what it waits for: that its Pod begins anew.
-                    Err(_) => {
-                        self.failed_for(&subject, NODE_PAUSE_MAX, now);
-                        subject
-                    }
-                }
-            }
-        }
-    }
-
-    fn expanded(
-        &mut self,
-        claim: Key,
-        driver: &str,
-        (event_type, reason, message): (EventType, &'static str, String),
-        is_ok: bool,
-        now: Time,
-        effects: &mut Vec<Effect>,
-    ) -> Subject {
-        if let Some(about) = self.claims.get(&claim).map(about_claim) {
-            self.tell(driver, &about, event_type, reason, message, effects);
-        }
-        let subject = Subject::Claim(claim);
-        self.ended(&subject, is_ok, now);
-        subject
-    }
-
-    fn provisioned(
-        &mut self,
-        key: &Key,
-        volume: &str,
-        driver: &str,
-        result: Result<(), Failure>,
-        now: Time,
-        effects: &mut Vec<Effect>,
-    ) {
-        let subject = Subject::Claim(key.clone());
-        let Some(claim) = self.claims.get(key).cloned() else {
-            self.work.remove(&subject);
-            return;
-        };
-        let about = about_claim(&claim);
-        let failure = match result {
-            Ok(()) => {
-                let message = format!("Successfully provisioned volume {volume}");
-                self.tell(driver, &about, Normal, "ProvisioningSucceeded", message, effects);
-                return self.ended(&subject, true, now);
-            }
-            Err(failure) => failure,
-        };
-        let class =
-            claim.spec.as_ref().and_then(|it| it.storage_class_name.as_ref()).and_then(|it| self.classes.get(it));
-        let message = class.map(|it| not_provisioned(it, &failure.message)).unwrap_or(failure.message);
-        self.tell(driver, &about, Warning, "ProvisioningFailed", message, effects);
-        self.failed(&subject, now);
-        // As external-provisioner: there may be room on another node, and here it is asked for again where the scheduler says so.
-        let is_selected = provision::annotation(&claim, provision::SELECTED_NODE).is_some();
-        if failure.is_exhausted
-            && is_selected
-            && let Some(work) = self.work.get_mut(&subject)
-        {
-            work.in_flight = true;
-            let version = claim.metadata.resource_version.clone().unwrap_or_default();
-            effects.push(Effect::Do(Box::new(Job::Reschedule { claim: key.clone(), version })));
-            self.capacity_at = Some(now);
         }
     }
 

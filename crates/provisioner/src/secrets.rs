@@ -4,6 +4,8 @@ use corten_api::core::v1::{PersistentVolume, PersistentVolumeClaim, SecretRefere
 use corten_meta::Key;
 use std::collections::BTreeMap;
 
+use crate::names::volume_name;
+
 /// Parameters of a class that are the provisioner's own, not the driver's.
 pub(crate) const OWN_PREFIX: &str = "csi.storage.k8s.io/";
 /// On a volume: the Secret its driver is told when it is removed.
@@ -46,6 +48,26 @@ pub(crate) fn of(
         }
     }
     Ok(VolumeSecrets { provisioner: find(PROVISIONER)?, by_field })
+}
+
+/// Is it this Secret that the class has the driver told when it makes a volume for the claim?
+pub fn provisioner_secret_is(
+    parameters: &BTreeMap<String, String>,
+    claim: &PersistentVolumeClaim,
+    (namespace, name): (&str, &str),
+) -> bool {
+    let found = reference(parameters, PROVISIONER, claim, &volume_name(claim));
+    found.is_ok_and(|it| it.is_some_and(|it| it.namespace == namespace && it.name == name))
+}
+
+/// Is it one that the driver is told when it attaches, grows or removes the volume?
+pub fn controller_secrets_have(volume: &PersistentVolume, (namespace, name): (&str, &str)) -> bool {
+    let csi = volume.spec.as_ref().and_then(|it| it.csi.as_ref());
+    let named = csi.into_iter().flat_map(|it| {
+        [&it.controller_publish_secret_ref, &it.controller_expand_secret_ref, &it.node_expand_secret_ref]
+    });
+    let named = named.filter_map(|it| key_of(it.as_ref())).chain(of_removal(volume));
+    named.into_iter().any(|it| it.namespace == namespace && it.name == name)
 }
 
 /// Is it a parameter of the provisioner that means something?
@@ -168,6 +190,14 @@ mod tests {
             let error = secrets(parameters).expect_err(words);
             assert!(error.contains(words), "{error}");
         }
+        let class =
+            [("provisioner-secret-name", "${pvc.name}-key"), ("provisioner-secret-namespace", "${pvc.namespace}")];
+        let class = class.iter().map(|it| (format!("{OWN_PREFIX}{}", it.0), it.1.to_owned())).collect();
+        let claim = serde_json::json!({ "metadata": { "name": "data", "namespace": "ns" } });
+        let claim = serde_json::from_value(claim).expect("a claim");
+        assert!(provisioner_secret_is(&class, &claim, ("ns", "data-key")));
+        assert!(!provisioner_secret_is(&class, &claim, ("other", "data-key")));
+        assert!(!provisioner_secret_is(&BTreeMap::new(), &claim, ("ns", "data-key")));
         assert!(is_known("type") && is_known("csi.storage.k8s.io/fstype"));
         assert!(!is_known("csi.storage.k8s.io/node-stage-secret"));
     }

@@ -1,5 +1,6 @@
 //! Short stories of claims and volumes, told as objects.
 
+mod modification;
 mod snapshots;
 
 use serde_json::{Value, json};
@@ -130,6 +131,7 @@ fn show(effect: &Effect) -> String {
             Job::RemoveSnapshot { content, handle, .. } => {
                 format!("remove {content} {}", handle.clone().unwrap_or_default())
             }
+            Job::Modify(it) => format!("modify {} {} {:?}", it.handle, it.class, it.parameters),
             Job::TellSnapshot { status, .. } => format!("tell {status}"),
             Job::WriteStatus { status, .. } => format!("status {status}"),
         },
@@ -146,7 +148,7 @@ fn provisioned(result: Result<(), Failure>) -> Event {
 }
 
 fn failure(message: &str, is_exhausted: bool) -> Failure {
-    Failure { message: message.into(), is_exhausted }
+    Failure { message: message.into(), is_exhausted, ..Failure::default() }
 }
 
 #[test]
@@ -429,13 +431,13 @@ fn the_drivers_secrets_are_those_of_the_class() {
     let claim = claim(json!({}));
     let claim = serde_json::from_value(claim).expect("a claim");
     let facts = DriverFacts { name: "sample".into(), ..DriverFacts::default() };
-    let request = crate::provision::request(&claim, &class, &facts, None).expect("asked");
+    let request = crate::provision::request(&claim, &class, &facts, None, None).expect("asked");
     let volume = crate::volume_object(&claim, &class, &request, &crate::Created::default());
     assert_eq!(volume["spec"]["csi"]["nodeStageSecretRef"], json!({ "name": "data", "namespace": "default" }));
     let annotations = &volume["metadata"]["annotations"];
     assert_eq!(annotations["volume.kubernetes.io/provisioner-deletion-secret-name"], "s");
     let mut unknown = class;
     unknown.parameters = Some([("csi.storage.k8s.io/x".to_owned(), String::new())].into());
-    let error = crate::provision::request(&claim, &unknown, &facts, None).expect_err("nobody reads it");
+    let error = crate::provision::request(&claim, &unknown, &facts, None, None).expect_err("nobody reads it");
     assert!(error.contains("reserved namespace"), "{error}");
 }

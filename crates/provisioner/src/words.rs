@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
     snapshots::{VolumeSnapshot, VolumeSnapshotClass, VolumeSnapshotContent},
-    storage::v1::{StorageClass, VolumeAttachment},
+    storage::v1::{StorageClass, VolumeAttachment, VolumeAttributesClass},
 };
 use corten_meta::{Key, ObjectReference, Time};
 use corten_reconcile::EventType;
@@ -73,13 +73,15 @@ pub enum Event {
     VolumeGone(String),
     Class(Box<StorageClass>),
     ClassGone(String),
+    AttributesClass(Box<VolumeAttributesClass>),
+    AttributesClassGone(String),
     Attachment(Box<VolumeAttachment>),
     AttachmentGone(String),
     Pod(Key, DriverPod),
     PodGone(Key),
     /// Every Pod has been told once.
     PodsSynced,
-    /// Every claim, volume, class and attachment has been told once.
+    /// Every claim, volume, class (of volumes and of their attributes) and attachment has been told once.
     Synced,
     Snapshot(Box<VolumeSnapshot>),
     SnapshotGone(Key),
@@ -145,6 +147,8 @@ pub enum Job {
     Expand(Growth),
     /// The node's part alone.
     ExpandOnNode(Growth),
+    /// Says that it is begun, has the driver change the volume, and writes what [`Modification`] gives for how it ended.
+    Modify(Box<Modification>),
     /// Says in the content that it is begun, takes the snapshot, and writes what came of it ([`crate::snapshot_status`],
     /// [`crate::snapshot_failed`]).
     TakeSnapshot(Taking),
@@ -211,6 +215,9 @@ pub struct Request {
     pub topology: Topology,
     /// What it holds at first.
     pub source: Option<Source>,
+    /// The claim's VolumeAttributesClass, and what it says of a volume.
+    pub attributes_class: Option<String>,
+    pub mutable_parameters: BTreeMap<String, String>,
 }
 
 /// What a volume begins with, by the driver's name for it.
@@ -266,6 +273,8 @@ pub struct Growth {
     pub handle: String,
     pub bytes: u64,
     pub secret: Option<Key>,
+    /// For the node's part.
+    pub node_secret: Option<Key>,
     /// The claim's status, before the driver is asked.
     pub begun: Value,
     /// After it did its part, where the node has one to do.
@@ -273,6 +282,26 @@ pub struct Growth {
     /// After all is done.
     pub done: Value,
     /// After it refused: `{message}` stands for why.
+    pub failed: Value,
+    /// After it refused what it will always refuse.
+    pub infeasible: Value,
+}
+
+/// A volume that is to be as another VolumeAttributesClass says, and what is written to the claim's status at each step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Modification {
+    pub claim: Key,
+    pub volume: String,
+    pub driver: String,
+    pub handle: String,
+    /// The VolumeAttributesClass.
+    pub class: String,
+    pub parameters: BTreeMap<String, String>,
+    /// Before the driver is asked.
+    pub begun: Value,
+    /// After it did it, and the PersistentVolume says so.
+    pub done: Value,
+    /// After it failed: [`crate::MESSAGE`] stands for why.
     pub failed: Value,
     /// After it refused what it will always refuse.
     pub infeasible: Value,
@@ -318,6 +347,12 @@ pub enum Outcome {
         driver: String,
         result: Result<(), Failure>,
     },
+    Modified {
+        claim: Key,
+        class: String,
+        driver: String,
+        result: Result<(), Failure>,
+    },
     /// `Ok(false)`: the driver has it, and it is not ready yet.
     SnapshotTaken {
         taking: Taking,
@@ -338,9 +373,22 @@ pub enum Outcome {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
     pub message: String,
     /// There is no room for it here.
     pub is_exhausted: bool,
+    pub finality: Finality,
+}
+
+/// What is known of something that failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Finality {
+    /// It may be done yet, or be under way.
+    #[default]
+    Open,
+    /// It was not done.
+    Refused,
+    /// It was not done, and never will be.
+    Infeasible,
 }

@@ -145,6 +145,13 @@ impl FakeApi {
                 merge(&mut object, &sent);
                 (200, if object == before { object } else { self.store(&mut state, &path, object) })
             }
+            ("PUT", Some(before)) => {
+                let wanted = &sent["metadata"]["resourceVersion"];
+                match !wanted.is_null() && *wanted != before["metadata"]["resourceVersion"] {
+                    true => status(409, "Conflict"),
+                    false => (200, self.store(&mut state, &path, sent)),
+                }
+            }
             ("DELETE", Some(object)) => {
                 let wanted = &sent["preconditions"]["uid"];
                 if !wanted.is_null() && *wanted != object["metadata"]["uid"] {
@@ -320,6 +327,7 @@ const COLLECTIONS: &[&str] = &[
     "csinodes",
     "csistoragecapacities",
     "volumeattachments",
+    "volumeattributesclasses",
     "resourceslices",
     "resourceclaims",
     "deviceclasses",

@@ -31,6 +31,7 @@ mod shared_informers;
 mod signing;
 mod sources;
 mod thinking;
+mod volume_health;
 
 pub use controller::{ControllerLoop, run_controller};
 pub use dns::run_dns;
@@ -43,13 +44,14 @@ pub use node_inquiries::{NodeCaller, NodeInquiries, NodeQuestion};
 pub use node_problems::{NodeProblemHands, run_node_problems};
 pub use observations::{ObservationHands, Reading, run_observations};
 pub use provisioner::{
-    BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SnapshotRefusal, VolumeHands, run_provisioner,
+    BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SnapshotRefusal, Unchanged, VolumeHands, run_provisioner,
 };
 pub use proxy::{PacketHands, ProxySettings, run_proxy};
 pub use queue::QueueCounts;
 pub use scheduler::run_scheduler;
 pub use shared_informers::SharedInformers;
 pub use signing::{Signer, SigningRequest, run_signing};
+pub use volume_health::{SickVolume, VolumeHealthHands, VolumeHealthSettings, run_volume_health};
 
 /// What time it is. The one clock of a process, or a simulation's.
 pub type Clock = Arc<dyn Fn() -> corten_meta::Time + Send + Sync>;

@@ -1,6 +1,8 @@
 //! Gives the provisioner its hands: feeds it claims, volumes and classes, has drivers do what it decides, and writes what
 //! came of that to the API.
 
+mod answered;
+mod jobs;
 mod snapshots;
 
 use std::{
@@ -15,9 +17,9 @@ use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
     resources::{
         CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS,
-        STORAGE_CLASSES, VOLUME_ATTACHMENTS,
+        STORAGE_CLASSES, VOLUME_ATTACHMENTS, VOLUME_ATTRIBUTES_CLASSES,
     },
-    storage::v1::{StorageClass, VolumeAttachment},
+    storage::v1::{StorageClass, VolumeAttachment, VolumeAttributesClass},
 };
 use corten_client::{
     BoxFuture, Client, DeleteParams, Error, Identity, Informer, InformerEvent, InformerParams, PatchType, decode,
@@ -25,7 +27,7 @@ use corten_client::{
 use corten_kubelet::Secrets;
 use corten_meta::{Key, ObjectMeta, Resource};
 use corten_provisioner::{
-    AttachedVolume, CAPACITY_NAMESPACE, Config, Created, DriverFacts, DriverPod, Effect, Event, PodContainer,
+    AttachedVolume, CAPACITY_NAMESPACE, Config, Created, DriverFacts, DriverPod, Effect, Event, Finality, PodContainer,
     Provisioner, Published, Request, Snapshotted, Taking, capacity_name, capacity_object, csi_driver, csi_node,
     default_class, topology_labels,
 };
@@ -34,11 +36,12 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::json;
 use tokio::time::{Instant, Sleep};
 
-use self::jobs::{carry_out, there};
+use self::{
+    answered::Answered,
+    jobs::{carry_out, there},
+};
 use crate::{Clock, EventRecorder};
 pub use snapshots::SnapshotRefusal;
-
-mod jobs;
 
 /// Why a driver refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +51,13 @@ pub struct Refusal {
     pub is_exhausted: bool,
     /// The same will be refused again.
     pub is_infeasible: bool,
+}
+
+/// Why a driver did not change a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unchanged {
+    pub message: String,
+    pub finality: Finality,
 }
 
 /// A driver of the node.
@@ -89,9 +99,22 @@ pub trait VolumeHands: Send + Sync + 'static {
         node_id: String,
         secrets: Secrets,
     ) -> BoxFuture<'_, Result<(), Refusal>>;
-    fn expand_on_node(&self, driver: String, handle: String, bytes: u64) -> BoxFuture<'_, Result<(), Refusal>>;
+    fn expand_on_node(
+        &self,
+        driver: String,
+        handle: String,
+        bytes: u64,
+        secrets: Secrets,
+    ) -> BoxFuture<'_, Result<(), Refusal>>;
     fn create_snapshot(&self, taking: Taking) -> BoxFuture<'_, Result<Snapshotted, SnapshotRefusal>>;
     fn delete_snapshot(&self, driver: String, handle: String) -> BoxFuture<'_, Result<(), Refusal>>;
+    /// Has a volume be as its VolumeAttributesClass says.
+    fn modify(
+        &self,
+        driver: String,
+        handle: String,
+        parameters: BTreeMap<String, String>,
+    ) -> BoxFuture<'_, Result<(), Unchanged>>;
     /// What is left, and the largest volume; `None`: the driver does not say.
     fn capacity(&self, of: Published) -> BoxFuture<'_, Option<(u64, Option<u64>)>>;
     /// The name of the driver that is built in, where the cluster was not given its class yet.
@@ -115,6 +138,10 @@ pub struct BuiltIn {
 pub struct ProvisionerSettings {
     pub node_name: String,
     pub client: Client,
+    /// As the node itself: for its Node and CSINode.
+    pub node: Client,
+    /// As who sees all Pods: for the sidecars among them.
+    pub viewer: Client,
     pub hands: Arc<dyn VolumeHands>,
     pub clock: Clock,
 }
@@ -142,15 +169,19 @@ type Work = BoxFuture<'static, Option<Event>>;
 struct ProvisionerLoop {
     mind: Provisioner,
     client: Client,
+    node: Client,
+    viewer: Client,
     hands: Arc<dyn VolumeHands>,
+    answered: Arc<Answered>,
     clock: Clock,
     claims: Informer<Box<PersistentVolumeClaim>>,
     volumes: Informer<Box<PersistentVolume>>,
     classes: Informer<Box<StorageClass>>,
+    attributes_classes: Informer<Box<VolumeAttributesClass>>,
     attachments: Informer<Box<VolumeAttachment>>,
     /// Of all nodes, once there is a driver that may have sidecars.
     pods: Option<Informer<DriverPod>>,
-    synced: [bool; 4],
+    synced: [bool; 5],
     snapshots: snapshots::Feed,
     drivers: BoxFuture<'static, Vec<NodeDriver>>,
     /// Writes what the cluster has from the start, and what the node has.
@@ -251,14 +282,15 @@ fn drivers(hands: &Arc<dyn VolumeHands>) -> BoxFuture<'static, Vec<NodeDriver>> 
 
 impl ProvisionerLoop {
     fn new(settings: ProvisionerSettings) -> Self {
-        let ProvisionerSettings { node_name, client, hands, clock } = settings;
+        let ProvisionerSettings { node_name, client, node, viewer, hands, clock } = settings;
         Self {
             claims: informer(&client, PERSISTENT_VOLUME_CLAIMS, &node_name),
             volumes: informer(&client, PERSISTENT_VOLUMES, &node_name),
             classes: informer(&client, STORAGE_CLASSES, &node_name),
+            attributes_classes: informer(&client, VOLUME_ATTRIBUTES_CLASSES, &node_name),
             attachments: informer(&client, VOLUME_ATTACHMENTS, &node_name),
             pods: None,
-            synced: [false; 4],
+            synced: [false; 5],
             snapshots: snapshots::Feed::new(&client, &node_name),
             drivers: drivers(&hands),
             introduction: None,
@@ -269,7 +301,10 @@ impl ProvisionerLoop {
             alarm: Box::pin(tokio::time::sleep(IDLE)),
             mind: Provisioner::new(Config { node_name }),
             client,
+            node,
+            viewer,
             hands,
+            answered: Arc::default(),
             clock,
         }
     }
@@ -302,7 +337,7 @@ impl ProvisionerLoop {
         if let Poll::Ready(found) = self.drivers.as_mut().poll(context) {
             self.drivers = drivers(&self.hands);
             if self.pods.is_none() && found.iter().any(|it| it.facts.socket.is_some()) {
-                self.pods = Some(pods(&self.client, &self.mind.config().node_name));
+                self.pods = Some(pods(&self.viewer, &self.mind.config().node_name));
             }
             events.push(Event::Drivers(found.iter().map(|it| it.facts.clone()).collect()));
             self.introduction = Some(self.introduce(found));
@@ -310,7 +345,7 @@ impl ProvisionerLoop {
         if self.introduction.as_mut().is_some_and(|it| it.as_mut().poll(context).is_ready()) {
             self.introduction = None;
         }
-        let was_synced = self.synced == [true; 4];
+        let was_synced = self.synced == [true; 5];
         for _ in 0..BATCH {
             let Poll::Ready(event) = self.classes.poll_event(context) else { break };
             match event {
@@ -343,8 +378,16 @@ impl ProvisionerLoop {
                 InformerEvent::Synced(_) => self.synced[3] = true,
             }
         }
+        for _ in 0..BATCH {
+            let Poll::Ready(event) = self.attributes_classes.poll_event(context) else { break };
+            match event {
+                InformerEvent::Applied(it, _) => events.push(Event::AttributesClass(it)),
+                InformerEvent::Deleted(meta) => events.push(Event::AttributesClassGone(meta.name)),
+                InformerEvent::Synced(_) => self.synced[4] = true,
+            }
+        }
         events.extend(self.pods.as_mut().map(|it| news_of_pods(it, context)).into_iter().flatten());
-        if !was_synced && self.synced == [true; 4] {
+        if !was_synced && self.synced == [true; 5] {
             events.push(Event::Synced);
         }
         events.extend(self.snapshots.poll(context));
@@ -371,7 +414,7 @@ impl ProvisionerLoop {
         for effect in self.mind.step(event, now) {
             match effect {
                 Effect::Do(job) => {
-                    let work = carry_out(self.client.clone(), self.hands.clone(), *job);
+                    let work = carry_out(self.client.clone(), self.hands.clone(), self.answered.clone(), *job);
                     self.waiting.push_back(Box::pin(work.map(|it| Some(Event::Done(it)))));
                 }
                 Effect::PublishCapacity(published) => {
@@ -406,9 +449,10 @@ impl ProvisionerLoop {
 
     /// Tells the cluster of the node's drivers, until it has heard.
     fn introduce(&self, found: Vec<NodeDriver>) -> BoxFuture<'static, ()> {
-        let (client, hands, node) = (self.client.clone(), self.hands.clone(), self.mind.config().node_name.clone());
+        let (clients, hands) = ((self.client.clone(), self.node.clone()), self.hands.clone());
+        let node = self.mind.config().node_name.clone();
         Box::pin(async move {
-            while let Err(error) = introduce(&client, &*hands, &node, &found).await {
+            while let Err(error) = introduce((&clients.0, &clients.1), &*hands, &node, &found).await {
                 tracing::debug!(%error, "the cluster is not told of the node's drivers yet");
                 tokio::time::sleep(RETRY).await;
             }
@@ -416,7 +460,12 @@ impl ProvisionerLoop {
     }
 }
 
-async fn introduce(client: &Client, hands: &dyn VolumeHands, node: &str, found: &[NodeDriver]) -> Result<(), Error> {
+async fn introduce(
+    (client, own): (&Client, &Client),
+    hands: &dyn VolumeHands,
+    node: &str,
+    found: &[NodeDriver],
+) -> Result<(), Error> {
     let BuiltIn { driver, has_class, has_snapshots } = hands.built_in().await;
     there(client.create(&CSI_DRIVERS, "", &csi_driver(&driver)).await)?;
     if !has_class {
@@ -427,20 +476,20 @@ async fn introduce(client: &Client, hands: &dyn VolumeHands, node: &str, found: 
     struct Node {
         metadata: ObjectMeta,
     }
-    let held = client.get_as::<Node>(&NODES, &Key::cluster(node)).await?.metadata;
+    let held = own.get_as::<Node>(&NODES, &Key::cluster(node)).await?.metadata;
     let uid = held.uid;
     let (missing, refused) = topology_labels(&held.labels, found.iter().map(|it| &it.facts));
     refused.iter().for_each(|why| tracing::warn!(why, "a driver says where the node is, and is not believed"));
     if !missing.is_empty() {
         let patch = json!({ "metadata": { "labels": missing } });
-        client.patch(&NODES, &Key::cluster(node), "", &PatchType::Merge, &patch).await?;
+        own.patch(&NODES, &Key::cluster(node), "", &PatchType::Merge, &patch).await?;
     }
     let told: Vec<_> = found.iter().map(|it| (it.facts.clone(), it.node_id.clone(), it.limit)).collect();
     let object = csi_node(node, &uid, &told);
     let patch =
         json!({ "metadata": { "ownerReferences": object["metadata"]["ownerReferences"] }, "spec": object["spec"] });
-    match client.patch(&CSI_NODES, &Key::cluster(node), "", &PatchType::Merge, &patch).await {
-        Err(error) if error.is_not_found() => there(client.create(&CSI_NODES, "", &object).await)?,
+    match own.patch(&CSI_NODES, &Key::cluster(node), "", &PatchType::Merge, &patch).await {
+        Err(error) if error.is_not_found() => there(own.create(&CSI_NODES, "", &object).await)?,
         other => drop(other?),
     }
     // Last of all: kinds take a while until they are served.

@@ -40,6 +40,11 @@ impl Fault {
         Self::new(Code::Internal, message.to_string())
     }
 
+    /// Was nothing done, and is nothing under way? As `IsFinalError` of upstream's sidecars.
+    pub fn is_final(&self) -> bool {
+        !matches!(self.code, Code::DeadlineExceeded | Code::Unavailable | Code::ResourceExhausted | Code::Aborted)
+    }
+
     /// Will the same request never succeed, as far as it says? As the resizer's list of infeasible codes.
     pub fn is_infeasible(&self) -> bool {
         matches!(self.code, Code::InvalidArgument | Code::OutOfRange | Code::NotFound | Code::ResourceExhausted)
@@ -124,6 +129,17 @@ pub struct Expanded {
     pub node_expansion_required: bool,
 }
 
+/// The node's part of growing a volume.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct NodeExpand {
+    pub handle: String,
+    /// Where it is staged or published.
+    pub path: PathBuf,
+    pub staging: Option<PathBuf>,
+    pub bytes: u64,
+    pub secrets: BTreeMap<String, String>,
+}
+
 /// How much a driver could still give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
@@ -179,6 +195,8 @@ pub struct Facts {
     pub modifies: bool,
     /// Gives the files of a volume to a group itself.
     pub takes_group: bool,
+    /// Says of volumes whether they are well.
+    pub tells_health: bool,
     /// Not every node reaches each of its volumes.
     pub has_topology: bool,
     /// Where a program of somebody else's listens, as its Pods name that; `None`: it is built in.
@@ -216,7 +234,7 @@ pub trait Driver: Send + Sync + 'static {
     /// Success where nothing is published; `target` is gone afterwards.
     fn unpublish(&self, handle: String, target: PathBuf) -> Done<'_, ()>;
     /// The node's part of growing a volume that is staged or published at `path`.
-    fn node_expand(&self, handle: String, path: PathBuf, staging: Option<PathBuf>, bytes: u64) -> Done<'_, u64>;
+    fn node_expand(&self, volume: NodeExpand) -> Done<'_, u64>;
     fn stats(&self, handle: String, path: PathBuf) -> Done<'_, VolumeStats>;
 
     /// Makes a volume known to a node, by the driver's name for it; what is answered is told at each stage and publish.

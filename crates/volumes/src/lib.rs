@@ -19,8 +19,8 @@ mod records;
 pub use csi::{SampleDriver, SampleSettings};
 pub use csi::{drivers_root, follow_registrations, forget_drivers_root};
 pub use driver::{
-    Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, Snapshot, StageVolume,
-    VolumeSource, VolumeStats, with_faults_named,
+    Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, NodeExpand, Snapshot,
+    StageVolume, VolumeSource, VolumeStats, with_faults_named,
 };
 pub use local::{LocalDriver, NAME as LOCAL_DRIVER, Reserve, detach_all};
-pub use mounter::{Drivers, MountError, Mounter, Placed};
+pub use mounter::{Drivers, MountError, Mounter, Placed, VolumeFigures};

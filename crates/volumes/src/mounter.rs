@@ -3,6 +3,8 @@
 //! One volume is in one hand at a time. What is to be mounted is written down before it is, and forgotten after it is
 //! unmounted, so that nothing stays mounted that nobody knows, whatever ended in between.
 
+mod figures;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -24,6 +26,9 @@ use crate::{
     records::{self, Published, Record, Records},
     with_faults_named,
 };
+
+use figures::Figures;
+pub use figures::VolumeFigures;
 
 /// Why a volume is not where a Pod finds it, in the kubelet's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -76,6 +81,7 @@ pub struct Mounter {
     records: Records,
     mounts: NodeMounts,
     turns: Turns,
+    figures: Arc<Figures>,
 }
 
 /// How one kind of mount is taken away, with its place.
@@ -108,11 +114,13 @@ pub struct Placed {
     pub path: PathBuf,
     /// It was not there before this call.
     pub is_new: bool,
+    /// Its driver gives the files to the Pod's group: nobody else does.
+    pub driver_gives_group: bool,
 }
 
 impl Mounter {
     pub fn new(layout: Layout, mounts: NodeMounts, drivers: Drivers) -> Self {
-        Self { drivers, records: Records::new(layout), mounts, turns: Turns::default() }
+        Self { drivers, records: Records::new(layout), mounts, turns: Turns::default(), figures: Arc::default() }
     }
 
     pub fn drivers(&self) -> &Drivers {
@@ -191,7 +199,7 @@ impl Mounter {
             if !is_device {
                 file_system::bind(&source, &target, flags)?;
             }
-            Ok(Some(Placed { path: target, is_new }))
+            Ok(Some(Placed { path: target, is_new, driver_gives_group: false }))
         })
         .await
     }
@@ -205,7 +213,7 @@ impl Mounter {
             let is_new = !mounts::is_mount_point(&target);
             with_faults_named(fs::create_dir_all(&target), "make the mount's place")?;
             nfs::mount_folder(&server, address, &path, &target, &options, read_only)?;
-            Ok(Placed { path: target, is_new })
+            Ok(Placed { path: target, is_new, driver_gives_group: false })
         })
         .await
     }
@@ -220,10 +228,12 @@ impl Mounter {
             self.is_alone(uid, volume).await?;
         }
         let record = record_of(mount, volume);
-        let request = request_of(mount, volume);
+        let takes_group = driver.facts().takes_group && !mount.is_block;
+        let mount_group = mount.group.filter(|_| takes_group);
+        let request = StageVolume { mount_group, ..request_of(mount, volume) };
         let staged_with = StageVolume { secrets: volume.stage_secrets.0.clone(), ..request.clone() };
         let is_new = {
-            let (folder, record, target) = (folder.clone(), record.clone(), target.clone());
+            let (folder, record, target) = (folder.clone(), record_for_pod(record.clone(), mount), target.clone());
             self.there("kubernetes.io/csi", move || {
                 records::write(&folder, &record)?;
                 let parent = target.parent().unwrap_or(&target);
@@ -250,7 +260,7 @@ impl Mounter {
         let publish = driver.publish(with_tokens(request, volume), staging, target.clone(), mount.read_only).await;
         publish.map_err(doing("kubernetes.io/csi: mounter.SetupAt failed"))?;
         self.leads_nowhere_else(&target).await?;
-        Ok(Placed { path: target, is_new })
+        Ok(Placed { path: target, is_new, driver_gives_group: takes_group })
     }
 
     /// A driver mounts at the place it was given; one that puts a link there would give a container another's files.
@@ -372,16 +382,27 @@ impl Mounter {
 
     /// Where it is published, for each Pod.
     pub async fn published(&self, driver: &str, handle: &str) -> Vec<PathBuf> {
-        let (records, driver, handle) = (self.records.clone(), driver.to_owned(), handle.to_owned());
-        let work = move || {
-            let all = records.published();
-            let places = all.iter().filter(|it| is_of(it, &driver, &handle)).map(|it| match it.record.is_block() {
-                true => records.device(&it.uid, &it.record.name),
-                false => Ok(it.folder.join("mount")),
-            });
-            places.collect::<Result<Vec<_>, _>>()
+        let places = self.places().await.into_iter();
+        places.filter(|it| is_of(&it.0, driver, handle)).map(|it| it.1).collect()
+    }
+
+    /// All that is published, and where.
+    pub(crate) async fn places(&self) -> Vec<(Published, PathBuf)> {
+        let records = self.records.clone();
+        let of = records.clone();
+        let place = move |it: Published| -> Result<(Published, PathBuf), Fault> {
+            let place = match it.record.is_block() {
+                true => of.device(&it.uid, &it.record.name)?,
+                false => it.folder.join("mount"),
+            };
+            Ok((it, place))
         };
+        let work = move || records.published().into_iter().map(place).collect::<Result<Vec<_>, _>>();
         self.there("kubernetes.io/csi", work).await.unwrap_or_default()
+    }
+
+    pub(crate) fn last_figures(&self) -> &Figures {
+        &self.figures
     }
 }
 
@@ -411,7 +432,14 @@ fn record_of(mount: &PersistentMount, volume: &CsiVolume) -> Record {
         volume_mode: if mount.is_block { "Block" } else { "Filesystem" }.into(),
         name: mount.name.clone(),
         fs_type: volume.fs_type.clone(),
+        ..Record::default()
     }
+}
+
+/// With whose it is.
+fn record_for_pod(record: Record, mount: &PersistentMount) -> Record {
+    let of = mount.owner.clone();
+    Record { pod_namespace: of.namespace, pod_name: of.pod, pod_volume: of.volume, claim_name: of.claim, ..record }
 }
 
 /// The tokens of the Pod's account are told at publishing alone: what is staged is the node's.

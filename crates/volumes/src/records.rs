@@ -28,6 +28,17 @@ pub(crate) struct Record {
     pub(crate) name: String,
     /// Of the class's `fsType`; what a staged volume's growing needs.
     pub(crate) fs_type: String,
+    /// Of what a Pod is given: whose it is, for who tells of it. Upstream's kubelet passes over these.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) pod_namespace: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) pod_name: String,
+    /// The Pod's own name for it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) pod_volume: String,
+    /// Empty: it is in the Pod itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) claim_name: String,
 }
 
 impl Record {

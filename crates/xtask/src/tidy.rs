@@ -82,6 +82,7 @@ const SAME_FLOOR: &[(&str, &str)] = &[
     ("corten-scheduler", "corten-allocator"),
     ("corten-runner", "corten-client"),
     ("corten-client", "corten-stream"),
+    ("corten-volumes", "corten-grpc"),
     ("corten-volumes", "corten-machine"),
     ("corten-host", "corten-volumes"),
     ("corten-devices", "corten-grpc"),

@@ -114,8 +114,8 @@ fn proxier() -> Vec<Value> {
     ]
 }
 
-/// Of Corten: who makes, attaches, grows and removes volumes with the drivers of a node, as upstream's sidecars of CSI drivers. By
-/// Pods it knows those sidecars; Secrets are those that classes and volumes name for drivers.
+/// Of Corten: who makes, attaches, grows and removes volumes with the drivers of a node, as upstream's sidecars of CSI drivers. The
+/// Secrets that classes and volumes name for drivers it reads by leave of the node authorizer; Node and CSINode it leaves to the node.
 fn volume_provisioner() -> Vec<Value> {
     let (storage, snapshots) = (&["storage.k8s.io"], &["snapshot.storage.k8s.io"]);
     vec![
@@ -123,13 +123,10 @@ fn volume_provisioner() -> Vec<Value> {
         rule(READ, &[""], &["persistentvolumeclaims", "persistentvolumes"]),
         rule(&["patch"], &[""], &["persistentvolumeclaims", "persistentvolumeclaims/status"]),
         rule(&["create", "delete", "patch", "update"], &[""], &["persistentvolumes"]),
-        rule(&["get"], &[""], &["nodes", "secrets"]),
-        rule(&["patch"], &[""], &["nodes"]),
-        rule(&["list", "watch"], &[""], &["pods"]),
-        rule(READ, storage, &["csidrivers", "storageclasses", "volumeattachments"]),
+        rule(READ, storage, &["csidrivers", "storageclasses", "volumeattachments", "volumeattributesclasses"]),
         rule(CREATE, storage, &["csidrivers", "storageclasses"]),
-        rule(&["create", "get", "patch", "update"], storage, &["csinodes"]),
-        rule(&["create", "delete", "get", "list", "patch"], storage, &["csistoragecapacities"]),
+        rule(&["get"], storage, &["csinodes"]),
+        rule(&["create", "delete", "patch"], storage, &["csistoragecapacities"]),
         rule(&["patch"], storage, &["volumeattachments", "volumeattachments/status"]),
         // The kinds of snapshots, which a cluster is given with its first node.
         rule(&["create", "get"], &["apiextensions.k8s.io"], &["customresourcedefinitions"]),

@@ -141,3 +141,47 @@ async fn what_a_node_sees_follows_its_pods() {
     assert!(found("n1", "secrets", "vault", "key") && !found("n2", "secrets", "vault", "key"));
     server.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_makes_volumes_reads_the_secrets_that_classes_and_volumes_name() {
+    let server = server::started().await;
+    let may_read = |namespace: &str, name: &str| {
+        let who = Identity::new("system:node-volume-provisioner", &["system:authenticated"]);
+        let target = Target::Resource { group: "", resource: "secrets", subresource: "", namespace, name };
+        let question = Attributes { verb: "get", target, ..Attributes::of(&who) };
+        matches!(server.access().answers().decide(&question), Decision::Allowed(_))
+    };
+    let parameters = json!({
+        "csi.storage.k8s.io/provisioner-secret-name": "${pvc.name}-key",
+        "csi.storage.k8s.io/provisioner-secret-namespace": "${pvc.namespace}",
+        "csi.storage.k8s.io/node-stage-secret-name": "of-nodes",
+        "csi.storage.k8s.io/node-stage-secret-namespace": "default",
+    });
+    let class = json!({ "metadata": { "name": "keyed" }, "provisioner": "sample", "parameters": parameters });
+    create(&server, "/apis/storage.k8s.io/v1/storageclasses", class).await;
+    assert!(!may_read("default", "data-key"), "no claim asks for a volume");
+    let spec = json!({
+        "storageClassName": "keyed", "accessModes": ["ReadWriteOnce"],
+        "resources": { "requests": { "storage": "1Gi" } },
+    });
+    let claim = json!({ "metadata": { "name": "data" }, "spec": spec });
+    create(&server, "/api/v1/namespaces/default/persistentvolumeclaims", claim).await;
+    assert!(may_read("default", "data-key"));
+    assert!(!may_read("kube-system", "data-key"), "of another namespace");
+    assert!(!may_read("default", "of-nodes"), "the kubelet reads it");
+    let csi = json!({
+        "driver": "sample", "volumeHandle": "v",
+        "controllerPublishSecretRef": { "name": "attach", "namespace": "ns" },
+        "nodeStageSecretRef": { "name": "stage", "namespace": "ns" },
+    });
+    let removal = json!({
+        "volume.kubernetes.io/provisioner-deletion-secret-name": "remove",
+        "volume.kubernetes.io/provisioner-deletion-secret-namespace": "ns",
+    });
+    let volume = json!({
+        "metadata": { "name": "v", "annotations": removal },
+        "spec": { "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteOnce"], "csi": csi },
+    });
+    create(&server, "/api/v1/persistentvolumes", volume).await;
+    assert_eq!(["attach", "remove", "stage", "other"].map(|it| may_read("ns", it)), [true, true, false, false]);
+}

@@ -66,7 +66,7 @@ impl Inner {
         }
         let placed = self.mounter.set_up(uid, mount).await.map_err(|it| VolumeError::Refused(it.to_string()))?;
         let takes_group = mount.takes_group && !mount.is_block && !mount.read_only;
-        let Some(placed) = placed.filter(|_| takes_group) else { return Ok(()) };
+        let Some(placed) = placed.filter(|it| takes_group && !it.driver_gives_group) else { return Ok(()) };
         let Some((gid, group)) = group.and_then(|it| Some((u32::try_from(it.gid).ok()?, it))) else { return Ok(()) };
         // Of one that was there before, all is done where its top folder is: that comes last.
         match group.only_on_root_mismatch || !placed.is_new {

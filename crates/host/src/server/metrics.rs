@@ -1,12 +1,12 @@
 //! What the node measures of itself: `/stats/summary` and the metrics.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use http::{HeaderValue, Response, header};
 
 use super::{Body, Refused, json_body, query, routes::Call, text};
 use crate::stats::{
-    cadvisor,
+    cadvisor, claim_volumes,
     exposition::{Sample, Text, number},
     resource,
     summary::{Rest, Source},
@@ -17,7 +17,8 @@ pub(super) async fn summary(call: Call) -> Result<Response<Body>, Refused> {
     let is_short = query(call.query()).iter().any(|(name, value)| name == "only_cpu_and_memory" && value == "true");
     let measured = hands.measure().await.map_err(Refused::internal)?;
     let disks = if is_short { None } else { hands.recent_disk_use().await };
-    let rest = (!is_short).then(|| Rest { layout: hands.layout(), disks: disks.as_deref() });
+    let volumes = if is_short { Arc::default() } else { hands.mounter().figures().await };
+    let rest = (!is_short).then(|| Rest { layout: hands.layout(), disks: disks.as_deref(), volumes: &volumes });
     Ok(json_body(&Source { node_name: hands.node_name(), measured: &measured, rest }.json()))
 }
 
@@ -78,6 +79,7 @@ pub(super) async fn own(call: Call) -> Result<Response<Body>, Refused> {
             states.iter().map(|(state, n)| Sample::new(&[("container_state", *state)], count(*n))).collect();
         text.metric("kubelet_running_containers", "gauge", "[ALPHA] Number of containers currently running", samples);
     }
+    claim_volumes::write(&mut text, &hands.mounter().figures().await);
     hands.counters().write(&mut text);
     Ok(exposition(text.into_string()))
 }

@@ -6,11 +6,12 @@ use corten_machine::{
     Layout,
     cgroups::{Pressure, Stall, Usage},
 };
+use corten_volumes::VolumeFigures;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    DiskUse, Measured, MeasuredContainer, MeasuredPod,
+    DiskUse, Measured, MeasuredContainer, MeasuredPod, claim_volumes,
     disk::{FileSystem, PodTaken, Taken},
     network::Interface,
 };
@@ -28,6 +29,8 @@ pub(crate) struct Source<'a> {
 pub(crate) struct Rest<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) disks: Option<&'a DiskUse>,
+    /// Those of which their drivers say how full they are.
+    pub(crate) volumes: &'a [VolumeFigures],
 }
 
 impl Source<'_> {
@@ -100,15 +103,13 @@ impl Source<'_> {
             pod["network"] = network(at, &it.network, Some("eth0"));
         }
         let (Some(disks), Some(taken)) = (disks, taken) else { return pod };
-        let volumes: Vec<Value> = taken
-            .volumes
-            .iter()
-            .map(|it| {
-                let mut volume = file_system(disks.time, &it.file_system, Some(it.taken));
-                volume["name"] = json!(it.name);
-                volume
-            })
-            .collect();
+        let own = taken.volumes.iter().map(|it| {
+            let mut volume = file_system(disks.time, &it.file_system, Some(it.taken));
+            volume["name"] = json!(it.name);
+            volume
+        });
+        let others = rest.volumes.iter().filter(|it| it.uid == owner.uid).map(claim_volumes::summary);
+        let volumes: Vec<Value> = own.chain(others).collect();
         if !volumes.is_empty() {
             pod["volume"] = json!(volumes);
         }
@@ -128,7 +129,7 @@ impl Source<'_> {
             "swap": swap(at, &it.usage),
         });
         add_io(&mut container, at, &it.usage);
-        let Some(Rest { layout, disks: Some(disks) }) = &self.rest else { return container };
+        let Some(Rest { layout, disks: Some(disks), .. }) = &self.rest else { return container };
         let (node_fs, image_fs) = super::file_systems(layout);
         if let Some(layer) = disks.layers.get(&it.id) {
             container["rootfs"] = file_system(disks.time, &image_fs, Some(*layer));
@@ -147,7 +148,7 @@ pub(crate) fn ephemeral<'a>(disks: &DiskUse, taken: &PodTaken, ids: impl Iterato
 }
 
 /// As `metav1.Time` is written: whole seconds.
-fn time(at: Timestamp) -> Value {
+pub(super) fn time(at: Timestamp) -> Value {
     json!(Timestamp::from_second(at.as_second()).unwrap_or(at).to_string())
 }
 

@@ -9,7 +9,7 @@ use corten_api::core::v1::{
 use corten_api::storage::v1::{CSIDriver, CSIDriverSpec, VolumeAttachment};
 
 use crate::{
-    Backend, CsiVolume, HostPathType, PersistentMount, Secrets, TokenWish, VolumeName, VolumeRead,
+    Backend, CsiVolume, HostPathType, PersistentMount, Secrets, TokenWish, VolumeName, VolumeOwner, VolumeRead,
     spec::{
         foreign,
         pod::{all_containers, spec_of},
@@ -47,7 +47,25 @@ pub(crate) fn in_place(volume: &Volume) -> Option<PersistentMount> {
         mount_options: Vec::new(),
         is_single_pod: false,
         takes_group: false,
+        group: None,
+        owner: VolumeOwner::default(),
     })
+}
+
+fn owner(pod: &Pod, volume: &Volume, claim: Option<&PersistentVolumeClaim>) -> VolumeOwner {
+    let of = |it: &Option<String>| it.clone().unwrap_or_default();
+    VolumeOwner {
+        namespace: of(&pod.metadata.namespace),
+        pod: of(&pod.metadata.name),
+        volume: volume.name.clone(),
+        claim: claim.map(|it| of(&it.metadata.name)).unwrap_or_default(),
+    }
+}
+
+/// The pod's `fsGroup`.
+fn group(pod: &Pod) -> Option<u32> {
+    let group = pod.spec.as_ref()?.security_context.as_ref()?.fs_group?;
+    u32::try_from(group).ok()
 }
 
 /// What is to be mounted, or why it cannot be. `runs`: containers of the pod are there already, and a claim that is being
@@ -156,6 +174,8 @@ fn mount_of(
         mount_options: mount_options(found),
         is_single_pod: wanted.iter().any(|it| it == READ_WRITE_ONCE_POD),
         takes_group,
+        group: group(pod),
+        owner: owner(pod, volume, read.claim.as_ref()),
         name,
     })
 }
@@ -328,6 +348,8 @@ fn inline_mount(
         mount_options: Vec::new(),
         is_single_pod: false,
         takes_group: takes_group(driver, Some(&csi.fs_type), &["ReadWriteOnce".into()]),
+        group: group(pod),
+        owner: owner(pod, volume, None),
         backend: Backend::Csi(csi),
     })
 }

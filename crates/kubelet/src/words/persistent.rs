@@ -59,6 +59,20 @@ pub struct PersistentMount {
     pub is_single_pod: bool,
     /// The node gives its files to the pod's `fsGroup`.
     pub takes_group: bool,
+    /// That group, for a driver that gives the files to it itself (`VOLUME_MOUNT_GROUP`).
+    pub group: Option<u32>,
+    pub owner: VolumeOwner,
+}
+
+/// Whose volume it is, for who tells of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VolumeOwner {
+    pub namespace: String,
+    pub pod: String,
+    /// The pod's own name for it.
+    pub volume: String,
+    /// Empty: it is in the pod itself.
+    pub claim: String,
 }
 
 /// Who has the data.

@@ -80,7 +80,7 @@ fn a_content_is_taken_once_its_class_is_known() {
         let taking = crate::Taking { content, driver, name, volume, parameters: [].into(), asked_at };
         Event::Done(Outcome::SnapshotTaken { taking, result })
     };
-    let failure = Failure { message: "no room".into(), is_exhausted: true };
+    let failure = Failure { message: "no room".into(), is_exhausted: true, ..Failure::default() };
     assert_eq!(
         world.tell(taking(Err(failure))),
         ["Warning SnapshotContentCheckandUpdateFailed: Failed to check and update snapshot \

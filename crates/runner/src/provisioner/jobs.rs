@@ -9,13 +9,13 @@ use corten_client::{Client, DeleteParams, Error, PatchType};
 use corten_kubelet::Secrets;
 use corten_meta::{Key, Resource, Time};
 use corten_provisioner::{
-    AttachedVolume, Attaching, Failure, Growth, Job, MESSAGE, NODE_ID, Outcome, Taking, snapshot_failed,
-    snapshot_status, volume_object,
+    AttachedVolume, Attaching, Failure, Finality, Growth, Job, MESSAGE, Modification, NODE_ID, Outcome, Taking,
+    snapshot_failed, snapshot_status, volume_object,
 };
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 
-use super::{Refusal, VolumeHands};
+use super::{Refusal, Unchanged, VolumeHands, answered::Answered};
 use crate::node_volumes::secrets;
 
 /// A driver may take minutes; one that hangs holds up its own volume alone.
@@ -38,7 +38,7 @@ fn gone<T>(result: Result<T, Error>) -> Result<(), Error> {
 }
 
 fn refused(refusal: Refusal) -> Failure {
-    Failure { message: refusal.message, is_exhausted: refusal.is_exhausted }
+    Failure { message: refusal.message, is_exhausted: refusal.is_exhausted, ..Failure::default() }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
@@ -47,7 +47,7 @@ fn not_written(error: Error) -> Failure {
 }
 
 fn failed(message: String) -> Failure {
-    Failure { message, is_exhausted: false }
+    Failure { message, ..Failure::default() }
 }
 
 /// What a Secret says, for a driver.
@@ -56,14 +56,19 @@ async fn told(client: &Client, secret: Option<&Key>) -> Result<Secrets, Failure>
 }
 
 /// Carries out one job; whatever happens, the mind gets its answer.
-pub(super) async fn carry_out(client: Client, hands: Arc<dyn VolumeHands>, job: Job) -> Outcome {
-    let work = AssertUnwindSafe(attempt(&client, &*hands, &job)).catch_unwind();
+pub(super) async fn carry_out(
+    client: Client,
+    hands: Arc<dyn VolumeHands>,
+    answered: Arc<Answered>,
+    job: Job,
+) -> Outcome {
+    let work = AssertUnwindSafe(attempt(&client, &*hands, &answered, &job)).catch_unwind();
     let result = match tokio::time::timeout(JOB_PATIENCE, work).await {
         Ok(Ok(result)) => result,
-        Ok(Err(_)) => Err(Failure { message: "internal error of the node".into(), is_exhausted: false }),
+        Ok(Err(_)) => Err(failed("internal error of the node".into())),
         Err(_) => {
             let message = "rpc error: code = DeadlineExceeded desc = context deadline exceeded".into();
-            Err(Failure { message, is_exhausted: false })
+            Err(failed(message))
         }
     };
     let done = result.clone().map(drop);
@@ -85,6 +90,10 @@ pub(super) async fn carry_out(client: Client, hands: Arc<dyn VolumeHands>, job: 
             let Growth { claim, volume, driver, .. } = it;
             Outcome::ExpandedOnNode { claim, volume, driver, result: done }
         }
+        Job::Modify(it) => {
+            let Modification { claim, class, driver, .. } = *it;
+            Outcome::Modified { claim, class, driver, result: done }
+        }
         Job::TakeSnapshot(taking) => Outcome::SnapshotTaken { taking, result },
         Job::RemoveSnapshot { content, driver, .. } => Outcome::SnapshotRemoved { content, driver, result: done },
         Job::TellSnapshot { content, .. } => Outcome::SnapshotTold { content, result: done },
@@ -93,12 +102,14 @@ pub(super) async fn carry_out(client: Client, hands: Arc<dyn VolumeHands>, job: 
 }
 
 /// True: of a growth the node's part is to be done yet.
-async fn attempt(client: &Client, hands: &dyn VolumeHands, job: &Job) -> Result<bool, Failure> {
+async fn attempt(client: &Client, hands: &dyn VolumeHands, answered: &Answered, job: &Job) -> Result<bool, Failure> {
     match job {
         Job::Provision { claim, class, request, others } => {
             let secrets = told(client, request.secrets.provisioner.as_ref()).await?;
             let created = hands.create(request.clone(), secrets).await.map_err(refused)?;
-            if let Some(other) = others.get(&created.handle) {
+            let other = others.get(&created.handle).cloned();
+            let taken = || answered.take(&request.driver, &created.handle, &request.name).err();
+            if let Some(other) = other.or_else(taken) {
                 return Err(failed(format!(
                     "the driver answers with volume {:?}, which is that of PersistentVolume {other}",
                     created.handle
@@ -118,6 +129,7 @@ async fn attempt(client: &Client, hands: &dyn VolumeHands, job: &Job) -> Result<
         Job::Remove { volume, driver, handle, secret, finalizers } => {
             let secrets = told(client, secret.as_ref()).await?;
             hands.delete(driver.clone(), handle.clone(), secrets).await.map_err(refused)?;
+            answered.forget(driver, handle);
             remove(client, volume, finalizers).await.map_err(not_written)?;
         }
         Job::LetGo { volume, finalizer } => {
@@ -134,9 +146,12 @@ async fn attempt(client: &Client, hands: &dyn VolumeHands, job: &Job) -> Result<
         Job::Detach(it) => detach(client, hands, it).await?,
         Job::Expand(growth) => return expand(client, hands, growth).await,
         Job::ExpandOnNode(it) => {
-            hands.expand_on_node(it.driver.clone(), it.handle.clone(), it.bytes).await.map_err(refused)?;
+            let secrets = told(client, it.node_secret.as_ref()).await?;
+            let expanded = hands.expand_on_node(it.driver.clone(), it.handle.clone(), it.bytes, secrets).await;
+            expanded.map_err(refused)?;
             write_status(client, &it.claim, &it.done).await?;
         }
+        Job::Modify(it) => modify(client, hands, it).await?,
         Job::WriteStatus { claim, status } => write_status(client, claim, status).await?,
     }
     Ok(false)
@@ -164,16 +179,37 @@ async fn expand(client: &Client, hands: &dyn VolumeHands, growth: &Growth) -> Re
         }
         Err(refusal) => {
             let status = if refusal.is_infeasible { &growth.infeasible } else { &growth.failed };
-            let mut status = status.clone();
-            for condition in status["conditions"].as_array_mut().into_iter().flatten() {
-                if condition["message"] == MESSAGE {
-                    condition["message"] = refusal.message.as_str().into();
-                }
-            }
-            write_status(client, &growth.claim, &status).await?;
+            write_status(client, &growth.claim, &with_message(status, &refusal.message)).await?;
             Err(refused(refusal))
         }
     }
+}
+
+/// A status whose condition says why.
+fn with_message(status: &Value, message: &str) -> Value {
+    let mut status = status.clone();
+    for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+        if condition["message"] == MESSAGE {
+            condition["message"] = message.into();
+        }
+    }
+    status
+}
+
+/// As external-resizer's `controllerModifyVolumeWithTarget`: the volume's object before the claim's.
+async fn modify(client: &Client, hands: &dyn VolumeHands, it: &Modification) -> Result<(), Failure> {
+    write_status(client, &it.claim, &it.begun).await?;
+    let changed = hands.modify(it.driver.clone(), it.handle.clone(), it.parameters.clone()).await;
+    if let Err(Unchanged { message, finality }) = changed {
+        let status = if finality == Finality::Infeasible { &it.infeasible } else { &it.failed };
+        let why = format!("ModifyVolume failed with error: {message}. Waiting for retry.");
+        write_status(client, &it.claim, &with_message(status, &why)).await?;
+        return Err(Failure { message, finality, ..Failure::default() });
+    }
+    let patch = json!({ "spec": { "volumeAttributesClassName": it.class } });
+    let key = Key::cluster(it.volume.as_str());
+    client.patch(&PERSISTENT_VOLUMES, &key, "", &PatchType::Merge, &patch).await.map_err(not_written)?;
+    write_status(client, &it.claim, &it.done).await
 }
 
 /// Deletes a PersistentVolume whose volume is gone, and lets it go.
@@ -299,7 +335,7 @@ async fn take_snapshot(client: &Client, hands: &dyn VolumeHands, taking: &Taking
             if refusal.is_final {
                 mark_content(client, &taking.content, &Value::Null).await?;
             }
-            Err(Failure { message: refusal.message, is_exhausted: false })
+            Err(failed(refusal.message))
         }
     }
 }

@@ -22,6 +22,8 @@ struct FakeVolumes {
     refusal: Mutex<Option<Refusal>>,
     /// It is a program of somebody else's.
     foreign: Mutex<bool>,
+    /// It answers every request with the same volume.
+    repeats: Mutex<bool>,
 }
 
 impl FakeVolumes {
@@ -47,6 +49,7 @@ impl VolumeHands for FakeVolumes {
             tells_capacity: true,
             snapshots: true,
             clones: true,
+            modifies: true,
             topology: [("kubernetes.io/hostname".to_owned(), "n1".to_owned())].into(),
             ..DriverFacts::default()
         };
@@ -56,7 +59,8 @@ impl VolumeHands for FakeVolumes {
 
     fn create(&self, request: Request, _: Secrets) -> BoxFuture<'_, Result<Created, Refusal>> {
         let made = self.ask(format!("create {} {}", request.name, request.bytes));
-        let created = Created { handle: request.name, bytes: request.bytes, ..Created::default() };
+        let handle = if *self.repeats.lock() { "one".into() } else { request.name };
+        let created = Created { handle, bytes: request.bytes, ..Created::default() };
         Box::pin(std::future::ready(made.map(|()| created)))
     }
 
@@ -83,7 +87,7 @@ impl VolumeHands for FakeVolumes {
         Box::pin(std::future::ready(self.ask(format!("detach {handle} {node_id}"))))
     }
 
-    fn expand_on_node(&self, _: String, handle: String, bytes: u64) -> BoxFuture<'_, Result<(), Refusal>> {
+    fn expand_on_node(&self, _: String, handle: String, bytes: u64, _: Secrets) -> BoxFuture<'_, Result<(), Refusal>> {
         Box::pin(std::future::ready(self.ask(format!("expand on node {handle} {bytes}"))))
     }
 
@@ -98,6 +102,18 @@ impl VolumeHands for FakeVolumes {
 
     fn delete_snapshot(&self, _: String, handle: String) -> BoxFuture<'_, Result<(), Refusal>> {
         Box::pin(std::future::ready(self.ask(format!("delete snapshot {handle}"))))
+    }
+
+    fn modify(
+        &self,
+        _: String,
+        handle: String,
+        parameters: BTreeMap<String, String>,
+    ) -> BoxFuture<'_, Result<(), Unchanged>> {
+        let finality = |it: &Refusal| if it.is_infeasible { Finality::Infeasible } else { Finality::Open };
+        let changed = self.ask(format!("modify {handle} {parameters:?}"));
+        let changed = changed.map_err(|it| Unchanged { finality: finality(&it), message: it.message });
+        Box::pin(std::future::ready(changed))
     }
 
     fn capacity(&self, _: Published) -> BoxFuture<'_, Option<(u64, Option<u64>)>> {
@@ -133,8 +149,14 @@ impl World {
     fn new() -> Self {
         let (api, hands) = (FakeApi::new(), Arc::new(FakeVolumes::default()));
         api.put("/api/v1/nodes/n1", json!({ "metadata": { "name": "n1", "uid": "node-1" } }));
-        let settings =
-            ProvisionerSettings { node_name: "n1".into(), client: api.client(), hands: hands.clone(), clock: clock() };
+        let settings = ProvisionerSettings {
+            node_name: "n1".into(),
+            client: api.client(),
+            node: api.client(),
+            viewer: api.client(),
+            hands: hands.clone(),
+            clock: clock(),
+        };
         let running = tokio::spawn(run_provisioner(settings, std::future::pending()));
         Self { api, hands, running }
     }
@@ -372,4 +394,20 @@ async fn a_snapshot_is_taken_and_removed() {
         asked,
         ["snapshot snapshot-u1 of pvc-h", "snapshot snapshot-u1 of pvc-h", "delete snapshot snapshot-u1"]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_volume_is_not_given_to_two_claims() {
+    let world = World::new();
+    *world.hands.repeats.lock() = true;
+    for uid in ["c1", "c2"] {
+        let mut claim = claim(&Value::Null);
+        (claim["metadata"]["name"], claim["metadata"]["uid"]) = (uid.into(), uid.into());
+        world.api.put(&format!("{CLAIMS}/{uid}"), claim);
+    }
+    let asked = |what: &str| world.hands.asked.lock().iter().filter(|it| it.starts_with(what)).count();
+    world.until("both asked for", |_| asked("create pvc-c1") > 0 && asked("create pvc-c2") > 0).await;
+    world.until("asked for again", |_| asked("create") > 2).await;
+    let made = ["c1", "c2"].into_iter().filter(|it| world.api.object(&format!("{VOLUMES}/pvc-{it}")).is_some());
+    assert_eq!(made.count(), 1);
 }

@@ -15,8 +15,8 @@ use super::{
     },
 };
 use crate::{
-    Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, Snapshot, StageVolume,
-    VolumeStats,
+    Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, NodeExpand, Snapshot,
+    StageVolume, VolumeStats,
 };
 
 /// CSI's bound for what identifies a node.
@@ -66,6 +66,7 @@ impl CsiDriver {
             snapshots: can(can::SNAPSHOT),
             clones: can(can::CLONE),
             modifies: can(can::MODIFY),
+            tells_health: capabilities.contains(&messages::TELLS_CONDITION),
             takes_group: capabilities.contains(&messages::TAKES_GROUP),
             has_topology: controller.as_ref().is_some_and(|it| it.has_topology),
             socket: Some(socket),
@@ -221,14 +222,9 @@ impl Driver for CsiDriver {
         })
     }
 
-    fn node_expand(
-        &self,
-        handle: String,
-        path: PathBuf,
-        staging: Option<PathBuf>,
-        bytes: u64,
-    ) -> BoxFuture<'_, Result<u64, Fault>> {
+    fn node_expand(&self, asked: NodeExpand) -> BoxFuture<'_, Result<u64, Fault>> {
         Box::pin(async move {
+            let NodeExpand { handle, path, staging, bytes, secrets } = asked;
             let required_bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
             let request = NodeExpandVolume {
                 volume_id: handle,
@@ -236,7 +232,7 @@ impl Driver for CsiDriver {
                 capacity_range: Some(CapacityRange { required_bytes, limit_bytes: 0 }),
                 staging_target_path: staging.map(|it| self.seen(&it)).unwrap_or_default(),
                 volume_capability: None,
-                secrets: BTreeMap::new(),
+                secrets,
             };
             let answer: NodeExpanded = self.client.call(EXPAND, request).await?;
             Ok(u64::try_from(answer.capacity_bytes).ok().filter(|it| *it > 0).unwrap_or(bytes))

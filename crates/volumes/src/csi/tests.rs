@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
-use corten_kubelet::{Backend, CsiVolume, PersistentMount, Secrets};
+use corten_kubelet::{Backend, CsiVolume, PersistentMount, Secrets, VolumeOwner};
 use corten_machine::{Layout, NodeMounts};
 use tokio::task::JoinSet;
 
@@ -107,7 +107,39 @@ fn mount(handle: &str) -> PersistentMount {
         mount_options: Vec::new(),
         is_single_pod: false,
         takes_group: false,
+        group: None,
+        owner: VolumeOwner { pod: "p".into(), volume: "data".into(), claim: "c".into(), namespace: "ns".into() },
     }
+}
+
+#[tokio::test]
+async fn a_driver_gives_files_to_the_group_itself_where_it_can() {
+    let own = rustix::process::getgid().as_raw();
+    for (without, words) in [(&["attach"][..], format!(" group {own}")), (&["attach", "group"][..], String::new())] {
+        let (world, driver) = World::driver(without).await;
+        let made = driver.create(wanted("v1")).await.expect("made");
+        world.asked();
+        let mount = PersistentMount { group: Some(own), takes_group: true, ..mount(&made.handle) };
+        let placed = world.mounter().set_up("u1", &mount).await.expect("published").expect("a mount");
+        assert_eq!(placed.driver_gives_group, !words.is_empty());
+        assert_eq!(world.asked().last(), Some(&format!("NodePublishVolume {}{words}", made.handle)));
+    }
+}
+
+#[tokio::test]
+async fn how_a_volume_is_is_told_with_its_claim_and_a_driver_that_hangs_is_passed_over() {
+    let (world, driver) = World::driver(&["attach"]).await;
+    let made = driver.create(wanted("v1")).await.expect("made");
+    let mounter = world.mounter();
+    mounter.set_up("u1", &mount(&made.handle)).await.expect("published");
+    world.fault("NodeGetVolumeStats sick");
+    let told = mounter.figures().await;
+    let [it] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((it.claim.as_ref().map(ToString::to_string), &*it.volume), (Some("ns/c".into()), "data"));
+    assert!(it.tells_health && it.stats.abnormal.is_some() && it.stats.capacity_bytes >= 1 << 20, "{it:?}");
+    world.fault("NodeGetVolumeStats hang");
+    assert_eq!(mounter.figures().await, told, "of the same moment");
+    assert!(world.mounter().figures().await.is_empty());
 }
 
 #[tokio::test]

@@ -23,8 +23,8 @@ use futures_util::future::BoxFuture;
 use rustix::mount::MountFlags;
 
 use crate::{
-    Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, Snapshot, StageVolume,
-    VolumeSource, VolumeStats,
+    Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, NodeExpand, Snapshot,
+    StageVolume, VolumeSource, VolumeStats,
     file_system::{self, Kind},
     loop_device, with_faults_named,
 };
@@ -260,9 +260,9 @@ impl Driver for LocalDriver {
         Box::pin(self.unless_busy(move |_| file_system::remove_place(&target)))
     }
 
-    fn node_expand(&self, handle: String, _: PathBuf, _: Option<PathBuf>, _: u64) -> BoxFuture<'_, Result<u64, Fault>> {
+    fn node_expand(&self, asked: NodeExpand) -> BoxFuture<'_, Result<u64, Fault>> {
         Box::pin(self.there(move |store| {
-            let volume = store.get(&handle)?;
+            let volume = store.get(&asked.handle)?;
             if grow(store, &volume)? {
                 return Ok(volume.bytes);
             }

@@ -80,6 +80,8 @@ fn claimed(name: &str) -> PersistentMount {
         mount_options: Vec::new(),
         is_single_pod: false,
         takes_group: true,
+        group: None,
+        owner: corten_kubelet::VolumeOwner::default(),
     }
 }
 

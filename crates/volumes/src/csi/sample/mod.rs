@@ -21,12 +21,12 @@ use std::{
     sync::Arc,
 };
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use prost::Message;
-use tokio::{net::UnixListener, task::JoinSet};
 
 use self::{
-    answer::{Answer, Served, fail, read, reply, serve_connection},
+    answer::{Answers, Served, read},
     faults::Faults,
     state::State,
 };
@@ -42,7 +42,7 @@ pub struct SampleSettings {
     /// Its name for the node it runs on.
     pub node: String,
     /// Of `controller`, `attach`, `snapshot`, `clone`, `expand`, `capacity`, `modify`, `list`, `stage`, `node-expand`, `stats`,
-    /// `topology`: what it does not offer.
+    /// `condition`, `group`, `topology`: what it does not offer.
     pub without: BTreeSet<String>,
     /// It has no more for all volumes together, in bytes.
     pub capacity: u64,
@@ -63,23 +63,14 @@ impl SampleDriver {
         Ok(Self { settings, state })
     }
 
-    /// Serves until it is dropped.
+    /// Serves until it is dropped. A socket that one left which was killed gives way.
     ///
     /// # Errors
     /// The socket cannot be made.
     pub async fn serve(self: Arc<Self>) -> io::Result<()> {
-        // Of one that was killed.
-        let _ = std::fs::remove_file(&self.settings.socket);
-        let listener = UnixListener::bind(&self.settings.socket)?;
-        let mut connections = JoinSet::new();
-        loop {
-            let (stream, _) = listener.accept().await?;
-            let sample = self.clone();
-            connections.spawn(serve_connection(stream, move |path, question| {
-                let sample = sample.clone();
-                async move { sample.answer(path, question).await }
-            }));
-        }
+        let listener = corten_grpc::listen(&self.settings.socket)?;
+        corten_grpc::serve(listener, Arc::new(Answers(self))).await;
+        Ok(())
     }
 
     fn folder(&self) -> &Path {
@@ -90,17 +81,19 @@ impl SampleDriver {
         !self.settings.without.contains(what)
     }
 
-    async fn answer(self: Arc<Self>, path: String, question: Vec<u8>) -> Answer {
+    async fn answer(self: Arc<Self>, path: String, question: Bytes) -> Result<Vec<u8>, Fault> {
         let method = path.rsplit('/').next().unwrap_or_default().to_owned();
         let fault = Faults::read(self.folder()).of(&method);
         if fault.as_ref().is_some_and(|it| *it == faults::Fault::Hang) {
+            self.note(&method, "hangs");
             return std::future::pending().await;
         }
         if let Some(faults::Fault::Refuse(code)) = &fault {
             self.note(&method, "refused");
-            return fail(&Fault::new(*code, "told to fail"));
+            return Err(Fault::new(*code, "told to fail"));
         }
         if fault == Some(faults::Fault::Die) {
+            self.note(&method, "dies");
             std::process::abort();
         }
         let worked = tokio::task::spawn_blocking({
@@ -111,8 +104,8 @@ impl SampleDriver {
         self.note(&method, &served.as_ref().map_or_else(ToString::to_string, |it| it.about.clone()));
         match fault {
             Some(faults::Fault::DieAfter) => std::process::abort(),
-            Some(faults::Fault::LoseAnswer) => fail(&Fault::new(Code::Unavailable, "told to lose the answer")),
-            _ => served.map_or_else(|it| fail(&it), |it| reply(&it.message)),
+            Some(faults::Fault::LoseAnswer) => Err(Fault::new(Code::Unavailable, "told to lose the answer")),
+            _ => served.map(|it| it.message),
         }
     }
 

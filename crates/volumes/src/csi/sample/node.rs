@@ -55,6 +55,7 @@ impl SampleDriver {
             ("node-expand", m::EXPANDS),
             ("condition", m::TELLS_CONDITION),
             ("multi-writer", m::SINGLE_NODE_MULTI_WRITER),
+            ("group", m::TAKES_GROUP),
         ];
         let of = |it: (&str, i32)| m::Capability { rpc: Some(m::Rpc { r#type: it.1 }) };
         m::Capabilities { capabilities: all.into_iter().filter(|it| self.has(it.0)).map(of).collect() }
@@ -129,6 +130,11 @@ impl SampleDriver {
         } else {
             self.show(state, &asked.volume_id, &target, is_block, asked.readonly)?;
         }
+        let group = group_of(capability)?;
+        if let Some(gid) = group {
+            let given = std::os::unix::fs::chown(state.volume_folder(&asked.volume_id), None, Some(gid));
+            with_faults_named(given, "give the volume to the group")?;
+        }
         let tokens = asked.volume_context.get("csi.storage.k8s.io/serviceAccount.tokens");
         let tokens = tokens.or_else(|| asked.secrets.get("csi.storage.k8s.io/serviceAccount.tokens"));
         if let Some(tokens) = tokens {
@@ -137,8 +143,9 @@ impl SampleDriver {
         }
         state.volume_mut(&asked.volume_id)?.published.insert(asked.target_path.clone(), is_ephemeral);
         state.save()?;
-        let about = if tokens.is_some() { "with tokens" } else { "" };
-        Ok(Served::of(&format!("{} {about}", asked.volume_id), &m::Empty {}))
+        let about = if tokens.is_some() { " with tokens" } else { "" };
+        let group = group.map(|it| format!(" group {it}")).unwrap_or_default();
+        Ok(Served::of(&format!("{}{about}{group}", asked.volume_id), &m::Empty {}))
     }
 
     fn show(&self, state: &State, id: &str, target: &Path, is_block: bool, read_only: bool) -> Result<(), Fault> {
@@ -167,9 +174,16 @@ impl SampleDriver {
         if let Some(device) = loop_device::of(&state.disk(&asked.volume_id)).filter(|_| volume.is_block) {
             loop_device::refresh(&device)?;
         }
-        let about = format!("{} {}", asked.volume_id, volume.bytes);
+        let secrets: String = asked.secrets.keys().map(|it| format!(" {it}")).collect();
+        let about = format!("{} {}{secrets}", asked.volume_id, volume.bytes);
         Ok(Served::of(&about, &m::NodeExpanded { capacity_bytes: whole(volume.bytes) }))
     }
+}
+
+/// To whom the files are to be given.
+fn group_of(capability: &m::VolumeCapability) -> Result<Option<u32>, Fault> {
+    let told = capability.mount.as_ref().map(|it| it.volume_mount_group.as_str()).filter(|it| !it.is_empty());
+    told.map(|it| it.parse().map_err(|_| invalid("volume mount group is no number"))).transpose()
 }
 
 fn unpublish(state: &mut State, asked: &m::NodeTakeAway) -> Result<Served, Fault> {

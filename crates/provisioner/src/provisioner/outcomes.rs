@@ -1,0 +1,191 @@
+//! What follows from how a job ended.
+
+use corten_meta::{Key, Time};
+use corten_reconcile::EventType::{self, Normal, Warning};
+
+use super::{NODE_PAUSE_MAX, PAUSE_MAX, Provisioner, Subject, about_claim, about_volume, not_provisioned};
+use crate::{
+    provision,
+    words::{Effect, Failure, Finality, Job, Outcome},
+};
+
+impl Provisioner {
+    pub(super) fn done(&mut self, outcome: Outcome, now: Time, effects: &mut Vec<Effect>) -> Subject {
+        match outcome {
+            Outcome::Provisioned { claim, volume, driver, result } => {
+                self.provisioned(&claim, &volume, &driver, result, now, effects);
+                Subject::Claim(claim)
+            }
+            Outcome::Rescheduled { claim, result } | Outcome::StatusWritten { claim, result } => {
+                let subject = Subject::Claim(claim);
+                self.ended(&subject, result.is_ok(), now);
+                subject
+            }
+            Outcome::Removed { volume, driver, result } => {
+                let subject = Subject::Volume(volume.clone());
+                self.ended(&subject, result.is_ok(), now);
+                match (result, self.volumes.get(&volume)) {
+                    (Err(failure), Some(found)) => {
+                        let about = about_volume(found);
+                        self.tell(&driver, &about, Warning, "VolumeFailedDelete", failure.message, effects);
+                    }
+                    // It may be told once more as it was before.
+                    (Ok(()), _) => {
+                        self.volumes.remove(&volume);
+                    }
+                    _ => {}
+                }
+                subject
+            }
+            Outcome::Attached { attachment, result } => {
+                let subject = Subject::Attachment(attachment);
+                self.ended(&subject, result.is_ok(), now);
+                subject
+            }
+            Outcome::LetGo { volume, result } => {
+                let subject = Subject::Volume(volume);
+                self.ended(&subject, result.is_ok(), now);
+                subject
+            }
+            Outcome::SnapshotTaken { taking, result } => self.snapshot_taken(&taking, result, now, effects),
+            Outcome::SnapshotRemoved { content, driver, result } => {
+                self.snapshot_removed(content, &driver, result.is_ok(), now, effects)
+            }
+            Outcome::SnapshotTold { content, result } => {
+                let subject = Subject::Content(content);
+                self.ended(&subject, result.is_ok(), now);
+                subject
+            }
+            Outcome::Expanded { claim, volume, driver, result } => {
+                let told = match &result {
+                    Ok(false) => (Normal, "VolumeResizeSuccessful", "Resize volume succeeded".to_owned()),
+                    Ok(true) => {
+                        let message = "Require file system resize of volume on node".to_owned();
+                        (Normal, "FileSystemResizeRequired", message)
+                    }
+                    Err(failure) => {
+                        let message =
+                            format!("resize volume {volume:?} by resizer {driver:?} failed: {}", failure.message);
+                        (Warning, "VolumeResizeFailed", message)
+                    }
+                };
+                self.expanded(claim, &driver, told, result.is_ok(), now, effects)
+            }
+            Outcome::Modified { claim, class, driver, result } => {
+                self.modified(&claim, &class, &driver, result, now, effects);
+                Subject::Claim(claim)
+            }
+            Outcome::ExpandedOnNode { claim, volume, driver, result } => {
+                let subject = Subject::Claim(claim.clone());
+                match result {
+                    Ok(()) => {
+                        let message = format!("MountVolume.NodeExpandVolume succeeded for volume {volume:?}");
+                        let told = (Normal, "FileSystemResizeSuccessful", message);
+                        self.expanded(claim, &driver, told, true, now, effects)
+                    }
+                    // The condition says what it waits for: that its Pod begins anew.
+                    Err(_) => {
+                        self.failed_for(&subject, NODE_PAUSE_MAX, now);
+                        subject
+                    }
+                }
+            }
+        }
+    }
+
+    fn modified(
+        &mut self,
+        key: &Key,
+        class: &str,
+        driver: &str,
+        result: Result<(), Failure>,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) {
+        let subject = Subject::Claim(key.clone());
+        let name = &key.name;
+        let (event_type, reason, message) = match &result {
+            Ok(()) => {
+                let message = format!("external resizer modified volume {name} with vac {class} successfully");
+                (Normal, "VolumeModifySuccessful", message)
+            }
+            Err(failure) => (Warning, "VolumeModifyFailed", failure.message.clone()),
+        };
+        if let Some(about) = self.claims.get(key).map(about_claim) {
+            self.tell(driver, &about, event_type, reason, message, effects);
+        }
+        self.ended(&subject, result.is_ok(), now);
+        match result.map_err(|it| it.finality) {
+            Ok(()) | Err(Finality::Open) => {
+                self.refused_changes.remove(key);
+            }
+            Err(finality) => {
+                self.refused_changes.insert(key.clone(), class.to_owned());
+                // As the resizer's slow set: the same is asked once more, and not soon.
+                if finality == Finality::Infeasible
+                    && let Some(work) = self.work.get_mut(&subject)
+                {
+                    work.retry_at = Some(now.after(PAUSE_MAX));
+                }
+            }
+        }
+    }
+
+    fn expanded(
+        &mut self,
+        claim: Key,
+        driver: &str,
+        (event_type, reason, message): (EventType, &'static str, String),
+        is_ok: bool,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) -> Subject {
+        if let Some(about) = self.claims.get(&claim).map(about_claim) {
+            self.tell(driver, &about, event_type, reason, message, effects);
+        }
+        let subject = Subject::Claim(claim);
+        self.ended(&subject, is_ok, now);
+        subject
+    }
+
+    fn provisioned(
+        &mut self,
+        key: &Key,
+        volume: &str,
+        driver: &str,
+        result: Result<(), Failure>,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) {
+        let subject = Subject::Claim(key.clone());
+        let Some(claim) = self.claims.get(key).cloned() else {
+            self.work.remove(&subject);
+            return;
+        };
+        let about = about_claim(&claim);
+        let failure = match result {
+            Ok(()) => {
+                let message = format!("Successfully provisioned volume {volume}");
+                self.tell(driver, &about, Normal, "ProvisioningSucceeded", message, effects);
+                return self.ended(&subject, true, now);
+            }
+            Err(failure) => failure,
+        };
+        let class =
+            claim.spec.as_ref().and_then(|it| it.storage_class_name.as_ref()).and_then(|it| self.classes.get(it));
+        let message = class.map(|it| not_provisioned(it, &failure.message)).unwrap_or(failure.message);
+        self.tell(driver, &about, Warning, "ProvisioningFailed", message, effects);
+        self.failed(&subject, now);
+        // As external-provisioner: there may be room on another node, and here it is asked for again where the scheduler says so.
+        let is_selected = provision::annotation(&claim, provision::SELECTED_NODE).is_some();
+        if failure.is_exhausted
+            && is_selected
+            && let Some(work) = self.work.get_mut(&subject)
+        {
+            work.in_flight = true;
+            let version = claim.metadata.resource_version.clone().unwrap_or_default();
+            effects.push(Effect::Do(Box::new(Job::Reschedule { claim: key.clone(), version })));
+            self.capacity_at = Some(now);
+        }
+    }
+}

@@ -159,7 +159,7 @@ impl VolumeHands for NodeVolumes {
                 access_modes: request.access_modes,
                 mount_options: request.mount_options,
                 parameters: request.parameters,
-                topology: request.topology,
+                topologies: request.topologies,
                 secrets: secrets.0,
                 mutable_parameters: request.mutable_parameters,
                 source: request.source.map(|it| match it {

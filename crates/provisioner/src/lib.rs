@@ -8,6 +8,7 @@
 mod attaching;
 mod capacity;
 mod expansion;
+pub mod leases;
 mod modification;
 mod names;
 mod objects;

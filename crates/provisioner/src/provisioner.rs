@@ -17,7 +17,7 @@ use corten_meta::{Key, ObjectReference, Time};
 use corten_reconcile::EventType::{self, Normal, Warning};
 
 use crate::{
-    attaching, capacity, expansion,
+    attaching, capacity, expansion, leases,
     modification::{self, Wanted},
     names, provision, removal, sidecars,
     words::{Config, DriverFacts, DriverPod, Effect, Event, Handles, Job},
@@ -54,6 +54,8 @@ pub struct Provisioner {
     /// What of these is not known is not there.
     are_snapshots_synced: bool,
     drivers: BTreeMap<String, DriverFacts>,
+    /// The Leases that this node holds.
+    leases: BTreeSet<String>,
     pods: BTreeMap<Key, DriverPod>,
     knows_pods: bool,
     /// Before that nothing is begun: a volume that is there already would be asked for again.
@@ -99,6 +101,7 @@ impl Provisioner {
             snapshot_classes: BTreeMap::new(),
             are_snapshots_synced: false,
             drivers: BTreeMap::new(),
+            leases: BTreeSet::new(),
             pods: BTreeMap::new(),
             knows_pods: false,
             is_synced: false,
@@ -196,6 +199,10 @@ impl Provisioner {
                 self.see_sidecars(now);
                 self.all()
             }
+            Event::Leads(leases) => {
+                self.leases = leases;
+                self.all()
+            }
             Event::Pod(key, pod) => {
                 let is_news = self.pods.get(&key) != Some(&pod);
                 self.pods.insert(key, pod);
@@ -269,10 +276,26 @@ impl Provisioner {
         let driver = self.drivers.get(&volume.spec.as_ref()?.csi.as_ref()?.driver)?;
         // One that a node still has is not removed.
         let is_attached = self.attachments.values().any(|it| attaching::volume_of(it) == Some(name));
-        let removal = driver.provisions && !is_attached;
+        let removal = driver.provisions && !is_attached && self.is_ours(volume, driver);
         let removal = removal.then(|| removal::job(volume, driver)).flatten();
-        let attaches = driver.attaches || driver.attaches_nothing;
+        let attaches = (driver.attaches || driver.attaches_nothing) && self.leads(driver);
         removal.or_else(|| attaches.then(|| attaching::release(volume, is_attached)).flatten())
+    }
+
+    /// Is it this node that acts for the driver?
+    fn leads(&self, driver: &DriverFacts) -> bool {
+        driver.socket.is_none() || self.leases.contains(&leases::of_driver(&driver.name))
+    }
+
+    /// And for the volumes of this node's place?
+    fn leads_here(&self, driver: &DriverFacts) -> bool {
+        driver.socket.is_none() || self.leases.contains(&leases::of_place(&driver.name, &driver.topology))
+    }
+
+    /// Is the volume this node's to look after?
+    fn is_ours(&self, volume: &PersistentVolume, driver: &DriverFacts) -> bool {
+        let leads = if removal::is_placed(volume) { self.leads_here(driver) } else { self.leads(driver) };
+        leads && removal::is_reached(volume, &driver.topology)
     }
 
     /// The volumes of a driver of others that are somebody's: it is not believed that one of them was made anew.
@@ -311,7 +334,7 @@ impl Provisioner {
             Subject::Claim(key) => self.job_of_claim(key, now, effects),
             Subject::Volume(name) => self.job_of_volume(name),
             Subject::Attachment(name) => self.attachments.get(name).and_then(|attachment| {
-                let driver = self.drivers.get(&attachment.spec.attacher)?;
+                let driver = self.drivers.get(&attachment.spec.attacher).filter(|it| self.leads(it))?;
                 let volume = attaching::volume_of(attachment).and_then(|it| self.volumes.get(it));
                 attaching::job(attachment, volume, driver, now)
             }),
@@ -338,7 +361,7 @@ impl Provisioner {
         if let Some(volume) = spec.volume_name.as_deref().filter(|it| !it.is_empty()) {
             let volume = self.volumes.get(volume)?;
             let driver = self.drivers.get(&volume.spec.as_ref()?.csi.as_ref()?.driver)?;
-            if !removal::is_reached(volume, &driver.topology) {
+            if !self.is_ours(volume, driver) {
                 return None;
             }
             let growth = expansion::job(&claim, volume, driver, now);
@@ -347,6 +370,10 @@ impl Provisioner {
         let class = self.classes.get(spec.storage_class_name.as_deref()?)?.clone();
         let driver = self.drivers.get(&class.provisioner).filter(|it| it.provisions)?.clone();
         if !provision::is_wanted(&claim, &class, &self.config.node_name) {
+            return None;
+        }
+        // Where no node was selected, one acts for all.
+        if provision::annotation(&claim, provision::SELECTED_NODE).is_none() && !self.leads(&driver) {
             return None;
         }
         // Made already: the binder has it from here.

@@ -32,6 +32,11 @@ pub(crate) fn job(volume: &PersistentVolume, driver: &DriverFacts) -> Option<Job
     is_released.then(|| Job::Remove { volume: name, driver, handle, secret: of_removal(volume), finalizers })
 }
 
+/// Does the volume name the nodes that reach it?
+pub(crate) fn is_placed(volume: &PersistentVolume) -> bool {
+    volume.spec.as_ref().is_some_and(|it| it.node_affinity.as_ref().is_some_and(|it| it.required.is_some()))
+}
+
 /// Is the volume one that a node with these labels reaches? One that names no nodes is.
 pub(crate) fn is_reached(volume: &PersistentVolume, topology: &Topology) -> bool {
     let affinity = volume.spec.as_ref().and_then(|it| it.node_affinity.as_ref()?.required.as_ref());

@@ -3,6 +3,8 @@
 mod modification;
 mod snapshots;
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::{Config, DriverFacts, Effect, Event, Failure, Job, Outcome, Provisioner};
@@ -59,6 +61,7 @@ impl World {
         };
         change(&mut facts);
         self.tell(Event::Drivers(vec![facts]));
+        self.tell(Event::Leads([crate::leases::of_driver("sample")].into()));
         self.tell(Event::PodsSynced);
         self.tell(Event::Synced);
     }
@@ -440,4 +443,70 @@ fn the_drivers_secrets_are_those_of_the_class() {
     unknown.parameters = Some([("csi.storage.k8s.io/x".to_owned(), String::new())].into());
     let error = crate::provision::request(&claim, &unknown, &facts, None, None).expect_err("nobody reads it");
     assert!(error.contains("reserved namespace"), "{error}");
+}
+
+#[test]
+fn of_nodes_with_one_driver_the_leader_acts() {
+    let mut world = World::new();
+    world.add_driver(|it| it.topology = [("zone".to_owned(), "a".to_owned())].into());
+    world.tell(Event::Leads(BTreeSet::new()));
+    let class = json!({ "metadata": { "name": "sample" }, "provisioner": "sample" });
+    world.tell(Event::Class(Box::new(serde_json::from_value(class).expect("a class"))));
+    let volume = |place: Value| {
+        json!({
+            "metadata": { "name": "pv1", "annotations": { "pv.kubernetes.io/provisioned-by": "sample" } },
+            "spec": {
+                "csi": { "driver": "sample", "volumeHandle": "h1" },
+                "persistentVolumeReclaimPolicy": "Delete",
+                "nodeAffinity": place,
+            },
+            "status": { "phase": "Released" },
+        })
+    };
+    let of_sample = json!({
+        "metadata": { "annotations": { "volume.kubernetes.io/storage-provisioner": "sample" } },
+        "spec": { "storageClassName": "sample" },
+    });
+    assert!(world.claim(of_sample.clone()).is_empty());
+    assert!(world.attachment(json!({})).is_empty());
+    let zone = json!({ "key": "zone", "operator": "In", "values": ["a"] });
+    let zone = json!({ "required": { "nodeSelectorTerms": [{ "matchExpressions": [zone] }] } });
+    world.tell(Event::AttachmentGone("csi-1".into()));
+    assert!(world.volume(volume(zone)).is_empty());
+    // Of its zone's volumes, and of no more.
+    let place = [("zone".to_owned(), "a".to_owned())].into();
+    let told = world.tell(Event::Leads([crate::leases::of_place("sample", &place)].into()));
+    assert_eq!(told, ["remove pv1 h1 and external-attacher/sample"]);
+    let told = world.tell(Event::Leads([crate::leases::of_driver("sample")].into()));
+    assert!(told.iter().any(|it| it.starts_with("provision pvc-c1")), "{told:?}");
+    assert!(world.attachment(json!({}))[0].starts_with("attach csi-1"));
+}
+
+#[test]
+fn a_claim_that_waits_for_no_node_is_made_where_its_class_allows() {
+    let facts = DriverFacts {
+        name: "sample".into(),
+        socket: Some("/x/csi.sock".into()),
+        topology: [("zone".to_owned(), "b".to_owned()), ("node".to_owned(), "n1".to_owned())].into(),
+        ..DriverFacts::default()
+    };
+    let class = |values: Value| {
+        let class = json!({
+            "metadata": { "name": "sample" }, "provisioner": "sample",
+            "allowedTopologies": [{ "matchLabelExpressions": [{ "key": "zone", "values": values }] }],
+        });
+        serde_json::from_value(class).expect("a class")
+    };
+    let places = |patch: Value, values: Value, facts: &DriverFacts| {
+        let claim = serde_json::from_value(claim(patch)).expect("a claim");
+        let request = crate::provision::request(&claim, &class(values), facts, None, None)?;
+        let values = request.topologies.iter().map(|it| it.values().cloned().collect::<Vec<_>>().join("/"));
+        Ok::<_, String>(values.collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(places(json!({}), json!(["a", "b"]), &facts), Ok("b a".into()));
+    assert_eq!(places(selected(), json!(["a", "b"]), &facts), Ok("n1/b".into()));
+    let many: Vec<String> = (0..257).map(|it| it.to_string()).collect();
+    assert!(places(json!({}), json!(many), &facts).is_err_and(|it| it.contains("more than 256 places")));
+    let built_in = DriverFacts { socket: None, ..facts };
+    assert!(places(json!({}), json!(["a"]), &built_in).is_err_and(|it| it.contains("none of the class's")));
 }

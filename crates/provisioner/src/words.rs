@@ -1,6 +1,6 @@
 //! What the provisioner is told, and what it answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
@@ -91,6 +91,8 @@ pub enum Event {
     SnapshotClassGone(String),
     /// Every snapshot, content and class of snapshots has been told once. Where there are no such kinds that never comes.
     SnapshotsSynced,
+    /// The Leases that this node holds ([`crate::leases`]), whenever that has changed.
+    Leads(BTreeSet<String>),
     /// All drivers of this node, at first and whenever one comes or goes.
     Drivers(Vec<DriverFacts>),
     Done(Outcome),
@@ -212,7 +214,8 @@ pub struct Request {
     pub mount_options: Vec<String>,
     pub parameters: BTreeMap<String, String>,
     pub secrets: VolumeSecrets,
-    pub topology: Topology,
+    /// Where it may be, the best first; empty: anywhere.
+    pub topologies: Vec<Topology>,
     /// What it holds at first.
     pub source: Option<Source>,
     /// The claim's VolumeAttributesClass, and what it says of a volume.

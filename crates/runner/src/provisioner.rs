@@ -2,6 +2,7 @@
 //! came of that to the API.
 
 mod answered;
+mod election;
 mod jobs;
 mod snapshots;
 
@@ -38,6 +39,7 @@ use tokio::time::{Instant, Sleep};
 
 use self::{
     answered::Answered,
+    election::Elections,
     jobs::{carry_out, there},
 };
 use crate::{Clock, EventRecorder};
@@ -182,6 +184,7 @@ struct ProvisionerLoop {
     /// Of all nodes, once there is a driver that may have sidecars.
     pods: Option<Informer<DriverPod>>,
     synced: [bool; 5],
+    elections: Elections,
     snapshots: snapshots::Feed,
     drivers: BoxFuture<'static, Vec<NodeDriver>>,
     /// Writes what the cluster has from the start, and what the node has.
@@ -291,6 +294,7 @@ impl ProvisionerLoop {
             attachments: informer(&client, VOLUME_ATTACHMENTS, &node_name),
             pods: None,
             synced: [false; 5],
+            elections: Elections::new(client.clone(), node_name.clone(), clock.clone()),
             snapshots: snapshots::Feed::new(&client, &node_name),
             drivers: drivers(&hands),
             introduction: None,
@@ -339,12 +343,15 @@ impl ProvisionerLoop {
             if self.pods.is_none() && found.iter().any(|it| it.facts.socket.is_some()) {
                 self.pods = Some(pods(&self.viewer, &self.mind.config().node_name));
             }
+            let names = found.iter().flat_map(|it| corten_provisioner::leases::names(&it.facts)).collect();
+            self.elections.stand_for(&names);
             events.push(Event::Drivers(found.iter().map(|it| it.facts.clone()).collect()));
             self.introduction = Some(self.introduce(found));
         }
         if self.introduction.as_mut().is_some_and(|it| it.as_mut().poll(context).is_ready()) {
             self.introduction = None;
         }
+        events.extend(self.elections.poll(context).map(Event::Leads));
         let was_synced = self.synced == [true; 5];
         for _ in 0..BATCH {
             let Poll::Ready(event) = self.classes.poll_event(context) else { break };

@@ -70,8 +70,8 @@ pub struct CreateVolume {
     /// The class's parameters, without those of the provisioner itself.
     pub parameters: BTreeMap<String, String>,
     pub secrets: BTreeMap<String, String>,
-    /// Where it is to be: one node's labels of the driver's keys.
-    pub topology: BTreeMap<String, String>,
+    /// Where it may be, the best first: labels of nodes of the driver's keys. Empty: anywhere.
+    pub topologies: Vec<BTreeMap<String, String>>,
     /// What it holds at first; `None`: nothing.
     pub source: Option<VolumeSource>,
     /// Of its VolumeAttributesClass: what may be changed later ([`Driver::modify`]).

@@ -11,6 +11,8 @@ const SIGNER: &str = "system:controller:bootstrap-signer";
 const CLEANER: &str = "system:controller:token-cleaner";
 const CLOUD: &str = "system:controller:cloud-provider";
 const DNS: &str = "system:controller:dns-controller";
+/// Of Corten: which node acts for a driver of volumes is a Lease of the driver's name.
+const VOLUMES_LOCK: &str = "system::leader-locking-node-volume-provisioner";
 const LOOPS_LOCK: &str = "system::leader-locking-kube-controller-manager";
 const SCHEDULER_LOCK: &str = "system::leader-locking-kube-scheduler";
 
@@ -35,6 +37,10 @@ pub fn roles() -> Vec<Value> {
         within(SYSTEM, role(CLEANER, vec![delete_secrets, events()])),
         within(SYSTEM, role(LOOPS_LOCK, lock("kube-controller-manager"))),
         within(SYSTEM, role(SCHEDULER_LOCK, lock("kube-scheduler"))),
+        within(
+            SYSTEM,
+            role(VOLUMES_LOCK, vec![rule(&["create", "get", "update"], &["coordination.k8s.io"], &["leases"])]),
+        ),
     ]
 }
 
@@ -70,5 +76,6 @@ pub fn bindings() -> Vec<Value> {
         bound(SYSTEM, CLEANER, CLEANER, vec![account("token-cleaner")]),
         bound(SYSTEM, LOOPS_LOCK, LOOPS_LOCK, vec![loops, account("kube-controller-manager")]),
         bound(SYSTEM, SCHEDULER_LOCK, SCHEDULER_LOCK, vec![scheduler, account("kube-scheduler")]),
+        bound(SYSTEM, VOLUMES_LOCK, VOLUMES_LOCK, vec![user("system:node-volume-provisioner")]),
     ]
 }

@@ -114,7 +114,7 @@ impl Provisioner {
 
     pub(super) fn job_of_content(&mut self, name: &str, now: Time, effects: &mut Vec<Effect>) -> Option<Job> {
         let content = self.contents.get(name)?;
-        let driver = self.drivers.get(&content.spec.driver)?;
+        let driver = self.drivers.get(&content.spec.driver).filter(|it| self.leads_here(it))?;
         let classes = (&self.snapshot_classes, self.are_snapshots_synced);
         match snapshots::job(content, driver, &self.config.node_name, classes, now)? {
             Ok(job) => Some(job),

@@ -411,3 +411,50 @@ async fn one_volume_is_not_given_to_two_claims() {
     let made = ["c1", "c2"].into_iter().filter(|it| world.api.object(&format!("{VOLUMES}/pvc-{it}")).is_some());
     assert_eq!(made.count(), 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn another_nodes_lease_is_taken_over_once_it_is_stale() {
+    let world = World::new();
+    *world.hands.foreign.lock() = true;
+    let lease = format!("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/corten-csi-{DRIVER}");
+    let held = json!({ "holderIdentity": "n2", "leaseDurationSeconds": 15, "leaseTransitions": 3 });
+    let meta = json!({ "name": format!("corten-csi-{DRIVER}"), "namespace": "kube-system" });
+    world.api.put(&lease, json!({ "metadata": meta, "spec": held }));
+    let before = tokio::time::Instant::now();
+    world.until("taken over", |api| api.object(&lease).is_some_and(|it| it["spec"]["holderIdentity"] == "n1")).await;
+    assert!(before.elapsed() >= Duration::from_secs(15), "{:?}", before.elapsed());
+    assert_eq!(world.api.object(&lease).expect("there")["spec"]["leaseTransitions"], 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_is_changed_as_another_class_says_with_the_drivers_words_before() {
+    let world = World::new();
+    let class = json!({ "metadata": { "name": "fast" }, "driverName": DRIVER, "parameters": { "iops": "9" } });
+    world.api.put("/apis/storage.k8s.io/v1/volumeattributesclasses/fast", class);
+    let csi = json!({ "driver": DRIVER, "volumeHandle": "h1" });
+    let spec = json!({ "capacity": { "storage": "1Gi" }, "csi": csi });
+    world.api.put(&format!("{VOLUMES}/pv1"), json!({ "metadata": { "name": "pv1" }, "spec": spec }));
+    let refusal = Refusal { message: "too busy".into(), is_exhausted: false, is_infeasible: false };
+    *world.hands.refusal.lock() = Some(refusal);
+    let path = format!("{CLAIMS}/data");
+    let mut bound = claim(&json!({ "status": { "phase": "Bound", "capacity": { "storage": "1Gi" } } }));
+    bound["spec"]["volumeName"] = "pv1".into();
+    bound["spec"]["volumeAttributesClassName"] = "fast".into();
+    world.api.put(&path, bound);
+    let status = |api: &FakeApi| api.object(&path).map(|it| it["status"].clone()).unwrap_or_default();
+    world.until("refused", |api| status(api)["conditions"][0]["type"] == "ModifyVolumeError").await;
+    let told = status(&world.api);
+    assert_eq!(
+        told["modifyVolumeStatus"],
+        json!({ "status": "InProgress", "targetVolumeAttributesClassName": "fast" })
+    );
+    let words = "ModifyVolume failed with error: too busy. Waiting for retry.";
+    assert_eq!(told["conditions"][0]["message"], words);
+    world.until("changed", |api| status(api)["currentVolumeAttributesClassName"] == "fast").await;
+    let told = status(&world.api);
+    assert!(told["modifyVolumeStatus"].is_null() && told["conditions"] == json!([]), "{told}");
+    let volume = world.api.object(&format!("{VOLUMES}/pv1")).expect("there");
+    assert_eq!(volume["spec"]["volumeAttributesClassName"], "fast");
+    let asked = world.hands.asked.lock().iter().filter(|it| *it == r#"modify h1 {"iops": "9"}"#).count();
+    assert_eq!(asked, 2);
+}

@@ -70,9 +70,10 @@ impl Controller {
 
     pub(super) async fn create(&self, asked: CreateVolume) -> Result<CreatedVolume, Fault> {
         self.needs(can::CREATE, "make volumes")?;
-        let (required, own) = (asked.required_bytes, Topology { segments: asked.topology });
-        let places = (self.has_topology && !own.segments.is_empty())
-            .then(|| TopologyRequirement { requisite: vec![own.clone()], preferred: vec![own] });
+        let required = asked.required_bytes;
+        let places: Vec<_> = asked.topologies.into_iter().map(|segments| Topology { segments }).collect();
+        let places = (self.has_topology && !places.is_empty())
+            .then(|| TopologyRequirement { requisite: places.clone(), preferred: places });
         let modes = if asked.access_modes.is_empty() { vec![String::new()] } else { asked.access_modes };
         let of = |mode: &String| StageVolume {
             fs_type: asked.fs_type.clone(),

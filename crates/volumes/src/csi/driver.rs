@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use corten_meta::field;
 use futures_util::future::BoxFuture;
 
 use super::{
@@ -21,6 +22,8 @@ use crate::{
 
 /// CSI's bound for what identifies a node.
 const NODE_ID_BYTES_MAX: usize = 256;
+/// Nobody has as many kinds of places.
+const TOPOLOGY_KEYS_MAX: usize = 16;
 
 #[derive(Clone, Debug)]
 pub(super) struct CsiDriver {
@@ -55,6 +58,8 @@ impl CsiDriver {
         if info.node_id.is_empty() || info.node_id.len() > NODE_ID_BYTES_MAX {
             return Err(Fault::new(Code::InvalidArgument, "the driver has no name for this node, or too long a one"));
         }
+        let topology = info.accessible_topology.unwrap_or_default().segments;
+        check_topology(&topology)?;
         let controller = Controller::introduce(&client).await?;
         let can = |what| controller.as_ref().is_some_and(|it| it.can(what));
         let facts = Facts {
@@ -71,7 +76,7 @@ impl CsiDriver {
             has_topology: controller.as_ref().is_some_and(|it| it.has_topology),
             socket: Some(socket),
             node_id: info.node_id,
-            topology: info.accessible_topology.unwrap_or_default().segments,
+            topology,
             limit: i32::try_from(info.max_volumes_per_node).ok().filter(|it| *it > 0),
         };
         Ok(Self { name: name.to_owned(), client, facts, controller, capabilities, roots })
@@ -268,7 +273,39 @@ impl Driver for CsiDriver {
     }
 }
 
+/// Where the node is, its labels and its CSINode say: one driver's nonsense must not keep the others from being told of.
+fn check_topology(topology: &BTreeMap<String, String>) -> Result<(), Fault> {
+    let invalid = |why: String| Fault::new(Code::InvalidArgument, why);
+    if topology.len() > TOPOLOGY_KEYS_MAX {
+        return Err(invalid(format!("the driver says with more than {TOPOLOGY_KEYS_MAX} labels where this node is")));
+    }
+    match topology.iter().find(|it| !field::qualified_name(it.0).is_empty() || !field::label_value(it.1).is_empty()) {
+        Some((key, value)) => {
+            let bounded = |it: &str| it.chars().take(64).collect::<String>();
+            let (key, value) = (bounded(key), bounded(value));
+            Err(invalid(format!("the driver says where this node is with what is no label: {key:?}: {value:?}")))
+        }
+        None => Ok(()),
+    }
+}
+
 /// What of a driver's words about a volume's health is passed on.
 fn bounded(message: &str) -> String {
     message.chars().filter(|it| !it.is_control()).take(1024).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_said_in_labels() {
+        let place = |all: &[(&str, &str)]| all.iter().map(|it| (it.0.to_owned(), it.1.to_owned())).collect();
+        check_topology(&place(&[("topology.x/zone", "a"), ("host", "n1")])).expect("labels");
+        for bad in [[("no label", "a")], [("x/y/z", "a")], [("zone", "a b")]] {
+            check_topology(&place(&bad)).expect_err("no label");
+        }
+        let many = (0..17).map(|it| (format!("k{it}"), String::new())).collect();
+        assert!(check_topology(&many).expect_err("too many").message.contains("more than 16"));
+    }
 }

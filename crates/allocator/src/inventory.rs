@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use corten_api::resource::v1::{AllocationResult, Device, DeviceClassSpec, ResourceSliceSpec};
+use corten_api::resource::v1::{AllocationResult, Device, DeviceClassSpec, DeviceTaint, ResourceSliceSpec};
 
 /// A device, by driver, pool and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,11 +12,28 @@ pub struct DeviceId {
     pub device: String,
 }
 
-/// All slices and classes there are.
+/// A taint that an administrator puts on devices, whatever their driver says of them (KEP-5055). What is not named is any.
+#[derive(Clone, Debug, Default)]
+pub struct TaintRule {
+    pub driver: Option<String>,
+    pub pool: Option<String>,
+    pub device: Option<String>,
+    pub taint: DeviceTaint,
+}
+
+impl TaintRule {
+    fn is_about(&self, slice: &ResourceSliceSpec, device: &Device) -> bool {
+        let is = |wanted: &Option<String>, it: &str| wanted.as_ref().is_none_or(|wanted| wanted == it);
+        is(&self.driver, &slice.driver) && is(&self.pool, &slice.pool.name) && is(&self.device, &device.name)
+    }
+}
+
+/// All slices and classes there are, and what is said of devices beside them.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     slices: BTreeMap<String, ResourceSliceSpec>,
     classes: BTreeMap<String, DeviceClassSpec>,
+    taint_rules: BTreeMap<String, TaintRule>,
 }
 
 /// A device, and the slice that it is in.
@@ -52,6 +69,28 @@ impl Inventory {
 
     pub fn remove_class(&mut self, name: &str) {
         self.classes.remove(name);
+    }
+
+    /// `None`: the rule selects no devices.
+    pub fn set_taint_rule(&mut self, name: String, rule: Option<TaintRule>) {
+        match rule {
+            Some(rule) => drop(self.taint_rules.insert(name, rule)),
+            None => self.remove_taint_rule(&name),
+        }
+    }
+
+    pub fn remove_taint_rule(&mut self, name: &str) {
+        self.taint_rules.remove(name);
+    }
+
+    /// What its driver and the rules put on a device.
+    pub(crate) fn taints<'a>(
+        &'a self,
+        slice: &'a ResourceSliceSpec,
+        device: &'a Device,
+    ) -> impl Iterator<Item = &'a DeviceTaint> {
+        let rules = self.taint_rules.values().filter(move |it| it.is_about(slice, device));
+        device.taints.iter().flatten().chain(rules.map(|it| &it.taint))
     }
 
     pub(crate) fn class(&self, name: &str) -> Option<&DeviceClassSpec> {

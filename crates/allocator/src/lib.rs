@@ -13,6 +13,7 @@ mod selector;
 #[cfg(test)]
 mod tests;
 
-pub use inventory::{DeviceId, Inventory, allocated_devices};
+pub use inventory::{DeviceId, Inventory, TaintRule, allocated_devices};
 pub use node::{TargetNode, selects};
 pub use search::{Allocation, Refusal, allocate, check};
+pub use selector::Selectors;

@@ -65,8 +65,8 @@ impl RequestedDevices<'_> {
     }
 
     /// Is there as much of everything as is asked for, and nothing that keeps the request off?
-    pub(crate) fn takes(&self, device: &Device) -> bool {
-        self.has_room(device) && device.taints.iter().flatten().all(|it| self.tolerates(it))
+    pub(crate) fn takes<'t>(&self, device: &Device, mut taints: impl Iterator<Item = &'t DeviceTaint>) -> bool {
+        self.has_room(device) && taints.all(|it| self.tolerates(it))
     }
 
     fn has_room(&self, device: &Device) -> bool {

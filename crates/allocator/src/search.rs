@@ -42,10 +42,10 @@ pub fn allocate(
     node: TargetNode<'_>,
     inventory: &Inventory,
     taken: &BTreeSet<DeviceId>,
+    selectors: &Selectors,
 ) -> Result<Vec<Allocation>, Refusal> {
     let slices = inventory.slices();
-    let selectors = Selectors::default();
-    let context = Context { inventory, slices: &slices, node, selectors: &selectors };
+    let context = Context { inventory, slices: &slices, node, selectors };
     let mut tasks = Vec::new();
     for (claim, spec) in claims.iter().enumerate() {
         let Some(devices) = &spec.devices else { continue };
@@ -115,7 +115,10 @@ impl<'a> Context<'a> {
                 let offer = Offer { slice, device };
                 // Conditions before the binding are somebody else's word that is not waited for here.
                 let waits = device.binding_conditions.as_ref().is_some_and(|it| !it.is_empty());
-                if waits || !reaches(slice, device, self.node) || !wanted.takes(device) {
+                if waits
+                    || !reaches(slice, device, self.node)
+                    || !wanted.takes(device, self.inventory.taints(slice, device))
+                {
                     continue;
                 }
                 let named = |error| Refusal::Broken(format!("request {}: {error}", wanted.name));

@@ -8,9 +8,9 @@ use serde_json::json;
 
 use crate::inventory::Offer;
 
-/// Expressions that were compiled.
+/// Expressions that were compiled: whoever asks for several nodes compiles each once.
 #[derive(Default)]
-pub(crate) struct Selectors {
+pub struct Selectors {
     compiled: RefCell<BTreeMap<String, Result<Rc<DeviceSelector>, String>>>,
 }
 

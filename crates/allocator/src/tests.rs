@@ -48,7 +48,8 @@ fn given(inventory: &Inventory, claims: &[&ResourceClaimSpec], taken: &[&str]) -
     let id = |it: &&str| DeviceId { driver: "gpu.example.com".into(), pool: "n1".into(), device: (*it).into() };
     let taken: BTreeSet<DeviceId> = taken.iter().map(id).collect();
     let labels = BTreeMap::from([("zone".to_owned(), "a".to_owned())]);
-    let allocations = allocate(claims, TargetNode { name: "n1", labels: &labels }, inventory, &taken)?;
+    let allocations =
+        allocate(claims, TargetNode { name: "n1", labels: &labels }, inventory, &taken, &Selectors::default())?;
     let one = |it: &Allocation| {
         let results = it.devices.iter().flat_map(|it| it.results.iter().flatten());
         results.map(|it| format!("{}={}", it.request, it.device)).collect::<Vec<_>>().join(" ")
@@ -176,7 +177,8 @@ fn an_allocation_says_where_it_holds_and_what_drivers_are_told() {
     spec.devices.as_mut().expect("devices").config = serde_json::from_value(own).expect("config");
     let labels = BTreeMap::new();
     let target = TargetNode { name: "n1", labels: &labels };
-    let allocation = allocate(&[&spec], target, &gpus(), &BTreeSet::new()).expect("given").remove(0);
+    let allocation =
+        allocate(&[&spec], target, &gpus(), &BTreeSet::new(), &Selectors::default()).expect("given").remove(0);
     assert!(selects(allocation.node_selector.as_ref().expect("one node"), target));
     assert!(!selects(allocation.node_selector.as_ref().expect("one node"), TargetNode { name: "n2", labels: &labels }));
     let config = allocation.devices.as_ref().and_then(|it| it.config.clone()).expect("config");
@@ -196,4 +198,23 @@ fn a_puzzle_comes_to_an_end() {
     let puzzle = claim(json!({"requests": requests, "constraints": constraint}));
     let refused = given(&many, &[&puzzle], &[]).expect_err("there is no way");
     assert_eq!(refused, Refusal::Broken("no allocation was found in 100000 tries".into()));
+}
+
+#[test]
+fn what_an_administrator_taints_is_given_to_whoever_tolerates_it() {
+    let mut inventory = gpus();
+    let taint = serde_json::from_value(json!({"key": "broken", "effect": "NoSchedule"})).expect("a taint");
+    let driver = Some("gpu.example.com".to_owned());
+    let rule = TaintRule { driver, device: Some("a".into()), taint, ..TaintRule::default() };
+    inventory.set_taint_rule("t".into(), Some(rule.clone()));
+    assert_eq!(given(&inventory, &[&one(json!({}))], &[]), Ok("r=b".into()));
+    let tolerating = one(json!({"tolerations": [{"key": "broken", "operator": "Exists"}]}));
+    assert_eq!(given(&inventory, &[&tolerating], &[]), Ok("r=a".into()));
+    inventory
+        .set_taint_rule("t".into(), Some(TaintRule { driver: Some("another.example.com".into()), ..rule.clone() }));
+    assert_eq!(given(&inventory, &[&one(json!({}))], &[]), Ok("r=a".into()));
+    inventory.set_taint_rule("t".into(), Some(TaintRule { taint: rule.taint, ..TaintRule::default() }));
+    assert!(given(&inventory, &[&one(json!({}))], &[]).is_err());
+    inventory.set_taint_rule("t".into(), None);
+    assert_eq!(given(&inventory, &[&one(json!({}))], &[]), Ok("r=a".into()));
 }

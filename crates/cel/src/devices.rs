@@ -1,12 +1,12 @@
 //! Which devices a claim is about: selectors in CEL (KEP-4381), as upstream's `k8s.io/dynamic-resource-allocation/cel` has them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use serde_json::Value as Json;
 
 use crate::{
     declared::{DeclType, Shape, Type},
-    env::Env,
+    env::{Env, NEW_EXPRESSIONS, STORED_EXPRESSIONS},
     opaque::semver,
     run::{Activation, Program},
     value::{Entries, Key, Opaque, Text, Value},
@@ -99,7 +99,15 @@ impl<'a> Device<'a> {
     }
 }
 
-fn environment(minor: u16) -> Env {
+/// Making one takes longer than compiling most expressions.
+static NEW: LazyLock<Env> = LazyLock::new(|| made(NEW_EXPRESSIONS));
+static STORED: LazyLock<Env> = LazyLock::new(|| made(STORED_EXPRESSIONS));
+
+fn environment(minor: u16) -> &'static Env {
+    if minor == NEW_EXPRESSIONS { &NEW } else { &STORED }
+}
+
+fn made(minor: u16) -> Env {
     let texts = |chars| DeclType { max_elements: chars, ..DeclType::string(None) };
     let anything = DeclType { max_elements: VALUE_CHARS_MAX, ..DeclType::DYN };
     let quantity = DeclType::new(Shape::Other(Type::Opaque("kubernetes.Quantity")), 0, 8);

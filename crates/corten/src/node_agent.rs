@@ -11,8 +11,8 @@ use anyhow::{Context, Result};
 use corten_client::BoxFuture;
 use corten_devices::PodResourcesServer;
 use corten_host::{
-    Containerd, KubeletServer, Manifests, NodeHands, Options, Serving, ServingKey, begun_terminations, gather,
-    machine_topology, stopped_with_machine, written_manager_states,
+    Containerd, KubeletServer, Manifests, NodeHands, Options, RunningHere, Serving, ServingKey, begun_terminations,
+    gather, machine_topology, stopped_with_machine, written_manager_states,
 };
 use corten_kubelet::{Config, Event, HostEffect, Kubelet, NodeEffect, NodeProblem, check_managers};
 use corten_machine::{Layout, Logind, notify_service_manager};
@@ -128,10 +128,10 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     let mut tasks = JoinSet::new();
     let place = (&*settings.node_name, &settings.options.eviction);
     volume_provisioner::start(&mut tasks, control_plane, &hands, &containerd, place).await;
-    tasks.spawn(run_device_plugins(hands.clone(), control_plane.stopping()));
     let kubelet_server = kubelet_server(&mut tasks, settings, control_plane, &hands)?;
 
     let mut config = kubelet_config(settings, &layout, address)?;
+    tasks.spawn(run_device_plugins(hands.clone(), config.clone(), control_plane.stopping()));
     let client = in_process::client(&control_plane.server, in_process::kubelet(&settings.node_name));
     let (clock, journal) = (control_plane.clock.clone(), control_plane.journal.clone());
     tasks.spawn(wait_with_machine(hands.clone(), config.shutdown.grace, control_plane.stopping()));
@@ -205,14 +205,16 @@ fn kubelet_config(settings: &Settings, layout: &Layout, address: IpAddr) -> Resu
     Ok(config)
 }
 
-/// Device plugins come and go, and whoever asks is told what Pods have of them, until the control plane stops.
-async fn run_device_plugins(hands: NodeHands, stopping: impl Future<Output = ()> + Send) {
-    let (plugins, running) = (hands.device_plugins().clone(), Arc::new(hands.clone()));
-    let resources = PodResourcesServer::new(hands.layout(), plugins.clone(), running);
+/// Device plugins and drivers of claims come and go, and whoever asks is told what Pods have of them, until the control plane stops.
+async fn run_device_plugins(hands: NodeHands, config: Config, stopping: impl Future<Output = ()> + Send) {
+    let (plugins, claims) = (hands.device_plugins().clone(), hands.claim_drivers().clone());
+    let running = Arc::new(RunningHere { hands: hands.clone(), config });
+    let resources = PodResourcesServer::new(hands.layout(), plugins.clone(), claims.clone(), running);
     tokio::select! {
         () = stopping => {}
         () = plugins.run() => {}
         () = resources.run() => {}
+        () = claims.run() => {}
     }
 }
 

@@ -4,6 +4,8 @@
 //! were asked about. Which devices a container gets is decided by the kubelet's mind.
 
 mod call;
+pub mod cdi;
+mod claims;
 mod endpoint;
 mod messages;
 mod plugins;
@@ -12,10 +14,13 @@ mod records;
 mod registration;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
+#[cfg(any(test, feature = "sample"))]
+pub mod sample_driver;
 mod state;
 
 #[cfg(test)]
 mod tests;
 
+pub use claims::ClaimDrivers;
 pub use plugins::DevicePlugins;
 pub use pod_resources::{PodResourcesServer, Running, RunningPods};

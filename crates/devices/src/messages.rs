@@ -168,6 +168,43 @@ pub(crate) struct OnePodResources {
 pub(crate) struct AllocatableResources {
     #[prost(message, repeated, tag = "1")]
     pub(crate) devices: Vec<ContainerDevices>,
+    #[prost(int64, repeated, tag = "2")]
+    pub(crate) cpu_ids: Vec<i64>,
+    #[prost(message, repeated, tag = "3")]
+    pub(crate) memory: Vec<ContainerMemory>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct ContainerMemory {
+    #[prost(string, tag = "1")]
+    pub(crate) memory_type: String,
+    #[prost(uint64, tag = "2")]
+    pub(crate) size: u64,
+    #[prost(message, optional, tag = "3")]
+    pub(crate) topology: Option<TopologyInfo>,
+}
+
+/// A claim of a container, and what it has of it.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct DynamicResource {
+    #[prost(string, tag = "2")]
+    pub(crate) claim_name: String,
+    #[prost(string, tag = "3")]
+    pub(crate) claim_namespace: String,
+    #[prost(message, repeated, tag = "4")]
+    pub(crate) claim_resources: Vec<ClaimResource>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct ClaimResource {
+    #[prost(message, repeated, tag = "1")]
+    pub(crate) cdi_devices: Vec<CdiDevice>,
+    #[prost(string, tag = "2")]
+    pub(crate) driver_name: String,
+    #[prost(string, tag = "3")]
+    pub(crate) pool_name: String,
+    #[prost(string, tag = "4")]
+    pub(crate) device_name: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -186,6 +223,12 @@ pub(crate) struct ContainerResources {
     pub(crate) name: String,
     #[prost(message, repeated, tag = "2")]
     pub(crate) devices: Vec<ContainerDevices>,
+    #[prost(int64, repeated, tag = "3")]
+    pub(crate) cpu_ids: Vec<i64>,
+    #[prost(message, repeated, tag = "4")]
+    pub(crate) memory: Vec<ContainerMemory>,
+    #[prost(message, repeated, tag = "5")]
+    pub(crate) dynamic_resources: Vec<DynamicResource>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

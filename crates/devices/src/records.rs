@@ -25,10 +25,7 @@ impl Records {
     }
 
     fn pod(&self, uid: &str) -> io::Result<PathBuf> {
-        if uid.is_empty() || uid.starts_with('.') || uid.contains(['/', '\0']) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{uid:?} is not the uid of a Pod")));
-        }
-        Ok(self.pods().join(format!("{uid}.json")))
+        Ok(self.pods().join(file_of(uid)?))
     }
 
     /// What an earlier run wrote. A file that cannot be read is told of: its devices may be given twice.
@@ -72,6 +69,14 @@ impl Records {
         fs::create_dir_all(&self.folder)?;
         write_whole(&self.resources(), 0o600, &serde_json::to_vec(names)?)
     }
+}
+
+/// The name of a Pod's file.
+pub(crate) fn file_of(uid: &str) -> io::Result<String> {
+    if uid.is_empty() || uid.starts_with('.') || uid.contains(['/', '\0']) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{uid:?} is not the uid of a Pod")));
+    }
+    Ok(format!("{uid}.json"))
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> io::Result<T> {

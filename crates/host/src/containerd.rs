@@ -488,6 +488,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
   enable_unprivileged_ports = true
   enable_unprivileged_icmp = true
   netns_mounts_under_state_dir = true
+  enable_cdi = true
   [plugins."io.containerd.grpc.v1.cri".containerd]
     snapshotter = "overlayfs"
     default_runtime_name = "runc"

@@ -37,7 +37,7 @@ pub use machine_topology::machine_topology;
 pub use manager_states::written_manager_states;
 pub use manifests::Manifests;
 pub use node_facts::{NodeFacts, gather};
-pub use perform::{MASKED_PATHS, NodeHands, READ_ONLY_PATHS};
+pub use perform::{MASKED_PATHS, NodeHands, READ_ONLY_PATHS, RunningHere};
 pub use server::{Caller, Cluster, KubeletServer, Lasting, NodeAccess, ServerError, Serving, ServingKey};
 pub use shims::n_sandboxes;
 pub use stops::stopped_with_machine;

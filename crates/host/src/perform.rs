@@ -2,6 +2,7 @@
 //!
 //! Nothing is chosen here. A failure is told in upstream's words, for the mind to pass on.
 
+mod cdi;
 mod config;
 mod health;
 mod housekeeping;
@@ -21,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use corten_devices::DevicePlugins;
+use corten_devices::{ClaimDrivers, DevicePlugins};
 use corten_kubelet::{
     Action, ContainerSpec, Event, Failure, HookAnswer, HostEffect, MountSource, Observed, ObservedSandbox, Outcome,
     Plugin, PodRef, ProbeVerdict, Resources, SandboxSpec, StartFailure, StartStage,
@@ -44,6 +45,7 @@ use crate::{
 };
 
 pub use config::{MASKED_PATHS, READ_ONLY_PATHS};
+pub use running::RunningHere;
 
 /// `MaxContainerTerminationMessageLogLength`: what may be read back of a log for a message.
 const LOG_TAIL_BYTES: usize = 2048;
@@ -65,6 +67,8 @@ struct Inner {
     mounter: Mounter,
     /// Gives what device plugins offer.
     devices: DevicePlugins,
+    /// Prepares what claims were given.
+    claims: ClaimDrivers,
     /// Something was done to a container: the next look must come at once.
     nudge: Notify,
     observer: Mutex<pleg::Observer>,
@@ -99,6 +103,7 @@ impl NodeHands {
             volumes: Volumes::new(layout.clone(), containerd.mounts()),
             mounter: Mounter::new(layout.clone(), containerd.mounts(), Drivers::default()),
             devices: DevicePlugins::new(&layout),
+            claims: ClaimDrivers::new(&layout),
             nudge: Notify::new(),
             observer: Mutex::new(pleg::Observer::new(&layout)),
             known: pleg::PodCache::default(),
@@ -156,6 +161,11 @@ impl NodeHands {
         &self.inner.devices
     }
 
+    /// The drivers that prepare claims for devices.
+    pub fn claim_drivers(&self) -> &ClaimDrivers {
+        &self.inner.claims
+    }
+
     pub(crate) fn stats(&self) -> &Stats {
         &self.inner.stats
     }
@@ -206,6 +216,7 @@ impl Inner {
             volumes: other.volumes.clone(),
             mounter: other.mounter.clone(),
             devices: other.devices.clone(),
+            claims: other.claims.clone(),
             nudge: Notify::new(),
             observer: Mutex::new(pleg::Observer::new(&other.layout)),
             known: pleg::PodCache::default(),
@@ -244,6 +255,10 @@ impl Inner {
             HostEffect::PullImage { container, image, credentials, .. } => {
                 Outcome::Pulled { container, result: self.pull(&image, credentials).await }
             }
+            HostEffect::PrepareDevices { pod, claims } => {
+                Outcome::Prepared(self.claims.prepare(&pod, claims).await.map_err(Failure::new))
+            }
+            HostEffect::RecallDevices { pod } => Outcome::Recalled(self.claims.recall(&pod.uid).await),
             HostEffect::AllocateDevices { pod, wish } => {
                 let given = self.devices.allocate(&pod.uid, wish).await;
                 Outcome::Devices(given.map(Box::new).map_err(Failure::new))
@@ -380,6 +395,8 @@ impl Inner {
 
     async fn start_container(&self, spec: &ContainerSpec) -> Result<corten_kubelet::ObservedContainer, StartFailure> {
         let failed = |stage, message: String| StartFailure { stage, message, container: None };
+        let spec = self.with_described_devices(spec).await.map_err(|it| failed(StartStage::Create, it))?;
+        let spec = &*spec;
         let mounts = self.mounts(spec).await.map_err(|it| failed(StartStage::Config, it.to_string()))?;
         let log = self.log(&spec.pod, &spec.name, spec.attempt);
         let folder = log.parent().expect("a log lies in a folder");

@@ -18,7 +18,7 @@ mod words;
 mod tests;
 
 pub use kubelet::Kubelet;
-pub use node::managers::check_managers;
+pub use node::managers::{check_managers, shares};
 pub use node::observations::{CpuReading, Observations, PodReading};
 pub use node::status::LACKS;
 pub use words::certificate::{
@@ -34,11 +34,12 @@ pub use words::device::{
     AllocatedDevices, ContainerDevices, DeviceNews, DeviceResource, DeviceWish, Granted, GrantedDevice, GrantedMount,
     PluginDevice, PodsDevices,
 };
+pub use words::device_claim::{ClaimName, ClaimUser, GivenDevice, PreparedClaim, PreparedDevice, ReservedClaim};
 pub use words::effect::{ApiEffect, Effect, EnvFile, HostEffect, PodRef, Source, SourceKind};
 pub use words::event::{ApiFailure, Event, Failure, Manifest, Outcome, StartFailure, StartStage};
 pub use words::managers::{
-    Asked, Cpu, CpuConfig, MachineTopology, ManagerCounts, ManagerStates, ManagersConfig, MemoryConfig, NumaNode, Pins,
-    TopologyConfig, TopologyPolicy, TopologyScope,
+    Asked, Cpu, CpuConfig, MachineTopology, ManagerCounts, ManagerStates, ManagersConfig, MemoryBlock, MemoryConfig,
+    NumaNode, Pins, Share, Shares, TopologyConfig, TopologyPolicy, TopologyScope,
 };
 pub use words::measure::{Amount, ContainerUse, DiskUse, LocalImage, NodeEffect, NodeNews, PodUse, Signals, VolumeUse};
 pub use words::node_problem::{self, NodeProblem};

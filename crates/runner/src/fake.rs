@@ -331,6 +331,7 @@ const COLLECTIONS: &[&str] = &[
     "resourceslices",
     "resourceclaims",
     "deviceclasses",
+    "devicetaintrules",
     "clustertrustbundles",
     "podcertificaterequests",
     "pods",

@@ -17,6 +17,7 @@ mod journal;
 mod loops;
 mod node;
 mod node_certificate;
+mod node_devices;
 mod node_inquiries;
 mod node_problems;
 mod node_volumes;

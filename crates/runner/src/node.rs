@@ -30,7 +30,7 @@ use tokio::time::{Instant, Sleep};
 use tracing::Instrument;
 
 use crate::{
-    Clock, EventRecorder, JournalBook, QueueCounts, node_volumes, pod_certificates,
+    Clock, EventRecorder, JournalBook, QueueCounts, node_devices, node_volumes, pod_certificates,
     rewind::Rewind,
     sources::{self, Followed, Linked},
 };
@@ -474,6 +474,10 @@ fn write(client: Client, node: String, effect: ApiEffect) -> BoxFuture<'static, 
                 // Told to the pod's users as it came.
                 let result = asked.map_err(ApiFailure::Other);
                 vec![Event::CertificateAsked { pod, place, result }]
+            }
+            ApiEffect::ReadDeviceClaims { pod, claims } => {
+                let result = node_devices::read(&client, &pod, claims).await;
+                vec![Event::DeviceClaimsRead { pod, result }]
             }
             ApiEffect::ReadVolume { pod, volume, name } => {
                 let result = node_volumes::read(&client, &node, &pod.key.namespace, &name).await;

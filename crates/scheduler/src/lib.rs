@@ -32,7 +32,7 @@ use std::{
 
 use corten_meta::{Key, Time};
 
-pub use devices::{ClaimReservation, DeviceClaim, DeviceClass, DeviceObject, DeviceSlice};
+pub use devices::{ClaimReservation, DeviceClaim, DeviceClass, DeviceObject, DeviceSlice, DeviceTaintRule};
 pub use event::{Effect, Event};
 pub use framework::Plugin;
 pub use plugins::PLUGINS;

@@ -16,6 +16,7 @@ mod powercut;
 mod real;
 mod sample_apiserver;
 mod sample_csi_driver;
+mod sample_device_driver;
 mod sample_device_plugin;
 mod sim;
 mod tidy;
@@ -60,6 +61,8 @@ enum Task {
     SampleCsiDriver(sample_csi_driver::Args),
     /// Offers devices to containers, which files tell it of: for scripts
     SampleDevicePlugin(sample_device_plugin::Args),
+    /// Prepares claims for devices (dynamic resource allocation): for scripts
+    SampleDeviceDriver(sample_device_driver::Args),
     /// Whole machines to try things on: make, start, run, cut, boot, rm
     Guest(machine::ByHand),
 }
@@ -79,6 +82,7 @@ fn main() -> Result<()> {
         Task::SampleApiserver(args) => sample_apiserver::run(&args),
         Task::KmsPlugin(args) => kms_plugin::run(&args),
         Task::SampleCsiDriver(args) => sample_csi_driver::run(args),
+        Task::SampleDeviceDriver(args) => sample_device_driver::run(&args),
         Task::SampleDevicePlugin(args) => sample_device_plugin::run(&args),
         Task::Guest(args) => machine::by_hand(&args),
     }

@@ -69,6 +69,7 @@ fn scheduler() -> Vec<Value> {
         rule(CHANGE, &["resource.k8s.io"], &["resourceclaims/status"]),
         rule(&["update"], &[""], &["pods/finalizers"]),
         rule(READ, &["resource.k8s.io"], &["resourceslices"]),
+        rule(READ, &["resource.k8s.io"], &["devicetaintrules"]),
     ]
 }
 

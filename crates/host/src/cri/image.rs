@@ -170,7 +170,10 @@ pub struct RuntimeStatus {
 }
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]
-pub struct StatusRequest {}
+pub struct StatusRequest {
+    #[prost(bool, tag = "1")]
+    pub verbose: bool,
+}
 
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct RuntimeHandlerFeatures {
@@ -198,6 +201,9 @@ pub struct RuntimeFeatures {
 pub struct StatusResponse {
     #[prost(message, optional, tag = "1")]
     pub status: Option<RuntimeStatus>,
+    /// Only where it was asked for; `config`: its configuration as JSON.
+    #[prost(btree_map = "string, string", tag = "2")]
+    pub info: BTreeMap<String, String>,
     #[prost(message, repeated, tag = "3")]
     pub runtime_handlers: Vec<RuntimeHandler>,
     #[prost(message, optional, tag = "4")]

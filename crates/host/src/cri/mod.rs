@@ -130,13 +130,23 @@ impl Cri {
 
     /// Is the runtime, is the network ready?
     pub async fn status(&self) -> Result<RuntimeStatus, CriError> {
-        let answer: StatusResponse = self.call(path!(runtime "Status"), QUICK, StatusRequest {}).await?;
+        let answer: StatusResponse = self.call(path!(runtime "Status"), QUICK, StatusRequest::default()).await?;
         Ok(answer.status.unwrap_or_default())
     }
 
     /// What it offers beyond the minimum; old ones say nothing.
     pub async fn offers(&self) -> Result<StatusResponse, CriError> {
-        self.call(path!(runtime "Status"), QUICK, StatusRequest {}).await
+        self.call(path!(runtime "Status"), QUICK, StatusRequest::default()).await
+    }
+
+    /// Does the runtime know the devices of the Container Device Interface by their names? One that does not leaves them out
+    /// and says nothing.
+    pub async fn injects_devices(&self) -> Result<bool, CriError> {
+        let version = self.version().await?;
+        let request = StatusRequest { verbose: true };
+        let told: StatusResponse = self.call(path!(runtime "Status"), QUICK, request).await?;
+        let config = told.info.get("config").map(String::as_str).unwrap_or_default();
+        Ok(injects_devices(&version.runtime_version, config))
     }
 
     pub async fn update_runtime_config(&self, pod_cidr: &str) -> Result<(), CriError> {
@@ -333,9 +343,34 @@ fn whole_seconds(grace: Duration) -> i64 {
     i64::try_from(seconds).unwrap_or(i64::MAX)
 }
 
+/// containerd takes their names in a field since 1.7.2, where it is told so; since 2.0 unless it is told otherwise.
+fn injects_devices(version: &str, config: &str) -> bool {
+    let mut numbers =
+        version.trim_start_matches('v').split(|it: char| !it.is_ascii_digit()).map(|it| it.parse().unwrap_or(0));
+    let version: [u32; 3] = std::array::from_fn(|_| numbers.next().unwrap_or(0));
+    let config: serde_json::Value = serde_json::from_str(config).unwrap_or_default();
+    version >= [1, 7, 2] && config["enableCDI"].as_bool().unwrap_or(version >= [2, 0, 0])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_runtime_that_says_so_is_handed_names_of_devices() {
+        let told = r#"{"enableCDI":true}"#;
+        for (version, config, injects) in [
+            ("1.6.20~ds1", "{}", false),
+            ("1.7.1", told, false),
+            ("1.7.24~ds1", told, true),
+            ("1.7.24", "{}", false),
+            ("v2.1.0", "", true),
+            ("2.0.5", r#"{"enableCDI":false}"#, false),
+            ("", "not JSON", false),
+        ] {
+            assert_eq!(injects_devices(version, config), injects, "{version} {config}");
+        }
+    }
 
     /// A grace may be as long as a number can say. What the runtime is told fits its nanoseconds, and the wait fits gRPC.
     #[test]

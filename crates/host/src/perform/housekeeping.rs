@@ -213,7 +213,14 @@ impl NodeHands {
     async fn remains(&self) -> Vec<PodRef> {
         let (cgroups, layout) = (self.cgroups().clone(), self.layout().clone());
         let work = tokio::task::spawn_blocking(move || read_remains(&cgroups, &layout));
-        work.await.unwrap_or_default()
+        let mut found = work.await.unwrap_or_default();
+        // Of a Pod that went while nobody looked drivers must still be told.
+        for pod in self.inner.claims.pods().await {
+            if !found.iter().any(|it| it.uid == pod.uid) {
+                found.push(pod);
+            }
+        }
+        found
     }
 }
 

@@ -75,11 +75,12 @@ impl Inner {
         }
     }
 
-    /// What outlives the pod is unmounted, with what containers were given of it.
+    /// What outlives the pod is unmounted, with what containers were given of it; drivers take back what they prepared.
     pub(super) async fn release_volumes(&self, pod: &PodRef) -> Result<(), Failure> {
         let failed = |it: String| Failure::new(it);
         self.volumes.remove_sub_paths(&pod.uid).await.map_err(|it| failed(it.to_string()))?;
-        self.mounter.tear_down(&pod.uid).await.map_err(|it| failed(it.to_string()))
+        self.mounter.tear_down(&pod.uid).await.map_err(|it| failed(it.to_string()))?;
+        self.claims.release(&pod.uid).await.map_err(failed)
     }
 
     pub(super) async fn remove_pod(&self, pod: &PodRef) -> Result<(), Failure> {

@@ -27,8 +27,13 @@ impl Kubelet {
         let Some(ground) = self.node.ground(&self.config, is_selective(&machine.pod)) else { return };
         let taken: Vec<&Pod> = self.pods.values().filter(|it| it.holds_room()).map(|it| &*it.pod).collect();
         let mut verdict = verdict(&machine.pod, &ground, &taken);
+        // What is being given to another pod is not known to be there.
+        if verdict.is_ok() && machine.admission.device_failure.is_none() && self.devices.is_busy(&machine.pod) {
+            self.admit_devices(uid, effects);
+            return;
+        }
         if verdict.is_ok() {
-            verdict = self.managers.admit(&self.config, &machine.pod);
+            verdict = self.managers.admit(&self.config, &machine.pod, &mut self.devices);
         }
         let may_be_outdated =
             self.node.is_registered() && verdict.as_ref().is_err_and(Rejection::is_of_the_node_object);
@@ -59,7 +64,7 @@ impl Kubelet {
         };
         if self.managers.are_on() && self.runtime_is_known && machine.holds_room() {
             machine.admission.verdict = Some(Ok(()));
-            let _ = self.managers.admit(&self.config, &machine.pod);
+            let _ = self.managers.admit(&self.config, &machine.pod, &mut self.devices);
         }
     }
 

@@ -167,6 +167,9 @@ impl Kubelet {
                 self.of_pod(pod, now, effects, |machine, cx| machine.volume_read(&volume, result, cx))
             }
             Event::Done { pod, outcome: Outcome::Devices(result) } => self.devices_given(&pod, result),
+            Event::DeviceClaimsRead { pod, result } => {
+                self.of_pod(pod, now, effects, |machine, cx| machine.device_claims_read(result, cx))
+            }
             Event::Snapshot(snapshot) => self.observe(&snapshot, now),
             Event::Done { pod, outcome } => {
                 self.done(&pod, outcome, now, effects);

@@ -46,6 +46,8 @@ fn apply(machine: &mut PodMachine, outcome: Outcome, cx: &mut Context<'_>) {
         Outcome::Resized(result) => machine.resized(result, cx),
         // Taken in before: it is about who is taken, and not about one pod alone.
         Outcome::Devices(_) => {}
+        Outcome::Prepared(result) => machine.devices_prepared(result, cx),
+        Outcome::Recalled(found) => machine.devices_recalled(found),
         Outcome::Pinned { container, result } => {
             on(machine, &container, cx, |track, _, cx| track.pinned.done(result.is_ok(), cx.now));
         }

@@ -3,12 +3,16 @@
 //! One container and one resource at a time: what a plugin prefers is known only once it is asked, and what it was given for
 //! one container is not there for the next.
 
+mod hints;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use corten_api::core::v1::{Container, Pod};
 
+pub(crate) use hints::DeviceHints;
+
 use crate::{
-    AllocatedDevices, ContainerDevices, DeviceNews, DeviceResource, DeviceWish, PodsDevices,
+    AllocatedDevices, ContainerDevices, DeviceNews, DeviceResource, DeviceWish, NumaNodes, PodsDevices,
     spec::{
         pod::{is_sidecar, spec_of},
         requests::amount,
@@ -24,6 +28,8 @@ pub(crate) struct Devices {
     allocated: PodsDevices,
     /// The pod for which a plugin is being asked; others wait.
     asking: Option<String>,
+    /// On which NUMA nodes containers are to have theirs, by pods and containers.
+    affinities: BTreeMap<String, BTreeMap<String, NumaNodes>>,
 }
 
 /// What is next for a pod's devices.
@@ -57,12 +63,17 @@ impl Devices {
         counts.collect()
     }
 
+    /// The pod asks for devices, and nothing can be said of them now.
+    pub(crate) fn is_busy(&self, pod: &Pod) -> bool {
+        wants_extended(pod) && (!self.are_known || self.asking.is_some())
+    }
+
     /// Looks at what the pod asks for, and has.
     pub(crate) fn next(&self, uid: &str, pod: &Pod) -> Next {
         if !wants_extended(pod) {
             return Next::Done;
         }
-        if !self.are_known || self.asking.is_some() {
+        if self.is_busy(pod) {
             return Next::Wait;
         }
         let mut reusable: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -70,7 +81,8 @@ impl Devices {
             for (resource, count) in self.wanted(container) {
                 let Some(given) = self.of_container(uid, &container.name).find(|it| it.resource == resource) else {
                     let reusable = reusable.get(resource).cloned().unwrap_or_default();
-                    return match self.choose(resource, count, &reusable) {
+                    let affinity = self.affinities.get(uid).and_then(|it| it.get(&container.name)).copied();
+                    return match self.choose(resource, count, &reusable, affinity) {
                         Ok(chosen) => Next::Ask(DeviceWish { container: container.name.clone(), ..chosen }),
                         Err(why) => Next::Refuse(why),
                     };
@@ -111,6 +123,7 @@ impl Devices {
         for uid in &ended {
             self.allocated.remove(uid);
         }
+        self.affinities.retain(|it, _| holds(it));
         ended
     }
 
@@ -152,17 +165,20 @@ impl Devices {
     }
 
     /// As `devicesToAllocate`: first what containers of the pod had that are over by then, then what nobody has.
-    fn choose(&self, resource: &str, count: usize, reusable: &BTreeSet<String>) -> Result<DeviceWish, String> {
+    fn choose(
+        &self,
+        resource: &str,
+        count: usize,
+        reusable: &BTreeSet<String>,
+        affinity: Option<NumaNodes>,
+    ) -> Result<DeviceWish, String> {
         let known = self.resources.get(resource).filter(|it| !it.devices.is_empty() || it.is_connected);
         let known = known.ok_or_else(|| format!("cannot allocate unregistered device {resource}"))?;
         let healthy: BTreeSet<&str> = healthy(known).collect();
         if healthy.is_empty() {
             return Err(format!("no healthy devices present; cannot allocate unhealthy devices {resource}"));
         }
-        let used: BTreeSet<&str> = (self.allocated.values().flatten())
-            .filter(|it| it.resource == resource)
-            .flat_map(|it| it.ids.iter().map(String::as_str))
-            .collect();
+        let used = self.used(resource);
         let again: Vec<&str> =
             reusable.iter().map(String::as_str).filter(|it| healthy.contains(it)).take(count).collect();
         let free: Vec<&str> = healthy.iter().copied().filter(|it| !used.contains(it)).collect();
@@ -172,14 +188,26 @@ impl Devices {
             return Err(format!("requested number of devices unavailable for {resource}. {numbers}"));
         }
         let owned = |ids: &[&str]| ids.iter().map(|it| (*it).to_owned()).collect::<Vec<String>>();
-        let near = nearest(&free, known, needed);
+        let (near, available, must) = match affinity {
+            None => (nearest(&free, known, needed), free, Vec::new()),
+            Some(chosen) => {
+                let (n_aligned, sorted) = hints::by_affinity(&free, known, chosen);
+                let (near, aligned) = (sorted[..needed].to_vec(), sorted[..n_aligned].to_vec());
+                if n_aligned >= needed { (near, aligned, Vec::new()) } else { (near, sorted, aligned) }
+            }
+        };
         Ok(DeviceWish {
             container: String::new(),
             resource: resource.to_owned(),
             ids: owned(&[&again[..], &near[..]].concat()),
-            available: owned(&[&again[..], &free[..]].concat()),
-            must_include: owned(&again),
+            available: owned(&[&again[..], &available[..]].concat()),
+            must_include: owned(&[&again[..], &must[..]].concat()),
         })
+    }
+
+    fn used(&self, resource: &str) -> BTreeSet<&str> {
+        let given = self.allocated.values().flatten().filter(|it| it.resource == resource);
+        given.flat_map(|it| it.ids.iter().map(String::as_str)).collect()
     }
 }
 

@@ -4,17 +4,20 @@
 
 mod cpu;
 mod memory;
+mod shares;
 
 use std::collections::BTreeSet;
 
 use corten_api::core::v1::Pod;
 use cpu::CpuManager;
 use memory::MemoryManager;
+pub use shares::shares;
 
 use crate::{
     Asked, Config, ManagerCounts, ManagerStates, Pins, Qos, Signal, TopologyPolicy,
     node::{
         admission::Rejection,
+        devices::{DeviceHints, Devices},
         topology::{self, HintProvider, Numa},
     },
     spec::{pod::uid_of, sandbox::qos},
@@ -91,9 +94,10 @@ impl Managers {
     }
 
     /// Gives the pod what it asks for; where not all of it can be given, nothing is.
-    pub(crate) fn admit(&mut self, config: &Config, pod: &Pod) -> Result<(), Rejection> {
+    pub(crate) fn admit(&mut self, config: &Config, pod: &Pod, devices: &mut Devices) -> Result<(), Rejection> {
         let before = self.states();
-        let mut providers: Vec<&mut dyn HintProvider> = Vec::new();
+        let mut devices = DeviceHints { devices, numa: &self.numa };
+        let mut providers: Vec<&mut dyn HintProvider> = vec![&mut devices];
         providers.extend(self.cpu.as_mut().map(|it| it as &mut dyn HintProvider));
         providers.extend(self.memory.as_mut().map(|it| it as &mut dyn HintProvider));
         let admitted = topology::admit(&config.managers.topology, &self.numa, pod, &mut providers);

@@ -114,7 +114,7 @@ impl PodMachine {
     pub(crate) fn release_volumes(&mut self, cx: &mut Context<'_>) {
         let pod = self.pod.clone();
         let is_lasting = |it: &corten_api::core::v1::Volume| name(&pod, it).is_some() || in_place(it).is_some();
-        let has_some = spec_of(&pod).volumes.iter().flatten().any(is_lasting);
+        let has_some = self.has_device_claims() || spec_of(&pod).volumes.iter().flatten().any(is_lasting);
         let is_due = match self.claims.release {
             Release::Kept => true,
             Release::RetryAt(at) => cx.is_due(Some(at)),

@@ -9,7 +9,7 @@ use corten_api::core::v1::{Container, Pod, ResourceRequirements};
 use corten_meta::Time;
 
 use crate::{
-    Exit, HostEffect, Observed, ObservedContainer, PodRef, ProbeKind,
+    Exit, HostEffect, Observed, ObservedContainer, PodRef, PreparedClaim, ProbeKind,
     backoff::BackOff,
     pod::{context::Context, image_state::ImageState, pinned::Pinned, probe::ProbeState, span::Span},
     spec::{container::Persistent, env_file::EnvFilesRead},
@@ -101,6 +101,8 @@ pub(crate) struct Frame<'a> {
     pub(crate) images: &'a BTreeMap<String, String>,
     /// Its pod's volumes that outlive it, by their names in it.
     pub(crate) persistent: &'a Persistent,
+    /// What drivers made of its pod's claims for devices.
+    pub(crate) prepared: &'a [PreparedClaim],
 }
 
 impl ContainerRecord {

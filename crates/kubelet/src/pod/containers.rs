@@ -12,12 +12,13 @@ use corten_meta::Time;
 use corten_reconcile::EventType::{Normal, Warning};
 
 use crate::{
-    Exit, Failure, Hook, HookAnswer, HostEffect, Observed, ObservedContainer, ObservedSandbox, ProbeKind, StartFailure,
-    StartStage,
+    Exit, Failure, Granted, Hook, HookAnswer, HostEffect, Observed, ObservedContainer, ObservedSandbox, ProbeKind,
+    StartFailure, StartStage,
     backoff::go_seconds,
     pod::{
         container_record::{ContainerRecord, Frame, Stopping, exit_of, remove},
         context::Context,
+        device_claims::cdi_devices,
         image_state::ImageState,
         probe,
     },
@@ -137,6 +138,9 @@ fn start(track: &mut ContainerRecord, frame: &Frame<'_>, sandbox: &ObservedSandb
     let attempt = next_attempt(track, frame);
     let around = cx.around(ips);
     let target = frame.target.as_ref();
+    let mut devices = cx.devices.given(&frame.who.uid, &frame.container.name);
+    let cdi_devices = cdi_devices(frame.container, frame.prepared);
+    devices.granted.add(&Granted { cdi_devices, ..Granted::default() });
     let ingredients = Ingredients {
         sandbox_id: &sandbox.id,
         attempt,
@@ -147,7 +151,7 @@ fn start(track: &mut ContainerRecord, frame: &Frame<'_>, sandbox: &ObservedSandb
         target,
         images: frame.images,
         persistent: frame.persistent,
-        devices: cx.devices.given(&frame.who.uid, &frame.container.name),
+        devices,
     };
     match container::spec(frame.pod, frame.container, &ingredients) {
         Ok(mut spec) => {

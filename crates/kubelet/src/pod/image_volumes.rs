@@ -89,6 +89,7 @@ impl PodMachine {
             target: None,
             images: &images,
             persistent: &persistent,
+            prepared: &[],
         };
         Some(act(track, &frame, cx))
     }

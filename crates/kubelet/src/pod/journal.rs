@@ -80,6 +80,7 @@ impl PodMachine {
         if is_rejected {
             return steps;
         }
+        steps.extend(self.devices_step());
         steps.push(self.network_step());
         steps.push(self.volumes_step(now));
         let pod = &self.pod;
@@ -119,6 +120,22 @@ impl PodMachine {
         let mut step = step("admission", StepState::Blocked, Span { started: since, finished: None });
         let mut wait = Wait::new("Unsupported", self.support.refusals.join("; "), Actor::Author);
         wait.since = since;
+        step.wait = Some(wait);
+        Some(step)
+    }
+
+    /// Only where the pod has claims for devices.
+    fn devices_step(&self) -> Option<Step> {
+        if !self.has_device_claims() {
+            return None;
+        }
+        let Some((problem, since)) = &self.device_claims.problem else {
+            let state = if self.device_claims.are_prepared() { StepState::Done } else { StepState::Running };
+            return Some(step("devices", state, Span::default()));
+        };
+        let mut step = step("devices", StepState::Blocked, Span { started: Some(*since), finished: None });
+        let mut wait = Wait::new("FailedPrepareDynamicResources", problem.clone(), Actor::Operator);
+        wait.since = Some(*since);
         step.wait = Some(wait);
         Some(step)
     }

@@ -17,6 +17,7 @@ use crate::{
         claims::Claims,
         container_record::{ContainerRecord, Frame, exit_of},
         context::Context,
+        device_claims::DeviceClaims,
         resize::Resize,
         rest::Rest,
         span::Span,
@@ -50,6 +51,7 @@ pub(crate) struct PodMachine {
     pub(crate) tokens: Tokens,
     pub(crate) certificates: Certificates,
     pub(crate) claims: Claims,
+    pub(crate) device_claims: DeviceClaims,
     pub(crate) tracks: BTreeMap<String, ContainerRecord>,
     /// Of the volumes that are images: what is known of each.
     pub(crate) image_volumes: BTreeMap<String, ContainerRecord>,
@@ -147,6 +149,7 @@ impl PodMachine {
             tokens: Tokens::default(),
             certificates: Certificates::default(),
             claims: Claims::default(),
+            device_claims: DeviceClaims::default(),
             tracks: BTreeMap::new(),
             image_volumes: BTreeMap::new(),
             ending: None,
@@ -223,9 +226,10 @@ impl PodMachine {
         let target = self.target_of(&container.name);
         let images = self.volume_images();
         let track = self.tracks.entry(container.name.clone()).or_default();
-        let persistent = self.claims.resolved();
+        let (persistent, prepared) = (self.claims.resolved(), self.device_claims.prepared());
         let (who, pod, field, pod_ips, images) = (&self.who, &*self.pod, &*field, &*ips, &images);
-        let frame = Frame { who, pod, container, field, pod_ips, target, images, persistent: &persistent };
+        let frame =
+            Frame { who, pod, container, field, pod_ips, target, images, persistent: &persistent, prepared: &prepared };
         act(track, &frame, cx)
     }
 

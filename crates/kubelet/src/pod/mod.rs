@@ -7,6 +7,7 @@ pub(crate) mod conditions;
 pub(crate) mod container_record;
 pub(crate) mod containers;
 pub(crate) mod context;
+pub(crate) mod device_claims;
 pub(crate) mod device_health;
 pub(crate) mod image_state;
 pub(crate) mod image_volumes;

@@ -74,6 +74,10 @@ impl PodMachine {
             self.warn("FailedToRetrieveImagePullSecret", message, cx);
         }
         let has_volumes = self.prepare_volumes(cx);
+        let has_claims = self.prepare_device_claims(cx);
+        if !has_claims {
+            return;
+        }
         // The network takes longest: it is made while the volumes are, as long as nothing is wrong with them.
         if !has_volumes && !self.volumes.is_coming() {
             return;
@@ -277,7 +281,7 @@ impl PodMachine {
                 Some(it) => it.state != Observed::Created,
                 None => told.any(|it| it.container_id.as_ref().is_some_and(|it| !it.is_empty())),
             };
-            if !has_begun && self.is_container_supported(&container, cx) {
+            if !has_begun {
                 self.advance(&container, sandbox, &|_| false, cx);
             }
         }

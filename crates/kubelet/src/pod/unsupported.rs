@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use corten_api::core::v1::{Container, Pod, SELinuxOptions, WindowsSecurityContextOptions};
+use corten_api::core::v1::{Pod, SELinuxOptions, WindowsSecurityContextOptions};
 use corten_meta::Time;
 use corten_reconcile::EventType::Warning;
 
@@ -49,20 +49,6 @@ impl PodMachine {
         self.support.refusals.is_empty()
     }
 
-    /// The same for a container added to a pod that may be running: it does not start, the pod goes on.
-    pub(crate) fn is_container_supported(&mut self, container: &Container, cx: &mut Context<'_>) -> bool {
-        let mut found = Found::default();
-        found.in_container(container, &format!("spec.ephemeralContainers{{{}}}", container.name));
-        let Found(refusals) = found;
-        if refusals.is_empty() {
-            return true;
-        }
-        let message = refusals.join("; ");
-        self.tracks.entry(container.name.clone()).or_default().wait("Unsupported", message.clone(), cx.now);
-        self.warn("Unsupported", message, cx);
-        false
-    }
-
     /// Once for each message.
     pub(crate) fn warn(&mut self, reason: &'static str, message: String, cx: &mut Context<'_>) {
         if self.support.told.insert(message.clone()) {
@@ -75,14 +61,6 @@ impl PodMachine {
 fn refusals(pod: &Pod) -> Vec<String> {
     let mut found = Found::default();
     found.in_pod(pod);
-    let spec = spec_of(pod);
-    for (list, containers) in
-        [("initContainers", spec.init_containers.as_ref()), ("containers", Some(&spec.containers))]
-    {
-        for (idx, container) in containers.into_iter().flatten().enumerate() {
-            found.in_container(container, &format!("spec.{list}[{idx}]"));
-        }
-    }
     found.0
 }
 
@@ -118,20 +96,11 @@ impl Found {
 
     fn in_pod(&mut self, pod: &Pod) {
         let spec = spec_of(pod);
-        let claims = spec.resource_claims.as_ref().is_some_and(|it| !it.is_empty());
-        self.add(claims, "spec.resourceClaims", "the node has no devices to give, leave it out");
         for (idx, volume) in spec.volumes.iter().flatten().enumerate() {
             let medium = volume.empty_dir.as_ref().and_then(|it| it.medium.as_deref()).unwrap_or_default();
             let field = format!("spec.volumes[{idx}].emptyDir.medium: {medium}");
             let is_known = matches!(medium, "" | "Memory") || is_of_huge_pages(medium);
             self.add(!is_known, field, "use Memory or HugePages, or leave it out");
-        }
-    }
-
-    fn in_container(&mut self, container: &Container, at: &str) {
-        if let Some(resources) = &container.resources {
-            let claims = resources.claims.as_ref().is_some_and(|it| !it.is_empty());
-            self.add(claims, format!("{at}.resources.claims"), "the node has no devices to give, leave it out");
         }
     }
 }

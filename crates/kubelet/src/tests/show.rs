@@ -61,6 +61,11 @@ pub(super) fn host(effect: &HostEffect) -> String {
             format!("read {pod}/{container} {}", files.join(" "))
         }
         HostEffect::TailLog { container, attempt, .. } => format!("tail {pod}/{container} #{attempt}"),
+        HostEffect::PrepareDevices { claims, .. } => {
+            let claims: Vec<_> = claims.iter().map(|it| format!("{}={}", it.in_pod, it.claim)).collect();
+            format!("prepare {pod} {}", claims.join(" "))
+        }
+        HostEffect::RecallDevices { .. } => format!("recall {pod}"),
         HostEffect::AllocateDevices { wish, .. } => {
             format!("allocate {pod}/{} {} {}", wish.container, wish.resource, wish.ids.join(","))
         }

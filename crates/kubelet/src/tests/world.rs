@@ -53,6 +53,8 @@ pub(super) struct World {
     n_made: u32,
     /// What plugins have, and what they gave.
     devices: DeviceNews,
+    /// What drivers made of pods' claims, as it is on disk.
+    prepared: BTreeMap<String, Vec<crate::PreparedClaim>>,
     version: u64,
     shown: Vec<String>,
     /// What the kubelet is to be told next: never amid the effects of what came before.
@@ -84,6 +86,7 @@ impl World {
             is_api_away: false,
             n_made: 0,
             devices: DeviceNews::default(),
+            prepared: BTreeMap::new(),
             version: 1,
             shown: Vec::new(),
             told: VecDeque::new(),

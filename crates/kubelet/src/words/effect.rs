@@ -13,8 +13,10 @@ use serde_json::Value;
 use crate::words::{
     certificate::{CertificatePlace, CertificateWish},
     container::{Action, ContainerSpec, Credential, Hook, MemoryCheck, ProbeKind, Qos, ResizeStep, SandboxSpec},
-    device::DeviceWish,
+    device::{ContainerDevices, DeviceWish},
+    device_claim::{ClaimName, ReservedClaim},
     event::{Event, Failure, Outcome, StartFailure, StartStage},
+    managers::Pins,
     measure::NodeEffect,
     observed::ProbeVerdict,
     persistent::VolumeName,
@@ -65,6 +67,12 @@ pub enum HostEffect {
     /// Asks the plugin of a resource for devices, of which it may choose others where it has preferences, and writes down what
     /// it gives. → [`Outcome::Devices`]
     AllocateDevices { pod: PodRef, wish: DeviceWish },
+    /// Has the drivers of these claims prepare their devices for the pod; done before, it is done again.
+    /// → [`Outcome::Prepared`]
+    PrepareDevices { pod: PodRef, claims: Vec<ReservedClaim> },
+    /// What an earlier run of the kubelet had prepared for a pod that runs: its drivers are not asked.
+    /// → [`Outcome::Recalled`]
+    RecallDevices { pod: PodRef },
     /// CRI CreateContainer, StartContainer, ContainerStatus. → [`Outcome::Container`]
     StartContainer(Box<ContainerSpec>),
     /// CRI StopContainer: `signal`, or the image's stop signal, then after the time SIGKILL. Already gone is success. →
@@ -85,7 +93,7 @@ pub enum HostEffect {
     ReadFiles { pod: PodRef, container: String, files: Vec<EnvFile> },
     /// The last lines a container wrote, for the journal of a crash loop. → [`Outcome::LogTail`]
     TailLog { pod: PodRef, container: String, attempt: u32, lines: u32 },
-    /// Unmounts what outlives the pod; all else stays. Nothing to unmount is success. → [`Outcome::VolumesReleased`]
+    /// Unmounts what outlives the pod, and gives back what its claims have prepared; all else stays. Nothing to do is success. → [`Outcome::VolumesReleased`]
     ReleaseVolumes { pod: PodRef },
     /// Unmounts and deletes everything kept for the pod: volumes, files, logs. → [`Outcome::PodRemoved`]
     RemovePod { pod: PodRef },
@@ -139,6 +147,11 @@ pub enum ApiEffect {
         pod: PodRef,
         volume: String,
         name: VolumeName,
+    },
+    /// What the API has of the pod's claims for devices. → [`Event::DeviceClaimsRead`]
+    ReadDeviceClaims {
+        pod: PodRef,
+        claims: Vec<ClaimName>,
     },
     /// Creates the Node. → [`Event::NodeWritten`]
     CreateNode {
@@ -194,6 +207,8 @@ impl HostEffect {
             | Self::ReadFiles { pod, .. }
             | Self::TailLog { pod, .. }
             | Self::AllocateDevices { pod, .. }
+            | Self::PrepareDevices { pod, .. }
+            | Self::RecallDevices { pod }
             | Self::ReleaseVolumes { pod }
             | Self::PinContainer { pod, .. }
             | Self::RemovePod { pod } => pod,
@@ -259,6 +274,8 @@ impl HostEffect {
                 Outcome::FilesRead { container: container.clone(), result: Err(failure) }
             }
             Self::TailLog { container, .. } => Outcome::LogTail { container: container.clone(), text: String::new() },
+            Self::PrepareDevices { .. } => Outcome::Prepared(Err(failure)),
+            Self::RecallDevices { .. } => Outcome::Recalled(None),
             Self::AllocateDevices { .. } => Outcome::Devices(Err(failure)),
             Self::ReleaseVolumes { .. } => Outcome::VolumesReleased(Err(failure)),
             Self::RemovePod { .. } => Outcome::PodRemoved(Err(failure)),

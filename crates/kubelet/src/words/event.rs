@@ -11,6 +11,7 @@ use crate::{
         certificate::{CertificateAsked, CertificateNews, CertificatePlace},
         container::{Hook, ProbeKind},
         device::AllocatedDevices,
+    device_claim::{PreparedClaim, ReservedClaim},
         effect::{PodRef, Source},
         measure::NodeNews,
         observed::{
@@ -82,6 +83,11 @@ pub enum Event {
         pod: PodRef,
         volume: String,
         result: Result<Box<VolumeRead>, String>,
+    },
+    /// What [`crate::ApiEffect::ReadDeviceClaims`] found, or why the pod cannot have their devices.
+    DeviceClaimsRead {
+        pod: PodRef,
+        result: Result<Vec<ReservedClaim>, String>,
     },
     /// How [`crate::ApiEffect::PatchPodStatus`] ended: the pod as it now is.
     StatusPatched {
@@ -182,6 +188,9 @@ pub enum Outcome {
         text: String,
     },
     Devices(Result<Box<AllocatedDevices>, Failure>),
+    Prepared(Result<Vec<PreparedClaim>, Failure>),
+    /// `None`: nothing is known of it.
+    Recalled(Option<Vec<PreparedClaim>>),
     PodRemoved(Result<(), Failure>),
     VolumesReleased(Result<(), Failure>),
     Resized(Result<(), Failure>),
@@ -214,6 +223,7 @@ impl Outcome {
             Self::Hooked { result, .. } => of(result),
             Self::Devices(result) => of(result),
             Self::Resized(result) | Self::Pinned { result, .. } => of(result),
+            Self::Prepared(result) => of(result),
             Self::FilesRead { result, .. } => of(result),
             Self::Container { result: Err(failure), .. } => {
                 let exit = failure.container.as_mut().and_then(|it| match &mut it.state {
@@ -226,7 +236,7 @@ impl Outcome {
                 ProbeVerdict::Success => Vec::new(),
                 ProbeVerdict::Warning(it) | ProbeVerdict::Failure(it) | ProbeVerdict::Unknown(it) => vec![it],
             },
-            Self::Container { .. } | Self::LogTail { .. } => Vec::new(),
+            Self::Container { .. } | Self::LogTail { .. } | Self::Recalled(_) => Vec::new(),
         }
     }
 }

@@ -121,6 +121,34 @@ pub struct Pins {
     pub memory_nodes: NumaNodes,
 }
 
+/// What can be handed out, and what is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shares {
+    /// Those that containers can have for themselves, whether one has them or not.
+    pub cpus: CpuSet,
+    /// Likewise.
+    pub memory: Vec<MemoryBlock>,
+    /// By the pods' uids and the containers' names.
+    pub pods: BTreeMap<String, BTreeMap<String, Share>>,
+}
+
+/// What a container has for itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    pub cpus: CpuSet,
+    pub memory: Vec<MemoryBlock>,
+}
+
+/// So much memory of these nodes together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryBlock {
+    /// `memory`, `hugepages-1Gi`.
+    pub kind: String,
+    /// In bytes.
+    pub size: u64,
+    pub nodes: NumaNodes,
+}
+
 /// The machine's CPUs and memory, and where they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MachineTopology {

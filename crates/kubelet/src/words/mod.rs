@@ -5,6 +5,7 @@ pub(crate) mod config;
 pub(crate) mod container;
 pub(crate) mod cpu_set;
 pub(crate) mod device;
+pub(crate) mod device_claim;
 pub(crate) mod effect;
 pub(crate) mod event;
 pub(crate) mod managers;

@@ -11,6 +11,7 @@ impl ApiEffect {
             | Self::RequestToken { pod, .. }
             | Self::RequestCertificate { pod, .. }
             | Self::ReadVolume { pod, .. }
+            | Self::ReadDeviceClaims { pod, .. }
             | Self::ReadNode { pod, .. } => Some(pod),
             Self::CreateMirror { .. }
             | Self::Event { .. }

@@ -5,8 +5,8 @@ use std::task::{Context, Poll};
 use corten_client::{Client, Informer, InformerEvent};
 use corten_reconcile::Projection;
 use corten_scheduler::{
-    Claim, CsiDriver, CsiNode, DeviceClaim, DeviceClass, DeviceSlice, Event, StorageCapacity, StorageClass,
-    StorageObject, Volume,
+    Claim, CsiDriver, CsiNode, DeviceClaim, DeviceClass, DeviceSlice, DeviceTaintRule, Event, StorageCapacity,
+    StorageClass, StorageObject, Volume,
 };
 
 use super::{BATCH, informer};
@@ -21,6 +21,7 @@ pub(super) struct StorageInformers {
     device_slices: Informer<DeviceSlice>,
     device_classes: Informer<DeviceClass>,
     device_claims: Informer<DeviceClaim>,
+    device_taint_rules: Informer<DeviceTaintRule>,
 }
 
 impl StorageInformers {
@@ -35,6 +36,7 @@ impl StorageInformers {
             device_slices: informer(client, DeviceSlice::RESOURCE),
             device_classes: informer(client, DeviceClass::RESOURCE),
             device_claims: informer(client, DeviceClaim::RESOURCE),
+            device_taint_rules: informer(client, DeviceTaintRule::RESOURCE),
         }
     }
 
@@ -49,6 +51,7 @@ impl StorageInformers {
             self.device_slices.n_lists(),
             self.device_classes.n_lists(),
             self.device_claims.n_lists(),
+            self.device_taint_rules.n_lists(),
         ];
         lists.iter().all(|it| *it > 0)
     }
@@ -64,6 +67,7 @@ impl StorageInformers {
             poll(&mut self.volumes, context, &mut events),
             poll(&mut self.claims, context, &mut events),
             poll(&mut self.device_classes, context, &mut events),
+            poll(&mut self.device_taint_rules, context, &mut events),
             poll(&mut self.device_slices, context, &mut events),
             poll(&mut self.device_claims, context, &mut events),
         ];

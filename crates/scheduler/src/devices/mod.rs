@@ -10,7 +10,7 @@ use corten_meta::{Key, Resource};
 use corten_reconcile::Projection;
 use serde_json::{Value, json};
 
-pub use objects::{DeviceClaim, DeviceClass, DeviceObject, DeviceSlice};
+pub use objects::{DeviceClaim, DeviceClass, DeviceObject, DeviceSlice, DeviceTaintRule};
 pub(crate) use pod_devices::{Conflict, PodDevices, refusal};
 
 use crate::PodInfo;
@@ -44,6 +44,7 @@ impl Devices {
         match object {
             DeviceObject::Slice(it) => self.inventory.set_slice(it.metadata.name, it.spec),
             DeviceObject::Class(it) => self.inventory.set_class(it.metadata.name, it.spec.unwrap_or_default()),
+            DeviceObject::TaintRule(it) => self.inventory.set_taint_rule(it.metadata.name.clone(), it.rule()),
             DeviceObject::Claim(it) => {
                 let key = it.metadata.key();
                 if it.allocation().is_some() {
@@ -60,6 +61,8 @@ impl Devices {
             self.inventory.remove_slice(&key.name);
         } else if *resource == DeviceClass::RESOURCE {
             self.inventory.remove_class(&key.name);
+        } else if *resource == DeviceTaintRule::RESOURCE {
+            self.inventory.remove_taint_rule(&key.name);
         } else if *resource == DeviceClaim::RESOURCE {
             self.claims.remove(key);
             self.assumed.remove(key);

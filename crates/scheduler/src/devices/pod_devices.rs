@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use corten_allocator::{Allocation, DeviceId, Refusal as NoDevices, TargetNode, allocate, check, selects};
+use corten_allocator::{Allocation, DeviceId, Refusal as NoDevices, Selectors, TargetNode, allocate, check, selects};
 use corten_api::resource::v1::ResourceClaimSpec;
 use corten_meta::Key;
 
@@ -23,6 +23,7 @@ pub(crate) struct PodDevices<'a> {
     open: Vec<&'a DeviceClaim>,
     allocated: Vec<&'a Allocation>,
     taken: BTreeSet<DeviceId>,
+    selectors: Selectors,
 }
 
 /// Why the pod cannot be placed, whatever the nodes are like: the message, and the claim it is about.
@@ -65,7 +66,7 @@ impl<'a> PodDevices<'a> {
             }
         }
         let taken = if open.is_empty() { BTreeSet::new() } else { devices.taken() };
-        Self { devices, open, allocated, taken }
+        Self { devices, open, allocated, taken, selectors: Selectors::default() }
     }
 
     /// What the claims are given on the node that have nothing yet.
@@ -78,7 +79,7 @@ impl<'a> PodDevices<'a> {
         if specs.is_empty() {
             return Ok(Vec::new());
         }
-        match allocate(&specs, node, &self.devices.inventory, &self.taken) {
+        match allocate(&specs, node, &self.devices.inventory, &self.taken, &self.selectors) {
             Ok(given) => Ok(self.open.iter().map(|it| it.metadata.key()).zip(given).collect()),
             Err(NoDevices::NotHere | NoDevices::Broken(_)) => Err(Conflict::NoDevices),
         }

@@ -8,7 +8,7 @@ use corten_meta::{Key, Named, ObjectMeta, Quantity, Resource, Selector};
 use corten_reconcile::Projection;
 use serde::Deserialize;
 
-use crate::devices::{DeviceClaim, DeviceClass, DeviceObject, DeviceSlice};
+use crate::devices::{DeviceClaim, DeviceClass, DeviceObject, DeviceSlice, DeviceTaintRule};
 
 /// An object of storage that is new or changed.
 #[derive(Clone, Debug)]
@@ -153,7 +153,7 @@ macro_rules! device {
         )*
     };
 }
-device! { DeviceSlice, DeviceClass, DeviceClaim, }
+device! { DeviceSlice, DeviceClass, DeviceClaim, DeviceTaintRule, }
 
 impl Claim {
     pub(crate) fn class(&self) -> &str {

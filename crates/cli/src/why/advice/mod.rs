@@ -5,6 +5,7 @@
 mod attaching;
 pub(super) mod case;
 mod containers;
+mod devices;
 mod extensions;
 mod images;
 mod leaving;
@@ -110,6 +111,8 @@ async fn of_nodes(case: &Case<'_>) -> Option<Option<Advice>> {
         "NodeUnschedulable" | "Cordoned" => Some(scheduling::cordoned(case)),
         "UntoleratedTaint" => scheduling::taint(case).await,
         "NodeAffinity" => scheduling::affinity(case).await,
+        "DynamicResources" => Some(devices::allocation(case)),
+        "FailedPrepareDynamicResources" => Some(devices::preparation(case)),
         "NodePorts" => Some(scheduling::ports(case).await),
         "SchedulingGated" => Some(scheduling::gated(case)),
         "NotScheduled" => Some(scheduling::other(case).await),

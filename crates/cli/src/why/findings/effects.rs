@@ -15,7 +15,6 @@ const WITHOUT_EFFECT: &[(&str, &str, &str)] = &[
         "NotEnforced",
         "it is stored, and this release does not enforce it: every pod reaches every other",
     ),
-    ("resourceclaim", "NoDeviceAllocator", "no loop of this release allocates devices"),
 ];
 
 /// Is it of a kind that nothing here acts on?

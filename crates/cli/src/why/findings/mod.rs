@@ -9,6 +9,7 @@ mod claims;
 pub(super) mod conditions;
 pub(super) mod definitions;
 mod deletion;
+mod device_claims;
 pub(super) mod effects;
 pub(crate) mod found;
 pub(super) mod jobs;
@@ -63,6 +64,7 @@ const FINDERS: &[(&str, Finder)] = &[
     ("pod", |reader, object, found| Box::pin(pods::pod(reader, object, found))),
     ("poddisruptionbudget", |reader, object, found| Box::pin(selectors::budget(reader, object, found))),
     ("replicaset", |_, object, found| Box::pin(async { workloads::scaled(object, found) })),
+    ("resourceclaim", |_, object, found| Box::pin(async { device_claims::claim(object, found) })),
     ("resourcequota", |reader, object, found| Box::pin(definitions::quota(reader, object, found))),
     ("rolebinding", |reader, object, found| Box::pin(bindings::binding(reader, object, found))),
     ("service", |reader, object, found| Box::pin(services::service(reader, object, found))),

@@ -4,7 +4,10 @@ use corten_api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Granted, PluginDevice};
+use crate::{
+    Granted, PluginDevice,
+    node::topology::{HintProvider, Hints, Numa, TopologyHint},
+};
 
 const FAKE: &str = "example.com/fake";
 
@@ -119,4 +122,37 @@ fn what_an_earlier_run_gave_is_not_given_again() {
     });
     assert_eq!(fill(&mut devices, "2", &one), Ok(vec!["c0: b".to_owned()]));
     assert_eq!(devices.release(|_| true), Vec::<String>::new());
+}
+
+#[test]
+fn devices_lie_where_the_rest_of_the_container_does() {
+    let machine = crate::MachineTopology {
+        numa_nodes: [(0, crate::NumaNode::default()), (1, crate::NumaNode::default())].into(),
+        ..Default::default()
+    };
+    let numa = Numa::of(&machine);
+    let mut devices = with(&[("a", true, &[0]), ("b", true, &[1]), ("c", true, &[1])]);
+    let two = pod(json!([]), &[2]);
+    let container = two.spec.as_ref().expect("a spec").containers[0].clone();
+    let shown = |hints: &Hints| -> Vec<String> {
+        let all = hints[FAKE].as_ref().expect("it matters where").iter();
+        all.map(|it| format!("{}{}", it.nodes.expect("nodes"), if it.is_preferred { "!" } else { "" })).collect()
+    };
+    let mut hints = DeviceHints { devices: &mut devices, numa: &numa };
+    assert_eq!(shown(&hints.hints(&two, &container)), ["1!", "0-1"]);
+    assert_eq!(hints.hints(&two, &container), hints.pod_hints(&two));
+    let affinity = TopologyHint { nodes: Some([0].into_iter().collect()), is_preferred: false };
+    hints.allocate(&two, &container, affinity).expect("kept");
+    let Next::Ask(wish) = devices.next("", &two) else { panic!("they are there") };
+    // Not all of them can be on that node: what is there has to be among them.
+    assert_eq!((wish.ids, wish.must_include), (vec!["a".to_owned(), "b".to_owned()], vec!["a".to_owned()]));
+    let mut hints = DeviceHints { devices: &mut devices, numa: &numa };
+    hints.release("");
+    assert_eq!(
+        shown(&hints.hints(&pod(json!([]), &[3]), &pod(json!([]), &[3]).spec.expect("a spec").containers[0])),
+        ["0-1!"]
+    );
+    assert_eq!(hints.pod_hints(&pod(json!([]), &[4]))[FAKE], Some(Vec::new()));
+    let mut anywhere = with(&[("a", true, &[])]);
+    assert_eq!(DeviceHints { devices: &mut anywhere, numa: &numa }.pod_hints(&pod(json!([]), &[1]))[FAKE], None);
 }

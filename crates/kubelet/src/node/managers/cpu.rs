@@ -95,6 +95,16 @@ impl CpuManager {
         self.assigned.keys()
     }
 
+    /// `GetAllocatableCPUs`: what containers can have for themselves.
+    pub(crate) fn allocatable(&self) -> CpuSet {
+        self.machine.cpu_set().difference(&self.reserved)
+    }
+
+    /// What containers have for themselves, by the pods' uids and their names.
+    pub(crate) fn given(&self) -> &Assignments {
+        &self.assigned
+    }
+
     fn available(&self) -> CpuSet {
         self.shared().difference(&self.reserved)
     }

@@ -4,6 +4,7 @@
 //! A node gives either to those that need it alone, or to those that need the same group of nodes: else one of them could use
 //! up what was promised to the other.
 
+mod shares;
 mod state;
 
 use std::collections::BTreeMap;

@@ -67,6 +67,17 @@ impl World {
             ApiEffect::RequestCertificate { pod, account, place, wish } => {
                 self.request_certificate(pod, &account, place, &wish);
             }
+            ApiEffect::ReadDeviceClaims { pod, claims } => {
+                let one = |it: crate::ClaimName| {
+                    let found = self.stored.get(&format!("deviceclaim/{}", it.claim));
+                    let found = found.ok_or_else(|| format!("ResourceClaim {} not found", it.claim))?;
+                    let results = serde_json::from_value(found.clone()).expect("devices");
+                    let uid = format!("uid-{}", it.claim);
+                    Ok(crate::ReservedClaim { in_pod: it.in_pod, claim: it.claim, uid, results, users: Vec::new() })
+                };
+                let result = claims.into_iter().map(one).collect();
+                self.step(Event::DeviceClaimsRead { pod, result });
+            }
             ApiEffect::ReadVolume { pod, volume, name } => {
                 let result = self.read_volume(&name);
                 self.step(Event::VolumeRead { pod, volume, result });

@@ -6,8 +6,9 @@ use corten_meta::Time;
 
 use super::{World, show};
 use crate::{
-    AllocatedDevices, ContainerSpec, DeviceWish, Event, Exit, Failure, Granted, HookAnswer, HostEffect, Image,
-    Observed, ObservedContainer, ObservedSandbox, Outcome, ProbeVerdict, Snapshot, StartFailure, StartStage,
+    AllocatedDevices, ContainerSpec, DeviceWish, Event, Exit, Failure, GivenDevice, Granted, HookAnswer, HostEffect,
+    Image, Observed, ObservedContainer, ObservedSandbox, Outcome, PreparedClaim, PreparedDevice, ProbeVerdict,
+    ReservedClaim, Snapshot, StartFailure, StartStage,
 };
 
 impl World {
@@ -120,6 +121,23 @@ impl World {
                 Outcome::FilesRead { container, result: Ok(read) }
             }
             HostEffect::TailLog { container, .. } => Outcome::LogTail { container, text: "oh no\n".into() },
+            HostEffect::PrepareDevices { pod, claims } => {
+                let device = |claim: &ReservedClaim, it: &GivenDevice| PreparedDevice {
+                    requests: vec![it.request.clone()],
+                    driver: it.driver.clone(),
+                    pool: it.pool.clone(),
+                    device: it.device.clone(),
+                    cdi_devices: vec![format!("{}/claim={}-{}", it.driver, claim.claim, it.device)],
+                };
+                let one = |claim: ReservedClaim| {
+                    let devices = claim.results.iter().map(|it| device(&claim, it)).collect();
+                    PreparedClaim { in_pod: claim.in_pod.clone(), devices }
+                };
+                let prepared: Vec<_> = claims.into_iter().map(one).collect();
+                self.prepared.insert(pod.uid.clone(), prepared.clone());
+                Outcome::Prepared(Ok(prepared))
+            }
+            HostEffect::RecallDevices { pod } => Outcome::Recalled(self.prepared.get(&pod.uid).cloned()),
             HostEffect::AllocateDevices { pod, wish } => Outcome::Devices(Ok(Box::new(self.allocate(&pod.uid, wish)))),
             HostEffect::RemovePod { .. } => Outcome::PodRemoved(Ok(())),
         }

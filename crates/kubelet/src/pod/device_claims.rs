@@ -1,0 +1,162 @@
+//! A pod's claims for devices: read at the API, then prepared by their drivers, before anything of the pod begins.
+//!
+//! A run of the kubelet that finds the pod already running takes what an earlier one had prepared, as upstream's checkpoint has
+//! it: neither the API nor a driver need be there for a container to begin once more.
+
+use std::sync::Arc;
+
+use corten_api::core::v1::{Container, Pod};
+use corten_meta::Time;
+use corten_reconcile::EventType::Warning;
+
+use crate::{
+    ApiEffect, ClaimName, ClaimUser, Failure, HostEffect, PreparedClaim, ReservedClaim,
+    backoff::pause,
+    pod::{context::Context, machine::PodMachine},
+    spec::pod::spec_of,
+};
+
+const RETRY_SECONDS_MAX: u64 = 30;
+
+#[derive(Debug, Default)]
+pub(crate) struct DeviceClaims {
+    in_flight: bool,
+    /// An earlier run left nothing.
+    is_forgotten: bool,
+    prepared: Option<Arc<Vec<PreparedClaim>>>,
+    failures: u32,
+    retry_at: Option<Time>,
+    /// Why they are not there, and since when.
+    pub(crate) problem: Option<(String, Time)>,
+}
+
+impl DeviceClaims {
+    pub(crate) fn are_prepared(&self) -> bool {
+        self.prepared.is_some()
+    }
+
+    pub(crate) fn prepared(&self) -> Arc<Vec<PreparedClaim>> {
+        self.prepared.clone().unwrap_or_default()
+    }
+}
+
+impl PodMachine {
+    pub(crate) fn has_device_claims(&self) -> bool {
+        self.spec().resource_claims.as_ref().is_some_and(|it| !it.is_empty())
+    }
+
+    /// True once the containers can have the devices of all claims.
+    pub(crate) fn prepare_device_claims(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.has_device_claims() || self.device_claims.prepared.is_some() {
+            return true;
+        }
+        if self.device_claims.in_flight || !cx.is_due(self.device_claims.retry_at) {
+            return false;
+        }
+        if self.sandbox().is_some() && !self.device_claims.is_forgotten {
+            self.device_claims.in_flight = true;
+            cx.host(HostEffect::RecallDevices { pod: self.who.clone() });
+            return false;
+        }
+        match self.claim_names() {
+            Ok(claims) if claims.is_empty() => {
+                self.device_claims.prepared = Some(Arc::default());
+                return true;
+            }
+            Ok(claims) => {
+                self.device_claims.in_flight = true;
+                cx.api(ApiEffect::ReadDeviceClaims { pod: self.who.clone(), claims });
+            }
+            Err(problem) => self.claims_failed(problem, cx),
+        }
+        false
+    }
+
+    /// The claims the pod needs: those that it names, and those that were made for it.
+    fn claim_names(&self) -> Result<Vec<ClaimName>, String> {
+        let pod = self.pod.clone();
+        let told = pod.status.as_ref().and_then(|it| it.resource_claim_statuses.as_ref());
+        let mut names = Vec::new();
+        for wanted in spec_of(&pod).resource_claims.iter().flatten() {
+            let made = told.into_iter().flatten().find(|it| it.name == wanted.name);
+            let claim = match (&wanted.resource_claim_name, made) {
+                (Some(named), _) => Some(named.clone()),
+                (None, Some(made)) => made.resource_claim_name.clone(),
+                (None, None) => return Err(format!("pod \"{}\": ResourceClaim not created yet", self.who.key)),
+            };
+            names.extend(claim.map(|claim| ClaimName { in_pod: wanted.name.clone(), claim }));
+        }
+        Ok(names)
+    }
+
+    pub(crate) fn device_claims_read(&mut self, result: Result<Vec<ReservedClaim>, String>, cx: &mut Context<'_>) {
+        match result {
+            Ok(mut claims) => {
+                for it in &mut claims {
+                    it.users = users(&self.pod, &it.in_pod);
+                }
+                cx.host(HostEffect::PrepareDevices { pod: self.who.clone(), claims });
+            }
+            Err(problem) => {
+                self.device_claims.in_flight = false;
+                self.claims_failed(problem, cx);
+            }
+        }
+    }
+
+    pub(crate) fn devices_recalled(&mut self, found: Option<Vec<PreparedClaim>>) {
+        let state = &mut self.device_claims;
+        (state.in_flight, state.is_forgotten) = (false, found.is_none());
+        state.prepared = found.map(Arc::new);
+    }
+
+    pub(crate) fn devices_prepared(&mut self, result: Result<Vec<PreparedClaim>, Failure>, cx: &mut Context<'_>) {
+        let state = &mut self.device_claims;
+        state.in_flight = false;
+        match result {
+            Ok(prepared) => {
+                (state.prepared, state.problem, state.failures) = (Some(Arc::new(prepared)), None, 0);
+            }
+            Err(failure) => self.claims_failed(failure.message, cx),
+        }
+    }
+
+    fn claims_failed(&mut self, problem: String, cx: &mut Context<'_>) {
+        let state = &mut self.device_claims;
+        state.failures += 1;
+        state.retry_at = Some(cx.now.after(pause(state.failures, RETRY_SECONDS_MAX)));
+        cx.is_due(state.retry_at);
+        if state.problem.as_ref().is_none_or(|it| it.0 != problem) {
+            let message = format!("Failed to prepare dynamic resources: prepare dynamic resources: {problem}");
+            cx.event(&self.who, "", Warning, "FailedPrepareDynamicResources", message);
+        }
+        let since = self.device_claims.problem.take().map_or(cx.now, |it| it.1);
+        self.device_claims.problem = Some((problem, since));
+    }
+}
+
+fn users(pod: &Pod, claim: &str) -> Vec<ClaimUser> {
+    let spec = spec_of(pod);
+    let containers = spec.init_containers.iter().flatten().chain(&spec.containers);
+    let named = containers.flat_map(|it| {
+        let claims = it.resources.iter().flat_map(|it| it.claims.iter().flatten());
+        claims.map(move |claim| (it, claim))
+    });
+    let of_claim = named.filter(|(_, it)| it.name == claim);
+    of_claim.map(|(it, named)| ClaimUser { container: it.name.clone(), request: named.request.clone() }).collect()
+}
+
+/// The devices of claims that a container names.
+pub(crate) fn cdi_devices(container: &Container, prepared: &[PreparedClaim]) -> Vec<String> {
+    let mut devices: Vec<String> = Vec::new();
+    for named in container.resources.iter().flat_map(|it| it.claims.iter().flatten()) {
+        let claims = prepared.iter().filter(|it| it.in_pod == named.name);
+        let of_container = claims.flat_map(|it| it.devices_for(named.request.as_deref()));
+        for device in of_container.flat_map(|it| &it.cdi_devices) {
+            if !devices.contains(device) {
+                devices.push(device.clone());
+            }
+        }
+    }
+    devices
+}

@@ -29,9 +29,15 @@ pub struct ClaimDrivers {
     pub(super) data: PathBuf,
     records: Records,
     /// By their names, each with its sockets, the newest last: while a driver is replaced there are two of it.
-    drivers: Arc<Mutex<BTreeMap<String, Vec<(PathBuf, Driver)>>>>,
+    drivers: Arc<Mutex<BTreeMap<String, Vec<Instance>>>>,
     /// One at a time asks about a claim: what is taken back for one Pod may be what another one is about to have.
     turns: Arc<Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>>,
+}
+
+struct Instance {
+    /// Where it registered.
+    socket: PathBuf,
+    driver: Driver,
 }
 
 #[derive(Clone)]
@@ -52,12 +58,12 @@ impl ClaimDrivers {
     }
 
     pub(super) fn add(&self, name: &str, socket: &Path, driver: Driver) {
-        self.drivers.lock().entry(name.to_owned()).or_default().push((socket.to_owned(), driver));
+        self.drivers.lock().entry(name.to_owned()).or_default().push(Instance { socket: socket.to_owned(), driver });
     }
 
     pub(super) fn remove(&self, name: &str, socket: &Path) {
         if let Some(of_name) = self.drivers.lock().get_mut(name) {
-            of_name.retain(|it| it.0 != socket);
+            of_name.retain(|it| it.socket != socket);
         }
     }
 
@@ -96,7 +102,7 @@ impl ClaimDrivers {
     /// The Pods whose claims drivers may have prepared.
     pub async fn pods(&self) -> Vec<PodRef> {
         let records = self.all().await;
-        records.into_iter().map(|(uid, it)| PodRef::new(&*it.namespace, &*it.name, &*uid)).collect()
+        records.into_iter().map(|(uid, it)| PodRef::new(&it.namespace, &it.name, &uid)).collect()
     }
 
     /// What is written down, by the Pods' uids. A disk that cannot be read has nothing.
@@ -176,7 +182,7 @@ impl ClaimDrivers {
     }
 
     fn driver(&self, name: &str) -> Result<Driver, String> {
-        let newest = self.drivers.lock().get(name).and_then(|it| it.last()).map(|it| it.1.clone());
+        let newest = self.drivers.lock().get(name).and_then(|it| it.last()).map(|it| it.driver.clone());
         newest.ok_or_else(|| format!("DRA driver {name} is not registered"))
     }
 

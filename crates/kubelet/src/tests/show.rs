@@ -86,7 +86,10 @@ fn volume(source: &VolumeSource) -> String {
         VolumeSource::Files { plugin, files } => {
             let files: Vec<_> = files
                 .iter()
-                .map(|it| format!("{}({:o})={}", it.path, it.mode, String::from_utf8_lossy(&it.content)))
+                .map(|it| {
+                    let content = String::from_utf8_lossy(&it.content).replace('\n', "\\n");
+                    format!("{}({:o})={content}", it.path, it.mode)
+                })
                 .collect();
             format!("{}{{{}}}", plugin.as_str(), files.join(","))
         }

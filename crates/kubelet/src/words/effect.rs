@@ -13,10 +13,9 @@ use serde_json::Value;
 use crate::words::{
     certificate::{CertificatePlace, CertificateWish},
     container::{Action, ContainerSpec, Credential, Hook, MemoryCheck, ProbeKind, Qos, ResizeStep, SandboxSpec},
-    device::{ContainerDevices, DeviceWish},
+    device::DeviceWish,
     device_claim::{ClaimName, ReservedClaim},
     event::{Event, Failure, Outcome, StartFailure, StartStage},
-    managers::Pins,
     measure::NodeEffect,
     observed::ProbeVerdict,
     persistent::VolumeName,

@@ -11,7 +11,7 @@ use crate::{
         certificate::{CertificateAsked, CertificateNews, CertificatePlace},
         container::{Hook, ProbeKind},
         device::AllocatedDevices,
-    device_claim::{PreparedClaim, ReservedClaim},
+        device_claim::{PreparedClaim, ReservedClaim},
         effect::{PodRef, Source},
         measure::NodeNews,
         observed::{

@@ -152,7 +152,7 @@ impl CpuManager {
         Ok(first.union(&rest))
     }
 
-    fn given(&self, pod: &Pod, wanted: usize, affinity: TopologyHint) -> Result<CpuSet, Rejection> {
+    fn found(&self, pod: &Pod, wanted: usize, affinity: TopologyHint) -> Result<CpuSet, Rejection> {
         if self.config.full_cores_only {
             self.check_alignment(pod, wanted)?;
         }
@@ -248,7 +248,7 @@ impl HintProvider for CpuManager {
         if wanted == 0 || self.own(uid_of(pod), &container.name).is_some() {
             return Ok(());
         }
-        let own = self.given(pod, wanted, affinity);
+        let own = self.found(pod, wanted, affinity);
         self.asked.note(&own);
         let own = own?;
         self.assigned.entry(uid_of(pod).to_owned()).or_default().insert(container.name.clone(), own);

@@ -187,12 +187,7 @@ impl Provisioner {
                 self.attachments.insert(name.clone(), *attachment);
                 vec![self.heard_of(Subject::Attachment(name))]
             }
-            Event::AttachmentGone(name) => {
-                let gone = self.attachments.remove(&name);
-                self.forget(&Subject::Attachment(name));
-                let volume = gone.as_ref().and_then(attaching::volume_of).map(|it| Subject::Volume(it.to_owned()));
-                volume.into_iter().collect()
-            }
+            Event::AttachmentGone(name) => self.attachment_gone(name).into_iter().collect(),
             Event::Drivers(drivers) => {
                 self.registered = drivers.into_iter().map(|it| (it.name.clone(), it)).collect();
                 self.capacity_at = Some(now);
@@ -224,6 +219,13 @@ impl Provisioner {
                 self.work.iter().filter(|it| is_due(it.1)).map(|it| it.0.clone()).collect()
             }
         }
+    }
+
+    /// Its volume may be free to go.
+    fn attachment_gone(&mut self, name: String) -> Option<Subject> {
+        let gone = self.attachments.remove(&name);
+        self.forget(&Subject::Attachment(name));
+        gone.as_ref().and_then(attaching::volume_of).map(|it| Subject::Volume(it.to_owned()))
     }
 
     fn take_in_class(&mut self, event: Event, now: Time) -> Vec<Subject> {

@@ -145,10 +145,10 @@ impl Kubelet {
             }
             Event::Source { source, data } => {
                 if self.sources.update(&source, data) {
-                    let names_it = |it: &PodMachine| sources::named_by(&it.pod).contains(&source);
-                    return self.pods.iter().filter(|(_, it)| names_it(it)).map(|(uid, _)| uid.clone()).collect();
+                    self.users_of(&source)
+                } else {
+                    Vec::new()
                 }
-                Vec::new()
             }
             Event::Service { .. }
             | Event::ServicesSynced
@@ -212,6 +212,12 @@ impl Kubelet {
                 self.pods.iter().filter(|(_, it)| is_due(it)).map(|(uid, _)| uid.clone()).collect()
             }
         }
+    }
+
+    /// Pods that name a ConfigMap or Secret.
+    fn users_of(&self, source: &Source) -> Vec<String> {
+        let names_it = |it: &PodMachine| sources::named_by(&it.pod).contains(source);
+        self.pods.iter().filter(|(_, it)| names_it(it)).map(|(uid, _)| uid.clone()).collect()
     }
 
     /// Undecided ones last: by then it is known what the others take.

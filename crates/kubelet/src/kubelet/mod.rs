@@ -187,22 +187,9 @@ impl Kubelet {
             Event::PodDeleted { pod, result } => {
                 self.of_pod(pod, now, effects, |machine, cx| machine.deleted_from_api(result, cx))
             }
-            Event::Node(node) => {
-                self.node.set_node(node);
-                self.undecided()
-            }
-            Event::NodeWritten(result) => {
-                self.node.written(result, now);
-                self.undecided()
-            }
             Event::NodeRead { pod, result } => self.node_read(&pod.uid, result),
-            Event::LeaseRenewed(result) => {
-                self.node.lease_renewed(&result, now);
-                Vec::new()
-            }
-            Event::Facts(facts) => {
-                self.node.set_facts(facts);
-                self.undecided()
+            Event::Node(_) | Event::NodeWritten(_) | Event::LeaseRenewed(_) | Event::Facts(_) => {
+                self.own_node_told(event, now)
             }
             Event::OfNode(news) => self.node_told(news, now, effects),
             Event::Tick => {
@@ -212,6 +199,21 @@ impl Kubelet {
                 self.pods.iter().filter(|(_, it)| is_due(it)).map(|(uid, _)| uid.clone()).collect()
             }
         }
+    }
+
+    /// What the API has of this node, and what the machine says of itself.
+    fn own_node_told(&mut self, event: Event, now: Time) -> Vec<String> {
+        match event {
+            Event::Node(node) => self.node.set_node(node),
+            Event::NodeWritten(result) => self.node.written(result, now),
+            Event::Facts(facts) => self.node.set_facts(facts),
+            Event::LeaseRenewed(result) => {
+                self.node.lease_renewed(&result, now);
+                return Vec::new();
+            }
+            _ => return Vec::new(),
+        }
+        self.undecided()
     }
 
     /// Pods that name a ConfigMap or Secret.

@@ -97,6 +97,14 @@ fn gap<'a>(view: &'a View, service: &'a ApiService) -> Option<Undiscovered<'a>> 
     (!is_known).then(|| gap("what it serves has not been read yet"))
 }
 
+/// What a server that is taken to answer holds and has not told yet, as after a start. Of one that does not answer nothing is
+/// to be learnt.
+pub(crate) fn is_being_discovered(view: &View) -> bool {
+    let answers = |it: &ApiService| it.available().is_none_or(|it| it.status != "False");
+    services(view).any(|it| answers(it) && gap(view, it).is_some())
+        || resources(view).any(|it| view.table(&it).is_none())
+}
+
 /// The resources in namespaces whose objects have not been listed once.
 pub(crate) fn unlisted(view: &View) -> Vec<Resource> {
     resources(view).filter(|it| it.namespaced && view.table(it).is_none()).collect()

@@ -11,9 +11,11 @@
 //! and waits so for itself          -> those it waits for block it no longer
 //! owner in orphan deletion         -> references to it removed, then the finalizer
 //! ```
+//! That an owner has no dependents left is known only where all kinds are.
 
 mod circle;
 mod owners;
+mod unseen;
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -101,13 +103,13 @@ impl Controller for GarbageCollector {
         let uid = &*key.name;
         let owner = view.deleting(uid);
         if let Some((resource, owner)) = owner.filter(|it| has(it.1, ORPHAN)) {
-            orphan_dependents(view, resource, owner, &mut plan);
+            orphan_dependents(view, resource, owner, now, &mut plan);
             return plan;
         }
         collect(view, uid, &mut plan);
         go_on_after_failed(&mut plan.effects, view.failure(key));
         if let Some((resource, owner)) = owner.filter(|it| has(it.1, FOREGROUND)) {
-            release_owner(view, resource, owner, &mut plan);
+            release_owner(view, resource, owner, now, &mut plan);
         }
         plan
     }
@@ -121,11 +123,10 @@ fn is_held_back(view: &View, key: &Key) -> bool {
     }
     find_dependent(view, key).is_some_and(|it| gaps.contains(it.0))
         || view.dependents(&key.name).any(|it| gaps.contains(it.0))
-        || view.deleting(&key.name).is_some_and(|it| has(it.1, ORPHAN))
 }
 
-/// Whom a change of an object wakes depends on what it is, too. A kind that cannot be listed holds up no other: who owns what of
-/// it is not known, and an owner that is not seen is asked for before anything is deleted.
+/// Whom a change of an object wakes depends on what it is, too. A kind that cannot be listed holds up no other, but for owners
+/// that wait for their dependents: an owner that is not seen is asked for before anything is deleted.
 fn watch(resource: &Resource) -> Watch {
     any(resource, Wake::WithResource(keys)).bearing_gaps()
 }
@@ -164,23 +165,30 @@ fn has(object: &ObjectMeta, finalizer: &str) -> bool {
     object.finalizers.iter().any(|it| it == finalizer)
 }
 
-fn orphan_dependents(view: &View, resource: &Resource, owner: &ObjectMeta, plan: &mut Plan) {
+fn orphan_dependents(view: &View, resource: &Resource, owner: &ObjectMeta, now: Time, plan: &mut Plan) {
     // The uids of other servers' objects are their word: what names another owner by that uid is not theirs to let go.
     let names_it = |it: &ObjectMeta| it.owner_references.iter().any(|it| is_reference_to(it, resource, owner));
     let dependents = view.dependents(&owner.uid).filter(|it| names_it(it.1));
     let lost = BTreeSet::from([&*owner.uid]);
     plan.effects.extend(fitting(dependents).map(|(resource, it)| without_owners(resource, it, &lost)));
-    if plan.effects.is_empty() && !view.cannot_be_listed().is_empty() {
-        // What is not seen would be collected as soon as it is.
-        let kinds: Vec<String> = view.cannot_be_listed().iter().map(ToString::to_string).collect();
-        let message =
-            format!("whether anything of {} refers to it is not known: they cannot be listed", kinds.join(", "));
-        plan.waits.push(Wait::new("DependentsUnreadable", message, Actor::Operator));
-    } else if plan.effects.is_empty() {
-        plan.effects.push(without_finalizer(resource, owner, ORPHAN));
+    if plan.effects.is_empty() {
+        let_go(view, resource, owner, ORPHAN, now, plan);
     } else {
         let message = format!("{} dependents still refer to it", plan.effects.len());
         plan.waits.push(Wait::new("DependentsBeingOrphaned", message, Actor::Cluster));
+    }
+}
+
+/// Takes its finalizer off an owner of which no dependents are seen, once all there can be would be: those that are seen later
+/// would be collected as soon as they are, or have been let down.
+fn let_go(view: &View, resource: &Resource, owner: &ObjectMeta, finalizer: &str, now: Time, plan: &mut Plan) {
+    match unseen::of(view, now) {
+        None => plan.effects.push(without_finalizer(resource, owner, finalizer)),
+        Some(unseen) => {
+            let again = now.after(unseen.looks_again);
+            plan.wake_at = Some(plan.wake_at.map_or(again, |it| it.min(again)));
+            plan.waits.push(unseen.wait);
+        }
     }
 }
 
@@ -205,10 +213,10 @@ fn fitting<'a>(
     dependents.take(EFFECTS_MAX).take_while(fits)
 }
 
-fn release_owner(view: &View, resource: &Resource, owner: &ObjectMeta, plan: &mut Plan) {
+fn release_owner(view: &View, resource: &Resource, owner: &ObjectMeta, now: Time, plan: &mut Plan) {
     let mut dependents = view.blocking(&owner.uid);
     let Some((kind, first)) = dependents.next() else {
-        plan.effects.push(without_finalizer(resource, owner, FOREGROUND));
+        let_go(view, resource, owner, FOREGROUND, now, plan);
         return;
     };
     let n = 1 + dependents.take(COUNTED_MAX).count();

@@ -19,7 +19,7 @@ use crate::{
     elsewhere::{self, Undiscovered},
     everything::{delete_of, with_namespaced},
     go_on_after_failed,
-    projections::{ApiService, Definition, Namespace, any, defined},
+    projections::{ApiService, Definition, Namespace, any, defined, not_known_yet},
     status::status_patch,
 };
 
@@ -50,7 +50,7 @@ impl Controller for Namespaces {
 
     fn watches(&self) -> Vec<Watch> {
         let content = CONTENT.iter().map(|it| any(it, Wake::With(namespace_of)).bearing_gaps());
-        let definitions = Watch::new::<Definition>(Wake::Nobody).leading_to(defined_content);
+        let definitions = Watch::new::<Definition>(Wake::With(those_that_go)).leading_to(defined_content);
         // Whether other servers answer, and what they serve, is of interest to who waits for that.
         let others = Watch::new::<ApiService>(Wake::With(those_that_go));
         let groups = elsewhere::groups(Wake::With(those_that_go))
@@ -97,6 +97,8 @@ fn those_that_go(view: &View, _: &ObjectMeta) -> Vec<Key> {
 /// Why more may be in a namespace than is seen.
 struct Unseen<'a> {
     undiscovered: Vec<Undiscovered<'a>>,
+    /// Their definitions are not established yet.
+    unestablished: Vec<Resource>,
     unlisted: Vec<Resource>,
     /// Of this server, which cannot list them: what is stored of them cannot be read.
     unreadable: Vec<&'a Resource>,
@@ -106,13 +108,17 @@ impl<'a> Unseen<'a> {
     fn of(view: &'a View) -> Self {
         Self {
             undiscovered: elsewhere::undiscovered(view),
+            unestablished: not_known_yet(view).filter(|it| it.namespaced).collect(),
             unlisted: elsewhere::unlisted(view),
             unreadable: view.cannot_be_listed().iter().filter(|it| it.namespaced).collect(),
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.undiscovered.is_empty() && self.unlisted.is_empty() && self.unreadable.is_empty()
+        self.undiscovered.is_empty()
+            && self.unestablished.is_empty()
+            && self.unlisted.is_empty()
+            && self.unreadable.is_empty()
     }
 
     fn waits(&self) -> impl Iterator<Item = Wait> {
@@ -120,6 +126,11 @@ impl<'a> Unseen<'a> {
             let message =
                 format!("it is not known what the server of {} holds in it: {}", it.group_version, it.message);
             Wait::new("DiscoveryFailed", message, Actor::Operator).on("APIService", it.api_service)
+        });
+        let unestablished = self.unestablished.iter().map(|it| {
+            let message = format!("whether it holds {it} is not known before their definition is established");
+            Wait::new("KindNotEstablished", message, Actor::Cluster)
+                .on("CustomResourceDefinition", &format!("{}.{}", it.plural, it.group))
         });
         let unlisted = self.unlisted.iter().map(|it| {
             let message = format!("the server of {it} has not listed them yet");
@@ -131,7 +142,7 @@ impl<'a> Unseen<'a> {
             let message = format!("{it} cannot be listed: what is stored of them cannot be read");
             Wait::new("ContentUnreadable", message, Actor::Operator)
         });
-        undiscovered.chain(unlisted).chain(unreadable)
+        undiscovered.chain(unestablished).chain(unlisted).chain(unreadable)
     }
 }
 

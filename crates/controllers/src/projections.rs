@@ -137,12 +137,12 @@ struct DefinedVersion {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct DefinitionStatus {
-    conditions: Vec<Established>,
+    conditions: Vec<DefinitionCondition>,
     accepted_names: AcceptedNames,
 }
 
 #[derive(Deserialize)]
-struct Established {
+struct DefinitionCondition {
     r#type: String,
     status: String,
 }
@@ -154,12 +154,35 @@ struct AcceptedNames {
     kind: String,
 }
 
+/// What a definition says of objects that may be stored.
+enum Described {
+    /// They are watched.
+    Served(Resource),
+    /// Its names are accepted, and objects may be made from now on; that it is established is not seen yet, and they are not
+    /// watched. That none is seen says nothing.
+    NotYet(Resource),
+    /// It has no objects.
+    Nothing,
+}
+
 impl Definition {
-    /// The resource of its objects in the version that is stored, where that is served; `None` while none is.
+    fn holds(&self, kind: &str) -> bool {
+        self.status.conditions.iter().any(|it| it.r#type == kind && it.status == "True")
+    }
+
+    /// What is known of its objects.
+    fn described(&self) -> Described {
+        match self.resource() {
+            Some(it) if self.holds("Established") => Described::Served(it),
+            Some(it) if self.holds("NamesAccepted") => Described::NotYet(it),
+            _ => Described::Nothing,
+        }
+    }
+
+    /// The resource of its objects in the version that is stored, where that is served.
     fn resource(&self) -> Option<Resource> {
-        let is_established = self.status.conditions.iter().any(|it| it.r#type == "Established" && it.status == "True");
         let served = || self.spec.versions.iter().filter(|it| it.served);
-        let version = served().find(|it| it.storage).or_else(|| served().next()).filter(|_| is_established)?;
+        let version = served().find(|it| it.storage).or_else(|| served().next())?;
         Some(Resource {
             group: self.spec.group.clone().into(),
             version: version.name.clone().into(),
@@ -172,7 +195,18 @@ impl Definition {
 
 /// The resources that definitions in the view describe.
 pub(crate) fn defined(view: &View) -> impl Iterator<Item = Resource> {
-    view.list::<Definition>().filter_map(Definition::resource)
+    view.list::<Definition>().filter_map(|it| match it.described() {
+        Described::Served(resource) => Some(resource),
+        Described::NotYet(_) | Described::Nothing => None,
+    })
+}
+
+/// The resources of which objects may be stored that are not in the view: who lets something go, or counts, waits for them.
+pub(crate) fn not_known_yet(view: &View) -> impl Iterator<Item = Resource> {
+    view.list::<Definition>().filter_map(|it| match it.described() {
+        Described::NotYet(resource) => Some(resource),
+        Described::Served(_) | Described::Nothing => None,
+    })
 }
 
 impl Named for Bare {

@@ -5,16 +5,18 @@
 
 mod counted;
 
+use std::time::Duration;
+
 use corten_api::resources;
 use corten_meta::{Key, Named, ObjectMeta, Quantity, Resource, Time};
 use corten_policies::quota::{self, Amounts};
-use corten_reconcile::{Controller, Effect, Plan, Projection, Verb, View, Wake, Watch, Write};
+use corten_reconcile::{Actor, Controller, Effect, Plan, Projection, Verb, View, Wait, Wake, Watch, Write};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
     everything::with_namespaced,
-    projections::{Bare, Definition, defined, projection},
+    projections::{Bare, Definition, defined, not_known_yet, projection},
 };
 use counted::Counted;
 
@@ -28,6 +30,9 @@ with_namespaced! { list }
 /// What costs more than its number: it is looked into.
 const LOOKED_INTO: [Resource; 4] =
     [resources::PERSISTENT_VOLUME_CLAIMS, resources::PODS, resources::RESOURCE_CLAIMS, resources::SERVICES];
+
+/// When it is looked again whether what a quota counts is known.
+const COUNTS_AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
 struct Quota {
@@ -93,6 +98,13 @@ impl Controller for ResourceQuotas {
         let Some(quota) = view.get::<Quota>(key).filter(|it| !it.metadata.is_deleting()) else {
             return Plan::default();
         };
+        if let Some(kind) = uncounted(view, quota) {
+            let message = format!("{kind} cannot be counted before their definition is established");
+            let wait = Wait::new("KindNotEstablished", message, Actor::Cluster);
+            let name = format!("{}.{}", kind.plural, kind.group);
+            let wait = wait.on("CustomResourceDefinition", &name);
+            return Plan { waits: vec![wait], wake_at: Some(now.after(COUNTS_AGAIN)), ..Plan::default() };
+        }
         let used = used(view, quota, now);
         let no_limits = Map::new();
         let hard = quota.spec["hard"].as_object().unwrap_or(&no_limits);
@@ -128,6 +140,12 @@ fn quotas_of(view: &View, object: &ObjectMeta) -> Vec<Key> {
         return Vec::new();
     }
     view.in_namespace::<Quota>(&object.namespace).map(|it| it.metadata.key()).collect()
+}
+
+/// What it counts, and nobody can: what has been charged for them is right until then.
+fn uncounted(view: &View, quota: &Quota) -> Option<Resource> {
+    let hard = quota.spec["hard"].as_object()?;
+    not_known_yet(view).find(|kind| kind.namespaced && hard.keys().any(|it| quota::counts(it, kind)))
 }
 
 fn used(view: &View, quota: &Quota, now: Time) -> Amounts {

@@ -316,13 +316,14 @@ impl LoopState {
     /// The next key the mind is to be asked about.
     fn question(&mut self) -> Option<Question> {
         // A view that lacks a resource altogether would say that everything of it is gone.
-        let may_ask = self.feeds.is_synced() && self.plans.len() < CONCURRENT_KEYS && self.asked.is_none();
+        let view = self.feeds.whole_view()?;
+        let may_ask = self.plans.len() < CONCURRENT_KEYS && self.asked.is_none();
         if !may_ask || self.ends_at.is_some() || self.aside.len() >= SET_ASIDE_MAX {
             return None;
         }
         let key = self.queue.pop()?;
         self.asked = Some((key.clone(), Instant::now()));
-        Some(Question { key, view: self.feeds.view.clone(), now: (self.clock)() })
+        Some(Question { key, view, now: (self.clock)() })
     }
 
     fn set_alarm(&mut self) {

@@ -15,7 +15,7 @@ use crate::shared_informers::{self, Change, SharedInformers, Subscription};
 /// One watch of a controller and what feeds it.
 struct Feed {
     watch: Watch,
-    /// Nothing while it is not needed.
+    /// Nothing while it is not needed, by the view as it is.
     subscription: Option<Subscription>,
     /// How often the resource had been listed as the view holds it.
     n_lists: u64,
@@ -28,6 +28,10 @@ struct Feed {
 }
 
 impl Feed {
+    fn new(watch: Watch, is_led_to: bool) -> Self {
+        Self { watch, subscription: None, n_lists: 0, is_behind: false, is_led_to, is_borne_gap: false }
+    }
+
     fn is_synced(&self) -> bool {
         self.n_lists > 0 && !self.is_behind || self.subscription.is_none()
     }
@@ -41,11 +45,10 @@ impl Feed {
 pub(crate) struct Feeds {
     informers: SharedInformers,
     feeds: Vec<Feed>,
-    /// What leads to other watches has changed.
-    is_led_anew: bool,
     /// Of everything the view holds.
     revision: u64,
-    /// A thought holds on to it, and sees no change.
+    /// A thought holds on to it, and sees no change. It may lack what it leads to: who decides asks for
+    /// [`Feeds::whole_view`].
     pub(crate) view: Arc<View>,
 }
 
@@ -61,11 +64,12 @@ impl Feeds {
         let mut view = View::default();
         let feeds = controller.watches().into_iter().map(|watch| {
             declare(&mut view, &watch);
-            let subscription = watch.needed.is_none().then(|| informers.subscribe(&watch));
-            Feed { watch, subscription, n_lists: 0, is_behind: false, is_led_to: false, is_borne_gap: false }
+            Feed::new(watch, false)
         });
         let feeds = feeds.collect();
-        Self { informers: informers.clone(), feeds, is_led_anew: false, revision: 0, view: Arc::new(view) }
+        let mut feeds = Self { informers: informers.clone(), feeds, revision: 0, view: Arc::new(view) };
+        feeds.subscribe_to_what_is_needed();
+        feeds
     }
 
     /// To be changed. Whoever holds on to what it was keeps that.
@@ -73,8 +77,13 @@ impl Feeds {
         Arc::make_mut(&mut self.view)
     }
 
-    /// Is the view of one revision? It lacks nothing that is needed, and no part of it is behind the others.
-    pub(crate) fn is_synced(&self) -> bool {
+    /// The view, once it is whole: of one revision, and lacking nothing that is needed. What definitions describe counts as
+    /// soon as the view holds the definition: a kind is not without objects because it has not been listed yet.
+    pub(crate) fn whole_view(&self) -> Option<Arc<View>> {
+        self.is_synced().then(|| self.view.clone())
+    }
+
+    fn is_synced(&self) -> bool {
         self.feeds.iter().all(|it| it.watch.origin != Origin::Here || it.is_synced() || it.is_borne_gap)
     }
 
@@ -118,13 +127,6 @@ impl Feeds {
 
     /// Takes in what is new; ready where that was anything.
     pub(crate) fn poll(&mut self, context: &Context<'_>, news: &mut News) -> Poll<()> {
-        for Feed { watch, subscription, is_led_to, .. } in &mut self.feeds {
-            if subscription.is_none() && watch.needed.is_some_and(|it| it(&self.view)) {
-                let subscribe = if *is_led_to { SharedInformers::subscribe_led_to } else { SharedInformers::subscribe };
-                *subscription = Some(subscribe(&self.informers, watch));
-            }
-        }
-        self.follow();
         let mut told = Vec::new();
         {
             // All at one revision. What it wakes is asked of the mind afterwards: that may take long.
@@ -148,6 +150,7 @@ impl Feeds {
             taken.push((feed, is_everything, take(view, &watch.resource, state.table, changes)));
         }
         // Whom a change wakes is found in the view as it is now, as a whole.
+        let mut is_led_anew = false;
         for (feed, is_everything, changes) in taken {
             let watch = &self.feeds[feed].watch;
             let is_news = |it: &Change| match (&it.old, &it.new) {
@@ -155,8 +158,13 @@ impl Feeds {
                 _ => true,
             };
             changes.iter().filter(|it| is_news(it)).for_each(|it| tell(view, watch, it, news));
-            self.is_led_anew |= watch.leads_to.is_some();
+            is_led_anew |= watch.leads_to.is_some();
         }
+        // Before anybody can be shown this view: what it leads to is missing from now on until it has been listed.
+        if is_led_anew {
+            self.follow();
+        }
+        self.subscribe_to_what_is_needed();
         self.look_for_gaps();
         Poll::Ready(())
     }
@@ -177,9 +185,6 @@ impl Feeds {
 
     /// Watches what the view leads to now, and no longer what it led to before.
     fn follow(&mut self) {
-        if !std::mem::take(&mut self.is_led_anew) {
-            return;
-        }
         let led_to = self.feeds.iter().filter_map(|it| it.watch.leads_to);
         let wanted: Vec<Watch> = led_to.flat_map(|it| it(&self.view)).collect();
         let is_wanted = |it: &Feed| wanted.iter().any(|wanted| wanted.subject() == it.watch.subject());
@@ -189,15 +194,16 @@ impl Feeds {
         gone.iter().for_each(|it| view.withdraw(&it.watch.resource));
         for watch in wanted.into_iter().filter(|it| !known.contains(&it.subject())) {
             declare(view, &watch);
-            let subscription = watch.needed.is_none().then(|| self.informers.subscribe_led_to(&watch));
-            self.feeds.push(Feed {
-                watch,
-                subscription,
-                n_lists: 0,
-                is_behind: false,
-                is_led_to: true,
-                is_borne_gap: false,
-            });
+            self.feeds.push(Feed::new(watch, true));
+        }
+    }
+
+    fn subscribe_to_what_is_needed(&mut self) {
+        for Feed { watch, subscription, is_led_to, .. } in &mut self.feeds {
+            if subscription.is_none() && watch.needed.is_none_or(|it| it(&self.view)) {
+                let subscribe = if *is_led_to { SharedInformers::subscribe_led_to } else { SharedInformers::subscribe };
+                *subscription = Some(subscribe(&self.informers, watch));
+            }
         }
     }
 }

@@ -33,14 +33,16 @@ const RETRIES: u32 = 3;
 const NOT_READY: [&str; 6] =
     ["DiskPressure", "MemoryPressure", "NetworkUnavailable", "NodeSilent", "NotReady", "PIDPressure"];
 /// What matters of an object that is deleted; what it once waited for to run does not.
-const LEAVING: [&str; 8] = [
+const LEAVING: [&str; 10] = [
     "AddressesInUse",
     "ClaimInUse",
     "ContentNotListed",
     "ContentUnreadable",
     "DiscoveryFailed",
     "FinalizerRemains",
+    "KindNotEstablished",
     "NamespaceContentRemaining",
+    "NamespaceNotFound",
     "VolumeBound",
 ];
 

@@ -54,8 +54,10 @@ impl Source for World {
             if let Some(refused) = self.refused(resource) {
                 return Err(refused);
             }
-            // Where a world has objects there is a namespace.
-            let is_within = |it: &&Value| *resource == NAMESPACES && text(it, "/metadata/namespace") == key.name;
+            // Where a world has objects there is a namespace, unless it says otherwise.
+            let is_absent = self.0.iter().any(|it| it["kind"] == "Absent" && it["namespace"] == *key.name);
+            let is_within =
+                |it: &&Value| *resource == NAMESPACES && !is_absent && text(it, "/metadata/namespace") == key.name;
             let implied = || self.0.iter().find(is_within).map(|_| json!({"metadata": {"name": key.name}}));
             let found = self.of(resource).find(|it| key_of(it) == *key).cloned().or_else(implied);
             found.ok_or_else(|| Error::Status(Box::new(Status::not_found(resource, &key.name))))

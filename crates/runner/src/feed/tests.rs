@@ -78,6 +78,65 @@ async fn a_resource_is_watched_when_it_is_needed_first() {
     running.abort();
 }
 
+/// Looks at Pods where a ConfigMap leads to them, as definitions lead to what they describe.
+struct Led;
+
+impl Controller for Led {
+    fn name(&self) -> &'static str {
+        "led"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        let led_to = |view: &View| match view.list_in::<Any>(&CONFIG_MAPS).next() {
+            Some(_) => vec![Watch::of::<Any>(PODS, Wake::Nobody)],
+            None => Vec::new(),
+        };
+        vec![Watch::of::<Any>(CONFIG_MAPS, Wake::Itself).leading_to(led_to)]
+    }
+
+    fn writes(&self) -> &'static [Write] {
+        &[]
+    }
+
+    fn reconcile(&self, _view: &View, _key: &Key, _now: Time) -> Plan {
+        Plan::default()
+    }
+}
+
+/// Polled as often as a loop is: each view that anybody could decide by is looked at.
+#[tokio::test(start_paused = true)]
+async fn no_view_that_holds_what_leads_to_a_resource_is_shown_without_that_resource() {
+    let controllers: [&dyn Controller; 2] = [&Led, &Frugal];
+    for (controller, is_there_at_the_start) in controllers.into_iter().flat_map(|it| [(it, true), (it, false)]) {
+        let api = FakeApi::new();
+        let object = |name: &str| json!({ "metadata": { "name": name, "namespace": "default" } });
+        let lead = || api.put("/api/v1/namespaces/default/configmaps/c", object("c"));
+        api.put("/api/v1/namespaces/default/pods/p", object("p"));
+        if is_there_at_the_start {
+            lead();
+        }
+        let informers = SharedInformers::new(api.client());
+        let running = tokio::spawn(informers.clone().run(std::future::pending()));
+        let mut feeds = Feeds::new(&informers, controller);
+        let (mut news, mut n_whole) = (News::default(), 0);
+        for round in 0..2000 {
+            if round == 1000 && !is_there_at_the_start {
+                lead();
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            let _either = feeds.poll(&Context::from_waker(Waker::noop()), &mut news);
+            let Some(view) = feeds.whole_view() else { continue };
+            if view.list_in::<Any>(&CONFIG_MAPS).next().is_some() {
+                n_whole += 1;
+                let pods = view.list_in::<Any>(&PODS).count();
+                assert_eq!(pods, 1, "{}: a Pod that is stored is not seen", controller.name());
+            }
+        }
+        assert!(n_whole > 0, "{}: it is whole in the end", controller.name());
+        running.abort();
+    }
+}
+
 /// Is asked though ConfigMaps cannot be listed, or is not.
 struct Content {
     bears_gaps: bool,

@@ -15,6 +15,14 @@ pub(super) fn in_use(case: &Case<'_>) -> Advice {
         .who(format!("whoever runs {user}: it must end, or use something else"))
 }
 
+/// An update is refused in a namespace that is not there: it is made again first.
+pub(super) fn namespace(case: &Case<'_>) -> Advice {
+    let name = case.namespace;
+    Advice::run(kubectl("", &["create", "namespace", name]))
+        .headline(format!("there is no namespace {name:?}, and updates are refused without it"))
+        .hint("then its finalizers can be taken away; delete the namespace again when it is gone")
+}
+
 pub(super) fn finalizer(case: &Case<'_>) -> Advice {
     if case.wait.reason == "NamespaceContentRemaining" {
         let on = case.wait.on.clone().unwrap_or_default();

@@ -199,6 +199,7 @@ fn of_cluster(case: &Case<'_>) -> Option<Option<Advice>> {
         "PortProtocolMismatch" => Some(Advice::run(case.edit())),
         "NoEndpoints" | "LoadBalancerPending" => Some(services::endpoints(case)),
         "FinalizerHolds" | "NamespaceContentRemaining" => Some(leaving::finalizer(case)),
+        "NamespaceNotFound" => Some(leaving::namespace(case)),
         "ContentUnreadable" => Some(
             Advice::run("kubectl get --raw '/readyz?verbose'".into())
                 .hint("it goes by itself when all of them can be read"),

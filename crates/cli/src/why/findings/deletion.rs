@@ -57,6 +57,15 @@ pub(super) async fn leaving(reader: &Reader<'_>, kind: &Kind, object: &Value, fo
         let own = items(object, "/spec/finalizers").iter().filter_map(Value::as_str).filter(|it| *it != "kubernetes");
         own.for_each(|it| found.wait(holds(object, it, since)));
     }
+    let namespace = text(object, "/metadata/namespace");
+    if is_held(object) && !namespace.is_empty() && reader.lacks_namespace(namespace).await {
+        // NamespaceLifecycle, as upstream's, lets deletions through there and refuses updates.
+        let message =
+            format!("there is no namespace {namespace:?}: its finalizers cannot be taken away before there is");
+        let mut wait = Wait::new("NamespaceNotFound", message, Actor::Operator);
+        wait.since = Some(since);
+        found.wait(wait);
+    }
     for finalizer in items(object, "/metadata/finalizers").iter().filter_map(Value::as_str) {
         let mut wait = holds(object, finalizer, since);
         match finalizer {

@@ -68,7 +68,7 @@ impl States {
 fn split(key: &str) -> Option<(&str, &str)> {
     let rest = key.strip_prefix("/registry/")?;
     let first = rest.split('/').next()?;
-    let words = if first == "services" || first.ends_with(".k8s.io") { 2 } else { 1 };
+    let words = if first == "services" || first.contains('.') { 2 } else { 1 };
     let (at, _) = rest.match_indices('/').nth(words - 1)?;
     Some(key.split_at(key.len() - rest.len() + at + 1))
 }

@@ -1,3 +1,4 @@
+mod custom;
 mod quiet;
 
 use std::thread;

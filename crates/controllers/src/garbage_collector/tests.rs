@@ -166,3 +166,33 @@ fn one_plan_writes_a_bounded_number_of_references() {
     let n = plan(&view_of_maps(&maps), &Key::cluster("owner-0")).effects.len();
     assert!((1..=REFERENCES_MAX / 1_000 + 1).contains(&n), "{n}");
 }
+
+#[test]
+fn after_a_start_owners_wait_for_what_other_servers_hold_but_not_for_ever() {
+    let service = |available: &str| {
+        let conditions = json!([{"type": "Available", "status": available, "message": ""}]);
+        let spec = json!({"group": "wardle.example.com", "version": "v1", "service": {}});
+        json!({"metadata": {"name": "v1.wardle.example.com"}, "spec": spec, "status": {"conditions": conditions}})
+    };
+    let (begun, soon, later) = (0, 29, 30);
+    for (available, at, waits) in
+        [("True", soon, true), ("Unknown", soon, true), ("False", soon, false), ("True", later, false)]
+    {
+        for finalizer in [FOREGROUND, ORPHAN] {
+            let mut owner = waiting(config_map("owner", std::iter::empty()));
+            owner["metadata"]["finalizers"] = json!([finalizer]);
+            let objects = [(resources::CONFIG_MAPS, &owner), (resources::API_SERVICES, &service(available))];
+            let mut view = view_of(&objects);
+            view.begin(Time::from_unix_seconds(begun));
+            let plan = GarbageCollector.reconcile(&view, &Key::cluster("owner"), Time::from_unix_seconds(at));
+            let reasons: Vec<&str> = plan.waits.iter().map(|it| &*it.reason).collect();
+            let expected: &[&str] = if waits { &["DependentsUndiscovered"] } else { &[] };
+            assert_eq!(reasons, expected, "{available} {at} {finalizer}");
+            assert_eq!(
+                (plan.effects.is_empty(), plan.wake_at.is_some()),
+                (waits, waits),
+                "{available} {at} {finalizer}"
+            );
+        }
+    }
+}

@@ -55,12 +55,13 @@ async fn play(seed: u64) -> Result<(), String> {
         freed.map_err(|error| format!("cannot free {namespace}/{name}: {error}"))?;
     }
     converge(&world).await?;
-    let truth = world.truth.lock();
-    let left = ["/registry/namespaces/held", "/registry/configmaps/default/front"];
-    if let Some(left) = left.into_iter().find(|it| truth.objects.contains_key(*it)) {
-        return Err(format!("{left} is still there, and nothing holds it"));
+    {
+        let truth = world.truth.lock();
+        let left = ["/registry/namespaces/held", "/registry/configmaps/default/front"];
+        if let Some(left) = left.into_iter().find(|it| truth.objects.contains_key(*it)) {
+            return Err(format!("{left} is still there, and nothing holds it"));
+        }
     }
-    drop(truth);
     world.end().await;
     Ok(())
 }

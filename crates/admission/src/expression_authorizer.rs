@@ -3,7 +3,9 @@
 use std::fmt;
 
 use corten_access::{Access, Answers, Attributes, Decision, Identity, Target};
-use corten_cel as cel;
+use corten_cel::{self as cel, Fuel};
+
+use crate::evaluation::evaluated;
 
 pub(crate) struct ExpressionAuthorizer<'a> {
     answers: Answers<'a>,
@@ -16,9 +18,9 @@ impl<'a> ExpressionAuthorizer<'a> {
     }
 
     /// What comes of expressions: evaluated again where they asked what others had to be asked first.
-    pub(crate) async fn answered<T>(&self, evaluate: impl Fn() -> T) -> T {
+    pub(crate) async fn answered<T>(&self, fuel: &Fuel, evaluate: impl Fn() -> T) -> T {
         loop {
-            let found = evaluate();
+            let found = evaluated(fuel, &evaluate).await;
             if !self.answers.were_missing().await {
                 return found;
             }

@@ -14,6 +14,7 @@ mod converted;
 mod default_classes;
 mod default_toleration_seconds;
 mod escalation;
+mod evaluation;
 mod expression_authorizer;
 mod known_rules;
 mod legacy_token;
@@ -50,6 +51,8 @@ mod webhook_source;
 
 pub use cluster::{Cluster, Machine, Uids};
 pub use converted::ConvertedObjects;
+pub use corten_cel::Fuel;
+pub use evaluation::evaluated;
 pub use name_suffix::{SUFFIX_BYTES, name_suffix};
 pub use namespace_locks::NamespaceLocks;
 pub use notes::{Noted, Notes};

@@ -2,6 +2,7 @@
 
 use corten_access::Identity;
 use corten_cacher::body::BoxFuture;
+use corten_cel::Fuel;
 use corten_kinds::{Kind, Kinds, Subresource};
 use corten_meta::{Resource, Status};
 use serde_json::Value;
@@ -41,6 +42,8 @@ pub struct Attributes<'a> {
     pub generated_name: bool,
     pub form: &'a dyn RequestForm,
     pub reinvocation: Reinvocation,
+    /// What the expressions that are asked about it may take, all together.
+    pub fuel: &'a Fuel,
     /// Its objects in other versions.
     pub converted: &'a ConvertedObjects,
     /// When the request's time is over; `None` where nothing ends it.

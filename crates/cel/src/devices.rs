@@ -121,7 +121,8 @@ fn made(minor: u16) -> Env {
             ("capacity", by_domain(quantity), true),
         ],
     );
-    Env::new(minor).variable("device", device).with_bind().with_sized_entries()
+    let env = Env::new(minor).variable("device", device).with_bind().with_sized_entries();
+    if minor == STORED_EXPRESSIONS { env.with_patterns_unread() } else { env }
 }
 
 const fn key(name: &str) -> Key<'_> {

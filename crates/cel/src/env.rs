@@ -23,6 +23,7 @@ pub struct Env {
     has_mutation: bool,
     mixes: bool,
     sizes_entries: bool,
+    reads_patterns: bool,
 }
 
 impl Env {
@@ -35,6 +36,7 @@ impl Env {
             has_mutation: false,
             mixes: false,
             sizes_entries: false,
+            reads_patterns: true,
         }
     }
 
@@ -76,6 +78,18 @@ impl Env {
 
     pub(crate) fn macros(&self) -> Macros {
         Macros { bind: self.has_bind, two_variables: self.minor >= 32, sort_by: self.minor >= 34 }
+    }
+
+    /// Takes patterns as they stand, as whoever reads what is stored does: each is compiled when it is first asked, and one that is
+    /// wrong, or too large, fails then.
+    #[must_use]
+    pub fn with_patterns_unread(mut self) -> Self {
+        self.reads_patterns = false;
+        self
+    }
+
+    pub(crate) fn reads_patterns(&self) -> bool {
+        self.reads_patterns
     }
 
     pub(crate) fn sizes_entries(&self) -> bool {

@@ -1,44 +1,102 @@
-//! A bound of time that needs no clock: how much work an evaluation has done, whatever upstream charges for it.
+//! A bound of time that needs no clock: how much work evaluations have done, whatever upstream charges for it.
 //!
-//! Upstream's costs leave out what is cheap as a rule, such as what is inside of lists that are compared, and it ends what takes
-//! too long by the request's deadline. Here each evaluation has so much fuel; the count is the thread's, since comparisons happen
-//! deep within functions.
+//! Upstream's costs leave out what is cheap as a rule, such as what is inside of lists that are compared and what it takes to
+//! compile a pattern that an object holds, and it ends what takes too long by the request's deadline. Here each evaluation has so
+//! much fuel, and all that share a tank have so much together: the rules of an object, the policies of a request. The count is
+//! the thread's, since comparisons happen deep within functions.
 
-use std::cell::Cell;
+use std::{
+    cell::Cell,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
-/// A unit is a node that is visited, about ten nanoseconds.
-pub(crate) const FUEL: u64 = 50_000_000;
+/// What one evaluation may take. A unit is a node that is visited, about ten nanoseconds.
+pub(crate) const OF_EVALUATION: u64 = 50_000_000;
+
+/// Outside of every tank nothing is counted.
+const UNBOUNDED: u64 = u64::MAX;
 
 thread_local! {
-    static LEFT: Cell<u64> = const { Cell::new(FUEL) };
+    static LEFT: Cell<u64> = const { Cell::new(UNBOUNDED) };
 }
 
-/// Takes some; is there still enough?
-pub(crate) fn spend(units: u64) -> bool {
+/// Takes some, for evaluations and what else an expression or an object causes; is there still enough?
+pub fn spend(units: u64) -> bool {
     LEFT.with(|left| {
+        if left.get() == UNBOUNDED {
+            return true;
+        }
         let rest = left.get().saturating_sub(units);
         left.set(rest);
         rest > 0
     })
 }
 
-pub(crate) fn is_spent() -> bool {
+/// Is the tank empty from which the evaluations of this thread take now? What was found since is not right.
+pub fn is_spent() -> bool {
     LEFT.with(Cell::get) == 0
 }
 
-/// A full tank, until it is dropped: then what was left before, less what was used.
-pub(crate) struct Tank {
+/// A tank for this thread, until it is dropped: what is used is taken from the one around it, too, which may have less.
+#[derive(Debug)]
+pub struct Tank {
     before: u64,
+    given: u64,
 }
 
 impl Tank {
-    pub(crate) fn full() -> Self {
-        Self { before: LEFT.with(|it| it.replace(FUEL)) }
+    /// With so many units, if there are as many.
+    pub fn of(units: u64) -> Self {
+        let before = LEFT.with(Cell::get);
+        let given = before.min(units);
+        LEFT.with(|it| it.set(given));
+        Self { before, given }
+    }
+
+    fn used(&self) -> u64 {
+        self.given - LEFT.with(Cell::get).min(self.given)
     }
 }
 
 impl Drop for Tank {
     fn drop(&mut self) {
-        LEFT.with(|it| it.set(self.before));
+        let rest = if self.before == UNBOUNDED { UNBOUNDED } else { self.before - self.used() };
+        LEFT.with(|it| it.set(rest));
+    }
+}
+
+/// What a request has for all its evaluations, on whatever threads they happen one after the other.
+#[derive(Debug)]
+pub struct Fuel(AtomicU64);
+
+impl Fuel {
+    /// For all policies and conditions that are asked about one request; about a second.
+    pub const REQUEST: u64 = 2 * OF_EVALUATION;
+    /// For the rules and patterns of one object, or of one definition.
+    pub const OBJECT: u64 = OF_EVALUATION;
+
+    pub const fn new(units: u64) -> Self {
+        Self(AtomicU64::new(units))
+    }
+
+    pub fn left(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Takes some for work beside evaluations; is there still enough?
+    pub fn take(&self, units: u64) -> bool {
+        let rest = self.left().saturating_sub(units);
+        self.0.store(rest, Ordering::Relaxed);
+        rest > 0
+    }
+
+    /// Does something with at most so many units of it. Says whether they were enough.
+    pub fn lend<T>(&self, units: u64, run: impl FnOnce() -> T) -> (T, bool) {
+        let tank = Tank::of(units.min(self.left()));
+        let made = run();
+        let (used, was_enough) = (tank.used(), !is_spent());
+        drop(tank);
+        self.0.store(self.left().saturating_sub(used), Ordering::Relaxed);
+        (made, was_enough)
     }
 }

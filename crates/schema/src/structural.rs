@@ -23,7 +23,7 @@ mod violations_of_defaults;
 
 use std::collections::BTreeMap;
 
-use regex::Regex;
+use corten_cel::Pattern;
 use serde_json::Value;
 
 use self::expressions::Expressions;
@@ -117,14 +117,6 @@ struct Bound {
     is_exclusive: bool,
 }
 
-/// In Go's syntax (RE2).
-#[derive(Debug)]
-struct Pattern {
-    text: String,
-    /// What is wrong with it where it cannot be read.
-    regex: Result<Regex, String>,
-}
-
 /// Rules that combine others. They say nothing of what a value is made of.
 #[derive(Debug, Default)]
 struct NestedValueValidation {
@@ -133,6 +125,10 @@ struct NestedValueValidation {
     one_of: Vec<Structural>,
     not: Option<Structural>,
 }
+
+/// What is said where patterns and rules take more work than those of one object may.
+const OUT_OF_BUDGET: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
 
 /// What every object of the API has, whether or not its schema says so.
 const TYPE_AND_OBJECT_META: [&str; 3] = ["apiVersion", "kind", "metadata"];

@@ -16,7 +16,9 @@ pub struct Declares {
 
 /// The declarations for expressions of this minor version.
 pub fn env(minor: u16, declares: Declares) -> Env {
-    let mut env = Env::new(minor)
+    let env = Env::new(minor);
+    let env = if minor == STORED_EXPRESSIONS { env.with_patterns_unread() } else { env };
+    let mut env = env
         .variable("object", DeclType::DYN)
         .variable("oldObject", DeclType::DYN)
         .variable("namespaceObject", NAMESPACE.clone())
@@ -37,6 +39,7 @@ pub fn env(minor: u16, declares: Declares) -> Env {
 /// of the authorizer it knows the variable alone.
 pub fn typed_env(object: DeclType, params: Option<DeclType>) -> Env {
     let env = Env::new(STORED_EXPRESSIONS)
+        .with_patterns_unread()
         .variable("object", object.clone())
         .variable("oldObject", object)
         .variable("namespaceObject", NAMESPACE.clone())

@@ -4,7 +4,7 @@ use corten_cacher::body::BoxFuture;
 use corten_meta::{Cause, Status};
 use corten_policies::{
     admission_policy::{Binding, MutatingPolicy, Target},
-    matching::Verdict,
+    matching::{OUT_OF_BUDGET, Verdict},
 };
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ use super::{
     policy_request::PolicyRequest,
 };
 use crate::{
+    evaluation,
     patched::{self, Unfit},
     plugin::{Admission, Attributes, Operation},
     policy_source::{Bound, BoundPolicy},
@@ -122,6 +123,10 @@ impl<'r> Round<'r> {
         object: &mut Value,
     ) -> Result<Option<Vec<String>>, Status> {
         let (policy, mut errors) = (&*invocation.bound.policy, Vec::new());
+        // To show the object to each mutation, and to take what it made, is work beside its expression.
+        if !self.request.fuel.take(evaluation::weight(object).saturating_mul(policy.n_mutations() as u64)) {
+            return Ok(Some(vec![OUT_OF_BUDGET.to_owned()]));
+        }
         let row = self.request.kinds.row(&invocation.row.0, &invocation.row.1).unwrap_or(self.request.asked);
         for nth in 0..policy.n_mutations() {
             let mut shown = review_request::shown(self.request, row, object).await?;
@@ -131,7 +136,7 @@ impl<'r> Round<'r> {
                 let seen = asked.shown(&policy.policy, row, object).await?.with_object(&shown);
                 let bindings = asked.bindings(&seen, params);
                 if nth == 0 {
-                    match asked.authorizer.answered(|| policy.conditions(&bindings)).await {
+                    match asked.authorizer.answered(self.request.fuel, || policy.conditions(&bindings)).await {
                         Verdict::Matches => {}
                         Verdict::Excluded(_) | Verdict::Ignored => return Ok(None),
                         Verdict::Failed(message) => return Ok(Some(vec![message])),
@@ -144,7 +149,7 @@ impl<'r> Round<'r> {
                 };
                 let text = |name: &str| shown[name].as_str().unwrap_or_default();
                 let target = Target { api_version: text("apiVersion"), kind: text("kind"), fields };
-                asked.authorizer.answered(|| policy.mutate(nth, &bindings, target)).await
+                asked.authorizer.answered(self.request.fuel, || policy.mutate(nth, &bindings, target)).await
             };
             let taken = match mutated {
                 Ok(new) => patched::take(self.request, row, object, &shown, new).await.map_err(unfit),

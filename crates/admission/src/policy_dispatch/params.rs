@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use corten_cacher::watch_cache::{CacheRef, Stored};
 use corten_kinds::KindRef;
-use corten_policies::admission_policy::{Binding, ParamKind, ParamRef, Policy};
+use corten_policies::{
+    admission_policy::{Binding, ParamKind, ParamRef, Policy},
+    matching::OUT_OF_BUDGET,
+};
 use serde_json::Value;
 
 use crate::plugin::Attributes;
@@ -17,6 +20,9 @@ pub(super) enum Misconfigured {
 
 /// Each entry is one evaluation; `None` is one without parameters.
 pub(super) type Params = Vec<Option<Arc<Value>>>;
+
+/// To look one up, and to ask about it.
+const FUEL_OF_ONE: u64 = 1_000;
 
 /// The parameters that a binding gives its policy for one request (`CollectParams`).
 pub(super) async fn collect(
@@ -48,6 +54,11 @@ pub(super) async fn collect(
     }
     let mut params = Vec::with_capacity(found.len());
     for stored in found {
+        // Whoever has room for them may have put many there: what they take is the request's.
+        if !request.fuel.take(FUEL_OF_ONE) {
+            return Err(Misconfigured::Binding(OUT_OF_BUDGET.to_owned()));
+        }
+        tokio::task::consume_budget().await;
         // Params that cannot be converted are an error of the binding.
         let stored = match &cache {
             CacheRef::Custom(cache) => request.cluster.conversion.stored(&row, cache, &stored).await,

@@ -68,7 +68,7 @@ impl<'r> Round<'r> {
             params: None,
             authorizer: uses.authorizer.then_some((&authorizer as &dyn Authorizer, &question)),
         };
-        match authorizer.answered(|| hook.conditions.evaluate(&bindings.activation())).await {
+        match authorizer.answered(request.fuel, || hook.conditions.evaluate(&bindings.activation())).await {
             Verdict::Matches => Ok(true),
             Verdict::Excluded(_) | Verdict::Ignored => Ok(false),
             Verdict::Failed(reason) => Err(forbidden(request, object, &reason)),

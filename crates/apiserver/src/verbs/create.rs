@@ -1,6 +1,6 @@
 //! CREATE: default, admit, validate, store where nothing stands yet.
 
-use corten_admission::commit;
+use corten_admission::{commit, evaluated};
 use corten_cacher::{body::Response, codec::Form, watch_cache::versions};
 use corten_kinds::Policy;
 use corten_meta::Status;
@@ -85,8 +85,9 @@ pub(crate) async fn prepared(
     let mut violations = metadata::violations(&target.asked, &object, None);
     violations.extend(managed::violations(&sent));
     violations.extend(corten_kinds::bounds::violations(kind, &object, None));
-    violations.extend(target.asked.policy.validate(&object));
-    violations.extend(target.asked.policy.validate_new(&object));
+    let rules = &target.asked.policy;
+    let broken = || [rules.validate(&object), rules.validate_new(&object)].concat();
+    violations.extend(evaluated(&asked.fuel, broken).await);
     if !violations.is_empty() {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         return Err(Status::invalid(&kind.resource, name, &violations));

@@ -1,6 +1,7 @@
 //! UPDATE, and the one way by which every other verb changes an object that is there.
 
 use bytes::Bytes;
+use corten_admission::evaluated;
 use corten_cacher::{
     body::Response,
     codec::Form,
@@ -242,7 +243,7 @@ async fn prepared(
     let mut violations = metadata::change_violations(&target.asked, &new, old, &changes, checks);
     violations.extend(managed::violations(&sent));
     violations.extend(corten_kinds::bounds::violations(kind, &new, Some(old)));
-    violations.extend(violations_of(target, part, &new, old));
+    violations.extend(evaluated(&request.fuel, || violations_of(target, part, &new, old)).await);
     if !violations.is_empty() {
         return Err(Status::invalid(&kind.resource, &target.name, &violations));
     }

@@ -1,6 +1,6 @@
 //! One write as admission sees it.
 
-use corten_admission::{Attributes, ConvertedObjects, Operation, PLUGINS, Reinvocation, RequestForm, commit};
+use corten_admission::{Attributes, ConvertedObjects, Fuel, Operation, PLUGINS, Reinvocation, RequestForm, commit};
 use corten_kinds::Subresource;
 use corten_meta::Status;
 use serde_json::{Value, json};
@@ -16,6 +16,8 @@ pub(super) struct WriteRequest<'a> {
     deletion: Option<&'a DeleteOptions>,
     generated_name: bool,
     converted: ConvertedObjects,
+    /// What its rules, patterns and expressions may take.
+    pub(super) fuel: Fuel,
 }
 
 impl<'a> WriteRequest<'a> {
@@ -28,6 +30,7 @@ impl<'a> WriteRequest<'a> {
             deletion: None,
             generated_name: false,
             converted: ConvertedObjects::default(),
+            fuel: Fuel::new(Fuel::REQUEST),
         }
     }
 
@@ -66,6 +69,7 @@ impl<'a> WriteRequest<'a> {
             generated_name: self.generated_name,
             form: self,
             reinvocation: Reinvocation::default(),
+            fuel: &self.fuel,
             converted: &self.converted,
             deadline: self.ctx.deadline,
         }

@@ -35,14 +35,6 @@ pub use overload::{Function, Overload};
 pub(crate) use signature::read_type;
 pub(crate) use signature::type_named;
 
-/// A regular expression in Go's syntax, which schemas use, too.
-///
-/// # Errors
-/// What is wrong with it, as Go says it.
-pub fn pattern(text: &str) -> Result<::regex::Regex, String> {
-    regex::compiled(text)
-}
-
 /// Is the text an absolute URI, or a path that begins with a slash (Go's url.ParseRequestURI)?
 pub fn is_uri(text: &str) -> bool {
     crate::opaque::url::checked(text).is_ok()

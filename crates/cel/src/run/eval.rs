@@ -178,10 +178,16 @@ impl<'a> Run<'_, 'a> {
             args.push(value);
         }
         self.charge(super::cost::Rule::Regex.charge(&args, None))?;
-        if let Value::String(text) = &args[0] {
-            fuel::spend((text.len() as u64).saturating_mul(it.fuel));
+        let machine = match it.pattern.machine() {
+            Ok(machine) => machine,
+            Err(error) => return interrupted(Err(Error::other(format!("Illegal regex: {error}")))),
+        };
+        if let Value::String(text) = &args[0]
+            && !fuel::spend((text.len() as u64).saturating_mul(machine.fuel()))
+        {
+            return Err(interruption());
         }
-        interrupted(regex::run_compiled(it.function, &it.regex, &args))
+        interrupted(regex::run_compiled(it.function, &machine.regex, &args))
     }
 
     #[inline(never)]
@@ -411,7 +417,7 @@ fn no_such_overload(function: &str, args: &[Value<'_>]) -> Box<Error> {
     error
 }
 
-fn interruption() -> Box<Error> {
+pub(super) fn interruption() -> Box<Error> {
     let mut error = Error::cost();
     "operation interrupted".clone_into(&mut error.message);
     error

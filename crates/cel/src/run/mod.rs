@@ -60,8 +60,13 @@ impl Program {
     ///
     /// What composed expressions cost is not in the outcome's cost: see [`Activation::take_composed_cost`].
     pub fn evaluate<'a>(&'a self, activation: &Activation<'a>, limit: u64) -> Outcome<'a> {
-        let _tank = fuel::Tank::full();
+        if fuel::is_spent() {
+            return Outcome { result: Err(*eval::interruption()), cost: 0 };
+        }
+        let _tank = fuel::Tank::of(fuel::OF_EVALUATION);
         let (result, cost) = eval::evaluate(self, activation, limit);
+        // A unit of cost takes about as long as one of fuel.
+        fuel::spend(cost);
         Outcome { result: result.map_err(|it| *it), cost }
     }
 }
@@ -136,6 +141,7 @@ impl<'a> Activation<'a> {
         let (result, cost) = eval::evaluate(program, self, crate::PER_CALL_LIMIT);
         composed.depth.set(before);
         composed.cost.set(composed.cost.get().saturating_add(cost));
+        fuel::spend(cost);
         let result = result.map_err(|it| {
             let message = format!("composited variable {name:?} fails to evaluate: {it}");
             Error { kind: it.kind, message }

@@ -7,7 +7,8 @@ use crate::{
     budget,
     declared::Type,
     env::Env,
-    functions::{self, Overload, regex},
+    functions::{self, Overload},
+    pattern::Pattern,
     syntax::ast::{self, ACCUMULATOR, Expr, Kind, Literal},
     typing::checker::Types,
     value::{Entries, Key, Text, Value},
@@ -75,9 +76,7 @@ pub(super) struct Call {
 #[derive(Debug)]
 pub(super) struct RegexCall {
     pub(super) function: &'static str,
-    pub(super) regex: ::regex::Regex,
-    /// What it takes to match one byte.
-    pub(super) fuel: u64,
+    pub(super) pattern: Pattern,
     pub(super) args: Vec<Plan>,
 }
 
@@ -357,9 +356,8 @@ fn plain_call(function: &str, overloads: Vec<&'static Overload>, args: Vec<Plan>
     }
     if matches!(function, "matches" | "find" | "findAll")
         && let Some(Plan::Const(Value::String(pattern))) = args.get(1)
-        && let Ok(sized) = regex::sized(pattern)
     {
-        return Plan::Regex(Box::new(RegexCall { function, fuel: sized.fuel(), regex: sized.regex, args }));
+        return Plan::Regex(Box::new(RegexCall { function, pattern: Pattern::new(pattern), args }));
     }
     Plan::Call(Box::new(Call { function, overloads, args, rule }))
 }

@@ -40,9 +40,13 @@ pub(crate) fn check(env: &Env, source: &str, root: &mut Expr, places: &[u32]) ->
         *it = mapping.resolved(it, true);
     }
     if issues.is_empty() {
-        super::literals::check(root, &types, env.mixes(), &mut |id, message| {
+        let mut complain = |id: Id, message| {
             issues.push(Issue { at: places.get(id as usize).map(|it| *it as usize), message });
-        });
+        };
+        super::literals::check(root, &types, env.mixes(), &mut complain);
+        if env.reads_patterns() {
+            super::patterns::check(root, &mut complain);
+        }
     }
     if issues.is_empty() { Ok(types) } else { Err(Issues::new(source, issues)) }
 }

@@ -1,9 +1,8 @@
-//! What can be seen of literals before anything runs: durations, times and patterns that are none, aggregates that mix types.
+//! What can be seen of literals before anything runs: durations and times that are none, aggregates that mix types.
 
 use super::checker::Types;
 use crate::{
     declared::Type,
-    functions::regex,
     syntax::ast::{Call, Expr, Id, Kind, Literal},
     timestamp::{duration, timestamp},
 };
@@ -65,8 +64,6 @@ fn of_call(call: &Call, complain: &mut impl FnMut(Id, String)) {
     let (is_valid, id, name) = match (&*call.function, call.args.len()) {
         ("duration", 1) => text(0).map(|(it, id)| (duration(it).is_ok(), id, "duration")),
         ("timestamp", 1) => text(0).map(|(it, id)| (timestamp(it).is_ok(), id, "timestamp")),
-        ("matches", 1) if call.target.is_some() => text(0).map(|(it, id)| (regex::compiled(it).is_ok(), id, "matches")),
-        ("matches", 2) => text(1).map(|(it, id)| (regex::compiled(it).is_ok(), id, "matches")),
         _ => None,
     }
     .unwrap_or((true, 0, ""));

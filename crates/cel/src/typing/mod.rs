@@ -3,3 +3,4 @@
 pub(crate) mod checker;
 mod fits;
 mod literals;
+mod patterns;

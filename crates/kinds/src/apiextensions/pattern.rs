@@ -10,7 +10,7 @@ pub(super) fn validate(version: Cursor<'_>) {
         if pattern.is_empty() {
             return;
         }
-        if let Err(error) = corten_cel::pattern(pattern.str()) {
+        if let Err(error) = corten_cel::check_pattern(pattern.str()) {
             pattern.invalid(&format!("must be a valid regular expression, but isn't: {error}"));
         }
     });

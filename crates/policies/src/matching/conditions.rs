@@ -2,6 +2,7 @@
 
 use corten_cel::{
     Activation, PER_CALL_LIMIT, Program, RUNTIME_BUDGET_MATCH_CONDITIONS, STORED_EXPRESSIONS, Type, Value as Cel,
+    is_spent,
 };
 use corten_validation::{
     admission_expressions::{Declares, compile, env},
@@ -39,7 +40,8 @@ pub enum Verdict {
     Failed(String),
 }
 
-pub(crate) const OUT_OF_BUDGET: &str =
+/// What is said where expressions cost more than they may together.
+pub const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
 impl Conditions {
@@ -113,7 +115,14 @@ pub(crate) fn evaluate<'a>(
     budget: &mut u64,
     expression: &str,
 ) -> Result<Result<Cel<'a>, String>, String> {
+    if is_spent() {
+        return Err(OUT_OF_BUDGET.to_owned());
+    }
     let outcome = program.evaluate(activation, PER_CALL_LIMIT);
+    // What all that is asked about a request has together.
+    if is_spent() {
+        return Err(OUT_OF_BUDGET.to_owned());
+    }
     let cost = outcome.cost.saturating_add(activation.take_composed_cost());
     *budget = budget.checked_sub(cost).ok_or_else(|| OUT_OF_BUDGET.to_owned())?;
     Ok(outcome.result.map_err(|it| format!("expression '{expression}' resulted in error: {it}")))

@@ -9,8 +9,8 @@ mod request;
 mod rule;
 
 pub use bindings::{Bindings, Uses};
-pub use conditions::{Conditions, Verdict};
-pub(crate) use conditions::{OUT_OF_BUDGET, evaluate};
+pub(crate) use conditions::evaluate;
+pub use conditions::{Conditions, OUT_OF_BUDGET, Verdict};
 pub use criteria::{Criteria, Matched, NoNamespace};
 pub use index::Index;
 pub use request::{Operation, Place, Request, is_exempt};

@@ -1,9 +1,10 @@
 //! Reads a schema out of its JSON form.
 
+use corten_cel::Pattern;
 use serde_json::{Map, Value};
 
 use super::{
-    AdditionalProperties, Bound, DefaultValue, Expressions, ListType, NestedValueValidation, Pattern, Structural, Type,
+    AdditionalProperties, Bound, DefaultValue, Expressions, ListType, NestedValueValidation, Structural, Type,
     ValueValidation,
 };
 
@@ -103,7 +104,7 @@ fn value_validation(schema: &Value) -> ValueValidation {
         multiple_of: schema["multipleOf"].as_f64(),
         max_length: count("maxLength"),
         min_length: count("minLength"),
-        pattern: pattern.map(|it| Pattern { text: it.to_owned(), regex: corten_cel::pattern(it) }),
+        pattern: pattern.map(Pattern::new),
         max_items: count("maxItems"),
         min_items: count("minItems"),
         max_properties: count("maxProperties"),

@@ -3,14 +3,16 @@
 
 use std::fmt::Write;
 
+use corten_cel::{Fuel, Tank, is_spent};
 use corten_meta::Violation;
 use serde_json::{Map, Value};
 
-use super::{AdditionalProperties, Structural, Type, correlate::Before, report::Report};
+use super::{AdditionalProperties, OUT_OF_BUDGET, Structural, Type, correlate::Before, report::Report};
 
 impl Structural {
     /// Every rule that `value` breaks, the first ones. `old` is what is stored, of an update.
     pub fn validate(&self, value: &Value, old: Option<&Value>) -> Vec<Violation> {
+        let _tank = Tank::of(Fuel::OBJECT);
         let mut report = Walk { path: String::new() }.part(self, value, old);
         // Who has repeated items stored already may go on with them (customResourceStrategy.ValidateUpdate).
         let has_repeated = |it: &Value| {
@@ -20,6 +22,10 @@ impl Structural {
         };
         if !old.is_some_and(has_repeated) {
             self.repeated(value, &mut String::new(), &mut report);
+        }
+        if is_spent() {
+            let kind = self.types.first().map_or("", |it| it.as_str());
+            report.add(Violation::invalid("<nil>", format_args!("{kind:?}"), OUT_OF_BUDGET));
         }
         report.found
     }

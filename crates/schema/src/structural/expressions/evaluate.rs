@@ -1,16 +1,19 @@
 //! Asks the rules of an object, from the outside to the inside, within one budget for all of them.
 
-use corten_cel::{Activation, ErrorKind, MESSAGE_BYTES_MAX, PER_CALL_LIMIT, Program, RUNTIME_BUDGET};
+use corten_cel::{
+    Activation, ErrorKind, Fuel, MESSAGE_BYTES_MAX, PER_CALL_LIMIT, Program, RUNTIME_BUDGET, Tank, is_spent,
+};
 use corten_meta::Violation;
 use serde_json::Value;
 
 use super::{Expression, Expressions};
-use crate::structural::{Structural, correlate::Before};
+use crate::structural::{OUT_OF_BUDGET, Structural, correlate::Before};
 
 impl Structural {
     /// Every rule in CEL that `value` breaks, the first ones. Asked of what [`Structural::validate`] found nothing wrong with: an
     /// expression may rely on the types that it was checked with.
     pub fn validate_expressions(&self, value: &Value, old: Option<&Value>) -> Vec<Violation> {
+        let _tank = Tank::of(Fuel::OBJECT);
         let mut asked = Evaluation { found: Vec::new(), path: String::new(), budget: RUNTIME_BUDGET, is_over: false };
         asked.part(self, value, old);
         asked.found
@@ -111,11 +114,9 @@ impl Evaluation {
         // What has not changed may be as wrong as it was (KEP-4008); a rule about a change is asked of it all the same.
         let is_forgiven = |_: &Violation| !rule.is_transition && old == Some(value);
         self.found.extend(refusal.filter(|it| !is_forgiven(it)));
-        if self.budget == 0 && !self.is_over {
+        if is_spent() || self.budget == 0 && !self.is_over {
             self.is_over = true;
-            let message =
-                "validation failed due to running out of cost budget, no further validation rules will be run";
-            self.found.push(Violation::invalid(&*self.path, format_args!("{type_name:?}"), message));
+            self.found.push(Violation::invalid(&*self.path, format_args!("{type_name:?}"), OUT_OF_BUDGET));
         }
     }
 

@@ -23,7 +23,8 @@ fn expression(rule: &Value, declared: &DeclType) -> Expression {
     let text = |field: &str| rule[field].as_str().unwrap_or_default().trim();
     let is_old_optional = rule["optionalOldSelf"] == true;
     let old = if is_old_optional { DeclType::optional(declared.clone()) } else { declared.clone() };
-    let env = Env::new(STORED_EXPRESSIONS).variable("self", declared.clone()).variable("oldSelf", old);
+    let env = Env::new(STORED_EXPRESSIONS).with_patterns_unread();
+    let env = env.variable("self", declared.clone()).variable("oldSelf", old);
     let program = env.compile(text("rule")).map_err(|it| it.to_string());
     let message = match text("message") {
         "" => format!("failed rule: {}", text("rule")),

@@ -1,0 +1,57 @@
+//! Where expressions and patterns are evaluated: little work where it is asked for, much work where nobody waits behind it.
+//!
+//! A mind does not give way to others while it thinks. What takes more than a moment is begun anew on a thread of its own, a few at
+//! a time, so that other requests are answered meanwhile, and the deadline of this one holds.
+
+use std::sync::LazyLock;
+
+use corten_cel::Fuel;
+use serde_json::Value;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::Semaphore,
+    task,
+};
+
+/// What is evaluated where it is asked for, in units of fuel: some milliseconds.
+const MOMENT: u64 = 500_000;
+
+/// So many may be at much work at the same time: a processor is left for all others, where there are several.
+static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Semaphore::new(cores.saturating_sub(1).max(1))
+});
+
+/// What `evaluate` says, which may take as much as is left. It is asked twice where a moment is not enough.
+pub async fn evaluated<T>(fuel: &Fuel, evaluate: impl Fn() -> T) -> T {
+    let left = fuel.left();
+    let (made, was_enough) = fuel.lend(MOMENT, &evaluate);
+    if was_enough || left <= MOMENT {
+        return made;
+    }
+    let turn = TURNS.acquire().await;
+    let (made, _) = apart(|| fuel.lend(u64::MAX, &evaluate));
+    drop(turn);
+    made
+}
+
+/// On this thread, which others no longer wait for. A runtime of one thread has no other.
+fn apart<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|it| it.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => task::block_in_place(work),
+        _ => work(),
+    }
+}
+
+/// Of each part of an object that is shown to an expression and taken back.
+const FUEL_OF_PART: u64 = 20;
+
+/// What it takes to copy, compare and prune an object.
+pub(crate) fn weight(object: &Value) -> u64 {
+    let within: u64 = match object {
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(entries) => entries.values().map(weight).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    };
+    within + FUEL_OF_PART
+}

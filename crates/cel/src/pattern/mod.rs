@@ -1,0 +1,188 @@
+//! Regular expressions in Go's syntax (RE2), by a machine of bounded size: one pattern cannot make a match take long.
+//!
+//! A pattern that is written down, in a policy or a definition, is compiled when it is first asked, and the machine is kept where
+//! all patterns of the same text find it; what is kept is bounded, whatever is stored. To compile takes fuel, as matching does.
+
+mod kept;
+mod translate;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use regex::{Regex, RegexBuilder};
+
+use crate::fuel;
+
+/// What a machine may take, tried one after the other: how large it is says what it takes to run it.
+const SIZES: [usize; 4] = [4 << 10, 32 << 10, 256 << 10, 2 << 20];
+/// The largest one of a pattern that an object holds: it is compiled while it is asked.
+const FOUND_BYTES_MAX: usize = 64 << 10;
+const DFA_BYTES: usize = 256 << 10;
+const PATTERN_BYTES_MAX: usize = 16 << 10;
+/// A named class of characters has hundreds of ranges, which are looked up and sorted, and with `(?i)` every class may have.
+const CLASS_FUEL: u64 = 8_000;
+/// Of each byte that is read.
+const BYTE_FUEL: u64 = 20;
+
+const TOO_LARGE: &str = "error parsing regexp: expression is too large";
+pub(crate) const OUT_OF_FUEL: &str = "the patterns take more to compile than they may together";
+
+/// A machine, and how large it is.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    pub(crate) regex: Regex,
+    bytes: usize,
+}
+
+impl Machine {
+    /// What it takes to match one byte, at worst: every state of the machine is looked at.
+    pub(crate) fn fuel(&self) -> u64 {
+        (self.bytes as u64 >> 6).max(1)
+    }
+
+    /// Of a pattern that an object holds.
+    ///
+    /// # Errors
+    /// What is wrong with it, or that there is no fuel to compile it.
+    pub(crate) fn of_found(pattern: &str) -> Result<Self, String> {
+        compiled(pattern, FOUND_BYTES_MAX).map_err(Refusal::into_words)
+    }
+}
+
+/// A pattern that is written down. It is compiled when it is first asked.
+#[derive(Debug)]
+pub struct Pattern {
+    text: Arc<str>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug)]
+enum Known {
+    /// Kept with those of other patterns, or to be compiled.
+    Machine(Weak<Machine>),
+    Wrong(String),
+}
+
+/// Why there is no machine.
+#[derive(Debug)]
+enum Refusal {
+    Wrong(String),
+    OutOfFuel,
+}
+
+impl Refusal {
+    fn into_words(self) -> String {
+        match self {
+            Self::Wrong(error) => error,
+            Self::OutOfFuel => OUT_OF_FUEL.to_owned(),
+        }
+    }
+}
+
+impl Pattern {
+    pub fn new(text: &str) -> Self {
+        Self { text: text.into(), known: Mutex::new(Known::Machine(Weak::new())) }
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Does a text of a value match it? Both to compile and to match take fuel.
+    ///
+    /// # Errors
+    /// What is wrong with it, or that there is too little fuel.
+    pub fn is_match(&self, text: &str) -> Result<bool, String> {
+        let machine = self.machine()?;
+        // A byte takes a quarter at most of what it takes at worst, as a rule far less.
+        if !fuel::spend((text.len() as u64).saturating_mul(machine.fuel().div_ceil(4))) {
+            return Err(OUT_OF_FUEL.to_owned());
+        }
+        Ok(machine.regex.is_match(text))
+    }
+
+    pub(crate) fn machine(&self) -> Result<Arc<Machine>, String> {
+        match &*self.known() {
+            Known::Wrong(error) => return Err(error.clone()),
+            Known::Machine(machine) => {
+                if let Some(machine) = machine.upgrade() {
+                    return Ok(machine);
+                }
+            }
+        }
+        let found = kept::find(&self.text).map_or_else(|| compiled(&self.text, usize::MAX).map(Arc::new), Ok);
+        match found {
+            Ok(machine) => {
+                kept::keep(&self.text, &machine);
+                *self.known() = Known::Machine(Arc::downgrade(&machine));
+                Ok(machine)
+            }
+            Err(Refusal::Wrong(error)) => {
+                *self.known() = Known::Wrong(error.clone());
+                Err(error)
+            }
+            Err(refusal) => Err(refusal.into_words()),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Is a pattern that is written down one that can be asked? It takes as much fuel as to compile it, whether or not it is known: what
+/// all patterns of a document may take together does not depend on what was read before.
+///
+/// # Errors
+/// What is wrong with it, or that there is too little fuel.
+pub fn check(text: &str) -> Result<(), String> {
+    if let Some(machine) = kept::find(text) {
+        let fuel = reading(text).saturating_add(trying(machine.bytes));
+        return if fuel::spend(fuel) { Ok(()) } else { Err(OUT_OF_FUEL.to_owned()) };
+    }
+    let machine = compiled(text, usize::MAX).map_err(Refusal::into_words)?;
+    kept::keep(&text.into(), &Arc::new(machine));
+    Ok(())
+}
+
+/// What it takes to read a pattern.
+fn reading(pattern: &str) -> u64 {
+    let is_folded = pattern.contains("(?");
+    let bytes = pattern.as_bytes();
+    let is_class = |it: &[u8]| matches!(it, [b'\\', b'p' | b'P']) || is_folded && it[0] == b'[';
+    let classes = bytes.windows(2).filter(|it| is_class(it)).count() as u64;
+    bytes.len() as u64 * BYTE_FUEL + classes * CLASS_FUEL
+}
+
+/// What it takes to make a machine of this size, and to fail to make the smaller ones.
+fn trying(bytes: usize) -> u64 {
+    SIZES.iter().filter(|it| **it <= bytes).map(|it| *it as u64).sum()
+}
+
+fn compiled(pattern: &str, most: usize) -> Result<Machine, Refusal> {
+    if pattern.len() > PATTERN_BYTES_MAX {
+        return Err(Refusal::Wrong(TOO_LARGE.to_owned()));
+    }
+    let translated = translate::translated(pattern).map_err(Refusal::Wrong)?;
+    if !fuel::spend(reading(pattern)) {
+        return Err(Refusal::OutOfFuel);
+    }
+    for bytes in SIZES.map(|it| it.min(most)) {
+        // What is made for a size that does not do is work, too.
+        if !fuel::spend(bytes as u64) {
+            return Err(Refusal::OutOfFuel);
+        }
+        let built = RegexBuilder::new(&translated).size_limit(bytes).dfa_size_limit(DFA_BYTES).nest_limit(100).build();
+        match built {
+            Ok(regex) => return Ok(Machine { regex, bytes }),
+            Err(regex::Error::CompiledTooBig(_)) if bytes < most => {}
+            Err(regex::Error::CompiledTooBig(_)) => break,
+            Err(other) => {
+                // The last line says what is wrong, the ones before point at it.
+                let said = other.to_string();
+                let why = said.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+                return Err(Refusal::Wrong(format!("error parsing regexp: {why}: `{pattern}`")));
+            }
+        }
+    }
+    Err(Refusal::Wrong(TOO_LARGE.to_owned()))
+}

@@ -5,13 +5,10 @@
 
 use std::sync::LazyLock;
 
+use corten_cacher::apart::apart;
 use corten_cel::Fuel;
 use serde_json::Value;
-use tokio::{
-    runtime::{Handle, RuntimeFlavor},
-    sync::Semaphore,
-    task,
-};
+use tokio::sync::Semaphore;
 
 /// What is evaluated where it is asked for, in units of fuel: some milliseconds.
 const MOMENT: u64 = 500_000;
@@ -33,14 +30,6 @@ pub async fn evaluated<T>(fuel: &Fuel, evaluate: impl Fn() -> T) -> T {
     let (made, _) = apart(|| fuel.lend(u64::MAX, &evaluate));
     drop(turn);
     made
-}
-
-/// On this thread, which others no longer wait for. A runtime of one thread has no other.
-fn apart<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::try_current().map(|it| it.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => task::block_in_place(work),
-        _ => work(),
-    }
 }
 
 /// Of each part of an object that is shown to an expression and taken back.

@@ -21,6 +21,7 @@ mod aggregation;
 mod answers;
 mod attacks;
 mod audit;
+mod bombs;
 mod browsers;
 mod conversion;
 mod custom_resources;

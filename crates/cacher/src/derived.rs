@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, ops::Deref, sync::Arc};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
-use crate::watch_cache::{Snapshot, Stored};
+use crate::{
+    apart::apart,
+    watch_cache::{Snapshot, Stored},
+};
 
 /// `N` sources, whose revisions say whether what was made is still right.
 pub struct Derived<T, const N: usize> {
@@ -50,6 +53,16 @@ impl<T, const N: usize> Derived<T, N> {
             return newest.clone();
         }
         drop(newest);
+        // To make it may take a while, and so may the turn: those who look at something else do not wait for it.
+        apart(|| self.make(look, make, after))
+    }
+
+    fn make<S>(
+        &self,
+        look: impl Fn() -> ([u64; N], S),
+        make: impl FnOnce(&T, S) -> T,
+        after: impl FnOnce(&T, &T),
+    ) -> Arc<Made<T, N>> {
         let _turn = self.turn.lock();
         // Looked at again: who waited for the turn could have seen less than who had it, and would put back what was before.
         let (revisions, sources) = look();
@@ -69,9 +82,19 @@ pub type ByName<T> = BTreeMap<String, (u64, Arc<T>)>;
 
 /// What has not changed is kept, and the rest is made: of thousands of objects one is read when one has changed.
 pub fn by_name<T>(before: &ByName<T>, objects: &Snapshot, make: impl Fn(&Stored) -> T) -> ByName<T> {
+    by_name_or_same(before, objects, |it, _| Arc::new(make(it)))
+}
+
+/// As [`by_name`], where `make` is also shown what it made of the object before: it stays where nothing that matters has changed.
+pub fn by_name_or_same<T>(
+    before: &ByName<T>,
+    objects: &Snapshot,
+    make: impl Fn(&Stored, Option<&Arc<T>>) -> Arc<T>,
+) -> ByName<T> {
     let one = |stored: &Arc<Stored>| {
-        let same = before.get(stored.name()).filter(|it| it.0 == stored.revision());
-        let made = same.cloned().unwrap_or_else(|| (stored.revision(), Arc::new(make(stored))));
+        let known = before.get(stored.name());
+        let same = known.filter(|it| it.0 == stored.revision()).cloned();
+        let made = same.unwrap_or_else(|| (stored.revision(), make(stored, known.map(|it| &it.1))));
         (stored.name().to_owned(), made)
     };
     objects.iter().map(one).collect()

@@ -8,6 +8,7 @@
 )]
 
 pub mod answer;
+pub mod apart;
 pub mod body;
 pub mod codec;
 pub mod derived;

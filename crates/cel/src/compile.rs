@@ -3,8 +3,9 @@
 use crate::{
     declared::Type,
     env::Env,
-    error::Issues,
+    error::{Issue, Issues},
     estimate::{self, Range},
+    fuel,
     run::Program,
     syntax::{
         self,
@@ -13,6 +14,8 @@ use crate::{
     typing::checker::{self, Types},
 };
 
+const FUEL_OF_NODE: u64 = 100;
+
 impl Env {
     /// Reads and checks an expression.
     ///
@@ -20,6 +23,11 @@ impl Env {
     /// What is wrong with it, in upstream's words.
     pub fn check(&self, source: &str) -> Result<Checked<'_>, Issues> {
         let parsed = syntax::parse(source, self.macros())?;
+        // To check and to estimate a node takes about a microsecond.
+        if !fuel::spend(parsed.places.len() as u64 * FUEL_OF_NODE) {
+            let message = "the expressions take more work to check than those of one object may".to_owned();
+            return Err(Issues::new(source, vec![Issue { at: None, message }]));
+        }
         let mut root = parsed.root;
         let types = checker::check(self, source, &mut root, &parsed.places)?;
         Ok(Checked { env: self, root, types })

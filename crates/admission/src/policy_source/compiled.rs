@@ -7,15 +7,17 @@ use corten_api::resources::{
     VALIDATING_ADMISSION_POLICY_BINDINGS,
 };
 use corten_cacher::{
-    derived::{ByName, Derived, Made, by_name},
+    derived::{ByName, Derived, Made, by_name, by_name_or_same},
     watch_cache::Caches,
 };
 use corten_meta::{Resource, Time};
 use corten_metrics::Registry;
 use corten_policies::{
-    admission_policy::{Binding, MutatingPolicy, ValidatingPolicy},
+    admission_policy::{Binding, MutatingPolicy, Policy, ValidatingPolicy},
     matching::{Criteria, Index},
 };
+
+use serde_json::Value;
 
 use super::{
     failing::{FailingPolicies, FailingPolicy},
@@ -96,14 +98,14 @@ impl Policies {
             look,
             |before, [policies, bindings, mutating_policies, mutating_bindings]| {
                 Compiled::of(Objects {
-                    validating: by_name(&before.objects.validating, &policies, |it| {
-                        ValidatingPolicy::read(&it.parse())
+                    validating: by_name_or_same(&before.objects.validating, &policies, |it, before| {
+                        same(before, &it.parse(), |it| &it.policy, ValidatingPolicy::read)
                     }),
                     validating_bindings: by_name(&before.objects.validating_bindings, &bindings, |it| {
                         Binding::read(&it.parse())
                     }),
-                    mutating: by_name(&before.objects.mutating, &mutating_policies, |it| {
-                        MutatingPolicy::read(&it.parse())
+                    mutating: by_name_or_same(&before.objects.mutating, &mutating_policies, |it, before| {
+                        same(before, &it.parse(), |it| &it.policy, MutatingPolicy::read)
                     }),
                     mutating_bindings: by_name(&before.objects.mutating_bindings, &mutating_bindings, |it| {
                         Binding::read(&it.parse())
@@ -149,6 +151,12 @@ impl Compiled {
         let mutating = bound(&objects.mutating, &objects.mutating_bindings, |it| &it.policy.criteria);
         Self { objects, validating, mutating }
     }
+}
+
+/// What is compiled stays where only the status or metadata of a policy has changed.
+fn same<P>(before: Option<&Arc<P>>, object: &Value, of: fn(&P) -> &Policy, read: fn(&Value) -> P) -> Arc<P> {
+    let known = before.filter(|it| of(it).is_read_of(object));
+    known.cloned().unwrap_or_else(|| Arc::new(read(object)))
 }
 
 /// A policy without a binding is about nothing.

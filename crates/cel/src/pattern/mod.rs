@@ -24,7 +24,7 @@ const CLASS_FUEL: u64 = 8_000;
 const BYTE_FUEL: u64 = 20;
 
 const TOO_LARGE: &str = "error parsing regexp: expression is too large";
-pub(crate) const OUT_OF_FUEL: &str = "the patterns take more to compile than they may together";
+pub(crate) const OUT_OF_FUEL: &str = "the regular expressions take more work to compile than those of one object may";
 
 /// A machine, and how large it is.
 #[derive(Debug)]

@@ -4,7 +4,10 @@ use std::thread;
 
 use serde_json::json;
 
-use crate::{Activation, DEPTH_MAX, DeclType, Env, ErrorKind, PER_CALL_LIMIT, STORED_EXPRESSIONS, Value};
+use crate::{
+    Activation, DEPTH_MAX, DeclType, Env, ErrorKind, Fuel, PER_CALL_LIMIT, Pattern, STORED_EXPRESSIONS, Tank, Value,
+    check_pattern, is_spent,
+};
 
 /// As the smallest threads that evaluate expressions.
 const STACK_BYTES: usize = 512 * 1024;
@@ -106,4 +109,76 @@ fn what_is_too_large_is_not_read() {
         let said = env.check(&source).expect_err("it is too large").to_string();
         assert!(said.starts_with("ERROR: <input>:-1:0: ") && said.contains(expected), "{said}");
     }
+}
+
+/// What shares a tank has no more together than is in it, however often a single evaluation would have its own.
+#[test]
+fn evaluations_share_fuel() {
+    let env = env();
+    let program = env.compile("x.matches(x)").expect("it compiles");
+    let texts: Vec<_> = (1..400).map(|it| json!(format!("\\pL{{25}}a{{{it}}}"))).collect();
+    let fuel = Fuel::new(Fuel::OBJECT);
+    let mut last = None;
+    let ((), was_enough) = fuel.lend(u64::MAX, || {
+        for text in texts.iter().cycle().take(20_000) {
+            let activation = Activation::new().with("x", Value::from_json(text));
+            last = program.evaluate(&activation, PER_CALL_LIMIT).result.err();
+            if is_spent() {
+                break;
+            }
+        }
+    });
+    assert!(!was_enough && fuel.left() == 0);
+    assert_eq!(last.map(|it| it.kind), Some(ErrorKind::Cost));
+    assert!(!is_spent(), "outside of the tank nothing is counted");
+    let (result, _) = fuel.lend(u64::MAX, || program.evaluate(&Activation::new(), PER_CALL_LIMIT).result.map(drop));
+    assert_eq!(result.map_err(|it| it.kind), Err(ErrorKind::Cost), "an empty tank evaluates nothing");
+}
+
+/// What an inner tank uses is taken from the outer one.
+#[test]
+fn tanks_nest() {
+    let fuel = Fuel::new(1_000);
+    let ((), was_enough) = fuel.lend(500, || {
+        let tank = Tank::of(100);
+        assert!(!crate::spend(200));
+        drop(tank);
+        assert!(crate::spend(300));
+    });
+    assert!(was_enough);
+    assert_eq!(fuel.left(), 600);
+    assert!(!fuel.take(600) && fuel.left() == 0);
+}
+
+/// Patterns that are stored are compiled when they are asked, and wrong ones fail then.
+#[test]
+fn patterns_are_compiled_when_they_are_asked() {
+    let patterns: Vec<Pattern> = (1..600).map(|it| Pattern::new(&format!("\\pL{{25}}b{{{it}}}"))).collect();
+    let fuel = Fuel::new(Fuel::OBJECT);
+    let (asked, was_enough) = fuel.lend(u64::MAX, || patterns.iter().take_while(|it| it.is_match("a").is_ok()).count());
+    assert!(!was_enough && asked > 5 && asked < 100, "{asked}");
+    let wrong = Pattern::new("(");
+    for _ in 0..2 {
+        assert!(wrong.is_match("a").is_err_and(|it| it.starts_with("error parsing regexp: ")));
+    }
+    let unread = env().with_patterns_unread();
+    assert!(env().compile("'a'.matches('(')").is_err());
+    let program = unread.compile("'a'.matches('(')").expect("it is taken as it stands");
+    let said = program.evaluate(&Activation::new(), PER_CALL_LIMIT).result.expect_err("it is none").to_string();
+    assert!(said.starts_with("Illegal regex: error parsing regexp: "), "{said}");
+}
+
+/// All patterns of a document take so much together, whether or not they were compiled before.
+#[test]
+fn patterns_of_a_document() {
+    for _ in 0..2 {
+        let fuel = Fuel::new(Fuel::OBJECT);
+        let texts = (1..600).map(|it| format!("\\pL{{25}}c{{{it}}}"));
+        let (taken, was_enough) = fuel.lend(u64::MAX, || texts.take_while(|it| check_pattern(it).is_ok()).count());
+        assert!(!was_enough && (15..30).contains(&taken), "{taken}");
+    }
+    let fuel = Fuel::new(Fuel::OBJECT);
+    let (checked, was_enough) =
+        fuel.lend(u64::MAX, || (0..1_000).all(|it| check_pattern(&format!("^([a-z0-9-]{{1,63}}\\.)*v{it}$")).is_ok()));
+    assert!(checked && was_enough, "what is usual is not refused");
 }

@@ -10,6 +10,10 @@ pub(super) fn validate(version: Cursor<'_>) {
         if pattern.is_empty() {
             return;
         }
+        // Said once, where there is no more fuel.
+        if corten_cel::is_spent() {
+            return;
+        }
         if let Err(error) = corten_cel::check_pattern(pattern.str()) {
             pattern.invalid(&format!("must be a valid regular expression, but isn't: {error}"));
         }

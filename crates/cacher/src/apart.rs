@@ -1,0 +1,14 @@
+//! Work that takes longer than others should wait behind it on the same thread.
+
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    task,
+};
+
+/// Does it on this thread, which the runtime replaces meanwhile. A runtime of one thread has no other.
+pub fn apart<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|it| it.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => task::block_in_place(work),
+        _ => work(),
+    }
+}

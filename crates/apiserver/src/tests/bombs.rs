@@ -40,7 +40,7 @@ async fn define(server: &Server, spec: &Value) {
 
 /// What many ask at the same time is refused, and who asks something else is answered.
 async fn is_refused_and_others_served(server: &Arc<Server>, path: &'static str, body: &Value, words: &str) {
-    let bombs: Vec<_> = (0..3)
+    let bombs: Vec<_> = (0..2)
         .map(|_| {
             let (server, body) = (server.clone(), body.clone());
             tokio::spawn(async move { call(&server, "POST", path, body).await })
@@ -51,7 +51,11 @@ async fn is_refused_and_others_served(server: &Arc<Server>, path: &'static str, 
     for bomb in bombs {
         let (code, status) = tokio::time::timeout(PATIENCE, bomb).await.expect("it ends").expect("nothing panics");
         let message = status["message"].as_str().unwrap_or_default();
-        assert!(code == 422 && message.contains(words), "{code}: {}", message.chars().take(600).collect::<String>());
+        assert!(
+            matches!(code, 403 | 422) && message.contains(words),
+            "{code}: {}",
+            message.chars().take(600).collect::<String>()
+        );
     }
 }
 
@@ -84,11 +88,13 @@ async fn patterns_in_items() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn parameters_of_policies() {
     let server = Arc::new(Server::start(server::config()).await.expect("an empty store is filled"));
-    for n in 0..300 {
+    for n in 0..40 {
         let map = json!({ "metadata": { "name": format!("p{n}"), "labels": { "param": "y" } }, "data": { "k": "v" } });
         assert_eq!(call(&server, "POST", MAPS, map).await.0, 201);
     }
-    let work = "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, a + b + c + d > 0))))";
+    // What a question costs is much, and it is answered soon.
+    let question = |it: &str| format!("authorizer.group('').resource('{it}').check('get').allowed()");
+    let work = format!("{} && {}", question("pods"), question("secrets"));
     let rule = json!({ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["secrets"] });
     let mut spec = json!({ "matchConstraints": { "resourceRules": [rule] },
         "paramKind": { "apiVersion": "v1", "kind": "ConfigMap" },

@@ -13,8 +13,8 @@ use crate::matching::{Bindings, Conditions, Criteria, Uses};
 #[derive(Debug)]
 pub struct Policy {
     pub name: String,
-    /// What it was read of: its `spec` as it is written.
-    source: String,
+    /// What it was read of, beside its name: its `spec`.
+    source: Value,
     pub criteria: Criteria,
     pub param_kind: Option<ParamKind>,
     /// `failurePolicy: Ignore`.
@@ -77,24 +77,23 @@ impl Policy {
             api_version: text(spec, "/paramKind/apiVersion").to_owned(),
             kind: text(spec, "/paramKind/kind").to_owned(),
         });
-        let source = spec.to_string();
         let read = Self {
             name: text(policy, "/metadata/name").to_owned(),
-            names_owners: source.contains("managedFields"),
-            source,
+            source: spec.clone(),
             criteria: Criteria::of_policy(&spec["matchConstraints"]),
             param_kind,
             ignores_errors: spec["failurePolicy"] == "Ignore",
             conditions,
             variables,
             uses: Uses::default(),
+            names_owners: spec.to_string().contains("managedFields"),
         };
         (read, compiler)
     }
 
     /// Would it be the same if it were read of this object?
     pub fn is_read_of(&self, policy: &Value) -> bool {
-        self.name == text(policy, "/metadata/name") && self.source == policy["spec"].to_string()
+        self.name == text(policy, "/metadata/name") && self.source == policy["spec"]
     }
 
     /// What its expressions see; each variable is evaluated when it is first named.

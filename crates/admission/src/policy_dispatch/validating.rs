@@ -100,7 +100,8 @@ impl Round<'_> {
             for params in &params {
                 let begun = Instant::now();
                 let bindings = self.asked.bindings(&shown, params.as_ref());
-                let evaluation = self.asked.authorizer.answered(self.asked.request.fuel, || policy.evaluate(&bindings)).await;
+                let evaluation =
+                    self.asked.authorizer.answered(self.asked.request.fuel, || policy.evaluate(&bindings)).await;
                 found.push((evaluation, begun.elapsed()));
                 // Many parameters are much work, too: others get their turn.
                 tokio::task::consume_budget().await;

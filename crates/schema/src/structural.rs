@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use corten_cel::Pattern;
 use serde_json::Value;
 
-use self::expressions::Expressions;
+use self::{expressions::Expressions, formats::NumericFormat};
 pub use default::{BYTES_MAX, TooLarge};
 pub(crate) use described::Values;
 pub use expressions::check::{Occurrences, RuleCheck, RuleProblem, check_rule, too_expensive_together};
@@ -95,7 +95,9 @@ pub(crate) enum ListType {
 /// What the value itself must be. A bound that is absent bounds nothing.
 #[derive(Debug, Default)]
 struct ValueValidation {
+    /// Of texts.
     format: String,
+    numeric_format: Option<NumericFormat>,
     maximum: Option<Bound>,
     minimum: Option<Bound>,
     multiple_of: Option<f64>,

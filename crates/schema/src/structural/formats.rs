@@ -1,11 +1,65 @@
-//! Named formats of texts: those that a CustomResourceDefinition may use (kube-openapi, `pkg/validation/strfmt`). A format that
-//! is not known says nothing.
+//! Named formats of texts and numbers: those that a CustomResourceDefinition may use (kube-openapi, `pkg/validation/strfmt` and
+//! `validate/values.go`). A format that is not known says nothing.
 
 use std::{net::IpAddr, sync::LazyLock};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use corten_meta::{Time, address::Cidr, duration, field};
 use regex::Regex;
+
+use super::Type;
+
+/// What a number must fit into. Each goes with one type, and says nothing of another
+/// (`StripUnsupportedFormatsPostProcessorForVersion`; numbers are looked at since v1.36).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NumericFormat {
+    Int32,
+    Int64,
+    Float,
+    Double,
+}
+
+impl NumericFormat {
+    pub(super) fn of(of: &[Type], format: &str) -> Option<Self> {
+        Some(match (of, format) {
+            ([Type::Integer], "int32") => Self::Int32,
+            ([Type::Integer], "int64") => Self::Int64,
+            ([Type::Number], "float") => Self::Float,
+            ([Type::Number], "double") => Self::Double,
+            _ => return None,
+        })
+    }
+
+    /// Is a number of its size (`IsValueValidAgainstRange`)? Of one that is not whole an integer has none.
+    pub(super) fn fits(self, value: f64) -> bool {
+        // As a float the largest integer of 64 bits is one more than it is.
+        const I64_BOUND: f64 = 9_223_372_036_854_775_808.0;
+        match self {
+            Self::Int32 => value.fract() == 0.0 && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value),
+            Self::Int64 => value.fract() == 0.0 && (-I64_BOUND..=I64_BOUND).contains(&value),
+            #[expect(clippy::cast_possible_truncation, reason = "what is too large for it becomes infinite")]
+            Self::Float => (value as f32).is_finite(),
+            Self::Double => true,
+        }
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Int32 => "int32",
+            Self::Int64 => "int64",
+            Self::Float => "float",
+            Self::Double => "double",
+        }
+    }
+
+    /// The type it goes with.
+    pub(super) fn of_type(self) -> Type {
+        match self {
+            Self::Int32 | Self::Int64 => Type::Integer,
+            Self::Float | Self::Double => Type::Number,
+        }
+    }
+}
 
 /// Does the text have the format?
 pub(super) fn holds(format: &str, text: &str) -> bool {

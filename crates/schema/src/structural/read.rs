@@ -4,8 +4,8 @@ use corten_cel::Pattern;
 use serde_json::{Map, Value};
 
 use super::{
-    AdditionalProperties, Bound, DefaultValue, Expressions, ListType, NestedValueValidation, Structural, Type,
-    ValueValidation,
+    AdditionalProperties, Bound, DefaultValue, Expressions, ListType, NestedValueValidation, NumericFormat, Structural,
+    Type, ValueValidation,
 };
 
 impl Structural {
@@ -18,8 +18,10 @@ impl Structural {
 
 fn part(schema: &Value, is_root: bool) -> Structural {
     let int_or_string = is_set(schema, "x-kubernetes-int-or-string");
+    let types = types(schema, int_or_string);
     let mut read = Structural {
-        types: types(schema, int_or_string),
+        validation: value_validation(schema, &types),
+        types,
         nullable: is_set(schema, "nullable"),
         properties: entries(schema, "properties").map(|(name, it)| (name.clone(), part(it, false))).collect(),
         additional_properties: additional_properties(&schema["additionalProperties"]),
@@ -29,7 +31,6 @@ fn part(schema: &Value, is_root: bool) -> Structural {
         list: list_type(schema),
         is_atomic_map: schema["x-kubernetes-map-type"] == "atomic",
         default: schema.get("default").map(|it| DefaultValue { value: it.clone(), bytes: it.to_string().len() }),
-        validation: value_validation(schema),
         logic: logic(schema),
         expressions: Expressions::read(schema, is_root),
         has_expressions: false,
@@ -91,14 +92,16 @@ fn texts(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-fn value_validation(schema: &Value) -> ValueValidation {
+fn value_validation(schema: &Value, types: &[Type]) -> ValueValidation {
+    let format = schema["format"].as_str().unwrap_or_default();
     let count = |field: &str| schema[field].as_u64();
     let bound = |field: &str, exclusive: &str| {
         schema[field].as_f64().map(|value| Bound { value, is_exclusive: is_set(schema, exclusive) })
     };
     let pattern = schema["pattern"].as_str().filter(|it| !it.is_empty());
     ValueValidation {
-        format: schema["format"].as_str().unwrap_or_default().to_owned(),
+        format: format.to_owned(),
+        numeric_format: NumericFormat::of(types, format),
         maximum: bound("maximum", "exclusiveMaximum"),
         minimum: bound("minimum", "exclusiveMinimum"),
         multiple_of: schema["multipleOf"].as_f64(),

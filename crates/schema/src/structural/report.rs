@@ -36,6 +36,10 @@ impl Report {
 
     /// Of a combination of rules: it names its path itself, and its cause has none.
     pub(super) fn combination(&mut self, message: String) {
+        self.without_path(message);
+    }
+
+    pub(super) fn without_path(&mut self, message: String) {
         let message = format!("Invalid value: \"\": {message}");
         self.add(Violation { path: "<nil>".into(), rule: Rule::Invalid, message }.bounded());
     }

@@ -92,6 +92,42 @@ fn says_what_is_wrong_in_upstreams_words() {
             "spec.x: Invalid value: 4: spec.x in body should be a multiple of 3",
         ),
         (json!({ "type": "number", "multipleOf": 0.1 }), json!(0.3), ""),
+        (json!({ "type": "integer", "format": "int32" }), json!(2_147_483_647), ""),
+        (
+            json!({ "type": "integer", "format": "int32" }),
+            json!(-2_147_483_649_i64),
+            r#"<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.x"#,
+        ),
+        (
+            json!({ "type": "integer", "format": "int32" }),
+            json!(3e9),
+            r#"<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.x"#,
+        ),
+        (
+            json!({ "type": "integer", "format": "int32", "maximum": 4_294_967_295_i64 }),
+            json!(7),
+            r#"<nil>: Invalid value: "": Maximum boundary value must be of type integer with format int32 in spec.x"#,
+        ),
+        (
+            json!({ "type": "integer", "format": "int32" }),
+            json!(1.5),
+            r#"spec.x: Invalid value: "float64": spec.x in body must be of type int32: "float64""#,
+        ),
+        (
+            json!({ "type": "integer", "format": "int32" }),
+            json!("1"),
+            r#"spec.x: Invalid value: "string": spec.x in body must be of type integer: "string""#,
+        ),
+        (json!({ "type": "integer", "format": "int64" }), json!(i64::MAX), ""),
+        (json!({ "type": "integer", "format": "uint32" }), json!(5_000_000_000_i64), ""),
+        (json!({ "type": "number", "format": "int32" }), json!(3_000_000_000_i64), ""),
+        (json!({ "type": "number", "format": "float" }), json!(3.4e38), ""),
+        (
+            json!({ "type": "number", "format": "float" }),
+            json!(3.5e38),
+            r#"<nil>: Invalid value: "": Checked value must be of type number with format float in spec.x"#,
+        ),
+        (json!({ "type": "number", "format": "double" }), json!(1e308), ""),
         (
             json!({ "type": "array", "maxItems": 1, "items": { "type": "string" } }),
             json!(["a", 1]),

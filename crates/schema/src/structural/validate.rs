@@ -60,7 +60,7 @@ impl Walk {
     fn kind(&self, schema: &Structural, value: &Value, report: &mut Report) {
         let (Some(first), Some(named)) = (schema.types.first(), named(value)) else {
             if value.is_null() && !schema.types.is_empty() && !schema.nullable {
-                self.wrong_type(schema, "null", report);
+                self.wrong_type(&told(&schema.types), "null", report);
             }
             return;
         };
@@ -73,15 +73,17 @@ impl Walk {
         let has_format = !schema.validation.format.is_empty();
         let is_left_to_format = !is_numeric && has_format && matches!(named, Type::String | Type::Array);
         if !fits && !is_left_to_format {
-            self.wrong_type(schema, named.as_str(), report);
+            match schema.validation.numeric_format.map(|it| (it.as_str(), format_of(named))) {
+                Some((format, Some(found))) => self.wrong_type(format, found, report),
+                _ => self.wrong_type(&told(&schema.types), named.as_str(), report),
+            }
         } else {
             report.matched();
         }
     }
 
-    fn wrong_type(&self, schema: &Structural, found: &str, report: &mut Report) {
-        let expected: Vec<&str> = schema.types.iter().map(|it| it.as_str()).collect();
-        let detail = format!("{} in body must be of type {}: {found:?}", self.path, expected.join(","));
+    fn wrong_type(&self, expected: &str, found: &str, report: &mut Report) {
+        let detail = format!("{} in body must be of type {expected}: {found:?}", self.path);
         report.add(Violation::wrong_type(&*self.path, format_args!("{found:?}"), &detail));
     }
 
@@ -144,6 +146,21 @@ impl Walk {
         }
         self.path.push_str(name);
     }
+}
+
+fn told(types: &[Type]) -> String {
+    types.iter().map(|it| it.as_str()).collect::<Vec<_>>().join(",")
+}
+
+/// Where a number with a format is wanted, its format is told, and that of what is there, unless that is a text or a list
+/// (typeValidator).
+fn format_of(found: Type) -> Option<&'static str> {
+    Some(match found {
+        Type::Integer => "int64",
+        Type::Number => "float64",
+        Type::Boolean | Type::Object => "",
+        Type::Array | Type::String => return None,
+    })
 }
 
 fn named(value: &Value) -> Option<Type> {

@@ -3,7 +3,7 @@
 use corten_meta::Violation;
 use serde_json::{Number, Value};
 
-use super::{ValueValidation, formats, report::Report};
+use super::{NumericFormat, ValueValidation, formats, report::Report};
 
 impl ValueValidation {
     /// The first rule that a text breaks.
@@ -39,6 +39,13 @@ impl ValueValidation {
     pub(super) fn number(&self, path: &str, number: &Number, report: &mut Report) {
         let shown = || Value::Number(number.clone());
         let value = number.as_f64().unwrap_or_default();
+        // That a number is not whole has been told of its type.
+        if number.is_i64() || value.fract() == 0.0 || self.numeric_format == Some(NumericFormat::Float) {
+            self.size(path, "Checked", Some(value), report);
+        }
+        self.size(path, "MultipleOf", self.multiple_of, report);
+        self.size(path, "Minimum boundary", self.minimum.map(|it| it.value), report);
+        self.size(path, "Maximum boundary", self.maximum.map(|it| it.value), report);
         if let Some(factor) = self.multiple_of.filter(|it| !is_multiple(number, *it)) {
             invalid(path, shown(), &format!("should be a multiple of {factor}"), report);
         }
@@ -59,6 +66,17 @@ impl ValueValidation {
             if is_above {
                 invalid(path, shown(), &format!("{words} {}", bound.value), report);
             }
+        }
+    }
+
+    /// The number itself, and what bounds it, are of the size that the format says (`numberValidator`). The error names its path
+    /// in its words alone.
+    fn size(&self, path: &str, what: &str, value: Option<f64>, report: &mut Report) {
+        if let (Some(format), Some(value)) = (self.numeric_format, value)
+            && !format.fits(value)
+        {
+            let (of_type, format) = (format.of_type().as_str(), format.as_str());
+            report.without_path(format!("{what} value must be of type {of_type} with format {format} in {path}"));
         }
     }
 

@@ -64,6 +64,8 @@ pub struct Context {
     pub(crate) notes: Notes,
     /// Addresses and ports that the request has taken and not stored yet.
     pub(crate) reservations: ServiceReservations,
+    /// The server itself works on its store: no plugin of admission is asked.
+    pub(crate) skips_admission: bool,
     /// The answer is wanted as protobuf; then the headers ask for JSON.
     pub(crate) protobuf: bool,
     /// Locked only to be taken; the lock makes the context shareable between threads.
@@ -104,6 +106,7 @@ impl Context {
             audit: Trail::default(),
             notes: Notes::default(),
             reservations: ServiceReservations::default(),
+            skips_admission: false,
             protobuf: false,
             body: Mutex::new(Some(body)),
             received_body: None,

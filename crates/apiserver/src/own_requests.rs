@@ -1,4 +1,5 @@
-//! The server's own requests: each goes through the whole chain, as everybody's does.
+//! The server's own requests: each goes through the whole chain, as everybody's does. Only what is emptied with its definition
+//! goes at the store.
 
 use bytes::Bytes;
 use corten_access::{Identity, MASTERS, identity::AUTHENTICATED};
@@ -27,11 +28,21 @@ pub(crate) async fn send(
     let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, media_type);
     let request = request.body(whole(body));
     let request = request.map_err(|it| Status::internal(format!("cannot ask for {path}: {it}")))?;
-    let who = Identity::new("system:apiserver", &[MASTERS, AUTHENTICATED]);
-    let mut ctx = Context::new(state.clone(), request, None, Some(who));
+    let mut ctx = Context::new(state.clone(), request, None, Some(own()));
     let span = tracing::debug_span!("request", id = %ctx.id, method = %ctx.method, path);
     let response = chain::run(&mut ctx).instrument(span).await;
     let is_success = response.status().is_success();
     let body = response.into_body().collect().await.map_err(Status::internal)?.to_bytes();
     if is_success { Ok(body) } else { Err(serde_json::from_slice(&body).map_err(Status::internal)?) }
+}
+
+/// What the server does to its store, which nobody asks of it: there is no request that others could refuse.
+pub(crate) fn at_the_store(state: &State) -> Context {
+    let mut ctx = Context::new(state.clone(), Request::new(whole(Bytes::new())), None, Some(own()));
+    ctx.skips_admission = true;
+    ctx
+}
+
+fn own() -> Identity {
+    Identity::new("system:apiserver", &[MASTERS, AUTHENTICATED])
 }

@@ -1,10 +1,16 @@
 //! Deletes the objects of a definition that is being deleted, and then lets go of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use bytes::Bytes;
-use corten_cacher::watch_cache::{ResourceCache, Snapshot};
-use corten_kinds::custom::{CLEANUP_FINALIZER, Condition, with_condition};
+use corten_cacher::watch_cache::{ResourceCache, Snapshot, Stored};
+use corten_kinds::{
+    KindRef,
+    custom::{CLEANUP_FINALIZER, Condition, Rows, with_condition},
+};
 use corten_meta::{Key, Status};
 use corten_store::{Operation, Outcome, Txn};
 use http::Method;
@@ -12,8 +18,9 @@ use serde_json::{Value, json};
 
 use super::{DEFINITIONS, known::KnownDefinition, update_all};
 use crate::{
-    own_requests::{JSON, MERGE_PATCH, send},
+    own_requests::{MERGE_PATCH, at_the_store, send},
     state::State,
+    verbs::delete_collection,
 };
 
 pub(super) async fn empty(state: &State, known: &KnownDefinition) -> Result<(), Status> {
@@ -33,31 +40,47 @@ pub(super) async fn empty(state: &State, known: &KnownDefinition) -> Result<(), 
         return let_go(state, known).await;
     }
     remove_unreadable(state, &cache, &objects).await?;
-    let is_new = |it: &&std::sync::Arc<corten_cacher::watch_cache::Stored>| {
-        it.parse()["metadata"]["deletionTimestamp"].is_null()
-    };
-    let namespaces: BTreeSet<String> = objects.iter().filter(is_new).map(|it| it.namespace().to_owned()).collect();
-    for namespace in namespaces {
-        send(state, Method::DELETE, &resource.collection_path(&namespace), JSON, Bytes::new()).await?;
-    }
+    delete(state, known, rows, &objects).await?;
     let left = cache.snapshot();
     if left.is_empty() {
         return let_go(state, known).await;
     }
-    let condition = Condition {
-        kind: "Terminating",
-        is_true: true,
-        reason: "InstanceDeletionInProgress",
-        message: format!(
-            "CustomResource deletion is in progress: {} {resource} are left{}",
-            left.len(),
-            held(left.iter().map(|it| it.parse()))
-        ),
-    };
-    let told = with_condition(&known.definition(), &condition, state.now());
-    // Whether it is said does not decide whether they go.
-    update_all(state, told.into_iter().collect()).await;
+    let message = format!(
+        "CustomResource deletion is in progress: {} {resource} are left{}",
+        left.len(),
+        held(left.iter().map(|it| it.parse()))
+    );
+    tell(state, known, "InstanceDeletionInProgress", message).await;
     Ok(())
+}
+
+/// Has every object deleted that is not yet: as upstream, a namespace after the other, at the store.
+async fn delete(state: &State, known: &KnownDefinition, rows: &Rows, objects: &Snapshot) -> Result<(), Status> {
+    let mut namespaces: BTreeMap<&str, Vec<Arc<Stored>>> = BTreeMap::new();
+    for object in objects.iter().filter(|it| it.parse()["metadata"]["deletionTimestamp"].is_null()) {
+        namespaces.entry(object.namespace()).or_default().push(object.clone());
+    }
+    let ctx = at_the_store(state);
+    let mut refusals = Vec::new();
+    for doomed in namespaces.values() {
+        if let Err(refusal) = delete_collection::at_the_store(&ctx, &KindRef::Custom(rows.stored.clone()), doomed).await
+        {
+            refusals.push(refusal);
+        }
+    }
+    let Some(first) = refusals.first().cloned() else { return Ok(()) };
+    let said: BTreeSet<&str> = refusals.iter().map(|it| &*it.message).collect();
+    let said: Vec<&str> = said.into_iter().collect();
+    let said = if let [only] = said[..] { only.to_owned() } else { format!("[{}]", said.join(", ")) };
+    tell(state, known, "InstanceDeletionFailed", format!("could not issue all deletes: {said}")).await;
+    Err(first)
+}
+
+/// Whether it is said does not decide whether they go.
+async fn tell(state: &State, known: &KnownDefinition, reason: &'static str, message: String) {
+    let condition = Condition { kind: "Terminating", is_true: true, reason, message };
+    let told = with_condition(&known.definition(), &condition, state.now());
+    update_all(state, told.into_iter().collect()).await;
 }
 
 /// What cannot be read goes as it is: nobody can take a finalizer off it, or show it to whoever else decides.

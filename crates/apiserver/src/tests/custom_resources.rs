@@ -1,6 +1,8 @@
 //! Definitions come and go, and leave nothing behind.
 
 mod bodies;
+mod defaults;
+mod deletion;
 
 use corten_access::Identity;
 use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;

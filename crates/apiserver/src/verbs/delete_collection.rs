@@ -9,6 +9,7 @@ use corten_cacher::{
     watch_cache::{Snapshot, Stored},
 };
 use corten_conversion::Wanted;
+use corten_kinds::KindRef;
 use corten_meta::{Details, Status};
 use futures_util::future::join_all;
 use http::StatusCode;
@@ -36,18 +37,13 @@ fn all_gone(target: &Target) -> Status {
     Status { code: 0, details: Some(details), ..Status::success() }
 }
 
-/// Answers with the list of what was asked to go, as it was before. As in `DeleteCollection` of the generic store, `limit`
-/// ends the list and what goes.
-pub(crate) async fn delete_collection(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
-    let options = DeleteOptions::read(ctx).await?;
-    let matcher = list::matcher(ctx, target)?;
-    // What is to go is known without its webhook, unless a selector asks for what only that can tell.
-    let seen = if matcher.is_selective() { form } else { Form::Partial };
-    let mut items = list::items(ctx, target, seen).await?;
-    let doomed: Vec<Arc<Stored>> = items.objects().cloned().collect();
+async fn remove_all(
+    ctx: &Context,
+    target: &Target,
+    doomed: &[Arc<Stored>],
+    options: &DeleteOptions,
+) -> Result<(), Status> {
     for batch in doomed.chunks(BATCH) {
-        let ctx = &*ctx;
-        let options = &options;
         let mut removals = Vec::with_capacity(batch.len());
         for it in batch {
             let one = Target { namespace: it.namespace().into(), name: it.name().into(), ..target.clone() };
@@ -60,6 +56,29 @@ pub(crate) async fn delete_collection(ctx: &mut Context, target: &Target, form: 
             }
         }
     }
+    Ok(())
+}
+
+/// Deletes the objects of a definition that goes as its finalizer does, which has the collection delete them at the store
+/// (`CRDFinalizer.deleteInstances`): no version need be served, and no plugin of admission is asked.
+///
+/// # Errors
+/// Why the first object that stays does.
+pub(crate) async fn at_the_store(ctx: &Context, kind: &KindRef, doomed: &[Arc<Stored>]) -> Result<(), Status> {
+    let target = Target::of(ctx, kind.clone())?;
+    remove_all(ctx, &target, doomed, &DeleteOptions::default()).await
+}
+
+/// Answers with the list of what was asked to go, as it was before. As in `DeleteCollection` of the generic store, `limit`
+/// ends the list and what goes.
+pub(crate) async fn delete_collection(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
+    let options = DeleteOptions::read(ctx).await?;
+    let matcher = list::matcher(ctx, target)?;
+    // What is to go is known without its webhook, unless a selector asks for what only that can tell.
+    let seen = if matcher.is_selective() { form } else { Form::Partial };
+    let mut items = list::items(ctx, target, seen).await?;
+    let doomed: Vec<Arc<Stored>> = items.objects().cloned().collect();
+    remove_all(ctx, target, &doomed, &options).await?;
     items.form = form;
     if let Some(cache) = target.converter(form, &matcher).filter(|_| seen != form) {
         let gone = Snapshot::of(items.snapshot.revision, doomed);

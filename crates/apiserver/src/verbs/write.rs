@@ -37,7 +37,7 @@ pub(super) async fn put(asked: &WriteRequest<'_>, object: &Value, expected: Revi
         let target = &*served_now(asked.ctx, asked.target)?;
         let stored = &*storage_form(asked.ctx, target, object).await?;
         let value = bounded(asked.ctx, target, stored)?;
-        let put = Put { asked, target, value, expected, is_bound: true };
+        let put = Put { asked, target, read: as_read(target, stored), value, expected, is_bound: true };
         if let Some(written) = put.with_hooks(object, stored).await? {
             return Ok(written);
         }
@@ -53,7 +53,8 @@ pub(super) async fn put_as_it_is(
     expected: Revision,
 ) -> Result<Written, Status> {
     let value = bounded(asked.ctx, asked.target, stored)?;
-    let put = Put { asked, target: asked.target, value, expected, is_bound: false };
+    let read = as_read(asked.target, stored);
+    let put = Put { asked, target: asked.target, read, value, expected, is_bound: false };
     put.with_hooks(object, stored).await?.ok_or_else(|| outdated(asked.target))
 }
 
@@ -127,6 +128,8 @@ struct Put<'a> {
     /// As it is served; the request may know an older row.
     target: &'a Target,
     value: Bytes,
+    /// Where it is read as more than is stored: see [`as_read`].
+    read: Option<Bytes>,
     expected: Revision,
     /// Must it be in the version that objects are written in when it is committed?
     is_bound: bool,
@@ -149,7 +152,8 @@ impl Put<'_> {
         let write = Write { request: &attributes, reservations: &ctx.reservations, new: Some(object) };
         let commit = Commit::begin(&write).await;
         let attempted = {
-            let _announcement = self.target.cache(ctx).announce(&self.value, stored);
+            let is_whole = self.read.is_none();
+            let _announcement = self.target.cache(ctx).announce(&self.value, is_whole.then_some(stored));
             self.attempt(&commit).await?
         };
         let is_committed = matches!(attempted, Attempted::Written(Written::Done(_)));
@@ -175,7 +179,7 @@ impl Put<'_> {
                 return Ok(Attempted::Refused(Box::new(leaving(self.target.resource()))));
             }
             if let Some(revision) = self.commit(txn).await? {
-                let json = with_version(self.target, &self.value, revision);
+                let json = with_version(self.target, self.read.as_ref().unwrap_or(&self.value), revision);
                 return Ok(Attempted::Written(Written::Done(json)));
             }
             if commit.contention().is_none() || self.is_stale() {
@@ -277,6 +281,7 @@ pub(super) async fn pretend(
 ) -> Result<Bytes, Status> {
     let stored = storage_form(ctx, target, object).await?;
     let value = bounded(ctx, target, &stored)?;
+    let value = as_read(target, &stored).unwrap_or(value);
     let json = match revision {
         Some(revision) => with_version(target, &value, revision),
         None => value,
@@ -291,7 +296,8 @@ pub(super) fn pretend_as_it_is(
     object: &Value,
     revision: Revision,
 ) -> Result<Bytes, Status> {
-    Ok(with_version(target, &bounded(ctx, target, object)?, revision))
+    let value = bounded(ctx, target, object)?;
+    Ok(with_version(target, &as_read(target, object).unwrap_or(value), revision))
 }
 
 /// What the last write of an object answers, which was never stored.
@@ -317,6 +323,12 @@ fn bounded(ctx: &Context, target: &Target, object: &Value) -> Result<Bytes, Stat
         return Err(Status::too_large(format!("Request entity too large: limit is {BODY_BYTES_MAX}")));
     }
     Ok(value)
+}
+
+/// What everybody sees of a custom resource, in answers too, where the store has less: defaults are filled in when it is read.
+fn as_read(target: &Target, stored: &Value) -> Option<Bytes> {
+    let read = target.kind.versions.as_ref()?.as_read(stored)?;
+    Some(encode(form_of(target, &read), &read))
 }
 
 pub(super) fn too_deep(target: &Target, reason: &str) -> Status {

@@ -77,6 +77,9 @@ impl<'a> WriteRequest<'a> {
 
     /// Lets every plugin change the object, and once more where others have changed what some had seen. Says whether others have.
     pub(super) async fn admit(&self, object: &mut Value) -> Result<bool, Status> {
+        if self.ctx.skips_admission {
+            return Ok(false);
+        }
         let attributes = self.attributes();
         for plugin in PLUGINS {
             plugin.admit(&attributes, object).await?;
@@ -96,6 +99,9 @@ impl<'a> WriteRequest<'a> {
 
     /// Lets every plugin refuse the object.
     pub(super) async fn validate(&self, object: &Value) -> Result<(), Status> {
+        if self.ctx.skips_admission {
+            return Ok(());
+        }
         let attributes = self.attributes();
         for plugin in PLUGINS {
             plugin.validate(&attributes, object).await?;

@@ -25,10 +25,12 @@ pub struct Announcement<'a> {
 }
 
 impl Announced {
-    pub(super) fn add(&self, value: &Bytes, record: Record) -> Announcement<'_> {
+    pub(super) fn add(&self, value: &Bytes, record: Option<Record>) -> Announcement<'_> {
         let place = value.as_ptr().addr();
         let mut pending = self.0.lock();
-        pending.records.insert(place, (value.clone(), record));
+        if let Some(record) = record {
+            pending.records.insert(place, (value.clone(), record));
+        }
         pending.held += 1;
         Announcement { announced: self, place }
     }

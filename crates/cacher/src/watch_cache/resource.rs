@@ -345,9 +345,10 @@ impl ResourceCache {
         Some(Arc::new(Stored::new(of.key.clone(), value, splice, of.revision, record)))
     }
 
-    /// Says what the bytes of an object hold before they are committed. Nothing depends on it but the time it takes to read them.
-    pub fn announce(&self, value: &Bytes, object: &Value) -> Announcement<'_> {
-        self.announced.add(value, self.reader.read_value(object))
+    /// Says what the bytes of an object hold before they are committed. Nothing depends on it but the time it takes to read them;
+    /// `None`: they must be read, because what they are read as is more than they hold.
+    pub fn announce(&self, value: &Bytes, object: Option<&Value>) -> Announcement<'_> {
+        self.announced.add(value, object.map(|it| self.reader.read_value(it)))
     }
 
     /// Is an object being committed that was announced?

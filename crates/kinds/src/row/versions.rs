@@ -67,6 +67,16 @@ impl Versions {
         self.of.iter().find(|it| it.resource.version == version)
     }
 
+    /// The object as it is read once it is stored; `None` where that is the same. What was left out after it was defaulted has its
+    /// default again: a status that a create may not set, or what admission took away.
+    pub fn as_read(&self, object: &Value) -> Option<Value> {
+        let version = object["apiVersion"].as_str()?.rsplit('/').next()?;
+        let schema = &self.by_name(version)?.schema;
+        let mut read = object.clone();
+        schema.coerce(&mut read);
+        (read != *object).then_some(read)
+    }
+
     /// Have both versions the same fields, and does nobody else convert between them?
     pub fn are_alike(&self, one: &str, other: &str) -> bool {
         let form = |name: &str| self.by_name(name).map(|it| it.form);

@@ -1,0 +1,61 @@
+//! A definition goes with its objects, whoever else would have a say about each of them.
+
+use serde_json::{Value, json};
+
+use super::{DEFINITIONS, ask, define, definition, gone, read, server};
+
+const CARS: &str = "/apis/example.com/v1/namespaces/default/cars";
+
+fn car(name: &str) -> Value {
+    json!({ "apiVersion": "example.com/v1", "kind": "Car", "metadata": { "name": name } })
+}
+
+/// Whoever installed the webhook has gone before the definition: nobody answers, and the objects go all the same.
+#[tokio::test]
+async fn a_webhook_that_is_dead_holds_no_definition() {
+    let server = server::started().await;
+    let name = define(&server, &definition("example.com", "cars", "Car")).await;
+    let webhooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+    let webhook = json!({ "metadata": { "name": "dead" }, "webhooks": [{
+        "name": "dead.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail",
+        "clientConfig": { "url": "https://127.0.0.1:1/" }, "timeoutSeconds": 1,
+        "rules": [{ "apiGroups": ["example.com"], "apiVersions": ["*"], "operations": ["DELETE"], "resources": ["*"] }],
+    }] });
+    for namespace in ["default", "kube-system"] {
+        let (code, _) = ask(&server, "POST", &CARS.replace("default", namespace), &car("a")).await;
+        assert_eq!(code, 201);
+    }
+    let (code, answer) = ask(&server, "POST", webhooks, &webhook).await;
+    assert_eq!(code, 201, "{}", read(answer).await);
+    assert_eq!(ask(&server, "DELETE", &format!("{CARS}/a"), &Value::Null).await.0, 500, "clients are held to it");
+    assert_eq!(ask(&server, "DELETE", &format!("{DEFINITIONS}/{name}"), &Value::Null).await.0, 200);
+    gone(&server, &name).await;
+    server.stop().await;
+}
+
+/// The same of a rule that forbids every deletion, and of a definition none of whose versions is served.
+#[tokio::test]
+async fn a_policy_against_deletions_holds_no_definition() {
+    let server = server::started().await;
+    let name = define(&server, &definition("example.com", "cars", "Car")).await;
+    assert_eq!(ask(&server, "POST", CARS, &car("a")).await.0, 201);
+    let admission = "/apis/admissionregistration.k8s.io/v1";
+    let policy = json!({ "metadata": { "name": "nodelete" }, "spec": {
+        "matchConstraints": { "resourceRules": [{ "apiGroups": ["example.com"], "apiVersions": ["*"],
+            "operations": ["DELETE"], "resources": ["*"] }] },
+        "validations": [{ "expression": "false" }] } });
+    let binding = json!({ "metadata": { "name": "nodelete" },
+        "spec": { "policyName": "nodelete", "validationActions": ["Deny"] } });
+    for (plural, object) in [("validatingadmissionpolicies", policy), ("validatingadmissionpolicybindings", binding)] {
+        let (code, answer) = ask(&server, "POST", &format!("{admission}/{plural}"), &object).await;
+        assert_eq!(code, 201, "{}", read(answer).await);
+    }
+    assert_eq!(ask(&server, "DELETE", &format!("{CARS}/a"), &Value::Null).await.0, 422, "clients are held to it");
+    let path = format!("{DEFINITIONS}/{name}");
+    let mut unserved = read(ask(&server, "GET", &path, &Value::Null).await.1).await;
+    unserved["spec"]["versions"][0]["served"] = false.into();
+    assert_eq!(ask(&server, "PUT", &path, &unserved).await.0, 200);
+    assert_eq!(ask(&server, "DELETE", &path, &Value::Null).await.0, 200);
+    gone(&server, &name).await;
+    server.stop().await;
+}

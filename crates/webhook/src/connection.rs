@@ -1,6 +1,6 @@
 //! One HTTP/1.1 connection, driven by a task that it owns, and those that wait for the next request.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{error::Error, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use corten_cacher::body::BoxFuture;
@@ -64,7 +64,10 @@ impl Connection {
 }
 
 fn in_gos_words(error: &hyper::Error) -> String {
-    if error.is_incomplete_message() || error.is_canceled() { "EOF".into() } else { error.to_string() }
+    // Whoever ends the connection below TLS ends it, too, without an answer.
+    let below = error.source().and_then(|it| it.downcast_ref::<io::Error>());
+    let is_ended = below.is_some_and(|it| it.kind() == io::ErrorKind::UnexpectedEof);
+    if error.is_incomplete_message() || error.is_canceled() || is_ended { "EOF".into() } else { error.to_string() }
 }
 
 /// Connections that wait for the next request.

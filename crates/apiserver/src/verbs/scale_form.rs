@@ -50,6 +50,11 @@ pub(crate) fn scale_of(target: &Target, object: &Value) -> Value {
         }
         None => (vec!["status", "replicas"], written(&selector_of(object))),
     };
+    let mut status = json!({ "replicas": count(&in_status) });
+    // `omitempty`
+    if !selector.is_empty() {
+        status["selector"] = selector.into();
+    }
     json!({
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
@@ -58,10 +63,7 @@ pub(crate) fn scale_of(target: &Target, object: &Value) -> Value {
             "resourceVersion": meta["resourceVersion"], "creationTimestamp": meta["creationTimestamp"],
         },
         "spec": { "replicas": count(&place_of(target)) },
-        "status": {
-            "replicas": count(&in_status),
-            "selector": selector,
-        },
+        "status": status,
     })
 }
 

@@ -325,14 +325,13 @@ fn custom(
     duplicates: Duplicates,
 ) -> Result<Vec<String>, Status> {
     let unknown = of_custom(schema, value);
-    let unknown = unknown.map_err(|it| Status::bad_request(format!("error decoding {}: {it}", kind.resource.kind)))?;
-    let sentences = duplicates.with(strictness, unknown);
+    let (name, version) = (&kind.resource.kind, &kind.resource.version);
+    // As `transformDecodeError` says it.
+    let handled =
+        |it: String| Status::bad_request(format!("{name} in version {version:?} cannot be handled as a {name}: {it}"));
+    let sentences = duplicates.with(strictness, unknown.map_err(handled)?);
     if strictness == Strictness::Strict && !sentences.is_empty() {
-        let (name, version) = (&kind.resource.kind, &kind.resource.version);
-        let reason = sentences.join(", ");
-        return Err(Status::bad_request(format!(
-            "{name} in version {version:?} cannot be handled as a {name}: strict decoding error: {reason}"
-        )));
+        return Err(handled(format!("strict decoding error: {}", sentences.join(", "))));
     }
     Ok(if strictness == Strictness::Warn { sentences } else { Vec::new() })
 }
@@ -344,7 +343,11 @@ fn of_custom(schema: &CustomSchema, value: &mut Value) -> Result<Vec<String>, St
     if let Some(metadata) = value.get_mut("metadata") {
         let findings = corten_schema::check(OBJECT_META, metadata);
         if let Some(wrong) = findings.wrong_types.first() {
-            return Err(wrong.message.clone());
+            return Err(wrong.message.replacen(
+                "Go struct field ObjectMeta.",
+                "Go struct field ObjectMeta.metadata.",
+                1,
+            ));
         }
         let of_metadata = |it: &String| it.replacen("unknown field \"", "unknown field \"metadata.", 1);
         sentences.extend(findings.unknown_fields.iter().map(of_metadata));

@@ -180,9 +180,43 @@ fn compiled(pattern: &str, most: usize) -> Result<Machine, Refusal> {
                 // The last line says what is wrong, the ones before point at it.
                 let said = other.to_string();
                 let why = said.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-                return Err(Refusal::Wrong(format!("error parsing regexp: {why}: `{pattern}`")));
+                return Err(Refusal::Wrong(format!("error parsing regexp: {}", in_gos_words(&why, pattern))));
             }
         }
     }
     Err(Refusal::Wrong(TOO_LARGE.to_owned()))
+}
+
+/// What is wrong with a pattern as Go's regexp/syntax says it, where it is what people usually get wrong.
+fn in_gos_words(why: &str, pattern: &str) -> String {
+    match why {
+        "unclosed group" => format!("missing closing ): `{pattern}`"),
+        "unopened group" => format!("unexpected ): `{pattern}`"),
+        "repetition operator missing expression" => {
+            let is_bare = |at: &usize| pattern[..*at].is_empty() || pattern[..*at].ends_with(['(', '|', '^']);
+            let at = pattern.match_indices(['*', '+', '?']).map(|it| it.0).find(is_bare).unwrap_or_default();
+            format!("missing argument to repetition operator: `{}`", &pattern[at..].chars().next().unwrap_or('*'))
+        }
+        other => format!("{other}: `{pattern}`"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_said_as_go_says_it() {
+        for (pattern, said) in [
+            ("a(b", "missing closing ): `a(b`"),
+            ("a)b", "unexpected ): `a)b`"),
+            ("*a", "missing argument to repetition operator: `*`"),
+            ("a|(+b)", "missing argument to repetition operator: `+`"),
+        ] {
+            match Machine::of_found(pattern) {
+                Err(error) => assert_eq!(error, format!("error parsing regexp: {said}")),
+                Ok(_) => panic!("{pattern} is no pattern"),
+            }
+        }
+    }
 }

@@ -68,5 +68,10 @@ async fn a_number_beyond_its_format_is_refused() {
     let refused = read(refused).await;
     let message = r#"Car.example.com "a" is invalid: <nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.size"#;
     assert_eq!((code, &refused["message"]), (422, &json!(message)));
+    let mut labelled = car("a");
+    labelled["metadata"]["labels"] = json!({ "a": 1 });
+    let refused = read(ask(&server, "POST", CARS, &labelled).await.1).await;
+    let message = r#"Car in version "v1" cannot be handled as a Car: json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string"#;
+    assert_eq!(refused["message"], message);
     server.stop().await;
 }

@@ -293,9 +293,12 @@ fn kind_of(word: &str) -> Result<&'static Kind> {
 }
 
 async fn told(reader: &Reader<'_>, error: Error, kind: &Kind, key: &Key) -> anyhow::Error {
-    match error {
-        Error::Status(status) if status.is_not_found() => why::missing(reader, kind, key).await.into(),
-        other => anyhow::Error::new(other).context(format!("reading {} {key}", kind.singular)),
+    if error.is_not_found() {
+        return why::missing(reader, kind, key).await.into();
+    }
+    match why::unreadable(&error, kind, key) {
+        Some(failure) => failure.into(),
+        None => anyhow::Error::new(error).context(format!("reading {} {key}", kind.singular)),
     }
 }
 

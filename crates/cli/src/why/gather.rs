@@ -87,6 +87,7 @@ fn below<'a>(
         steps.retain(|it| !is_better_said(it));
 
         let mut waits: Vec<(String, Wait)> = told(kind, &object, &decisions, &steps, &explains).chain(found).collect();
+        waits.extend(refusals(&decisions));
         for (_, wait) in &mut waits {
             refusers::place_webhook(reader, wait).await;
         }
@@ -132,6 +133,12 @@ fn told<'a>(
     // A step that waits for another object is followed like any other wait.
     let told = told.filter(|(_, wait)| wait.on.is_some() || !is_in_steps(wait, steps));
     told.flat_map(|(by, wait)| refusal::refine(by, wait))
+}
+
+/// Writes of loops that a webhook or policy of others refused, read off their words: it does not go on by itself.
+fn refusals(decisions: &[Decision]) -> impl Iterator<Item = (String, Wait)> {
+    let read = |it: &Decision| Some((it.by.clone(), refusers::read(it.error.as_ref()?)?));
+    decisions.iter().filter_map(read)
 }
 
 /// Each wait with the account of what it waits for. `reasons` are all that loops wait for, those included that are said elsewhere.

@@ -1,9 +1,10 @@
 //! An object that is not there: what was last heard of it, and the names that are nearly its own.
 
+use corten_client::Error;
 use corten_kinds::Kind;
 use corten_meta::Key;
 
-use super::{command::kubectl, gather, nearest::nearest, reader::Reader};
+use super::{command::kubectl, fields::one_line, gather, nearest::nearest, reader::Reader};
 use crate::failure::Failure;
 
 /// A namespace that is not there, whatever was asked of it; none where it is there, or may not be seen.
@@ -18,6 +19,19 @@ pub(crate) async fn missing_namespace(reader: &Reader<'_>, namespace: &str) -> O
         said.push_str(&format!("; there is {near:?}"));
     }
     Some(Failure::new(said).next(kubectl("", &["get", "namespaces"])))
+}
+
+/// An object that is there and that the server cannot show: its definition says why.
+pub(crate) fn unreadable(error: &Error, kind: &Kind, key: &Key) -> Option<Failure> {
+    let status = error.status().filter(|it| kind.is_custom() && it.code >= 500)?;
+    let definition = format!("customresourcedefinition/{}", kind.resource.qualified());
+    let said = format!("{}/{} cannot be read: {}", kind.singular, key.name, one_line(&status.message));
+    let who = if said.contains("conversion webhook") {
+        format!("; who must act: whoever runs the webhook that converts what {definition} defines")
+    } else {
+        String::new()
+    };
+    Some(Failure::new(format!("{said}{who}")).next(format!("corten why {definition}")))
 }
 
 /// Everything that can be said.

@@ -360,7 +360,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn note(&self, error: &Error, what: impl Fn() -> String) {
+    /// Says that something could not be seen, and why. What is not there is no such thing.
+    pub(super) fn note(&self, error: &Error, what: impl Fn() -> String) {
         let said = match error {
             Error::Status(status) if status.is_not_found() => return,
             Error::Status(status) if status.code == 403 => format!("{}: you may not see it", what()),

@@ -7,6 +7,7 @@ use crate::why::gather::DEFECTS;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
 use corten_client::Error;
 use corten_kinds::Kind;
 use corten_meta::{Key, Time};
@@ -124,15 +125,22 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     // What looks well by its status may wait for something all the same.
     for (kind, object) in unwell.iter().chain(&well).take(EXPLAINED_MAX) {
-        // It may be gone by now, or well.
-        let Ok(explanation) = explain(reader, kind, &key_of(object)).await else { continue };
+        let key = key_of(object);
+        let explanation = match explain(reader, kind, &key).await {
+            Ok(explanation) => explanation,
+            // It may be gone by now; what nobody could look at is not fine.
+            Err(error) => {
+                reader.note(&error, || format!("{} {:?}", kind.resource.plural, key.name));
+                continue;
+            }
+        };
         if !matches!(explanation.account.state, State::Fine | State::Finished) {
             add(&mut groups, explanation);
         }
     }
     let mut groups: Vec<Group> = groups.into_values().collect();
     groups.sort_by_key(|it| (!it.needs_somebody, std::cmp::Reverse(it.subjects.len()), it.since));
-    groups.splice(0..0, unlisted.into_iter().map(|it| unreadable(it.0, &it.1, namespace)));
+    groups.splice(0..0, unlisted.into_iter().map(|it| unreadable(reader, it.0, &it.1, namespace)));
     groups.splice(0..0, of_cluster);
     match reader.unreachable() {
         Some(error) if groups.is_empty() => return Err(error.into()),
@@ -170,7 +178,7 @@ fn unanswering(line: String) -> Group {
 }
 
 /// Objects that nobody can read look well to whoever does not see them.
-fn unreadable(kind: &Kind, said: &str, namespace: &str) -> Group {
+fn unreadable(reader: &Reader<'_>, kind: &Kind, said: &str, namespace: &str) -> Group {
     let definition = kind.resource.qualified();
     let subject = Subject { subject: format!("customresourcedefinition/{definition}"), namespace: String::new() };
     let summary = format!("Unreadable: {definition} cannot be listed: {}", one_line(said));
@@ -179,7 +187,12 @@ fn unreadable(kind: &Kind, said: &str, namespace: &str) -> Group {
         (true, "") => " -A".into(),
         (true, namespace) => format!(" -n {namespace}"),
     };
-    let next = format!("kubectl get {definition}{place}");
+    // Whoever converts them is told of by the definition, to whoever may read that.
+    let next = if said.contains("conversion webhook") && reader.unlisted(&CUSTOM_RESOURCE_DEFINITIONS).is_none() {
+        format!("corten why crd/{definition}")
+    } else {
+        format!("kubectl get {definition}{place}")
+    };
     let of_cluster = Group::of_cluster("", summary, next);
     Group { subjects: vec![subject], actor: Actor::External, is_of_cluster: false, ..of_cluster }
 }

@@ -1,8 +1,8 @@
 //! Which objects look unwell, by what one list says of each: nothing is asked about any by itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use corten_api::resources::{ENDPOINT_SLICES, NAMESPACES, NODES};
+use corten_api::resources::{CUSTOM_RESOURCE_DEFINITIONS, ENDPOINT_SLICES, NAMESPACES, NODES};
 use corten_client::Error;
 use corten_kinds::{Kind, Subresource};
 use corten_meta::{Key, Time};
@@ -57,7 +57,8 @@ pub(super) async fn of(
     journals: &[(&'static Kind, Key, Journal)],
 ) -> Result<Suspects, Error> {
     let main = || CLUSTER.iter().chain(&NAMESPACED).filter_map(|it| corten_kinds::by_name(it));
-    let mut seen = Search { filtered: filtered(journals), ..Search::new(reader, namespace) };
+    let mut seen =
+        Search { filtered: filtered(journals), failing: failing(journals), ..Search::new(reader, namespace) };
     if let Some(kind) = only {
         seen.look_at(kind, true).await?;
         return seen.ended();
@@ -87,10 +88,23 @@ fn filtered(journals: &[(&'static Kind, Key, Journal)]) -> BTreeSet<String> {
     nodes.map(|it| it.1.name.clone()).collect()
 }
 
+/// The definitions whose objects nobody can convert, and what is said of each.
+fn failing(journals: &[(&'static Kind, Key, Journal)]) -> BTreeMap<String, String> {
+    let of_definitions = journals.iter().filter(|it| it.0.resource == CUSTOM_RESOURCE_DEFINITIONS);
+    let said = of_definitions.filter_map(|(_, key, journal)| {
+        let mut waits = journal.decisions.iter().flat_map(|it| &it.waits);
+        let wait = waits.find(|it| it.reason == "ConversionWebhookFailing")?;
+        Some((key.name.clone(), wait.message.clone()))
+    });
+    said.collect()
+}
+
 struct Search<'a> {
     reader: &'a Reader<'a>,
     namespace: &'a str,
     filtered: BTreeSet<String>,
+    /// Why the objects of a definition cannot be shown, by its name: their metadata can, and looks well.
+    failing: BTreeMap<String, String>,
     found: Suspects,
     is_any_seen: bool,
     refusal: Option<Error>,
@@ -102,6 +116,7 @@ impl<'a> Search<'a> {
             reader,
             namespace,
             filtered: BTreeSet::new(),
+            failing: BTreeMap::new(),
             found: Suspects::default(),
             is_any_seen: false,
             refusal: None,
@@ -132,6 +147,10 @@ impl<'a> Search<'a> {
             && status.code >= 500
         {
             self.found.unlisted.push((kind, status.message));
+        }
+        let failing = self.failing.get(&kind.resource.qualified()).filter(|_| !objects.is_empty());
+        if let Some(said) = failing.filter(|_| !self.found.unlisted.iter().any(|it| it.0.resource == kind.resource)) {
+            self.found.unlisted.push((kind, said.clone()));
         }
         let ready = match &*kind.singular {
             "service" => services::ready(&self.reader.list(&ENDPOINT_SLICES, self.namespace).await),
@@ -220,6 +239,7 @@ fn does_not_get_on(kind: &Kind, object: &Value, ready: &BTreeSet<Key>, now: Time
         | "validatingadmissionpolicy"
         | "validatingadmissionpolicybinding"
         | "validatingwebhookconfiguration" => true,
+        "customresourcedefinition" => definitions::serves_nothing(object),
         "resourcequota" => definitions::counts_others(object),
         "persistentvolumeclaim" => text(object, "/status/phase") != "Bound",
         "node" => !is_true("Ready") || object["spec"]["unschedulable"] == true,

@@ -22,10 +22,11 @@ const GOOD: [&str; 11] = [
     "Synced",
 ];
 /// Conditions that are `True` where something is not well.
-const BAD: [&str; 10] = [
+const BAD: [&str; 11] = [
     "ControllerResizeError",
     "Dangling",
     "Degraded",
+    "Failed",
     "LoadBalancerPortsError",
     "ModifyVolumeError",
     "NodeResizeError",
@@ -57,8 +58,9 @@ pub(crate) fn bad<'a>(kind: &Kind, object: &'a Value) -> impl Iterator<Item = &'
 
 fn is_bad(condition: &Value) -> bool {
     let (name, status) = (text(condition, "/type"), text(condition, "/status"));
-    // Who scales a workload to nothing has told its autoscaler to rest.
-    let is_wished = text(condition, "/reason") == "ScalingDisabled";
+    // Who scales a workload to nothing has told its autoscaler to rest; who defines kinds in Kubernetes' own groups without leave
+    // has said so, and they are served.
+    let is_wished = matches!(text(condition, "/reason"), "ScalingDisabled" | "UnapprovedAnnotation");
     !is_wished && (GOOD.contains(&name) && status != "True" || BAD.contains(&name) && status == "True")
 }
 
@@ -71,7 +73,9 @@ pub(super) fn waits(kind: &Kind, object: &Value, found: &mut Findings) {
         let is_of_other = kind.is_custom() && writer(object, name).is_some();
         let actor = if is_of_other { Actor::External } else { Actor::Operator };
         let mut wait = Wait::new(reason, message.trim_end_matches(": "), actor);
-        wait.since = time(&condition["lastTransitionTime"]);
+        // No condition is older than its object: whoever writes a time of its own may have none.
+        let created = time(&object["metadata"]["creationTimestamp"]);
+        wait.since = time(&condition["lastTransitionTime"]).max(created);
         found.wait(wait);
     }
 }
@@ -109,11 +113,19 @@ mod tests {
             (autoscaler, "ScalingLimited", "True", "TooManyReplicas", false),
             ("apiservice", "Available", "Unknown", "", true),
             ("customresourcedefinition", "NamesAccepted", "False", "ListKindConflict", true),
+            (
+                "customresourcedefinition",
+                "KubernetesAPIApprovalPolicyConformant",
+                "False",
+                "UnapprovedAnnotation",
+                false,
+            ),
             ("customresourcedefinition", "NonStructuralSchema", "True", "Violations", true),
             ("deployment", "Available", "False", "MinimumReplicasUnavailable", false),
             ("flowschema", "Dangling", "True", "NotFound", true),
             ("flowschema", "Dangling", "False", "Found", false),
             ("servicecidr", "Ready", "False", "", true),
+            ("storageversionmigration", "Failed", "True", "StorageVersionMigrationFailed", true),
         ] {
             let kind = corten_kinds::by_name(kind).expect("a kind");
             let object = json!({"status": {"conditions": [{"type": r#type, "status": status, "reason": reason}]}});
@@ -122,6 +134,16 @@ mod tests {
             waits(kind, &object, &mut found);
             assert!(found.waits.iter().all(|(_, it)| !it.reason.is_empty() && !it.message.ends_with(": ")));
         }
+    }
+
+    #[test]
+    fn no_condition_is_older_than_its_object() {
+        let kind = corten_kinds::by_name("apiservice").expect("a kind");
+        let object = json!({"metadata": {"creationTimestamp": "2026-11-20T12:00:00Z"}, "status": {"conditions": [
+            {"type": "Available", "status": "Unknown", "lastTransitionTime": "1970-01-01T00:00:00Z"}]}});
+        let mut found = Findings::default();
+        waits(kind, &object, &mut found);
+        assert_eq!(found.waits[0].1.since, time(&json!("2026-11-20T12:00:00Z")));
     }
 
     #[test]

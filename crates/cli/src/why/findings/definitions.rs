@@ -16,6 +16,10 @@ use crate::why::{
 pub(super) async fn definition(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
     backends::of_client(reader, &object["spec"]["conversion"]["webhook"]["clientConfig"]["service"], found).await;
     let group = text(object, "/spec/group");
+    if serves_nothing(object) {
+        let message = "none of its versions is served: nobody can read or write its objects";
+        found.add("NoVersionServed", message, Actor::Author);
+    }
     for version in items(object, "/spec/versions").iter().filter(|it| it["served"] == true) {
         let name = format!("{}.{group}", text(version, "/name"));
         let Some(service) = reader.get(&API_SERVICES, &Key::cluster(&*name)).await else { continue };
@@ -31,6 +35,11 @@ pub(super) async fn definition(reader: &Reader<'_>, object: &Value, found: &mut 
         let message = format!("apiservice/{name} hands its requests to another server, which does not answer");
         found.wait(Wait::new("HiddenByAPIService", message, Actor::Operator).on("APIService", &name));
     }
+}
+
+pub(crate) fn serves_nothing(definition: &Value) -> bool {
+    let versions = items(definition, "/spec/versions");
+    !versions.is_empty() && !versions.iter().any(|it| it["served"] == true)
 }
 
 /// `count/PLURAL.GROUP` of a kind that nobody serves counts nothing, and nobody says so.

@@ -6,10 +6,10 @@ use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::found::Findings;
+use super::{found::Findings, refusers};
 use crate::why::{
     custom,
-    fields::{items, key_of, text, time},
+    fields::{condition, items, key_of, text, time},
     reader::Reader,
 };
 
@@ -70,7 +70,10 @@ pub(super) async fn leaving(reader: &Reader<'_>, kind: &Kind, object: &Value, fo
         let mut wait = holds(object, finalizer, since);
         match finalizer {
             "foregroundDeletion" => wait.on = dependent(reader, kind, object).await,
-            CLEANUP_FINALIZER => wait.on = remaining(reader, object).await,
+            CLEANUP_FINALIZER => match undeleted(object) {
+                Some(refused) => wait = refused,
+                None => wait.on = remaining(reader, object).await,
+            },
             _ => {}
         }
         found.wait(wait);
@@ -171,6 +174,15 @@ fn name_of(kind: &Kind, object: &Value) -> String {
     let key = key_of(object);
     let place = if key.namespace.is_empty() { String::new() } else { format!("{}/", key.namespace) };
     format!("{word}/{place}{}", key.name)
+}
+
+/// Objects of a definition that could not be deleted, as it says itself.
+fn undeleted(definition: &Value) -> Option<Wait> {
+    let failed = condition(definition, "Terminating").filter(|it| it["reason"] == "InstanceDeletionFailed")?;
+    let said = text(failed, "/message");
+    let mut wait = refusers::read(said).unwrap_or_else(|| Wait::new("InstanceDeletionFailed", said, Actor::Operator));
+    wait.since = time(&failed["lastTransitionTime"]);
+    Some(wait)
 }
 
 /// What a definition is kept for: of its objects one that is held, else the first.

@@ -17,7 +17,7 @@ pub(crate) const WEBHOOK_FAILED: &str = "WebhookFailed";
 const DENIED: &str = " denied the request";
 
 /// A wait of its own for each refusal by others.
-pub(super) fn read(message: &str) -> Option<Wait> {
+pub(crate) fn read(message: &str) -> Option<Wait> {
     policy(message).or_else(|| webhook(message))
 }
 

@@ -27,6 +27,7 @@ mod node_addresses;
 mod node_labels;
 mod node_restriction;
 mod notes;
+mod param_access;
 mod patched;
 mod persistent_volume_claim_resize;
 mod plugin;
@@ -64,6 +65,7 @@ pub use webhook_source::{Failing, Trouble, Webhooks};
 
 /// In the order they are asked.
 pub const PLUGINS: &[&dyn Admission] = &[
+    &param_access::ParamAccess,
     &known_rules::KnownRules,
     &namespace_lifecycle::NamespaceLifecycle,
     &limit_ranger::LimitRanger,

@@ -43,6 +43,15 @@ pub struct ParamKind {
     pub kind: String,
 }
 
+impl ParamKind {
+    /// That of a policy, where it has one.
+    pub fn of(policy: &Value) -> Option<Self> {
+        let kind = &policy["spec"]["paramKind"];
+        kind.is_object()
+            .then(|| Self { api_version: text(kind, "/apiVersion").to_owned(), kind: text(kind, "/kind").to_owned() })
+    }
+}
+
 impl Binding {
     pub fn read(binding: &Value) -> Self {
         let spec = &binding["spec"];

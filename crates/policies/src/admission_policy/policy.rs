@@ -73,15 +73,11 @@ impl Policy {
         if !items(spec, "/variables").is_empty() {
             compiler.messages = with_variables(compiler.messages, &types);
         }
-        let param_kind = has_params.then(|| ParamKind {
-            api_version: text(spec, "/paramKind/apiVersion").to_owned(),
-            kind: text(spec, "/paramKind/kind").to_owned(),
-        });
         let read = Self {
             name: text(policy, "/metadata/name").to_owned(),
             source: spec.clone(),
             criteria: Criteria::of_policy(&spec["matchConstraints"]),
-            param_kind,
+            param_kind: ParamKind::of(policy),
             ignores_errors: spec["failurePolicy"] == "Ignore",
             conditions,
             variables,

@@ -13,6 +13,7 @@ use corten_cacher::{
     codec::{self, Form, Strictness},
     warnings::Warnings,
 };
+use corten_connection::Attendance;
 use corten_meta::{Status, Time};
 use corten_openapi::Documents;
 use corten_routes::{RequestInfo, Route};
@@ -210,6 +211,11 @@ impl Context {
 
     /// The connection itself, once the `101 Switching Protocols` answer is sent. `None` for calls from inside the process.
     pub fn on_upgrade(&mut self) -> Option<hyper::upgrade::OnUpgrade> {
+        self.extensions.remove()
+    }
+
+    /// Says when the client leaves, where the request goes on without it.
+    pub(crate) fn attendance(&mut self) -> Option<Attendance> {
         self.extensions.remove()
     }
 

@@ -7,7 +7,7 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use corten_access::Peer;
 use corten_cacher::body::BoxError;
-use corten_connection::{BusyPoll, InOneTurn, Others, Rhythm};
+use corten_connection::{Attendance, BusyPoll, InOneTurn, Others, Rhythm};
 use corten_stream::{Addresses, Connected};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, service::service_fn};
@@ -210,13 +210,26 @@ impl Connection {
                 let _in_work = in_work;
                 let answer = match ambiguous::refused(&request) {
                     Some(refused) => refused,
-                    None => server.answer(with_body(request), Some(peer), None).await,
+                    None if request.method().is_safe() => server.answer(with_body(request), Some(peer), None).await,
+                    None => {
+                        let work = |it| {
+                            let (server, request) = (server.clone(), with_body(attended(request, it)));
+                            async move { server.answer(request, Some(peer), None).await }
+                        };
+                        server.unattended().finish(work).await
+                    }
                 };
                 Ok::<_, std::convert::Infallible>(answer)
             }
         });
         watcher.watch(http1.serve_connection_with_upgrades(TokioIo::new(stream), service)).await
     }
+}
+
+/// A write, which knows whether its client is there: see [`crate::filters::deadline`].
+fn attended(mut request: http::Request<Incoming>, attendance: Attendance) -> http::Request<Incoming> {
+    request.extensions_mut().insert(attendance);
+    request
 }
 
 fn peer_of(stream: &TlsStream, address: SocketAddr) -> Peer {

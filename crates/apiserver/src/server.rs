@@ -10,6 +10,7 @@ use corten_cacher::{
     body::{Body, Response, whole},
     watch_cache::{Feed, feed},
 };
+use corten_connection::Unattended;
 use corten_webhook::Clients;
 use http::Method;
 use parking_lot::Mutex;
@@ -48,6 +49,8 @@ struct Background {
     /// The tasks that tell of changes of rights, keep the keys of other issuers and who decides, serve what definitions describe, divide the seats
     /// of priority levels and keep the objects that say how.
     tasks: Mutex<Vec<JoinHandle<()>>>,
+    /// Writes whose clients have left.
+    unattended: Unattended,
 }
 
 impl Deref for Server {
@@ -86,7 +89,8 @@ impl Server {
         let definitions = Definitions::load(&state).await?;
         let (defined, kept) = (ended.subscribe(), ended.subscribe());
         let divided = tokio::spawn(state.fairness().clone().run(ended.subscribe()));
-        let background = Arc::new(Background { ended, tasks: Mutex::new(vec![rechecked, issuing, deciding, divided]) });
+        let tasks = Mutex::new(vec![rechecked, issuing, deciding, divided]);
+        let background = Arc::new(Background { ended, tasks, unattended: Unattended::default() });
         if let Some(encrypted) = state.config().encryption.clone() {
             // What opens later is seen by the caches that are here now.
             let (state_ended, tasks) = (background.ended.subscribe(), &background.tasks);
@@ -135,6 +139,10 @@ impl Server {
         bootstrap::publish_authority(&self.state).await
     }
 
+    pub(crate) fn unattended(&self) -> &Unattended {
+        &self.background.unattended
+    }
+
     /// A request from inside the process: the same chain, with the caller known.
     pub async fn call(&self, who: Identity, request: http::Request<Bytes>) -> Response {
         self.answer(request.map(whole), None, Some(who)).await
@@ -160,6 +168,7 @@ impl Server {
         if tokio::time::timeout(STOP_DEADLINE, self.idle()).await.is_err() {
             tracing::warn!("requests did not finish in time");
         }
+        self.unattended().end().await;
         self.tunnels().stop().await;
         self.background.ended.send_replace(true);
         let tasks = std::mem::take(&mut *self.background.tasks.lock());

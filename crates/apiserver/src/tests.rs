@@ -33,6 +33,7 @@ mod faults;
 mod frames;
 mod framing;
 mod future;
+mod hang_ups;
 mod head;
 mod https;
 mod indented;

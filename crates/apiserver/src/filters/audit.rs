@@ -22,7 +22,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 use serde_json::Value;
 
-use super::next::Rest;
+use super::{deadline, next::Rest};
 use crate::{context::Context, state::State};
 use event::Event;
 
@@ -36,14 +36,50 @@ fn requested(trail: &Trail) -> Option<Value> {
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     let Some(sink) = judge(ctx) else { return rest.run(ctx).await };
     record(ctx, &*sink, Stage::RequestReceived, |_| {});
-    match AssertUnwindSafe(rest.run(ctx)).catch_unwind().await {
-        Ok(response) => finished(ctx, &sink, response).await,
+    let mut pending = Pending { ctx, sink, is_over: false };
+    let answered = AssertUnwindSafe(rest.run(pending.ctx)).catch_unwind().await;
+    let answer = match answered {
+        Ok(response) => Ok(finished(pending.ctx, &pending.sink, response).await),
         Err(panic) => {
-            record(ctx, &*sink, Stage::Panic, |event| {
+            record(pending.ctx, &*pending.sink, Stage::Panic, |event| {
                 event.failed(&Status::internal("APIServer panic'd"), StatusCode::INTERNAL_SERVER_ERROR);
             });
-            resume_unwind(panic)
+            Err(panic)
         }
+    };
+    pending.is_over = true;
+    answer.unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+/// A request that is under way. Where it is given up, because its time is over or nobody waits for it, that is its end.
+struct Pending<'a> {
+    ctx: &'a mut Context,
+    sink: Arc<dyn Sink>,
+    is_over: bool,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        self.ctx.take_notes();
+        let (ctx, sink) = (&*self.ctx, &*self.sink);
+        let is_late = ctx.deadline.is_some_and(|it| it <= tokio::time::Instant::now());
+        let ended = |event: &mut Event| {
+            if is_late {
+                event.failed(&deadline::too_late(), StatusCode::GATEWAY_TIMEOUT);
+            } else {
+                event.closed_early();
+            }
+        };
+        if is_long(&ctx.info) {
+            record(ctx, sink, Stage::ResponseStarted, ended);
+        }
+        record(ctx, sink, Stage::ResponseComplete, |event| {
+            ended(event);
+            event.request_object = requested(&ctx.audit);
+        });
     }
 }
 

@@ -12,7 +12,12 @@ const DEADLINE: Duration = Duration::from_secs(60);
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     // As in `WithRequestDeadline`: what is asked of others takes as long as they take, and the query is theirs.
     if ctx.info.proxied.is_some() || ctx.is_aggregated_for_long() {
-        return rest.run(ctx).await;
+        let Some(attendance) = ctx.attendance() else { return rest.run(ctx).await };
+        // Nothing else would end it; nobody sees this answer.
+        return tokio::select! {
+            response = rest.run(ctx) => response,
+            () = attendance.ends() => answer::status(&Status::timeout("the client has left")),
+        };
     }
     let Ok(asked) = ctx.info.query.get("timeout").map(nanos).transpose() else {
         return answer::status(&Status::bad_request("invalid timeout specified in the request URL"));
@@ -21,8 +26,12 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     ctx.deadline = Some(tokio::time::Instant::now() + deadline);
     match tokio::time::timeout(deadline, rest.run(ctx)).await {
         Ok(response) => response,
-        Err(_) => answer::status(&Status::timeout("request did not complete within the allotted timeout")),
+        Err(_) => answer::status(&too_late()),
     }
+}
+
+pub(super) fn too_late() -> Status {
+    Status::timeout("request did not complete within the allotted timeout")
 }
 
 /// As in `parseTimeout`: zero and less are no wish, and nobody may wish for more.

@@ -11,6 +11,7 @@ use std::{
     task::{Context, Poll},
 };
 
+use corten_access::Peer;
 use corten_cacher::body::{BoxError, Response};
 use corten_connection::{Leftover, Turn};
 use futures_util::{StreamExt, stream::FuturesUnordered};
@@ -26,8 +27,11 @@ use tokio::{
     task::{JoinSet, coop},
 };
 
+use crate::Server;
+
 use super::{
-    Connection, HEADER_BYTES_MAX, KEEP_ALIVE, RESETS_MAX, STREAMS_MAX, TlsStream, WINDOW_BYTES, ambiguous, peer_of,
+    Connection, HEADER_BYTES_MAX, KEEP_ALIVE, RESETS_MAX, STREAMS_MAX, TlsStream, WINDOW_BYTES, ambiguous, attended,
+    peer_of,
 };
 
 /// So much is collected before it is written in the middle of a round.
@@ -39,26 +43,33 @@ pub(super) async fn serve(connection: Connection, stream: TlsStream, watcher: Wa
     let (server, rhythm) = (connection.server, connection.rhythm);
     let service = service_fn(move |request: http::Request<Incoming>| {
         let (server, peer) = (server.clone(), peer.clone());
-        let answer = async move {
-            let leftover = Leftover::default();
-            let request = request.map(|it| leftover.lend(it).map_err(Into::into).boxed_unsync());
-            let response = match ambiguous::refused_stream(&request) {
-                Some(refused) => refused,
-                None => server.answer(request, Some(peer), None).await,
-            };
-            leftover.drain().await;
-            response
-        };
         let in_work = rhythm.begin();
         async move {
             let _in_work = in_work;
-            Ok::<_, std::convert::Infallible>(aside(answer).await)
+            let answer = if request.method().is_safe() {
+                aside(answer(server, request, peer)).await
+            } else {
+                let unattended = server.unattended().clone();
+                unattended.finish(|it| answer(server, attended(request, it), peer)).await
+            };
+            Ok::<_, std::convert::Infallible>(answer)
         }
     });
     let (begun, wire) = (Begun::default(), Corked::new(stream));
     let connection = http(begun.clone()).serve_connection(TokioIo::new(wire.clone()), service);
     let connection = Box::pin(watcher.watch(connection));
     Multiplexed { connection, begun, streams: Streams::default(), wire }.await
+}
+
+async fn answer(server: Server, request: http::Request<Incoming>, peer: Peer) -> Response {
+    let leftover = Leftover::default();
+    let request = request.map(|it| leftover.lend(it).map_err(Into::into).boxed_unsync());
+    let response = match ambiguous::refused_stream(&request) {
+        Some(refused) => refused,
+        None => server.answer(request, Some(peer), None).await,
+    };
+    leftover.drain().await;
+    response
 }
 
 fn http(begun: Begun) -> http2::Builder<Begun> {
@@ -76,7 +87,7 @@ fn http(begun: Begun) -> http2::Builder<Begun> {
     http
 }
 
-/// Requests of one connection are worked on side by side; dropping the answer ends the work.
+/// Requests of one connection are worked on side by side; dropping the answer ends the work of reads.
 async fn aside(answer: impl Future<Output = Response> + Send + 'static) -> Response {
     let mut work = JoinSet::new();
     work.spawn(answer);

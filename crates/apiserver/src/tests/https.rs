@@ -73,13 +73,23 @@ impl Running {
         self.secured(TcpStream::connect(self.address).await.expect("the server listens"), protocol).await
     }
 
+    /// Does a new connection get as far as its handshake?
+    pub(super) async fn is_served(&self) -> bool {
+        let Ok(stream) = TcpStream::connect(self.address).await else { return false };
+        self.handshake(stream, b"http/1.1").await.is_ok()
+    }
+
     async fn secured(&self, stream: TcpStream, protocol: &'static [u8]) -> TlsStream<TcpStream> {
+        self.handshake(stream, protocol).await.expect("a handshake")
+    }
+
+    async fn handshake(&self, stream: TcpStream, protocol: &'static [u8]) -> std::io::Result<TlsStream<TcpStream>> {
         let pki = &self.server.config().pki;
         let admin = pki.issue_client("kubernetes-admin", &["system:masters"]).expect("a certificate");
         let mut config = (*pki.client_config(&admin.fixed().expect("a credential")).expect("a TLS client")).clone();
         config.alpn_protocols = vec![protocol.to_vec()];
         let name = ServerName::try_from("localhost").expect("a name");
-        TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("a handshake")
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await
     }
 
     /// From one of this machine's own addresses; nothing is said yet.

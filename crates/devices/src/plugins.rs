@@ -55,9 +55,9 @@ impl DevicePlugins {
         self.state.news()
     }
 
-    /// All is told again.
-    pub async fn renew(&self) {
-        self.news.lock().await.mark_changed();
+    /// All is told again. Whoever waits for news meanwhile is not waited for.
+    pub fn renew(&self) {
+        self.state.tell_again();
     }
 
     /// Asks the plugin of a resource for devices, and writes down what it gives before that is used.

@@ -51,6 +51,10 @@ impl State {
         (Self { resources, allocated, changed, runs: AtomicU64::new(0) }, news)
     }
 
+    pub(crate) fn tell_again(&self) {
+        self.changed.send_replace(());
+    }
+
     /// What the Pod had is nobody's.
     pub(crate) fn took_back(&self, uid: &str) {
         self.allocated.lock().remove(uid);

@@ -194,7 +194,7 @@ impl NodeHands {
     pub async fn renew(&self) {
         let mut observer = self.inner.observer.lock().await;
         self.inner.known.clear();
-        self.inner.devices.renew().await;
+        self.inner.devices.renew();
         *observer = pleg::Observer::new(&self.inner.layout);
     }
 

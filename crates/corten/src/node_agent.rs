@@ -10,6 +10,7 @@ use std::{
 use anyhow::{Context, Result};
 use corten_client::BoxFuture;
 use corten_devices::PodResourcesServer;
+use corten_grpc::{PLUGINS, follow_plugins};
 use corten_host::{
     Containerd, KubeletServer, Manifests, NodeHands, Options, RunningHere, Serving, ServingKey, begun_terminations,
     gather, machine_topology, stopped_with_machine, written_manager_states,
@@ -20,6 +21,7 @@ use corten_network::PodNetwork;
 use corten_pki::Authority;
 use corten_proxy::rules::Protocol;
 use corten_runner::{Hands, NodeInquiries, NodeProblemHands, ObservationHands, Reading, whole};
+use corten_volumes::CsiPlugins;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::node_options::NodeOptions;
@@ -131,7 +133,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     let kubelet_server = kubelet_server(&mut tasks, settings, control_plane, &hands)?;
 
     let mut config = kubelet_config(settings, &layout, address)?;
-    tasks.spawn(run_device_plugins(hands.clone(), config.clone(), control_plane.stopping()));
+    tasks.spawn(run_plugins(hands.clone(), config.clone(), control_plane.stopping()));
     let client = in_process::client(&control_plane.server, in_process::kubelet(&settings.node_name));
     let (clock, journal) = (control_plane.clock.clone(), control_plane.journal.clone());
     tasks.spawn(wait_with_machine(hands.clone(), config.shutdown.grace, control_plane.stopping()));
@@ -205,16 +207,17 @@ fn kubelet_config(settings: &Settings, layout: &Layout, address: IpAddr) -> Resu
     Ok(config)
 }
 
-/// Device plugins and drivers of claims come and go, and whoever asks is told what Pods have of them, until the control plane stops.
-async fn run_device_plugins(hands: NodeHands, config: Config, stopping: impl Future<Output = ()> + Send) {
+/// Plugins of devices, claims and storage come and go, and whoever asks is told what Pods have of them, until the control plane stops.
+async fn run_plugins(hands: NodeHands, config: Config, stopping: impl Future<Output = ()> + Send) {
     let (plugins, claims) = (hands.device_plugins().clone(), hands.claim_drivers().clone());
+    let storage = CsiPlugins::new(hands.layout(), hands.mounter().drivers().clone());
     let running = Arc::new(RunningHere { hands: hands.clone(), config });
     let resources = PodResourcesServer::new(hands.layout(), plugins.clone(), claims.clone(), running);
     tokio::select! {
         () = stopping => {}
         () = plugins.run() => {}
         () = resources.run() => {}
-        () = claims.run() => {}
+        () = follow_plugins(hands.layout().data.join(PLUGINS), vec![Arc::new(claims), Arc::new(storage)]) => {}
     }
 }
 

@@ -15,7 +15,7 @@ use corten_runner::{
 };
 use corten_volumes::{
     Code, CreateSnapshot, CreateVolume, Driver, Drivers, Fault, LOCAL_DRIVER, LocalDriver, Mounter, NodeExpand,
-    Reserve, StageVolume, VolumeSource, follow_registrations,
+    Reserve, StageVolume, VolumeSource,
 };
 use tokio::{
     sync::{Mutex, watch},
@@ -44,7 +44,6 @@ pub(crate) async fn start(
         tracing::warn!(%error, "volumes that were being made or removed are left on the disk");
     }
     hands.mounter().drivers().add(Arc::new(driver));
-    tasks.spawn(register_others(hands.clone(), control_plane.stopping()));
     let (mounter, layout) = (hands.mounter().clone(), hands.layout().clone());
     let news = Mutex::new((mounter.drivers().follow(), false));
     let settings = ProvisionerSettings {
@@ -79,14 +78,6 @@ impl VolumeHealthHands for NodeHealth {
             });
             sick.collect()
         })
-    }
-}
-
-/// Drivers of others come and go until the control plane stops.
-async fn register_others(hands: NodeHands, stopping: impl Future<Output = ()> + Send) {
-    tokio::select! {
-        () = stopping => {}
-        () = follow_registrations(hands.layout().clone(), hands.mounter().drivers().clone()) => {}
     }
 }
 

@@ -3,10 +3,9 @@
 use std::{collections::BTreeMap, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use corten_grpc::{Answer, Service, Status, one};
+use corten_grpc::{Answer, Service, Status, one, read};
 use corten_kubelet::{AllocatedDevices, DeviceNews, MemoryBlock, PodRef, Shares};
 use corten_machine::Layout;
-use prost::Message;
 
 use crate::{
     ClaimDrivers, DevicePlugins,
@@ -77,7 +76,7 @@ impl PodResourcesServer {
     }
 
     async fn one(&self, question: Bytes) -> Result<Answer, Status> {
-        let wanted = GetPodResources::decode(question).map_err(|it| Status::invalid_argument(it.to_string()))?;
+        let wanted: GetPodResources = read(question)?;
         let is_it = |it: &PodResources| (&it.name, &it.namespace) == (&wanted.pod_name, &wanted.pod_namespace);
         let pod_resources = self.pods().await?.into_iter().find(is_it);
         let GetPodResources { pod_name, pod_namespace } = &wanted;

@@ -3,8 +3,7 @@
 use std::{fs, os::unix::fs::FileTypeExt, path::Path, pin::Pin};
 
 use bytes::Bytes;
-use corten_grpc::{Answer, Service, Status, one};
-use prost::Message;
+use corten_grpc::{Answer, Service, Status, one, read};
 use tokio::sync::mpsc;
 
 use crate::messages::{Empty, REGISTER, RegisterRequest, VERSION};
@@ -28,7 +27,7 @@ impl Service for Registry {
             if method != REGISTER {
                 return Err(Status::unimplemented(format!("unknown method {method}")));
             }
-            let request = RegisterRequest::decode(question).map_err(|it| Status::invalid_argument(it.to_string()))?;
+            let request: RegisterRequest = read(question)?;
             check(&request).map_err(Status::unknown)?;
             self.0.try_send(request).map_err(|_| Status::resource_exhausted("too many plugins register at once"))?;
             Ok(one(&Empty {}))

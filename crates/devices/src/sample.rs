@@ -14,7 +14,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use corten_grpc::{Answer, Client, Service, Status, one};
+use corten_grpc::{Answer, Client, Service, Status, one, read};
 use futures_util::{StreamExt, stream};
 use prost::Message;
 
@@ -108,7 +108,7 @@ impl SamplePlugin {
     }
 
     fn allocate(&self, question: Bytes) -> Result<Answer, Status> {
-        let ContainersIds { containers } = decoded(question)?;
+        let ContainersIds { containers } = read(question)?;
         let one_of = |it: &Ids| {
             self.log(&format!("allocate {}", it.ids.join(" ")));
             ContainerAllocated {
@@ -128,7 +128,7 @@ impl SamplePlugin {
     }
 
     fn prefer(&self, question: Bytes) -> Result<Answer, Status> {
-        let PreferredRequests { containers } = decoded(question)?;
+        let PreferredRequests { containers } = read(question)?;
         // The last ones, to be told from what is given where nobody prefers anything.
         let last = |it: &crate::messages::PreferredRequest| {
             let others = it.available.iter().rev().filter(|id| !it.must_include.contains(id));
@@ -167,10 +167,6 @@ fn fake(id: &str) -> DeviceSpec {
     DeviceSpec { container_path: format!("/dev/fake-{id}"), host_path: "/dev/null".into(), permissions: "rw".into() }
 }
 
-fn decoded<T: Message + Default>(question: Bytes) -> Result<T, Status> {
-    T::decode(question).map_err(|it| Status::invalid_argument(it.to_string()))
-}
-
 impl Service for SamplePlugin {
     fn answer<'a>(
         &'a self,
@@ -188,7 +184,7 @@ impl Service for SamplePlugin {
                 (PREFER, _) => self.prefer(question),
                 (PRE_START, "start") => Err(Status::internal("told to refuse")),
                 (PRE_START, _) => {
-                    let Ids { ids } = decoded(question)?;
+                    let Ids { ids } = read(question)?;
                     self.log(&format!("start {}", ids.join(" ")));
                     Ok(one(&Empty {}))
                 }

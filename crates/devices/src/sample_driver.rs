@@ -12,14 +12,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use corten_grpc::{Answer, Service, Status, one};
-use prost::Message;
+use corten_grpc::{Answer, GET_INFO, NOTIFY, PluginInfo, RegistrationStatus, Service, Status, one, read};
 
 use crate::{
-    claims::messages::{
-        Claim, Claims, Device, GET_INFO, NOTIFY, PluginInfo, Prepared, PreparedClaims, RegistrationStatus,
-        UnpreparedClaims, VERSIONS,
-    },
+    claims::messages::{Claim, Claims, Device, Prepared, PreparedClaims, UnpreparedClaims, VERSIONS},
     messages::Empty,
 };
 
@@ -98,10 +94,6 @@ impl SampleDriver {
     }
 }
 
-fn decoded<T: Message + Default>(question: Bytes) -> Result<T, Status> {
-    T::decode(question).map_err(|it| Status::invalid_argument(it.to_string()))
-}
-
 impl Service for SampleDriver {
     fn answer<'a>(
         &'a self,
@@ -114,13 +106,13 @@ impl Service for SampleDriver {
             match (method, &*fault) {
                 (GET_INFO, _) => Ok(one(&self.info())),
                 (NOTIFY, _) => {
-                    let status: RegistrationStatus = decoded(question)?;
+                    let status: RegistrationStatus = read(question)?;
                     self.log(&format!("registered {} {}", status.plugin_registered, status.error));
                     Ok(one(&Empty {}))
                 }
                 (_, "hang") => std::future::pending().await,
                 (it, _) if it == newest.prepare => {
-                    let Claims { claims } = decoded(question)?;
+                    let Claims { claims } = read(question)?;
                     let one_of = |it: &Claim| match fault.as_str() {
                         "prepare" => Prepared { error: "told to refuse".into(), ..Prepared::default() },
                         _ => self.prepare(it),
@@ -130,7 +122,7 @@ impl Service for SampleDriver {
                 }
                 (it, "unprepare") if it == newest.unprepare => Err(Status::internal("told to refuse")),
                 (it, _) if it == newest.unprepare => {
-                    let Claims { claims } = decoded(question)?;
+                    let Claims { claims } = read(question)?;
                     claims.iter().for_each(|it| self.unprepare(it));
                     let claims = claims.into_iter().map(|it| (it.uid, Default::default())).collect();
                     Ok(one(&UnpreparedClaims { claims }))

@@ -5,6 +5,7 @@ use std::{fs, path::Path, time::Duration};
 use corten_grpc::{Client, Code};
 use corten_kubelet::{DeviceNews, DeviceResource, DeviceWish};
 use corten_machine::Layout;
+use futures_util::FutureExt;
 use tokio::task::JoinSet;
 
 use crate::{
@@ -197,4 +198,15 @@ async fn devices_are_not_written_down_where_a_uid_leads_elsewhere() {
     node.until(|it| it.is_connected).await;
     let refused = node.plugins.allocate("../u", wish(&["a"], 1)).await.expect_err("refused");
     assert_eq!(refused, "cannot write down the devices of the pod: \"../u\" is not the uid of a Pod");
+}
+
+#[tokio::test]
+async fn whoever_waits_for_news_does_not_hold_up_that_all_is_told_again() {
+    let node = Node::new();
+    node.plugins.next_news().await;
+    let waiting = node.plugins.next_news();
+    tokio::pin!(waiting);
+    assert!((&mut waiting).now_or_never().is_none());
+    node.plugins.renew();
+    tokio::time::timeout(PATIENCE, waiting).await.expect("it is told again");
 }

@@ -1,13 +1,15 @@
-//! gRPC over sockets of this machine: asking plugins, and answering them.
+//! gRPC over sockets of this machine: asking plugins, answering them, and learning which there are.
 //!
 //! The other side is somebody else's program: what it sends has a size, and what it is asked has a time.
 
 mod client;
+mod plugins;
 mod server;
 
 #[cfg(test)]
 mod tests;
 
 pub use client::Client;
-pub use server::{Answer, Service, listen, one, serve};
+pub use plugins::{Admission, GET_INFO, NOTIFY, PLUGINS, PluginInfo, PluginType, RegistrationStatus, follow_plugins};
+pub use server::{Answer, Service, listen, one, read, serve};
 pub use tonic::{Code, Status};

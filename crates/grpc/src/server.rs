@@ -54,6 +54,14 @@ pub fn one(message: &impl Message) -> Answer {
     Box::pin(stream::iter([Bytes::from(message.encode_to_vec())]))
 }
 
+/// The message that a question is.
+///
+/// # Errors
+/// `InvalidArgument`: it is none.
+pub fn read<T: Message + Default>(question: Bytes) -> Result<T, Status> {
+    T::decode(question).map_err(|it| Status::invalid_argument(it.to_string()))
+}
+
 /// Listens at a path, which a socket that somebody left there gives way to. Only this user may connect.
 ///
 /// # Errors

@@ -15,9 +15,9 @@ mod nfs;
 mod program;
 mod records;
 
+pub use csi::{CsiPlugins, drivers_root, forget_drivers_root};
 #[cfg(any(test, feature = "sample"))]
 pub use csi::{SampleDriver, SampleSettings};
-pub use csi::{drivers_root, follow_registrations, forget_drivers_root};
 pub use driver::{
     Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, NodeExpand, Snapshot,
     StageVolume, VolumeSource, VolumeStats, with_faults_named,

@@ -16,7 +16,6 @@ use parking_lot::Mutex;
 use super::{
     messages::{Claim, Claims, PreparedClaims, UnpreparedClaims, Version},
     records::{Record, Records},
-    registration,
 };
 use crate::call::told;
 
@@ -50,11 +49,6 @@ impl ClaimDrivers {
     pub fn new(layout: &Layout) -> Self {
         let (drivers, turns) = (Arc::default(), Arc::default());
         Self { data: layout.data.clone(), records: Records::new(layout), drivers, turns }
-    }
-
-    /// Registers drivers that come and forgets those that go, for ever.
-    pub async fn run(&self) {
-        registration::follow(self).await;
     }
 
     pub(super) fn add(&self, name: &str, socket: &Path, driver: Driver) {

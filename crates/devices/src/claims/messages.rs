@@ -1,9 +1,6 @@
-//! Messages of the DRA plugin API and of the registration of plugins; prost skips what it does not know.
+//! Messages of the DRA plugin API; prost skips what it does not know.
 
 use std::collections::BTreeMap;
-
-pub(crate) const GET_INFO: &str = "/pluginregistration.Registration/GetInfo";
-pub(crate) const NOTIFY: &str = "/pluginregistration.Registration/NotifyRegistrationStatus";
 
 /// The methods of one version of the API.
 #[derive(Debug)]
@@ -27,27 +24,6 @@ pub(crate) static VERSIONS: [Version; 2] = [
         unprepare: "/k8s.io.kubelet.pkg.apis.dra.v1beta1.DRAPlugin/NodeUnprepareResources",
     },
 ];
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct PluginInfo {
-    #[prost(string, tag = "1")]
-    pub(crate) r#type: String,
-    #[prost(string, tag = "2")]
-    pub(crate) name: String,
-    /// Empty: the socket of the registration itself.
-    #[prost(string, tag = "3")]
-    pub(crate) endpoint: String,
-    #[prost(string, repeated, tag = "4")]
-    pub(crate) supported_versions: Vec<String>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct RegistrationStatus {
-    #[prost(bool, tag = "1")]
-    pub(crate) plugin_registered: bool,
-    #[prost(string, tag = "2")]
-    pub(crate) error: String,
-}
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Claims {

@@ -1,7 +1,8 @@
 //! The sample driver at its socket: claims are prepared for Pods, and taken back with the last of them.
 
-use std::{fs, time::Duration};
+use std::{fs, sync::Arc, time::Duration};
 
+use corten_grpc::{PLUGINS, follow_plugins};
 use corten_kubelet::{GivenDevice, PodRef, ReservedClaim};
 use corten_machine::Layout;
 use tokio::task::JoinSet;
@@ -25,13 +26,13 @@ impl Node {
         let drivers = ClaimDrivers::new(&layout);
         let mut tasks = JoinSet::new();
         let running = drivers.clone();
-        tasks.spawn(async move { running.run().await });
+        tasks.spawn(follow_plugins(layout.data.join(PLUGINS), vec![Arc::new(running)]));
         Self { folder, layout, drivers, tasks }
     }
 
     fn start_driver(&mut self) {
         let driver = SampleDriver::new(NAME, self.folder.path());
-        let registry = self.layout.data.join("plugins_registry");
+        let registry = self.layout.data.join(PLUGINS);
         self.tasks.spawn(async move { driver.serve(&registry).await.expect("its socket can be made") });
     }
 
@@ -86,7 +87,7 @@ async fn what_pods_share_is_taken_back_with_the_last_of_them() {
     // As after kill -9: only the disk knows.
     node.drivers = ClaimDrivers::new(&node.layout);
     let running = node.drivers.clone();
-    node.tasks.spawn(async move { running.run().await });
+    node.tasks.spawn(follow_plugins(node.layout.data.join(PLUGINS), vec![Arc::new(running)]));
     let recalled = node.drivers.recall("b").await.expect("known");
     assert_eq!(recalled[0].devices[0].cdi_devices, [format!("{NAME}/claim=uid-two")]);
     assert_eq!(node.drivers.recall("a").await, None);

@@ -1,31 +1,10 @@
-//! Messages of CSI version 1 and of the registration of plugins, as far as Corten uses them; prost skips what it does not know.
+//! Messages of CSI version 1, as far as Corten uses them; prost skips what it does not know.
 
 use std::collections::BTreeMap;
 
 /// Says no more than its type.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Empty {}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct PluginInfo {
-    #[prost(string, tag = "1")]
-    pub(crate) r#type: String,
-    #[prost(string, tag = "2")]
-    pub(crate) name: String,
-    /// Empty: the socket of the registration itself.
-    #[prost(string, tag = "3")]
-    pub(crate) endpoint: String,
-    #[prost(string, repeated, tag = "4")]
-    pub(crate) supported_versions: Vec<String>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct RegistrationStatus {
-    #[prost(bool, tag = "1")]
-    pub(crate) plugin_registered: bool,
-    #[prost(string, tag = "2")]
-    pub(crate) error: String,
-}
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct Capabilities {

@@ -12,7 +12,7 @@ mod root;
 #[cfg(any(test, feature = "sample"))]
 mod sample;
 
-pub use registration::follow_registrations;
+pub use registration::CsiPlugins;
 pub use root::{drivers_root, forget_drivers_root};
 #[cfg(any(test, feature = "sample"))]
 pub use sample::{SampleDriver, SampleSettings};

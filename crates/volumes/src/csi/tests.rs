@@ -2,11 +2,12 @@
 
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
+use corten_grpc::{PLUGINS, PluginInfo, follow_plugins};
 use corten_kubelet::{Backend, CsiVolume, PersistentMount, Secrets, VolumeOwner};
 use corten_machine::{Layout, NodeMounts};
 use tokio::task::JoinSet;
 
-use super::{SampleDriver, SampleSettings, follow_registrations, messages as m};
+use super::{CsiPlugins, SampleDriver, SampleSettings, messages as m};
 use crate::{Code, CreateVolume, Driver, Drivers, Mounter, StageVolume};
 
 mod sanity;
@@ -24,9 +25,10 @@ impl World {
     fn new() -> Self {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let layout = Layout::new(dir.path().join("data"), dir.path().join("run"));
-        std::fs::create_dir_all(layout.data.join("plugins_registry")).expect("made");
+        std::fs::create_dir_all(layout.data.join(PLUGINS)).expect("made");
         let (drivers, mut tasks) = (Drivers::default(), JoinSet::new());
-        tasks.spawn(follow_registrations(layout.clone(), drivers.clone()));
+        let csi = CsiPlugins::new(&layout, drivers.clone());
+        tasks.spawn(follow_plugins(layout.data.join(PLUGINS), vec![Arc::new(csi)]));
         Self { dir, layout, drivers, tasks }
     }
 
@@ -245,7 +247,7 @@ async fn a_driver_without_a_controller_is_asked_for_no_volume() {
 
 #[tokio::test]
 async fn nobody_takes_anothers_name() {
-    let info = |name: &str| m::PluginInfo {
+    let info = |name: &str| PluginInfo {
         r#type: "CSIPlugin".into(),
         name: name.into(),
         endpoint: String::new(),

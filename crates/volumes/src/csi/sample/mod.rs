@@ -127,9 +127,9 @@ impl SampleDriver {
 
     fn registration(&self, path: &str, question: &[u8]) -> Result<Served, Fault> {
         match path {
-            client::GET_INFO => Ok(Served::of(
+            corten_grpc::GET_INFO => Ok(Served::of(
                 "",
-                &m::PluginInfo {
+                &corten_grpc::PluginInfo {
                     r#type: "CSIPlugin".into(),
                     name: self.settings.name.clone(),
                     endpoint: String::new(),
@@ -137,7 +137,7 @@ impl SampleDriver {
                 },
             )),
             _ => {
-                let status: m::RegistrationStatus = read(question)?;
+                let status: corten_grpc::RegistrationStatus = read(question)?;
                 Ok(Served::of(&format!("{} {}", status.plugin_registered, status.error), &m::Empty {}))
             }
         }

@@ -82,7 +82,9 @@ impl<'a> Attributes<'a> {
 pub trait Admission: Send + Sync {
     fn name(&self) -> &'static str;
 
-    /// May change the object (`null` for a delete); called after defaulting, before validation.
+    /// May change the object (`null` for a delete); called after defaulting, before validation. It is called a second time for the same
+    /// request where a webhook or a policy changed the object after others had seen it (`reinvocationPolicy`), so it must be
+    /// idempotent.
     fn admit<'a>(&'a self, _request: &'a Attributes<'a>, _object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async { Ok(()) })
     }

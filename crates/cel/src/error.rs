@@ -100,6 +100,11 @@ impl Error {
         Box::new(Self { kind: ErrorKind::Cost, message: COST_EXCEEDED.to_owned() })
     }
 
+    /// There is too little fuel.
+    pub(crate) fn interrupted() -> Box<Self> {
+        Box::new(Self { kind: ErrorKind::Cost, message: "operation interrupted".to_owned() })
+    }
+
     pub(crate) fn is_final(&self) -> bool {
         self.kind == ErrorKind::Cost
     }

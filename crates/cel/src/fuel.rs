@@ -32,6 +32,16 @@ pub fn spend(units: u64) -> bool {
     })
 }
 
+/// Takes what it costs to read or compare so many bytes; is there still enough?
+pub(crate) fn spend_read(bytes: usize) -> bool {
+    spend(bytes as u64 / 64)
+}
+
+/// Takes what it costs to make so many bytes: a unit for each, so that fuel bounds memory, too. Is there still enough?
+pub(crate) fn spend_made(bytes: usize) -> bool {
+    spend(bytes as u64)
+}
+
 /// Is the tank empty from which the evaluations of this thread take now? What was found since is not right.
 pub fn is_spent() -> bool {
     LEFT.with(Cell::get) == 0
@@ -65,7 +75,8 @@ impl Drop for Tank {
     }
 }
 
-/// What a request has for all its evaluations, on whatever threads they happen one after the other.
+/// What the write of one object has for all its evaluations, on whatever threads they happen one after the other. A write that is
+/// tried again after a conflict has it anew, and a request that deletes a collection has it for each object.
 #[derive(Debug)]
 pub struct Fuel(AtomicU64);
 

@@ -2,7 +2,8 @@
 //! budget.
 //!
 //! Everything here is pure and bounded: an expression has at most so many characters, nodes and levels, and an evaluation at
-//! most so many units of cost. The words of errors are upstream's, since people look for them.
+//! most so many units of cost and of fuel. One thing is kept from one evaluation to the next: patterns that were compiled, so that an
+//! evaluation whose fuel just suffices may not suffice where its pattern has to be compiled first. The words of errors are upstream's, since people look for them.
 
 mod budget;
 mod compile;

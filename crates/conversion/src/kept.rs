@@ -35,7 +35,10 @@ struct Entry<O> {
 impl Kept {
     pub(crate) fn keep(&self, stored: &Arc<Stored>, version: &str, converted: Arc<Stored>) {
         let bytes = converted.value().len() + OVERHEAD;
-        stored.converted.set(version, Slot::Done(converted));
+        // Of all who waited for the same answer the first keeps it.
+        if let Some(Slot::Done(_)) = stored.converted.set(version, Slot::Done(converted)) {
+            return;
+        }
         let entry = Entry { stored: Arc::downgrade(stored), version: version.to_owned(), bytes };
         let gone = self.0.lock().add(entry, BYTES_MAX);
         for Entry { stored, version, .. } in gone {

@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fs, io,
     os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -96,9 +96,20 @@ struct Registered {
 /// Registers plugins that come and forgets those that go, for ever.
 pub async fn follow_plugins(folder: PathBuf, types: Vec<Arc<dyn PluginType>>) {
     let mut known: BTreeMap<PathBuf, Registered> = BTreeMap::new();
+    let mut was_read = true;
     loop {
-        let looked = folder.clone();
-        let found = tokio::task::spawn_blocking(move || sockets(&looked)).await.unwrap_or_default();
+        let found = sockets(folder.clone()).await;
+        // What cannot be looked at is not gone: those that are known stay so.
+        if let Err(error) = &found
+            && was_read
+        {
+            tracing::warn!(folder = %folder.display(), %error, "the folder of plugins cannot be read");
+        }
+        was_read = found.is_ok();
+        let Ok(found) = found else {
+            tokio::time::sleep(PERIOD).await;
+            continue;
+        };
         known.retain(|path, registered| {
             let stays = found.get(path) == Some(&registered.made);
             if let Some((of_type, plugin)) = registered.plugin.as_ref().filter(|_| !stays) {
@@ -119,13 +130,31 @@ pub async fn follow_plugins(folder: PathBuf, types: Vec<Arc<dyn PluginType>>) {
     }
 }
 
-/// The sockets in the folder, with the time each was made.
-fn sockets(folder: &Path) -> BTreeMap<PathBuf, Option<SystemTime>> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_hidden = |it: &fs::DirEntry| it.file_name().to_string_lossy().starts_with('.');
-    let sockets = entries.filter(|it| !is_hidden(it) && it.file_type().is_ok_and(|it| it.is_socket()));
-    let made = |it: &fs::DirEntry| it.metadata().and_then(|it| it.modified()).ok();
-    sockets.take(PLUGINS_MAX).map(|it| (it.path(), made(&it))).collect()
+/// The sockets in the folder, with the time each was made. A folder that is not there has none.
+async fn sockets(folder: PathBuf) -> io::Result<Sockets> {
+    tokio::task::spawn_blocking(move || match listed(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Sockets::default()),
+        other => other,
+    })
+    .await?
+}
+
+type Sockets = BTreeMap<PathBuf, Option<SystemTime>>;
+
+fn listed(folder: &Path) -> io::Result<Sockets> {
+    let mut sockets = Sockets::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+        if !is_hidden && entry.file_type()?.is_socket() {
+            // One that goes while it is looked at has no time.
+            sockets.insert(entry.path(), entry.metadata().and_then(|it| it.modified()).ok());
+        }
+        if sockets.len() == PLUGINS_MAX {
+            break;
+        }
+    }
+    Ok(sockets)
 }
 
 async fn register_in_time(socket: &Path, types: &[Arc<dyn PluginType>]) -> Option<(Arc<dyn PluginType>, String)> {

@@ -5,9 +5,10 @@ use serde_json::Value;
 
 use crate::Subresource;
 
-/// The server calls, for a create: `default`, `prepare_create`, (admission), `validate`; for an update or patch: `default`,
-/// `prepare_update`, (admission), `validate`, `validate_update`. What holds for every kind (names, labels, finalizers, owner
-/// references, uid, timestamps, generation) the server does itself; a policy holds what is particular to its kind.
+/// The server calls, for a create: `default`, `prepare_create`, (admission), `validate_new`; for an update or patch: `default`,
+/// `prepare_update`, (admission), then `validate` and `validate_update` in the order of `update_rules`. Where admission changed the
+/// object, `default` and `prepare_…` are called once more after it: they must be idempotent. What holds for every kind (names, labels,
+/// finalizers, owner references, uid, timestamps, generation) the server does itself; a policy holds what is particular to its kind.
 pub trait Policy: Send + Sync {
     /// Fills in what the author left out. Must be idempotent.
     fn default(&self, _object: &mut Value) {}

@@ -78,6 +78,7 @@ impl<'r> Round<'r> {
                 continue;
             }
             for params in &invocation.params {
+                let params = params.as_ref().map(|it| it.read(self.request));
                 let Some(errors) = self.invoke(&invocation, params.as_ref(), object).await? else { continue };
                 let cluster = self.request.cluster;
                 cluster.policies.note(invocation.bound, errors.first().map(|it| &**it), cluster.now());

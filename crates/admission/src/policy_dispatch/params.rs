@@ -19,9 +19,21 @@ pub(super) enum Misconfigured {
 }
 
 /// Each entry is one evaluation; `None` is one without parameters.
-pub(super) type Params = Vec<Option<Arc<Value>>>;
+pub(super) type Params = Vec<Option<Param>>;
 
-/// To look one up, and to ask about it.
+/// An object that parametrizes a policy. It is read where it is used, so that one of many is in memory at a time.
+pub(super) struct Param {
+    row: KindRef,
+    stored: Arc<Stored>,
+}
+
+impl Param {
+    pub(super) fn read(&self, request: &Attributes<'_>) -> Arc<Value> {
+        request.cluster.policies.params.read(&self.row, &self.stored)
+    }
+}
+
+/// To look one up, and to ask about it. Reading it takes one unit for each byte beside it.
 const FUEL_OF_ONE: u64 = 1_000;
 
 /// The parameters that a binding gives its policy for one request (`CollectParams`).
@@ -55,7 +67,7 @@ pub(super) async fn collect(
     let mut params = Vec::with_capacity(found.len());
     for stored in found {
         // Whoever has room for them may have put many there: what they take is the request's.
-        if !request.fuel.take(FUEL_OF_ONE) {
+        if !request.fuel.take(FUEL_OF_ONE + stored.value().len() as u64) {
             return Err(Misconfigured::Binding(OUT_OF_BUDGET.to_owned()));
         }
         tokio::task::consume_budget().await;
@@ -65,7 +77,7 @@ pub(super) async fn collect(
             CacheRef::BuiltIn(_) => Ok(stored),
         };
         let stored = stored.map_err(|it| Misconfigured::Binding(it.message))?;
-        params.push(Some(request.cluster.policies.params.read(&row, &stored)));
+        params.push(Some(Param { row: row.clone(), stored }));
     }
     Ok(params)
 }

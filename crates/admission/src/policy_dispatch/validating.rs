@@ -99,6 +99,7 @@ impl Round<'_> {
             let mut found = Vec::new();
             for params in &params {
                 let begun = Instant::now();
+                let params = params.as_ref().map(|it| it.read(self.asked.request));
                 let bindings = self.asked.bindings(&shown, params.as_ref());
                 let evaluation =
                     self.asked.authorizer.answered(self.asked.request.fuel, || policy.evaluate(&bindings)).await;

@@ -35,11 +35,15 @@ impl Converted {
         self.0.get()?.lock().iter().find(|it| *it.0 == *version).map(|it| it.1.clone())
     }
 
-    pub fn set(&self, version: &str, slot: Slot) {
+    /// Gives what was there before.
+    pub fn set(&self, version: &str, slot: Slot) -> Option<Slot> {
         let mut slots = self.0.get_or_init(Box::default).lock();
         match slots.iter_mut().find(|it| *it.0 == *version) {
-            Some(known) => known.1 = slot,
-            None => slots.push((version.into(), slot)),
+            Some(known) => Some(std::mem::replace(&mut known.1, slot)),
+            None => {
+                slots.push((version.into(), slot));
+                None
+            }
         }
     }
 

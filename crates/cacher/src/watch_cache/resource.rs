@@ -265,12 +265,12 @@ impl ResourceCache {
         format!("{}{}", self.prefix, key_of(namespace, name)).into()
     }
 
-    /// The newest state. One atomic load.
     /// Of the newest change that the snapshot holds.
     pub fn snapshot_revision(&self) -> Revision {
         self.current.load().revision
     }
 
+    /// The newest state. One atomic load.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }

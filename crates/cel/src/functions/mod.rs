@@ -35,6 +35,11 @@ pub use overload::{Function, Overload};
 pub(crate) use signature::read_type;
 pub(crate) use signature::type_named;
 
+/// What one function makes may have so many bytes: it stops a text that doubles itself before its cost is counted.
+const MADE_BYTES_MAX: usize = 16 << 20;
+/// What an item of a list takes, beside its text.
+const ITEM_BYTES: usize = 64;
+
 /// Is the text an absolute URI, or a path that begins with a slash (Go's url.ParseRequestURI)?
 pub fn is_uri(text: &str) -> bool {
     crate::opaque::url::checked(text).is_ok()

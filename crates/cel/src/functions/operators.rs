@@ -173,7 +173,7 @@ pub(super) fn add<'a>(args: &[Value<'a>]) -> Evaluated<'a> {
 fn concatenated<'a>(a: &List<'a>, b: &List<'a>) -> List<'a> {
     let declared = a.declared.or(b.declared);
     let key: Box<dyn Fn(&Value<'a>) -> String> = match declared.map(|it| &it.shape) {
-        Some(Shape::List(_, ListKind::Set)) => Box::new(|it| it.to_json().map_or(String::new(), |it| it.to_string())),
+        Some(Shape::List(_, ListKind::Set)) => Box::new(json_text),
         Some(Shape::List(_, ListKind::Map(keys))) => Box::new(|it| keys_text(keys, it)),
         _ => return a.joined(b),
     };
@@ -193,12 +193,20 @@ fn concatenated<'a>(a: &List<'a>, b: &List<'a>) -> List<'a> {
     List { items: Items::Made(Arc::new(items)), declared }
 }
 
+/// A value as a text that tells it from others.
+fn json_text(value: &Value<'_>) -> String {
+    if fuel::is_spent() {
+        return String::new();
+    }
+    let text = value.to_json().map_or(String::new(), |it| it.to_string());
+    if fuel::spend_made(text.len()) { text } else { String::new() }
+}
+
 /// The keys of an item of an associative list.
 fn keys_text(keys: &[String], item: &Value<'_>) -> String {
     let Value::Map(map) = item else { return String::new() };
-    let values =
-        keys.iter().map(|it| map.field(crate::escape(it).as_deref().unwrap_or(it)).and_then(|it| it.to_json()));
-    values.map(|it| it.map_or(String::new(), |it| it.to_string())).collect::<Vec<_>>().join(",")
+    let values = keys.iter().map(|it| map.field(crate::escape(it).as_deref().unwrap_or(it)));
+    values.map(|it| it.as_ref().map_or(String::new(), json_text)).collect::<Vec<_>>().join(",")
 }
 
 fn subtract<'a>(args: &[Value<'a>]) -> Evaluated<'a> {

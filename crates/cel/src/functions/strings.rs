@@ -1,7 +1,7 @@
 //! Texts: cel-go's extension in its second version. Places are counted in characters.
 
-use super::{Evaluated, Row};
-use crate::{error::Error, value::Value};
+use super::{Evaluated, ITEM_BYTES, MADE_BYTES_MAX, Row};
+use crate::{error::Error, fuel, value::Value};
 
 pub(super) const ROWS: &[Row] = &[
     ("string_char_at_int", ".charAt(string, int) -> string", char_at),
@@ -21,9 +21,6 @@ pub(super) const ROWS: &[Row] = &[
     ("list_join", ".join(list(string)) -> string", join),
     ("list_join_string", ".join(list(string), string) -> string", join),
 ];
-
-/// What a function makes may have so many bytes: it stops a text that doubles itself before its cost is counted.
-const MADE_BYTES_MAX: usize = 16 << 20;
 
 fn changed<'a>(args: &[Value<'a>], change: fn(&str) -> String) -> Evaluated<'a> {
     match &args[0] {
@@ -116,18 +113,19 @@ fn split<'a>(args: &[Value<'a>]) -> Evaluated<'a> {
         Some(_) => return Err(Error::no_such_overload()),
     };
     let mut parts: Vec<Value<'a>> = Vec::new();
-    if by.is_empty() {
+    let mut add = |part: &str| {
+        parts.push(part.to_owned().into());
+        fuel::spend_made(part.len() + ITEM_BYTES)
+    };
+    let is_whole = if by.is_empty() {
         // Each character by itself, and what is left over in the last.
-        let mut rest: &str = text;
-        while let Some(char) = rest.chars().next() {
-            let length = if parts.len() + 1 >= most { rest.len() } else { char.len_utf8() };
-            parts.push(rest[..length].to_owned().into());
-            rest = &rest[length..];
-        }
+        let starts = text.char_indices().map(|it| it.0).take(most);
+        let ends = starts.clone().skip(1).chain([text.len()]);
+        starts.zip(ends).all(|(start, end)| add(&text[start..end]))
     } else {
-        parts.extend(text.splitn(most, &**by).map(|it| Value::from(it.to_owned())));
-    }
-    Ok(parts.into())
+        text.splitn(most, &**by).all(add)
+    };
+    if is_whole { Ok(parts.into()) } else { Err(Error::interrupted()) }
 }
 
 fn substring<'a>(args: &[Value<'a>]) -> Evaluated<'a> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Evaluated, Row};
+use super::{Evaluated, MADE_BYTES_MAX, Row};
 use crate::{
     error::Error,
     fuel,
@@ -17,6 +17,7 @@ pub(super) const ROWS: &[Row] = &[
 /// More digits after the point are not written.
 const PRECISION_MAX: usize = 100;
 const PRECISION: usize = 6;
+const TOO_LONG: &str = "string is too long";
 
 fn format<'a>(args: &[Value<'a>]) -> Evaluated<'a> {
     let (Value::String(text), Value::List(values)) = (&args[0], &args[1]) else {
@@ -55,6 +56,9 @@ fn formatted(text: &str, values: &List<'_>) -> Result<String, String> {
         let value = values.get(next).ok_or_else(|| format!("index {next} out of range"))?;
         next += 1;
         clause(&mut out, letter, precision.unwrap_or(PRECISION), &value)?;
+        if out.len() > MADE_BYTES_MAX {
+            return Err(TOO_LONG.to_owned());
+        }
     }
     Ok(out)
 }
@@ -134,13 +138,12 @@ fn hex(out: &mut String, letter: char, bytes: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// What `%s` writes.
+/// What `%s` writes. What is shared is written each time it is met, so its bytes take fuel.
 fn plain(value: &Value<'_>) -> Result<String, String> {
-    // What is shared is written each time it is met.
     if !fuel::spend(10) {
-        return Err("string is too long".to_owned());
+        return Err(TOO_LONG.to_owned());
     }
-    Ok(match value {
+    let text = match value {
         Value::Null => "null".to_owned(),
         Value::Double(it) if !it.is_finite() => special(*it),
         Value::Double(it) => double_text(*it),
@@ -164,7 +167,8 @@ fn plain(value: &Value<'_>) -> Result<String, String> {
                 other.type_name()
             )
         })?,
-    })
+    };
+    if fuel::spend_made(text.len()) { Ok(text) } else { Err(TOO_LONG.to_owned()) }
 }
 
 fn quote<'a>(args: &[Value<'a>]) -> Evaluated<'a> {

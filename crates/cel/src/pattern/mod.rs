@@ -206,12 +206,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn classes_have_names_within_brackets() {
+        for (pattern, text, is_match) in [
+            ("^[[:alpha:]]+$", "ab", true),
+            ("^[[:^alpha:]]+$", "ab", false),
+            ("^[[:]$", ":", true),
+            ("^[[:]+$", "[:", true),
+            ("[[:]]", "[]", true),
+            ("^[:alpha:]+$", "hap:", true),
+        ] {
+            let machine = Machine::of_found(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
+            assert_eq!(machine.regex.is_match(text), is_match, "{pattern}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_said_as_go_says_it() {
         for (pattern, said) in [
             ("a(b", "missing closing ): `a(b`"),
             ("a)b", "unexpected ): `a)b`"),
             ("*a", "missing argument to repetition operator: `*`"),
             ("a|(+b)", "missing argument to repetition operator: `+`"),
+            ("[[:]]:]]", "invalid character class range: `[:]]:]`"),
+            ("[[:letter:]]", "invalid character class range: `[:letter:]`"),
         ] {
             match Machine::of_found(pattern) {
                 Err(error) => assert_eq!(error, format!("error parsing regexp: {said}")),

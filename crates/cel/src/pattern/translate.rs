@@ -1,5 +1,11 @@
 //! From Go's syntax of regular expressions (RE2) to this machine's.
 
+/// What Go knows by a name within a class (`posixGroup`).
+const CLASS_NAMES: [&str; 14] = [
+    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "word",
+    "xdigit",
+];
+
 /// From Go's syntax to this machine's. They differ in what classes of characters mean (ASCII there), in octal escapes and
 /// quoted parts, and in signs that mean themselves there and something else here.
 pub(super) fn translated(pattern: &str) -> Result<String, String> {
@@ -10,7 +16,7 @@ pub(super) fn translated(pattern: &str) -> Result<String, String> {
         let length = match char {
             '\\' => escaped(&mut out, rest, in_class)?,
             '[' if in_class && !rest.starts_with("[:") => quoted(&mut out, "\\["),
-            '[' if in_class => named_class(&mut out, rest),
+            '[' if in_class => named_class(&mut out, rest)?,
             '[' => {
                 in_class = true;
                 class_start(&mut out, rest)
@@ -54,15 +60,15 @@ fn class_start(out: &mut String, rest: &str) -> usize {
     start.len()
 }
 
-/// `[:alpha:]` within a class, or a bracket.
-fn named_class(out: &mut String, rest: &str) -> usize {
-    match rest.find(":]") {
-        Some(end) if rest[2..end].bytes().all(|it| it == b'^' || it.is_ascii_alphabetic()) => {
-            out.push_str(&rest[..end + 2]);
-            end + 2
-        }
-        _ => quoted(out, "\\["),
+/// `[:alpha:]` within a class, or a bracket (`parseNamedClass` of Go's regexp/syntax).
+fn named_class(out: &mut String, rest: &str) -> Result<usize, String> {
+    let Some(end) = rest[2..].find(":]") else { return Ok(quoted(out, "\\[")) };
+    let (name, class) = (&rest[2..2 + end], &rest[..end + 4]);
+    if !CLASS_NAMES.contains(&name.strip_prefix('^').unwrap_or(name)) {
+        return Err(format!("error parsing regexp: invalid character class range: `{class}`"));
     }
+    out.push_str(class);
+    Ok(class.len())
 }
 
 fn is_repetition(rest: &str) -> bool {

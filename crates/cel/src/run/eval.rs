@@ -167,6 +167,11 @@ impl<'a> Run<'_, 'a> {
             other => other,
         };
         self.charge(it.rule.charge(&args, result.as_ref().ok()))?;
+        match &result {
+            Ok(Value::String(Text::Shared(text))) => fuel::spend_made(text.len()),
+            Ok(Value::Bytes(bytes)) => fuel::spend_made(bytes.len()),
+            _ => true,
+        };
         interrupted(result)
     }
 
@@ -182,12 +187,7 @@ impl<'a> Run<'_, 'a> {
             Ok(machine) => machine,
             Err(error) => return interrupted(Err(Error::other(format!("Illegal regex: {error}")))),
         };
-        if let Value::String(text) = &args[0]
-            && !fuel::spend((text.len() as u64).saturating_mul(machine.fuel()))
-        {
-            return Err(interruption());
-        }
-        interrupted(regex::run_compiled(it.function, &machine.regex, &args))
+        interrupted(regex::run_compiled(it.function, &machine, &args))
     }
 
     #[inline(never)]
@@ -382,7 +382,7 @@ impl<'a> Run<'_, 'a> {
             _ => {}
         }
         if !fuel::spend(1) {
-            return Err(interruption());
+            return Err(Error::interrupted());
         }
         let step = self.eval(&it.step);
         if let Err(error) = &step
@@ -417,13 +417,7 @@ fn no_such_overload(function: &str, args: &[Value<'_>]) -> Box<Error> {
     error
 }
 
-pub(super) fn interruption() -> Box<Error> {
-    let mut error = Error::cost();
-    "operation interrupted".clone_into(&mut error.message);
-    error
-}
-
 /// What was done with an empty tank is not right.
 fn interrupted(result: Evaluated<'_>) -> Evaluated<'_> {
-    if fuel::is_spent() { Err(interruption()) } else { result }
+    if fuel::is_spent() { Err(Error::interrupted()) } else { result }
 }

@@ -61,7 +61,7 @@ impl Program {
     /// What composed expressions cost is not in the outcome's cost: see [`Activation::take_composed_cost`].
     pub fn evaluate<'a>(&'a self, activation: &Activation<'a>, limit: u64) -> Outcome<'a> {
         if fuel::is_spent() {
-            return Outcome { result: Err(*eval::interruption()), cost: 0 };
+            return Outcome { result: Err(*Error::interrupted()), cost: 0 };
         }
         let _tank = fuel::Tank::of(fuel::OF_EVALUATION);
         let (result, cost) = eval::evaluate(self, activation, limit);

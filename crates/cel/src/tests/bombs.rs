@@ -97,6 +97,32 @@ fn work() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What reads or makes long texts again and again, at a cost that does not tell.
+#[test]
+fn long_texts() {
+    let text = json!("A".repeat(400_000));
+    let other = text.clone();
+    for source in [
+        "x.findAll('.*[^A-Z]|[A-Z]').size() >= 0",
+        "x.findAll('.*[^A-Z]|[A-' + 'Z]').size() >= 0",
+        "x.findAll('[A-Z]').size() >= 0",
+        "'%s'.format([lists.range(400).map(i, x)]) != ''",
+        "lists.range(100000).all(i, [x] == [y])",
+        "lists.range(10).all(i, x.split('').size() > 0)",
+        "lists.range(20000).map(i, 'a'.replace('a', x)).size() > 0",
+    ] {
+        let program = env().variable("y", DeclType::DYN).compile(source).unwrap_or_else(|issues| panic!("{issues}"));
+        let activation = Activation::new().with("x", Value::from_json(&text)).with("y", Value::from_json(&other));
+        let outcome = program.evaluate(&activation, PER_CALL_LIMIT);
+        let error = outcome.result.expect_err(source);
+        assert!(matches!(error.kind, ErrorKind::Cost) || error.message == "string is too long", "{source}: {error}");
+    }
+    let program = env().compile("lists.range(20000).map(i, x)").expect("it compiles");
+    let activation = Activation::new().with("x", Value::from_json(&text));
+    let value = program.evaluate(&activation, PER_CALL_LIMIT).result.expect("it shares one text");
+    assert!(value.to_json().is_none(), "what is shared is not written again and again");
+}
+
 #[test]
 fn what_is_too_large_is_not_read() {
     let env = env();

@@ -16,8 +16,10 @@ impl PartialEq for Value<'_> {
             (Self::Null, Self::Null) => true,
             (Self::Bool(a), Self::Bool(b)) => a == b,
             (Self::Int(a), Self::Int(b)) | (Self::Duration(a), Self::Duration(b)) => a == b,
-            (Self::String(a), Self::String(b)) | (Self::Type(a), Self::Type(b)) => **a == **b,
-            (Self::Bytes(a), Self::Bytes(b)) => a == b,
+            (Self::String(a), Self::String(b)) | (Self::Type(a), Self::Type(b)) => {
+                a.len() == b.len() && fuel::spend_read(a.len()) && **a == **b
+            }
+            (Self::Bytes(a), Self::Bytes(b)) => a.len() == b.len() && fuel::spend_read(a.len()) && a == b,
             (Self::Timestamp(a), Self::Timestamp(b)) => a == b,
             (Self::List(a), Self::List(b)) => lists(a, b),
             (Self::Map(a), Self::Map(b)) => maps(a, b),

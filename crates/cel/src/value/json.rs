@@ -1,7 +1,5 @@
 //! JSON as values, under the types a schema declares; and values as JSON.
 
-use std::cell::Cell;
-
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Number, Value as Json};
 
@@ -11,8 +9,52 @@ use crate::{
     timestamp::{duration, timestamp},
 };
 
-/// So many values are written: what is shared is written each time it is met.
-const JSON_NODES_MAX: u32 = 1 << 20;
+/// What one value may become: what is shared is written each time it is met.
+const JSON_NODES_MAX: usize = 1 << 20;
+const JSON_BYTES_MAX: usize = 16 << 20;
+
+/// How much more may be written.
+struct Room {
+    nodes: usize,
+    bytes: usize,
+}
+
+impl Room {
+    fn take_node(&mut self) -> Option<()> {
+        self.nodes = self.nodes.checked_sub(1)?;
+        Some(())
+    }
+
+    fn take_text(&mut self, text: &str) -> Option<()> {
+        self.bytes = self.bytes.checked_sub(text.len())?;
+        Some(())
+    }
+
+    /// A text, if there is room for it.
+    fn text(&mut self, text: String) -> Option<Json> {
+        self.take_text(&text)?;
+        Some(Json::from(text))
+    }
+
+    /// A copy of JSON, if there is room for it.
+    fn copy(&mut self, json: &Json) -> Option<Json> {
+        self.take_all(json)?;
+        Some(json.clone())
+    }
+
+    fn take_all(&mut self, json: &Json) -> Option<()> {
+        self.take_node()?;
+        match json {
+            Json::String(text) => self.take_text(text),
+            Json::Array(items) => items.iter().try_for_each(|it| self.take_all(it)),
+            Json::Object(entries) => entries.iter().try_for_each(|(key, value)| {
+                self.take_text(key)?;
+                self.take_all(value)
+            }),
+            _ => Some(()),
+        }
+    }
+}
 
 impl<'a> Value<'a> {
     /// JSON that nothing declares: whole numbers are ints, others doubles.
@@ -44,39 +86,64 @@ impl<'a> Value<'a> {
 
     /// As JSON; `None` for what has no form there, or is too large.
     pub fn to_json(&self) -> Option<Json> {
-        self.to_json_within(&Cell::new(JSON_NODES_MAX))
+        self.to_json_within(&mut Room { nodes: JSON_NODES_MAX, bytes: JSON_BYTES_MAX })
     }
 
-    fn to_json_within(&self, left: &Cell<u32>) -> Option<Json> {
-        left.set(left.get().checked_sub(1)?);
+    fn to_json_within(&self, room: &mut Room) -> Option<Json> {
+        room.take_node()?;
         Some(match self {
             Self::Null => Json::Null,
             Self::Bool(it) => Json::Bool(*it),
             Self::Int(it) => Json::from(*it),
             Self::Uint(it) => Json::from(*it),
             Self::Double(it) => Json::Number(Number::from_f64(*it)?),
-            Self::String(it) => Json::from(&**it),
-            Self::Bytes(it) => Json::from(STANDARD.encode(it)),
-            Self::List(list) => match &list.items {
-                Items::Json(items) => Json::from(items.to_vec()),
-                _ => Json::Array(list.iter().map(|it| it.to_json_within(left)).collect::<Option<_>>()?),
-            },
-            Self::Map(Map::Json(entries, _)) => Json::Object((*entries).clone()),
-            Self::Map(Map::Made(entries)) => {
-                let entries =
-                    entries.by_key.iter().map(|(key, value)| Some((key.to_string(), value.to_json_within(left)?)));
-                Json::Object(entries.collect::<Option<_>>()?)
+            Self::String(it) => room.text(it.to_string())?,
+            Self::Bytes(it) => room.text(STANDARD.encode(it))?,
+            Self::List(list) => {
+                let items = match &list.items {
+                    Items::Json(items) => items.iter().map(|it| room.copy(it)).collect::<Option<_>>(),
+                    _ => list.iter().map(|it| it.to_json_within(room)).collect(),
+                };
+                Json::Array(items?)
             }
-            Self::Map(Map::Composed) | Self::Type(_) | Self::Optional(None) => return None,
-            Self::Optional(Some(it)) => return it.to_json_within(left),
-            Self::Duration(_) | Self::Timestamp(_) => Json::from(text_of(self)?),
+            Self::Map(map) => Json::Object(map.to_json_within(room)?),
+            Self::Type(_) | Self::Optional(None) => return None,
+            Self::Optional(Some(it)) => it.to_json_within(room)?,
+            Self::Duration(_) | Self::Timestamp(_) => room.text(text_of(self)?)?,
             Self::Opaque(it) => match &**it {
                 Opaque::Quantity(_) | Opaque::Url(_) | Opaque::Semver(_) | Opaque::Ip(_) | Opaque::Cidr(_) => {
-                    Json::from(it.to_string())
+                    room.text(it.to_string())?
                 }
                 Opaque::Format(_) | Opaque::Authorizing(_) => return None,
             },
         })
+    }
+}
+
+impl Map<'_> {
+    fn to_json_within(&self, room: &mut Room) -> Option<serde_json::Map<String, Json>> {
+        let entry = |room: &mut Room, key: String, value: Option<Json>| {
+            room.take_text(&key)?;
+            Some((key, value?))
+        };
+        match self {
+            Map::Json(entries, _) => entries
+                .iter()
+                .map(|(key, value)| {
+                    let value = room.copy(value);
+                    entry(room, key.clone(), value)
+                })
+                .collect(),
+            Map::Made(entries) => entries
+                .by_key
+                .iter()
+                .map(|(key, value)| {
+                    let value = value.to_json_within(room);
+                    entry(room, key.to_string(), value)
+                })
+                .collect(),
+            Map::Composed => None,
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use super::Value;
+use crate::fuel;
 
 /// `None` where one does not come before, after or with the other.
 pub(crate) fn compare(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
@@ -16,7 +17,10 @@ pub(crate) fn compare(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
         (Value::Uint(a), Value::Double(b)) => whole_with_double(i128::from(*a), *b),
         (Value::Double(a), Value::Int(b)) => whole_with_double(i128::from(*b), *a).map(Ordering::reverse),
         (Value::Double(a), Value::Uint(b)) => whole_with_double(i128::from(*b), *a).map(Ordering::reverse),
-        (Value::String(a), Value::String(b)) => Some(str::cmp(a, b)),
+        (Value::String(a), Value::String(b)) => {
+            fuel::spend_read(a.len().min(b.len()));
+            Some(str::cmp(a, b))
+        }
         (Value::Bytes(a), Value::Bytes(b)) => Some(a.cmp(b)),
         (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
         (Value::Timestamp(a), Value::Timestamp(b)) => Some(a.cmp(b)),

@@ -185,3 +185,26 @@ async fn register(
     admission();
     Ok(Some((of_type.clone(), info.name)))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_folder_that_cannot_be_read_is_not_an_empty_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let registry = folder.path().join(PLUGINS);
+        assert!(sockets(registry.clone()).await.expect("what is not there has none").is_empty());
+        fs::create_dir(&registry).expect("a folder");
+        let socket = registry.join("driver.sock");
+        let _listener = UnixListener::bind(&socket).expect("a socket");
+        let _hidden = UnixListener::bind(registry.join(".hidden.sock")).expect("a socket");
+        fs::write(registry.join("notes"), "").expect("a file");
+        let found = sockets(registry.clone()).await.expect("it is read");
+        assert_eq!(found.keys().collect::<Vec<_>>(), [&socket]);
+        let file = registry.join("notes");
+        assert_eq!(sockets(file).await.map_err(|it| it.kind()).map(drop), Err(io::ErrorKind::NotADirectory));
+    }
+}

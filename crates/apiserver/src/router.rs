@@ -3,6 +3,7 @@
 use corten_access::tokens;
 use corten_cacher::{
     answer,
+    apart::stepwise,
     body::Response,
     codec::{protobuf, yaml},
     watch_cache,
@@ -79,9 +80,21 @@ async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
             return made_for_asking(ctx, kind, verb).await;
         }
         Route::Collection(kind, verb) => collection(ctx, Target::of(ctx, kind)?, verb).await,
-        Route::Object(kind, verb) => object(ctx, Target::of(ctx, kind)?, verb).await,
+        Route::Object(kind, verb) => {
+            let target = Target::of(ctx, kind)?;
+            if !ctx.method.is_safe() && target.is_large(ctx) {
+                stepwise(object(ctx, target, verb)).await
+            } else {
+                object(ctx, target, verb).await
+            }
+        }
         Route::Subresource(kind, subresource, verb) => {
-            below_object(ctx, Target::of(ctx, kind)?, subresource, verb).await
+            let target = Target::of(ctx, kind)?;
+            if matches!(verb, Some(Verb::Update | Verb::Patch)) && target.is_large(ctx) {
+                stepwise(below_object(ctx, target, subresource, verb)).await
+            } else {
+                below_object(ctx, target, subresource, verb).await
+            }
         }
     }?;
     connect::messages(ctx, response)

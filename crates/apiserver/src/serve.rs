@@ -53,6 +53,8 @@ pub enum ServeError {
     Certificate(corten_pki::Error),
     #[error("cannot read the listener's address: {0}")]
     Address(io::Error),
+    #[error("cannot start the threads for large requests: {0}")]
+    Threads(io::Error),
 }
 
 impl Server {
@@ -66,6 +68,7 @@ impl Server {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
+        self.begin_heavy().map_err(ServeError::Threads)?;
         let credential = self.credential(listener.local_addr().map_err(ServeError::Address)?);
         let credential = credential.map_err(ServeError::Certificate)?;
         let pki = &self.config().pki;
@@ -212,11 +215,12 @@ impl Connection {
                     Some(refused) => refused,
                     None if request.method().is_safe() => server.answer(with_body(request), Some(peer), None).await,
                     None => {
+                        let place = server.place_of(request.body());
                         let work = |it| {
                             let (server, request) = (server.clone(), with_body(attended(request, it)));
                             async move { server.answer(request, Some(peer), None).await }
                         };
-                        server.unattended().finish(work).await
+                        server.unattended().finish(&place, work).await
                     }
                 };
                 Ok::<_, std::convert::Infallible>(answer)

@@ -1,6 +1,11 @@
 //! The server itself: how it starts, answers and stops.
 
-use std::{ops::Deref, sync::Arc, time::Duration};
+use std::{
+    io,
+    ops::Deref,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use corten_access::{Identity, Peer};
@@ -10,11 +15,11 @@ use corten_cacher::{
     body::{Body, Response, whole},
     watch_cache::{Feed, feed},
 };
-use corten_connection::Unattended;
+use corten_connection::{HeavyLane, Unattended, is_heavy};
 use corten_webhook::Clients;
 use http::Method;
 use parking_lot::Mutex;
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 use tracing::Instrument;
 
 use crate::{
@@ -51,6 +56,8 @@ struct Background {
     tasks: Mutex<Vec<JoinHandle<()>>>,
     /// Writes whose clients have left.
     unattended: Unattended,
+    /// Where requests with large bodies are answered. It begins with the first listener.
+    heavy: OnceLock<HeavyLane>,
 }
 
 impl Deref for Server {
@@ -90,7 +97,8 @@ impl Server {
         let (defined, kept) = (ended.subscribe(), ended.subscribe());
         let divided = tokio::spawn(state.fairness().clone().run(ended.subscribe()));
         let tasks = Mutex::new(vec![rechecked, issuing, deciding, divided]);
-        let background = Arc::new(Background { ended, tasks, unattended: Unattended::default() });
+        let background =
+            Arc::new(Background { ended, tasks, unattended: Unattended::default(), heavy: OnceLock::new() });
         if let Some(encrypted) = state.config().encryption.clone() {
             // What opens later is seen by the caches that are here now.
             let (state_ended, tasks) = (background.ended.subscribe(), &background.tasks);
@@ -141,6 +149,20 @@ impl Server {
 
     pub(crate) fn unattended(&self) -> &Unattended {
         &self.background.unattended
+    }
+
+    /// Begins the threads for requests that are much work, unless they are there.
+    pub(crate) fn begin_heavy(&self) -> io::Result<()> {
+        if self.background.heavy.get().is_none() {
+            let _is_there = self.background.heavy.set(HeavyLane::start()?);
+        }
+        Ok(())
+    }
+
+    /// Where a request with this body is answered: what is much work is done where no other request waits behind it.
+    pub(crate) fn place_of(&self, body: &impl http_body::Body) -> Handle {
+        let heavy = self.background.heavy.get().filter(|_| is_heavy(body));
+        heavy.map_or_else(Handle::current, |it| it.handle().clone())
     }
 
     /// A request from inside the process: the same chain, with the caller known.

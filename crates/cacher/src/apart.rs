@@ -1,5 +1,7 @@
 //! Work that takes longer than others should wait behind it on the same thread.
 
+use std::{future, pin::pin};
+
 use tokio::{
     runtime::{Handle, RuntimeFlavor},
     task,
@@ -11,4 +13,10 @@ pub fn apart<T>(work: impl FnOnce() -> T) -> T {
         Ok(RuntimeFlavor::MultiThread) => task::block_in_place(work),
         _ => work(),
     }
+}
+
+/// Work with waits in it, each step of which is done [`apart`].
+pub async fn stepwise<T>(work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    future::poll_fn(|context| apart(|| work.as_mut().poll(context))).await
 }

@@ -25,16 +25,16 @@ impl Attendance {
 }
 
 impl Unattended {
-    /// Waits for the work, which is a task of its own: where the wait is dropped, the work goes on. What may take for ever looks
+    /// Waits for the work, which is a task of its own on this runtime: where the wait is dropped, the work goes on. What may take for ever looks
     /// at its [`Attendance`].
-    pub async fn finish<T, W>(&self, work: impl FnOnce(Attendance) -> W) -> T
+    pub async fn finish<T, W>(&self, on: &Handle, work: impl FnOnce(Attendance) -> W) -> T
     where
         T: Send + 'static,
         W: Future<Output = T> + Send + 'static,
     {
         let (attended, attendance) = watch::channel(());
         let mut waiting = Waiting { work: JoinSet::new(), _attended: attended, unattended: self };
-        let _: AbortHandle = waiting.work.spawn(work(Attendance(attendance)));
+        let _: AbortHandle = waiting.work.spawn_on(work(Attendance(attendance)), on);
         match waiting.work.join_next().await.expect("one was spawned") {
             Ok(done) => done,
             Err(broken) => match broken.try_into_panic() {
@@ -82,10 +82,10 @@ mod tests {
 
     #[tokio::test]
     async fn work_goes_on_when_nobody_waits_and_knows_it() {
-        let unattended = Unattended::default();
+        let (unattended, here) = (Unattended::default(), Handle::current());
         let (begun, has_begun) = oneshot::channel();
         let (done, is_done) = oneshot::channel();
-        let waiting = unattended.finish(|attendance| async move {
+        let waiting = unattended.finish(&here, |attendance| async move {
             begun.send(()).expect("the test waits");
             attendance.ends().await;
             done.send(()).expect("the test waits");
@@ -95,15 +95,15 @@ mod tests {
             it = has_begun => it.expect("it begins"),
         }
         is_done.await.expect("it went on to its end");
-        assert_eq!(unattended.finish(|_| async { 7 }).await, 7);
+        assert_eq!(unattended.finish(&here, |_| async { 7 }).await, 7);
     }
 
     #[tokio::test]
     async fn what_goes_on_is_ended_with_the_server() {
-        let unattended = Unattended::default();
+        let (unattended, here) = (Unattended::default(), Handle::current());
         let (kept, is_dropped) = oneshot::channel::<()>();
         let (begun, has_begun) = oneshot::channel();
-        let waiting = unattended.finish(|_| async move {
+        let waiting = unattended.finish(&here, |_| async move {
             begun.send(()).expect("the test waits");
             let _kept = kept;
             std::future::pending::<()>().await;

@@ -32,6 +32,9 @@ pub(crate) struct Args {
     /// How long each runs
     #[arg(long, default_value_t = 60)]
     seconds: u32,
+    /// Build them all, and run none
+    #[arg(long)]
+    build_only: bool,
     /// How many run side by side
     #[arg(long, default_value_t = 2)]
     jobs: usize,
@@ -47,6 +50,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let chosen: Vec<String> = if args.targets.is_empty() { all.into_iter().collect() } else { args.targets.clone() };
     let dir = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from).join("fuzz");
     let programs = build(root, &dir)?;
+    if args.build_only {
+        return Ok(());
+    }
     let dictionary = dir.join("dictionary");
     fs::write(&dictionary, words()).context("writing the dictionary")?;
     let mut failed = Vec::new();

@@ -49,8 +49,8 @@ pub(super) async fn serve(connection: Connection, stream: TlsStream, watcher: Wa
             let answer = if request.method().is_safe() {
                 aside(answer(server, request, peer)).await
             } else {
-                let unattended = server.unattended().clone();
-                unattended.finish(|it| answer(server, attended(request, it), peer)).await
+                let (unattended, place) = (server.unattended().clone(), server.place_of(request.body()));
+                unattended.finish(&place, |it| answer(server, attended(request, it), peer)).await
             };
             Ok::<_, std::convert::Infallible>(answer)
         }

@@ -12,6 +12,8 @@ use corten_meta::{Resource, Status};
 
 use crate::context::Context;
 
+const LARGE_BYTES: usize = 64 * 1024;
+
 #[derive(Clone)]
 pub(crate) struct Target {
     /// The row in whose form an object is while it is written: what defaults, admits and validates it. Of a built-in kind that in
@@ -71,6 +73,12 @@ impl Target {
 
     pub(crate) fn cache<'a>(&'a self, ctx: &'a Context) -> &'a ResourceCache {
         self.custom.as_deref().unwrap_or_else(|| ctx.state.cache(&self.kind))
+    }
+
+    /// Is the object so large that to change it is work others would wait behind?
+    pub(crate) fn is_large(&self, ctx: &Context) -> bool {
+        let stored = self.cache(ctx).get(&self.namespace, &self.name);
+        stored.is_some_and(|it| it.value().len() > LARGE_BYTES)
     }
 
     /// The object as it is now.

@@ -11,6 +11,7 @@ pub mod protobuf;
 mod read_yaml;
 pub mod table;
 pub mod yaml;
+mod yaml_list;
 
 pub use accept::{Form, Include, header};
 pub use configuration::{Configuration, configuration};

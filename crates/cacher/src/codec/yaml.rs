@@ -5,17 +5,21 @@ use corten_meta::{
     depth::{self, Read},
 };
 use http::{HeaderMap, HeaderValue, header};
+use http_body::Body as _;
 use http_body_util::BodyExt;
 use serde_json::Value;
 
-use super::accept;
+use super::{accept, yaml_list};
 use crate::{
     answer,
+    apart::apart,
     body::{self, Response},
 };
 
 const JSON: &str = "application/json";
 pub const YAML: &str = "application/yaml";
+/// What is one document, and larger than any object, is to be had as JSON.
+const WHOLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Does the client want YAML before all else that it could get? Then the rest of the server is asked for JSON.
 ///
@@ -47,28 +51,32 @@ pub async fn rewritten(response: Response) -> Response {
         return response;
     }
     let (mut parts, body) = response.into_parts();
+    parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(YAML));
+    parts.headers.remove(header::CONTENT_LENGTH);
+    let Some(length) = body.size_hint().exact() else {
+        return Response::from_parts(parts, yaml_list::rewritten(body));
+    };
+    if length > WHOLE_BYTES_MAX {
+        return answer::status(&Status::not_acceptable(JSON));
+    }
     let text = match body.collect().await {
-        Ok(body) => whole(&body.to_bytes()).and_then(text),
+        Ok(body) => apart(|| whole(&body.to_bytes()).and_then(text)),
         Err(error) => Err(Status::internal(error)),
     };
     match text {
-        Ok(text) => {
-            parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(YAML));
-            parts.headers.remove(header::CONTENT_LENGTH);
-            Response::from_parts(parts, body::whole(text))
-        }
+        Ok(text) => Response::from_parts(parts, body::whole(text)),
         Err(status) => answer::status(&status),
     }
 }
 
 /// Nothing is left out for the sake of another form: what an earlier release stored too deeply nested is to be had as JSON.
-fn whole(json: &[u8]) -> Result<Value, Status> {
+pub(super) fn whole(json: &[u8]) -> Result<Value, Status> {
     let Read { value, is_whole } = depth::read_answer(json).map_err(Status::internal)?;
     if is_whole { Ok(value) } else { Err(Status::not_acceptable(JSON)) }
 }
 
 /// As sigs.k8s.io/yaml writes them: fields in the order of their names.
-fn text(mut value: Value) -> Result<String, Status> {
+pub(super) fn text(mut value: Value) -> Result<String, Status> {
     value.sort_all_objects();
     serde_saphyr::to_string(&value).map_err(Status::internal)
 }

@@ -213,7 +213,6 @@ impl Cluster {
             // What plays somebody else's program.
             .env("CORTEN_XTASK", env::current_exe().unwrap_or_default())
             .env("CORTEN_PORT", self.port.to_string())
-            .env("CORTEN_XTASK", env::current_exe().unwrap_or_default())
             // Nothing of the user's own kubectl settings or caches takes part; but what installs a client needs them.
             .env("CORTEN_USER_HOME", env::var_os("HOME").unwrap_or_default())
             .env("HOME", &self.dir)

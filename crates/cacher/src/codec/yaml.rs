@@ -54,7 +54,10 @@ pub async fn rewritten(response: Response) -> Response {
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(YAML));
     parts.headers.remove(header::CONTENT_LENGTH);
     let Some(length) = body.size_hint().exact() else {
-        return Response::from_parts(parts, yaml_list::rewritten(body));
+        return match yaml_list::rewritten(body).await {
+            Ok(body) => Response::from_parts(parts, body),
+            Err(status) => answer::status(&status),
+        };
     };
     if length > WHOLE_BYTES_MAX {
         return answer::status(&Status::not_acceptable(JSON));

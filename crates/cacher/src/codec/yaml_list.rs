@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 use bytes::Bytes;
 use corten_meta::Status;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use serde_json::{Value, value::RawValue};
@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use super::yaml;
 use crate::{
     apart::apart,
-    body::{Body, BoxError},
+    body::{self, Body, BoxError},
 };
 
 /// So much JSON is written again in one piece. An item that is larger is one.
@@ -27,18 +27,23 @@ static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
     Semaphore::new(cores.saturating_sub(1).max(1))
 });
 
-/// The body of a list in JSON as one in YAML. What goes wrong in the midst of it ends the connection.
-pub(super) fn rewritten(json: Body) -> Body {
-    let list = List { json, split: Split::default(), has_ended: false };
-    let pieces = stream::unfold(Some(list), |list| async move {
+/// The body of a list in JSON as one in YAML. What goes wrong after its first piece ends the connection.
+///
+/// # Errors
+/// What goes wrong in the first piece.
+pub(super) async fn rewritten(json: Body) -> Result<Body, Status> {
+    let mut list = List { json, split: Split::default(), has_ended: false };
+    let Some(first) = list.next().await? else { return Ok(body::whole("")) };
+    let rest = stream::unfold(Some(list), |list| async move {
         let mut list = list?;
         match list.next().await {
             Ok(Some(piece)) => Some((Ok(Frame::data(piece)), Some(list))),
             Ok(None) => None,
-            Err(error) => Some((Err(error), None)),
+            Err(status) => Some((Err(BoxError::from(status.to_string())), None)),
         }
     });
-    StreamBody::new(pieces).boxed_unsync()
+    let first = stream::once(std::future::ready(Ok(Frame::data(first))));
+    Ok(StreamBody::new(first.chain(rest)).boxed_unsync())
 }
 
 struct List {
@@ -48,9 +53,9 @@ struct List {
 }
 
 impl List {
-    async fn next(&mut self) -> Result<Option<Bytes>, BoxError> {
+    async fn next(&mut self) -> Result<Option<Bytes>, Status> {
         while !self.has_ended {
-            match self.json.frame().await.transpose()? {
+            match self.json.frame().await.transpose().map_err(Status::internal)? {
                 Some(frame) => {
                     let Ok(bytes) = frame.into_data() else { continue };
                     self.split.take(&bytes)?;
@@ -60,7 +65,7 @@ impl List {
                 }
                 None => self.has_ended = true,
             }
-            let _turn = TURNS.acquire().await?;
+            let _turn = TURNS.acquire().await.map_err(Status::internal)?;
             let (split, has_ended) = (&mut self.split, self.has_ended);
             let piece = apart(|| split.written(has_ended))?;
             if !piece.is_empty() {
@@ -104,9 +109,13 @@ enum Place {
 const ARRAYS: [(&str, &[u8]); 2] = [("items", b"\"items\":["), ("rows", b"\"rows\":[")];
 
 impl Split {
-    fn take(&mut self, bytes: &[u8]) -> Result<(), BoxError> {
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Status> {
         bytes.iter().for_each(|it| self.one(*it));
-        if self.around.len() > AROUND_BYTES_MAX { Err("too much around the items of a list".into()) } else { Ok(()) }
+        if self.around.len() > AROUND_BYTES_MAX {
+            Err(Status::internal("too much around the items of a list"))
+        } else {
+            Ok(())
+        }
     }
 
     fn one(&mut self, byte: u8) {
@@ -159,17 +168,17 @@ impl Split {
     }
 
     /// What can be written of what was taken.
-    fn written(&mut self, has_ended: bool) -> Result<String, BoxError> {
+    fn written(&mut self, has_ended: bool) -> Result<String, Status> {
         let mut out = String::new();
         if has_ended && self.name.is_empty() {
-            return yaml::text(yaml::whole(&self.around).map_err(refused)?).map_err(refused);
+            return yaml::text(yaml::whole(&self.around)?);
         }
         for item in std::mem::take(&mut self.items) {
             self.begin(&mut out)?;
             if !std::mem::replace(&mut self.has_items, true) {
                 out.push_str(&format!("{}:\n", self.name));
             }
-            let item = yaml::whole(&item).map_err(refused)?;
+            let item = yaml::whole(&item)?;
             append(&mut out, Value::Array(vec![item]))?;
         }
         self.bytes = 0;
@@ -184,7 +193,7 @@ impl Split {
     }
 
     /// Writes the fields that stand before the items, by their names.
-    fn begin(&mut self, out: &mut String) -> Result<(), BoxError> {
+    fn begin(&mut self, out: &mut String) -> Result<(), Status> {
         if std::mem::replace(&mut self.has_begun, true) {
             return Ok(());
         }
@@ -195,19 +204,14 @@ impl Split {
     }
 
     /// Writes those of the fields around the items that are chosen and were not written before; gives their names.
-    fn fields(
-        &self,
-        around: &[u8],
-        out: &mut String,
-        is_chosen: impl Fn(&str) -> bool,
-    ) -> Result<Vec<String>, BoxError> {
-        let fields: BTreeMap<&str, &RawValue> = serde_json::from_slice(around)?;
+    fn fields(&self, around: &[u8], out: &mut String, is_chosen: impl Fn(&str) -> bool) -> Result<Vec<String>, Status> {
+        let fields: BTreeMap<&str, &RawValue> = serde_json::from_slice(around).map_err(Status::internal)?;
         let mut said = Vec::new();
         for (name, value) in fields {
             if name == self.name || !is_chosen(name) || self.said.iter().any(|it| it == name) {
                 continue;
             }
-            let value = yaml::whole(value.get().as_bytes()).map_err(refused)?;
+            let value = yaml::whole(value.get().as_bytes())?;
             append(out, Value::Object([(name.to_owned(), value)].into_iter().collect()))?;
             said.push(name.to_owned());
         }
@@ -216,16 +220,12 @@ impl Split {
 }
 
 /// Writes a part of the document, with a line end behind it.
-fn append(out: &mut String, value: Value) -> Result<(), BoxError> {
-    out.push_str(&yaml::text(value).map_err(refused)?);
+fn append(out: &mut String, value: Value) -> Result<(), Status> {
+    out.push_str(&yaml::text(value)?);
     if !out.ends_with('\n') {
         out.push('\n');
     }
     Ok(())
-}
-
-fn refused(status: Status) -> BoxError {
-    status.to_string().into()
 }
 
 #[cfg(test)]
@@ -239,7 +239,7 @@ mod tests {
         let text = list.to_string() + "\n";
         let frames: Vec<_> =
             text.as_bytes().chunks(piece).map(|it| Ok(Frame::data(Bytes::copy_from_slice(it)))).collect();
-        let body = rewritten(StreamBody::new(stream::iter(frames)).boxed_unsync());
+        let body = rewritten(StreamBody::new(stream::iter(frames)).boxed_unsync()).await.expect("it begins");
         String::from_utf8(body.collect().await.expect("it is written").to_bytes().to_vec()).expect("it is a text")
     }
 

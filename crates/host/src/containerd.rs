@@ -50,7 +50,8 @@ pub(crate) fn is_pause(image: &str) -> bool {
     image == PAUSE_IMAGE || image == PUBLIC_PAUSE_IMAGE
 }
 
-const START_DEADLINE: Duration = Duration::from_secs(30);
+/// A machine that has just been switched on, and reads everything from its disk, takes far longer than others.
+const START_DEADLINE: Duration = Duration::from_secs(120);
 const IMAGE_FOLDER_PERIOD: Duration = Duration::from_secs(2);
 /// How often, after containerd has come back, its shims are looked at, and with what pause between.
 const SHIM_LOOKS: u32 = 6;
@@ -371,7 +372,10 @@ impl Containerd {
                 return Err(failure);
             }
             if Instant::now() > end {
-                return Err(error.into());
+                let (seconds, log) = (START_DEADLINE.as_secs(), self.layout.containerd_log());
+                let message =
+                    format!("containerd runs, and has not answered within {seconds} s: {error}; see {}", log.display());
+                return Err(MachineError::Missing(message));
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }

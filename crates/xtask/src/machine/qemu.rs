@@ -62,9 +62,10 @@ pub(super) fn command(settings: &Settings, boot: &Boot, dir: &Path, is_owned: bo
 fn kernel_words(settings: &Settings, boot: &Boot, console: &str) -> String {
     let (address, host_name) = (address(settings.number), &settings.host_name);
     let words = boot.kernel_words.as_deref().unwrap_or_default();
-    // The base disk has a unit that reads `machine.…`.
+    // The base disk has a unit that reads `machine.…`. An emulated processor now and then stumbles over an instruction that the
+    // kernel replaces while it starts: a kernel that panics starts again.
     format!(
-        "root=/dev/vda rw console={console} net.ifnames=0 quiet mitigations=off systemd.hostname={host_name} \
+        "root=/dev/vda rw console={console} net.ifnames=0 quiet panic=1 mitigations=off systemd.hostname={host_name} \
          machine.address={address}/24 machine.gateway={GATEWAY} {words}"
     )
 }

@@ -80,7 +80,7 @@ impl Inner {
         let failed = |it: String| Failure::new(it);
         self.volumes.remove_sub_paths(&pod.uid).await.map_err(|it| failed(it.to_string()))?;
         self.mounter.tear_down(&pod.uid).await.map_err(|it| failed(it.to_string()))?;
-        self.claims.release(&pod.uid).await.map_err(failed)
+        self.claims.release(&pod.uid).await.map_err(|it| failed(format!("unprepare dynamic resources: {it}")))
     }
 
     pub(super) async fn remove_pod(&self, pod: &PodRef) -> Result<(), Failure> {

@@ -51,8 +51,8 @@ fn apply(machine: &mut PodMachine, outcome: Outcome, cx: &mut Context<'_>) {
         Outcome::Pinned { container, result } => {
             on(machine, &container, cx, |track, _, cx| track.pinned.done(result.is_ok(), cx.now));
         }
-        Outcome::PodRemoved(result) => machine.files_removed(result, cx),
-        Outcome::VolumesReleased(result) => machine.volumes_released(result.is_ok(), cx),
+        Outcome::PodRemoved(result) => machine.files_removed(&result, cx),
+        Outcome::VolumesReleased(result) => machine.volumes_released(&result, cx),
         Outcome::Image { container, result } if volume_of(&container).is_some() => {
             let volume = volume_of(&container).unwrap_or_default();
             machine.with_image_volume(volume, cx, |track, frame, cx| image_state::inspected(track, frame, result, cx));

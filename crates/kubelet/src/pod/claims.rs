@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use corten_meta::Time;
 
 use crate::{
-    ApiEffect, Backend, HostEffect, PersistentMount, TokenWish, VolumeRead,
+    ApiEffect, Backend, Failure, HostEffect, PersistentMount, TokenWish, VolumeRead,
     backoff::pause,
-    pod::{container_record::ContainerRecord, context::Context, machine::PodMachine},
+    pod::{container_record::ContainerRecord, context::Context, machine::PodMachine, termination::Termination},
     spec::{
         claims::{in_place, name, resolve},
         container::Persistent,
@@ -26,6 +26,8 @@ pub(crate) struct Claims {
     /// Those that can be mounted, by their names in the pod.
     resolved: Arc<Persistent>,
     release: Release,
+    /// Why what outlives the pod is not given back, and since when.
+    pub(crate) release_problem: Option<(String, Time)>,
 }
 
 /// What outlives a pod that is done is unmounted, for others to have it.
@@ -126,9 +128,21 @@ impl PodMachine {
         }
     }
 
-    pub(crate) fn volumes_released(&mut self, is_done: bool, cx: &mut Context<'_>) {
+    pub(crate) fn volumes_released(&mut self, result: &Result<(), Failure>, cx: &mut Context<'_>) {
+        self.note_release(result, cx);
         let retry_at = cx.now.after(RELEASE_RETRY);
-        self.claims.release = if is_done { Release::Done } else { Release::RetryAt(retry_at) };
+        self.claims.release = if result.is_ok() { Release::Done } else { Release::RetryAt(retry_at) };
+    }
+
+    pub(crate) fn note_release(&mut self, result: &Result<(), Failure>, cx: &Context<'_>) {
+        let since = self.claims.release_problem.take().map_or(cx.now, |it| it.1);
+        self.claims.release_problem = result.as_ref().err().map(|it| (it.message.clone(), since));
+    }
+
+    /// Its drivers may have devices prepared that they have not taken back.
+    pub(crate) fn holds_device_claims(&self) -> bool {
+        let is_gone = self.ending.as_ref().is_some_and(Termination::is_over);
+        self.has_device_claims() && !is_gone && !matches!(self.claims.release, Release::Done)
     }
 
     pub(crate) fn volume_read(&mut self, volume: &str, result: Result<Box<VolumeRead>, String>, cx: &mut Context<'_>) {

@@ -60,6 +60,14 @@ pub(crate) struct Attempt {
     pub(crate) learnt: Option<Time>,
 }
 
+impl Attempt {
+    /// How it ended is known: of a pod that is ended it stays, though the runtime forgets it with its sandbox, until the API
+    /// knows it, too.
+    pub(crate) fn has_ended(&self) -> bool {
+        exit_of(&self.it).is_some()
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) reason: &'static str,
@@ -151,10 +159,9 @@ impl ContainerRecord {
         self.settle();
     }
 
-    /// Forgets what a snapshot of that time does not show any more.
-    pub(crate) fn retain(&mut self, shown: &BTreeSet<&str>, taken_at: Option<Time>) {
-        self.attempts
-            .retain(|it| shown.contains(it.it.id.as_str()) || it.learnt.is_some_and(|at| Some(at) >= taken_at));
+    /// Forgets the other attempts: the runtime does not have them any more.
+    pub(crate) fn retain(&mut self, stays: impl Fn(&Attempt) -> bool) {
+        self.attempts.retain(stays);
         self.settle();
     }
 

@@ -73,6 +73,11 @@ impl PodMachine {
                 let mut wait = Wait::new(FAILED_KILL_POD, problem.clone(), Actor::Operator);
                 wait.since = Some(*since);
                 (step.state, step.wait) = (StepState::Blocked, Some(wait));
+            } else if let Some((problem, since)) = &self.claims.release_problem {
+                let message = format!("what it had cannot be given back, and is tried again every 5 s: {problem}");
+                let mut wait = Wait::new("FailedCleanup", message, Actor::Operator);
+                wait.since = Some(*since);
+                (step.state, step.wait) = (StepState::Blocked, Some(wait));
             }
             steps.push(step);
         }

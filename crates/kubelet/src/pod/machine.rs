@@ -209,8 +209,12 @@ impl PodMachine {
             shown.insert(container.id.as_str());
             self.tracks.entry(container.name.clone()).or_default().observe(container.clone(), None);
         }
+        let is_ending = self.ending.is_some();
         for track in self.tracks.values_mut() {
-            track.retain(&shown, taken_at);
+            track.retain(|it| {
+                let is_new = it.learnt.is_some_and(|at| Some(at) >= taken_at);
+                shown.contains(it.it.id.as_str()) || is_new || (is_ending && it.has_ended())
+            });
         }
     }
 

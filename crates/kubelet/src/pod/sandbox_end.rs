@@ -61,8 +61,9 @@ impl PodMachine {
         (self.sandbox_step.end_problem, self.sandbox_step.end_timeouts) = (None, 0);
         if was_removed {
             self.sandboxes.retain(|it| it.it.id != id);
+            let is_ending = self.ending.is_some();
             for track in self.tracks.values_mut() {
-                track.attempts.retain(|it| it.it.sandbox_id != id);
+                track.retain(|it| it.it.sandbox_id != id || (is_ending && it.has_ended()));
             }
         } else if let Some(known) = self.sandboxes.iter_mut().find(|it| it.it.id == id) {
             (known.it.ready, known.is_stopped) = (false, true);

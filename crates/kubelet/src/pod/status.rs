@@ -130,7 +130,10 @@ impl PodMachine {
         let is_final = |phase: &str| matches!(phase, "Succeeded" | "Failed");
         let phase = self.phase(&status);
         // A phase that is final is never taken back; and none is final while anything may still run.
-        let keeps_old = (is_final(&old_phase) && !self.is_static()) || (is_final(phase) && self.may_run());
+        // Nor while a driver may have devices prepared for it: the claim would be given to the next pod before that is taken
+        // back (`PodCouldHaveRunningContainers`).
+        let may_hold = self.may_run() || self.holds_device_claims();
+        let keeps_old = (is_final(&old_phase) && !self.is_static()) || (is_final(phase) && may_hold);
         if !keeps_old && self.ending.as_ref().is_some_and(|it| it.why == Why::Deadline) {
             status.reason = Some("DeadlineExceeded".into());
             status.message = Some(DEADLINE_MESSAGE.into());

@@ -253,7 +253,8 @@ impl PodMachine {
         }
     }
 
-    pub(crate) fn files_removed(&mut self, result: Result<(), Failure>, cx: &mut Context<'_>) {
+    pub(crate) fn files_removed(&mut self, result: &Result<(), Failure>, cx: &mut Context<'_>) {
+        self.note_release(result, cx);
         let Some(ending) = &mut self.ending else { return };
         match result {
             Ok(()) => ending.files = Files::Removed,

@@ -50,6 +50,8 @@ pub(super) struct World {
     terminations: BTreeMap<String, TerminationNote>,
     /// While the API is away nothing is told of it or by it.
     is_api_away: bool,
+    /// The next status patch meets a newer object.
+    has_conflict: bool,
     n_made: u32,
     /// What plugins have, and what they gave.
     devices: DeviceNews,
@@ -84,6 +86,7 @@ impl World {
             manager_states: ManagerStates::default(),
             terminations: BTreeMap::new(),
             is_api_away: false,
+            has_conflict: false,
             n_made: 0,
             devices: DeviceNews::default(),
             prepared: BTreeMap::new(),
@@ -215,6 +218,7 @@ impl World {
                 self.answer(which, Some(message), false);
             }
             "exit" => self.exit(name, more),
+            "conflict" => self.has_conflict = true,
             "oust" => {
                 self.sandboxes.iter_mut().filter(|it| it.pod.key.name == name).for_each(|it| it.ready = false);
                 self.snapshot();

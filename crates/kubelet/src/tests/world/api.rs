@@ -10,6 +10,10 @@ use crate::{ApiEffect, ApiFailure, Event, Token, VolumeName, VolumeRead};
 impl World {
     pub(super) fn api(&mut self, effect: ApiEffect) {
         match effect {
+            ApiEffect::PatchPodStatus { pod, .. } if std::mem::take(&mut self.has_conflict) => {
+                self.shown.push(format!("status {} refused: conflict", pod.key.name));
+                self.step(Event::StatusPatched { pod, result: Err(ApiFailure::Conflict) });
+            }
             ApiEffect::PatchPodStatus { pod, patch } => {
                 let name = pod.key.name.clone();
                 let mut stored = self.pods[&name].clone();

@@ -335,7 +335,15 @@ fn encode(object: &impl Serialize) -> Result<Bytes, Error> {
 /// # Errors
 /// [`Error::Decode`] where the bytes are not a `T`.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(bytes).map_err(|error| Error::Decode(error.to_string()))
+    corten_meta::from_json(bytes).map_err(|error| Error::Decode(error.to_string()))
+}
+
+/// Decodes one object as a projection of it, which has no `managedFields`.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_projection<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
+    corten_meta::projected(bytes).map_err(|error| Error::Decode(error.to_string()))
 }
 
 /// A resourceVersion as a number, for comparing two of one server; `None` where it is not one.

@@ -185,7 +185,7 @@ impl Informer<Bytes> {
     /// Gives each object as the bytes the server sent.
     pub fn new(client: Client, params: InformerParams) -> Self {
         Self::decoding(client, params, |bytes| {
-            let object: OnlyMeta = crate::decode(&bytes)?;
+            let object: OnlyMeta = crate::decode_projection(&bytes)?;
             Ok((Identity::of(&object.metadata), bytes))
         })
     }
@@ -492,7 +492,7 @@ impl<T> Informer<T> {
     }
 
     fn deleted(&mut self, object: &Bytes) {
-        let meta = match crate::decode::<OnlyMeta>(object) {
+        let meta = match crate::decode_projection::<OnlyMeta>(object) {
             Ok(object) => object.metadata,
             Err(error) => {
                 tracing::warn!(resource = %self.params.resource, %error, "a deletion cannot be read, listing again");

@@ -17,7 +17,7 @@ mod transport;
 mod watch;
 
 pub use backoff::Backoff;
-pub use client::{Client, List, decode, version_number};
+pub use client::{Client, List, decode, decode_projection, version_number};
 pub use error::Error;
 pub use informer::{Identity, Informer, InformerEvent, InformerParams, Listed};
 pub use params::{DeleteParams, ListParams, PatchType, WatchParams};

@@ -9,6 +9,8 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value, value::RawValue};
 
+use crate::from_json;
+
 /// So many lists and maps within each other are too many; `serde_json` refuses them by itself.
 pub const DEPTH_MAX: usize = 128;
 
@@ -81,6 +83,21 @@ impl Scan {
     }
 
     fn skip_string(&mut self, json: &[u8]) {
+        // Eight bytes at a time, for most of a JSON text is in strings.
+        while let Some(chunk) = json.get(self.at..).and_then(|it| it.first_chunk()) {
+            let word = u64::from_le_bytes(*chunk);
+            let found = zero_bytes(word ^ every_byte(b'"')) | zero_bytes(word ^ every_byte(b'\\'));
+            if found == 0 {
+                self.at += chunk.len();
+                continue;
+            }
+            self.at += found.trailing_zeros() as usize / 8;
+            if json[self.at] == b'"' {
+                self.at += 1;
+                return;
+            }
+            self.at += 2;
+        }
         while let Some(byte) = json.get(self.at) {
             self.at += if *byte == b'\\' { 2 } else { 1 };
             if *byte == b'"' {
@@ -88,6 +105,15 @@ impl Scan {
             }
         }
     }
+}
+
+const fn every_byte(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; 8])
+}
+
+/// Says which bytes are zero by their highest bits. Above the lowest that is, a bit may be set for a byte that is not.
+const fn zero_bytes(word: u64) -> u64 {
+    word.wrapping_sub(every_byte(1)) & !word & every_byte(0x80)
 }
 
 /// Why a text could not be read, for whoever sent it.
@@ -122,7 +148,7 @@ pub fn read_answer(json: &[u8]) -> Result<Read, serde_json::Error> {
 }
 
 fn read_within(json: &[u8], levels: usize) -> Result<Read, serde_json::Error> {
-    match serde_json::from_slice(json) {
+    match from_json(json) {
         Ok(value) => Ok(Read { value, is_whole: true }),
         Err(error) if of_text(json) < DEPTH_MAX => Err(error),
         Err(_) => {

@@ -6,6 +6,7 @@ pub mod address;
 pub mod depth;
 pub mod duration;
 pub mod field;
+mod json;
 mod key;
 pub mod number;
 mod object_meta;
@@ -21,6 +22,7 @@ mod time;
 mod violation;
 
 pub use depth::DEPTH_MAX;
+pub use json::{from_json, projected};
 pub use key::Key;
 pub use object_meta::{Named, ObjectMeta, ObjectReference, OwnerReference};
 pub use quantity::Quantity;

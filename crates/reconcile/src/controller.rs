@@ -115,7 +115,7 @@ impl Watch {
         where
             T: corten_meta::Named + serde::de::DeserializeOwned + Send + Sync + 'static,
         {
-            let object: T = serde_json::from_slice(bytes)?;
+            let object: T = corten_meta::projected(bytes)?;
             Ok(Arc::new(object))
         }
         Self {

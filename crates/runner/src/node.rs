@@ -18,6 +18,7 @@ use corten_api::{
 };
 use corten_client::{
     BoxFuture, Client, DeleteParams, Error, Identity, Informer, InformerEvent, InformerParams, PatchType, decode,
+    decode_projection,
 };
 use corten_kubelet::{
     ApiEffect, ApiFailure, Effect, Event, HostEffect, Kubelet, NodeEffect, PodRef, Token, TokenWish, TrustBundle,
@@ -394,7 +395,7 @@ fn informer<T: DeserializeOwned + 'static>(
 ) -> Informer<Box<T>> {
     let params = InformerParams { field_selector, ..InformerParams::all(resource) }.seeded_by(node);
     Informer::decoding(client.clone(), params, |bytes| {
-        let meta: OnlyMeta = decode(&bytes)?;
+        let meta: OnlyMeta = decode_projection(&bytes)?;
         Ok((Identity::of(&meta.metadata), decode(&bytes)?))
     })
 }

@@ -24,6 +24,7 @@ use corten_api::{
 };
 use corten_client::{
     BoxFuture, Client, DeleteParams, Error, Identity, Informer, InformerEvent, InformerParams, PatchType, decode,
+    decode_projection,
 };
 use corten_kubelet::Secrets;
 use corten_meta::{Key, ObjectMeta, Resource};
@@ -203,7 +204,7 @@ fn informer<T: DeserializeOwned + 'static>(client: &Client, resource: Resource, 
     }
     let params = InformerParams::all(resource).seeded_by(node);
     Informer::decoding(client.clone(), params, |bytes| {
-        let meta: OnlyMeta = decode(&bytes)?;
+        let meta: OnlyMeta = decode_projection(&bytes)?;
         Ok((Identity::of(&meta.metadata), decode(&bytes)?))
     })
 }

@@ -12,7 +12,9 @@ use std::{
 };
 
 use corten_api::resources::{ENDPOINT_SLICES, NODES, SERVICE_CIDRS, SERVICES};
-use corten_client::{Backoff, BoxFuture, Client, Identity, Informer, InformerEvent, InformerParams, decode};
+use corten_client::{
+    Backoff, BoxFuture, Client, Identity, Informer, InformerEvent, InformerParams, decode, decode_projection,
+};
 use corten_meta::{Key, ObjectMeta, ObjectReference, Resource};
 use corten_proxy::{
     Event, Existing, Frontend, Health, Proxy, Stale, Step,
@@ -337,7 +339,7 @@ fn all(resource: Resource) -> InformerParams {
 
 fn informer<T: DeserializeOwned + 'static>(client: &Client, params: InformerParams) -> Informer<T> {
     Informer::decoding(client.clone(), params, |bytes| {
-        let meta: OnlyMeta = decode(&bytes)?;
+        let meta: OnlyMeta = decode_projection(&bytes)?;
         Ok((Identity::of(&meta.metadata), decode(&bytes)?))
     })
 }

@@ -21,7 +21,7 @@ use std::{
 
 use corten_api::resources::{NODES, PODS};
 use corten_client::{
-    Backoff, BoxFuture, Client, Error, Identity, Informer, InformerEvent, InformerParams, PatchType, decode,
+    Backoff, BoxFuture, Client, Error, Identity, Informer, InformerEvent, InformerParams, PatchType, decode_projection,
 };
 use corten_meta::{Key, Named, Resource, Retry, Time};
 use corten_reconcile::Projection;
@@ -300,7 +300,7 @@ impl SchedulerLoop {
 fn informer<T: Projection>(client: &Client, resource: Resource) -> Informer<T> {
     let params = InformerParams::all(resource).seeded_by("scheduler");
     Informer::decoding(client.clone(), params, |bytes| {
-        let object: T = decode(&bytes)?;
+        let object: T = decode_projection(&bytes)?;
         Ok((Identity::of(object.meta()), object))
     })
 }

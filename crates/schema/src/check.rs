@@ -1,7 +1,5 @@
 //! One walk over an object that finds wrong types and unknown fields, in the words of Kubernetes's own decoder.
 
-use std::fmt::Write;
-
 use corten_meta::shortened;
 use serde_json::{Number, Value};
 
@@ -35,7 +33,7 @@ impl Findings {
 
 /// Checks `value` against the type. Nulls are fine everywhere: they mean absent. A type the table lacks allows anything.
 pub fn check(type_name: &str, value: &Value) -> Findings {
-    let mut walk = Walk { findings: Findings::default(), path: String::new(), names: Vec::new(), within: "" };
+    let mut walk = Walk { findings: Findings::default(), steps: Vec::new(), within: None };
     if let Some(of) = find(type_name) {
         walk.object(of, value);
     }
@@ -44,12 +42,18 @@ pub fn check(type_name: &str, value: &Value) -> Findings {
 
 struct Walk<'v> {
     findings: Findings,
-    /// With indexes, for people and for unknown fields.
-    path: String,
-    /// Names of struct fields only, without indexes and keys of maps, as Go's decoder keeps them.
-    names: Vec<&'v str>,
+    /// The way to the current value. It is made a path only where there is something to report.
+    steps: Vec<Step<'v>>,
     /// The struct that holds the current field.
-    within: &'static str,
+    within: Option<&'static Type>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'v> {
+    Field(&'v str),
+    /// Of a map.
+    Key(&'v str),
+    Index(usize),
 }
 
 impl<'v> Walk<'v> {
@@ -60,10 +64,9 @@ impl<'v> Walk<'v> {
             (Shape::List(of), Value::Array(items)) => self.list(of, items),
             (Shape::Map(of), Value::Object(entries)) => {
                 for (key, value) in entries {
-                    let length = self.path.len();
-                    self.lengthen(key);
+                    self.steps.push(Step::Key(key));
                     self.value(of, value);
-                    self.path.truncate(length);
+                    self.steps.pop();
                 }
             }
             (Shape::String | Shape::Bytes | Shape::Quantity | Shape::IntOrString, Value::String(text)) => {
@@ -84,28 +87,43 @@ impl<'v> Walk<'v> {
             Value::Null => return,
             _ => return self.wrong(&Shape::Object(of), value),
         };
+        let outer = self.within.replace(of);
         for (name, value) in entries {
-            let length = self.path.len();
-            let outer = std::mem::replace(&mut self.within, of.short_name());
-            self.lengthen(name);
-            self.names.push(name);
+            self.steps.push(Step::Field(name));
             match of.field(name) {
                 Some(field) => self.value(&field.shape, value),
                 None => self.unknown(),
             }
-            self.names.pop();
-            self.path.truncate(length);
-            self.within = outer;
+            self.steps.pop();
         }
+        self.within = outer;
     }
 
     fn list(&mut self, of: &Shape, items: &'v [Value]) {
         for (at, item) in items.iter().enumerate() {
-            let length = self.path.len();
-            let _ = write!(self.path, "[{at}]");
+            self.steps.push(Step::Index(at));
             self.value(of, item);
-            self.path.truncate(length);
+            self.steps.pop();
         }
+    }
+
+    /// With indexes, for people and for unknown fields.
+    fn path(&self) -> String {
+        let mut path = String::new();
+        for step in &self.steps {
+            match step {
+                Step::Field(name) | Step::Key(name) if path.is_empty() => path.push_str(name),
+                Step::Field(name) | Step::Key(name) => path.extend([".", name]),
+                Step::Index(at) => path.push_str(&format!("[{at}]")),
+            }
+        }
+        path
+    }
+
+    /// Names of struct fields only, without indexes and keys of maps, as Go's decoder keeps them.
+    fn names(&self) -> Vec<&'v str> {
+        let name = |step: &Step<'v>| if let Step::Field(name) = step { Some(*name) } else { None };
+        self.steps.iter().filter_map(name).collect()
     }
 
     fn text(&mut self, shape: &Shape, text: &str) {
@@ -123,13 +141,13 @@ impl<'v> Walk<'v> {
 
     fn unknown(&mut self) {
         if self.findings.unknown_fields.len() < REPORTED_MAX {
-            self.findings.unknown_fields.push(unknown_field(&self.path));
+            self.findings.unknown_fields.push(unknown_field(&self.path()));
         }
     }
 
     fn wrong_type(&mut self, message: String) {
         if self.findings.wrong_types.len() < REPORTED_MAX {
-            self.findings.wrong_types.push(WrongType { path: shortened(&self.path).into_owned(), message });
+            self.findings.wrong_types.push(WrongType { path: shortened(&self.path()).into_owned(), message });
         }
     }
 
@@ -154,28 +172,22 @@ impl<'v> Walk<'v> {
     }
 
     fn cannot(&mut self, what: &str, shape: &Shape) {
+        let names = self.names();
         let message = match shape {
             // These types decode themselves, apart from the struct around them.
             Shape::Time | Shape::MicroTime => format!("json: cannot unmarshal {what} into Go value of type string"),
             Shape::IntOrString => format!("json: cannot unmarshal {what} into Go value of type int32"),
-            _ if self.names.is_empty() => {
+            _ if names.is_empty() => {
                 format!("json: cannot unmarshal {what} into Go value of type {}", shape.go_name())
             }
             _ => format!(
                 "json: cannot unmarshal {what} into Go struct field {}.{} of type {}",
-                self.within,
-                self.names.join("."),
+                self.within.map_or("", Type::short_name),
+                names.join("."),
                 shape.go_name()
             ),
         };
         self.wrong_type(message);
-    }
-
-    fn lengthen(&mut self, name: &str) {
-        if !self.path.is_empty() {
-            self.path.push('.');
-        }
-        self.path.push_str(name);
     }
 }
 

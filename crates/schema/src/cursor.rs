@@ -11,6 +11,8 @@ static NULL: Value = Value::Null;
 
 /// As many as the rules of most objects take: the arena seldom grows.
 const STEPS: usize = 256;
+/// So many names are compared rather than hashed.
+const COMPARED_MAX: usize = 12;
 
 /// Runs `rules` over `object` and gives the violations they reported, in order: all of them up to [`Violation::MOST`],
 /// beyond that the first ones and one that says that there are more.
@@ -58,12 +60,23 @@ pub struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// A field of an object.
     pub fn at(self, field: &'a str) -> Self {
-        self.go(Name::Field(field), self.value.get(field).unwrap_or(&NULL))
+        self.go(Name::Field(field), self.entry(field))
     }
 
     /// The entry of a map.
     pub fn key(self, key: &'a str) -> Self {
-        self.go(Name::Key(key), self.value.get(key).unwrap_or(&NULL))
+        self.go(Name::Key(key), self.entry(key))
+    }
+
+    /// In a short map names are compared faster than they are hashed.
+    fn entry(self, name: &str) -> &'a Value {
+        let Value::Object(entries) = self.value else { return &NULL };
+        let found = if entries.len() <= COMPARED_MAX {
+            entries.iter().find(|it| it.0 == name).map(|it| it.1)
+        } else {
+            entries.get(name)
+        };
+        found.unwrap_or(&NULL)
     }
 
     /// The elements of a list; none where there is no list, and no further ones once the report is cut: what a list

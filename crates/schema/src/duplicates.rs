@@ -23,10 +23,21 @@ const REPORTED_MAX: usize = 100;
 /// The text is no JSON, or is nested deeper than `serde_json` allows (128 levels).
 pub fn read(json: &[u8]) -> Result<(Value, Vec<String>), serde_json::Error> {
     let mut has_duplicates = false;
-    let mut deserializer = serde_json::Deserializer::from_slice(json);
-    let value = Build(&mut has_duplicates).deserialize(&mut deserializer)?;
-    deserializer.end()?;
+    let value = match std::str::from_utf8(json) {
+        // Then no string of it is looked at for that again.
+        Ok(text) => build(serde_json::Deserializer::from_str(text), &mut has_duplicates),
+        Err(_) => build(serde_json::Deserializer::from_slice(json), &mut has_duplicates),
+    }?;
     Ok((value, if has_duplicates { duplicates(json) } else { Vec::new() }))
+}
+
+fn build<'de, R: serde_json::de::Read<'de>>(
+    mut deserializer: serde_json::Deserializer<R>,
+    has_duplicates: &mut bool,
+) -> Result<Value, serde_json::Error> {
+    let value = Build(has_duplicates).deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(value)
 }
 
 /// Builds the same DOM as `serde_json` does, and notices when a field comes again.

@@ -127,6 +127,7 @@ impl Row<'_> {
         self.is_mine(&created, "")?;
         self.keeps(&object, &created)?;
         let name = created["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        self.keeps_draft(&name)?;
         self.read(&name).await?;
         protobuf::same(self.server, &self.path(&name)).await?;
         protobuf::same(self.server, &format!("{}?limit=500", self.collection())).await?;
@@ -144,6 +145,14 @@ impl Row<'_> {
         // Written only: what it says is found in `data`.
         let lost = lost("", said, answer).filter(|it| !it.starts_with(".stringData"));
         lost.map_or(Ok(()), |path| Err(format!("the answer lost {path}: {answer}")))
+    }
+
+    /// What the next write takes for the object is what would be read out of its bytes.
+    fn keeps_draft(&self, name: &str) -> Result<(), String> {
+        let cache = self.server.cache(self.kind.stored_row());
+        let stored = cache.get(self.namespace(), name).ok_or("the cache lacks it")?;
+        let (draft, is_whole) = self.server.caches().draft(cache, &stored);
+        if is_whole && *draft == stored.draft() { Ok(()) } else { Err(format!("its draft is {draft}")) }
     }
 
     async fn read(&self, name: &str) -> Result<(), String> {
@@ -185,7 +194,7 @@ impl Row<'_> {
         {
             return Err(format!("the change did not last: {patched}"));
         }
-        Ok(())
+        self.keeps_draft(name)
     }
 
     async fn subresources(&self, name: &str) -> Result<(), String> {
@@ -200,6 +209,7 @@ impl Row<'_> {
                     self.is_mine(&updated, "")?;
                     let patch = json!({ "metadata": { "annotations": { "changed": "by-status" } } });
                     self.is_mine(&self.ask("PATCH", &path, &patch, 200).await?.value, "")?;
+                    self.keeps_draft(name)?;
                 }
                 Sub::Scale => {
                     let scale = self.ask("GET", &path, &Value::Null, 200).await?.value;

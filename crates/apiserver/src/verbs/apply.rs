@@ -81,7 +81,7 @@ async fn created(
     } else {
         let asked = WriteRequest::create(ctx, target);
         match write::put(&asked, &object, 0).await? {
-            Written::Done(json) => write::shown(ctx, target, json).await?,
+            Written::Done(json, _) => write::shown(ctx, target, json).await?,
             Written::Conflict => return Ok(None),
         }
     };

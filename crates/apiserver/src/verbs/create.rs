@@ -42,7 +42,8 @@ pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Re
         }
         let asked = WriteRequest::create(ctx, &target);
         match write::put(&asked, &object, 0).await? {
-            Written::Done(json) => {
+            Written::Done(json, revision) => {
+                write::keep_draft(ctx, &target, revision, &json, object);
                 let json = write::shown(ctx, &target, json).await?;
                 return respond::object(ctx, StatusCode::CREATED, &target.asked, json, form);
             }

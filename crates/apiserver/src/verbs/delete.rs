@@ -75,7 +75,7 @@ pub(super) async fn remove(ctx: &Context, target: &Target, options: &DeleteOptio
             }
             Step::Mark(new) => {
                 // Only metadata changes: nobody need convert an object so that it can go.
-                if let Written::Done(json) = write::put_as_it_is(&asked, &new, &new, current.revision).await? {
+                if let Written::Done(json, _) = write::put_as_it_is(&asked, &new, &new, current.revision).await? {
                     return Ok(Removed::Waiting(json));
                 }
             }

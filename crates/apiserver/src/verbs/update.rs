@@ -1,5 +1,7 @@
 //! UPDATE, and the one way by which every other verb changes an object that is there.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use corten_admission::evaluated;
 use corten_cacher::{
@@ -9,7 +11,7 @@ use corten_cacher::{
 };
 use corten_conversion::ROUNDS_MAX;
 use corten_kinds::{Kind, MetadataChecks, Policy, Subresource, UpdateRules};
-use corten_meta::{Status, Violation, depth::Read, number};
+use corten_meta::{Status, Violation, number};
 use http::StatusCode;
 use serde_json::Value;
 
@@ -83,23 +85,24 @@ pub(super) async fn change_owned(
     for _ in 0..ATTEMPTS {
         let current = target.current(ctx)?;
         let seen = target.converted(ctx, current.clone()).await?;
-        let Read { value: mut old, is_whole } = seen.draft_as_far_as_it_goes();
+        let (mut draft, is_whole) = ctx.state.caches().draft(target.cache(ctx), &seen);
         if target.kind.is_custom() {
-            versions::from_stored(&target.kind, &mut old);
+            versions::from_stored(&target.kind, Arc::make_mut(&mut draft));
         }
+        let old = &*draft;
         if !is_whole && !replaces(ctx, target) {
             return Err(write::too_deep(target, "it was stored too deeply nested: it can be replaced or deleted"));
         }
-        let (asked, tracked) = made(ctx, target, make, &old).await?;
+        let (asked, tracked) = made(ctx, target, make, old).await?;
         preconditions(ctx, target, &asked, &current)?;
-        let (mut new, owners) = prepared(ctx, target, part, asked, tracked, &old).await?;
+        let (mut new, owners) = prepared(ctx, target, part, asked, tracked, old).await?;
         if part == Part::Main {
-            write::warn(ctx, target, &new, Some(&old));
+            write::warn(ctx, target, &new, Some(old));
         }
         // An object that is stored in another version than it is written in, or under another key, is stored again, though nothing
         // changes: that is how stored objects are migrated (`origState.stale` of `GuaranteedUpdate`).
         let is_written_so = !target.kind.is_custom() || *current.version() == *target.kind.storage_resource().version;
-        let is_same = new == old && is_whole;
+        let is_same = new == *old && is_whole;
         if is_same && is_written_so && !write::is_stale(ctx, target).await? {
             return Ok(versions::json(&target.kind, &seen));
         }
@@ -111,14 +114,15 @@ pub(super) async fn change_owned(
         if ctx.dry_run() {
             return write::pretend(ctx, target, &new, Some(current.revision)).await;
         }
-        let asked = WriteRequest::update(ctx, target, &old);
+        let asked = WriteRequest::update(ctx, target, old);
         if is_over(&target.kind, &new) {
             if write::remove(&asked, current.revision).await? {
                 return Ok(write::last(target, &new, current.revision));
             }
             continue;
         }
-        if let Written::Done(json) = write::put(&asked, &new, current.revision).await? {
+        if let Written::Done(json, revision) = write::put(&asked, &new, current.revision).await? {
+            write::keep_draft(ctx, target, revision, &json, new);
             return write::shown(ctx, target, json).await;
         }
     }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use corten_admission::commit::{Commit, Write};
 use corten_cacher::{
     body::BODY_BYTES_MAX,
-    watch_cache::{encode, head, owners_fit, spliced, versions},
+    watch_cache::{encode, head, key_of, owners_fit, spliced, versions},
 };
 use corten_kinds::{Kind, KindRef, Verb};
 use corten_meta::{
@@ -25,8 +25,8 @@ pub(super) const ATTEMPTS: usize = 6;
 const FORMS_MAX: usize = 4;
 
 pub(super) enum Written {
-    /// The object as it is stored, with its new `resourceVersion`: see [`shown`].
-    Done(Bytes),
+    /// The object as it is stored, with its new `resourceVersion`, which is the number: see [`shown`].
+    Done(Bytes, Revision),
     /// Another write came first; the caches hold it now.
     Conflict,
 }
@@ -107,6 +107,12 @@ pub(crate) fn leaving(resource: &Resource) -> Status {
     status
 }
 
+/// Keeps what was written as a DOM: who changes it next need not read it.
+pub(super) fn keep_draft(ctx: &Context, target: &Target, revision: Revision, json: &Bytes, object: Value) {
+    let key = key_of(&target.namespace, &target.name);
+    ctx.state.caches().keep_draft(target.cache(ctx), &key, revision, json.len(), object);
+}
+
 /// The answer to a write: what was stored, or would have been, and not what was sent.
 pub(super) async fn shown(ctx: &Context, target: &Target, json: Bytes) -> Result<Bytes, Status> {
     if !target.kind.is_custom() || json.starts_with(head(&target.kind.resource).as_bytes()) {
@@ -156,7 +162,7 @@ impl Put<'_> {
             let _announcement = self.target.cache(ctx).announce(&self.value, is_whole.then_some(stored));
             self.attempt(&commit).await?
         };
-        let is_committed = matches!(attempted, Attempted::Written(Written::Done(_)));
+        let is_committed = matches!(attempted, Attempted::Written(Written::Done(..)));
         finish(ctx, commit, is_committed).await?;
         match attempted {
             Attempted::Written(written) => Ok(Some(written)),
@@ -180,7 +186,7 @@ impl Put<'_> {
             }
             if let Some(revision) = self.commit(txn).await? {
                 let json = with_version(self.target, self.read.as_ref().unwrap_or(&self.value), revision);
-                return Ok(Attempted::Written(Written::Done(json)));
+                return Ok(Attempted::Written(Written::Done(json, revision)));
             }
             if commit.contention().is_none() || self.is_stale() {
                 return Ok(Attempted::Written(Written::Conflict));

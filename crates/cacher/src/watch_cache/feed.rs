@@ -104,7 +104,7 @@ pub async fn run(store: Arc<dyn Store>, caches: Arc<Caches>, feed: Arc<Feed>, mu
             caches.iter().for_each(|it| it.trim_lanes());
         }
         if let Some(revision) = ages.pass(caches.applied()) {
-            caches.iter().for_each(|it| it.forget(revision));
+            caches.forget(revision);
             // The store keeps each value as long as its own window does, whatever the caches forget.
             match store.compact(revision).await {
                 Ok(()) | Err(Error::Closed) => {}

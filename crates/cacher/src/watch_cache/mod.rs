@@ -6,6 +6,7 @@
 mod announced;
 mod converted;
 mod custom;
+mod drafts;
 mod encode;
 mod event;
 pub mod feed;
@@ -23,7 +24,7 @@ pub mod versions;
 mod watcher;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     ops::Bound,
     pin::pin,
     sync::{
@@ -38,11 +39,14 @@ use std::{
 
 use arc_swap::ArcSwap;
 use corten_kinds::{KINDS, Kind, KindRef};
-use corten_meta::{Resource, Status};
+use corten_meta::{Resource, Status, depth::Read};
 use corten_store::Revision;
+use fnv::FnvBuildHasher;
+use serde_json::Value;
 use tokio::sync::Notify;
 
 use custom::CustomCaches;
+use drafts::Drafts;
 
 pub use announced::Announcement;
 pub use converted::{Conversion, Converted, Slot};
@@ -65,9 +69,13 @@ const REVISION_WAIT: Duration = Duration::from_secs(3);
 
 /// One cache for each resource that is stored.
 pub struct Caches {
-    caches: BTreeMap<Resource, ResourceCache>,
-    by_prefix: BTreeMap<String, Resource>,
+    /// Those of built-in kinds, in the order of their resources.
+    caches: Vec<ResourceCache>,
+    /// Where in `caches` each is: a write asks for dozens of them.
+    places: HashMap<Resource, usize, FnvBuildHasher>,
+    by_prefix: BTreeMap<String, usize>,
     custom: ArcSwap<CustomCaches>,
+    drafts: Drafts,
     /// Every change up to this revision is in the caches.
     applied: AtomicU64,
     advanced: Notify,
@@ -76,13 +84,17 @@ pub struct Caches {
 impl Caches {
     fn new(revision: Revision) -> Self {
         let stored = KINDS.iter().filter(|it| is_stored(it));
-        let caches: BTreeMap<_, _> =
-            stored.map(|it| (it.resource.clone(), ResourceCache::new(KindRef::BuiltIn(it), revision))).collect();
-        let by_prefix = caches.iter().map(|(resource, it)| (it.prefix().to_owned(), resource.clone())).collect();
+        let by_resource: BTreeMap<_, _> = stored.map(|it| (it.resource.clone(), it)).collect();
+        let places = by_resource.keys().cloned().zip(0..).collect();
+        let caches: Vec<_> =
+            by_resource.into_values().map(|it| ResourceCache::new(KindRef::BuiltIn(it), revision)).collect();
+        let by_prefix = caches.iter().map(|it| it.prefix().to_owned()).zip(0..).collect();
         Self {
             caches,
+            places,
             by_prefix,
             custom: ArcSwap::default(),
+            drafts: Drafts::default(),
             applied: AtomicU64::new(revision),
             advanced: Notify::new(),
         }
@@ -92,9 +104,8 @@ impl Caches {
     fn locate<'a>(&self, key: &'a [u8]) -> Option<(&ResourceCache, &'a str)> {
         let key = std::str::from_utf8(key).ok()?;
         // The longest prefix that is not after the key is the only one it can begin with.
-        let (prefix, resource) =
-            self.by_prefix.range::<str, _>((Bound::Unbounded, Bound::Included(key))).next_back()?;
-        Some((self.caches.get(resource)?, key.strip_prefix(&**prefix)?))
+        let (prefix, at) = self.by_prefix.range::<str, _>((Bound::Unbounded, Bound::Included(key))).next_back()?;
+        Some((&self.caches[*at], key.strip_prefix(&**prefix)?))
     }
 
     fn advance(&self, revision: Revision) {
@@ -105,7 +116,7 @@ impl Caches {
     /// The cache of a built-in kind that is stored (see [`is_stored`]).
     pub fn built_in(&self, kind: &Kind) -> &ResourceCache {
         let resource = kind.view_of.as_ref().map_or(&kind.resource, |it| &it.stored);
-        self.caches.get(resource).expect("only kinds that are stored are asked for")
+        self.get(resource).expect("only kinds that are stored are asked for")
     }
 
     /// The cache of a definition's kind. `None` where its definition has just gone.
@@ -115,12 +126,42 @@ impl Caches {
 
     /// That of a built-in resource.
     pub fn get(&self, resource: &Resource) -> Option<&ResourceCache> {
-        self.caches.get(resource)
+        self.places.get(resource).map(|at| &self.caches[*at])
+    }
+
+    /// Keeps what an object of a built-in kind was written of, in so many bytes, for who changes it next: see [`Self::draft`].
+    pub fn keep_draft(&self, cache: &ResourceCache, key: &str, revision: Revision, bytes: usize, mut object: Value) {
+        let Resource { kind, .. } = &cache.kind().resource;
+        let owners = &object["metadata"]["managedFields"];
+        let is_draft = !cache.kind().is_custom()
+            && (owners.is_string() || owners.is_null())
+            && object["kind"] == **kind
+            && object["apiVersion"] == cache.kind().resource.api_version();
+        if is_draft {
+            object["metadata"]["resourceVersion"] = revision.to_string().into();
+            self.drafts.keep(format!("{}{key}", cache.prefix()), revision, bytes, object);
+        }
+    }
+
+    /// The object as a DOM for a write, as [`Stored::draft_as_far_as_it_goes`] reads it: not read at all where it was just written.
+    pub fn draft(&self, cache: &ResourceCache, object: &Stored) -> (Arc<Value>, bool) {
+        if let Some(draft) = self.drafts.get(cache.prefix(), &object.key, object.revision) {
+            debug_assert_eq!(*draft, object.draft(), "what {} was written of is what it is read as", object.key);
+            return (draft, true);
+        }
+        let Read { value, is_whole } = object.draft_as_far_as_it_goes();
+        (Arc::new(value), is_whole)
+    }
+
+    /// Lets go of what nobody can reasonably ask for any more: what was written up to `revision`.
+    fn forget(&self, revision: Revision) {
+        self.iter().for_each(|it| it.forget(revision));
+        self.drafts.forget(revision);
     }
 
     pub fn iter(&self) -> impl Iterator<Item = CacheRef<'_>> {
         let custom: Vec<_> = self.custom.load().all().collect();
-        self.caches.values().map(CacheRef::BuiltIn).chain(custom.into_iter().map(CacheRef::Custom))
+        self.caches.iter().map(CacheRef::BuiltIn).chain(custom.into_iter().map(CacheRef::Custom))
     }
 
     pub fn applied(&self) -> Revision {

@@ -22,6 +22,11 @@ pub trait Policy: Send + Sync {
         Ok(())
     }
 
+    /// Do the defaults fill in the status, too? Then what is required of it may be what they fill in.
+    fn defaults_status(&self) -> bool {
+        false
+    }
+
     /// Drops what a creator may not set. By default: `status`.
     fn prepare_create(&self, object: &mut Value) {
         if let Some(object) = object.as_object_mut() {

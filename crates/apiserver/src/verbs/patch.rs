@@ -8,7 +8,7 @@ use corten_cacher::{
     codec::{self, Form, Strictness},
     watch_cache::versions,
 };
-use corten_kinds::Schema;
+use corten_kinds::{Schema, Subresource};
 use corten_meta::{Resource, Status, Violation, depth, shortened};
 use corten_schema::patch as apply;
 use http::{StatusCode, header};
@@ -36,35 +36,42 @@ pub(crate) async fn patch(ctx: &mut Context, target: &Target, form: Form) -> Res
     }
     managed::check_options(ctx, false)?;
     let patch = Patch::read(ctx).await?;
-    let kind = &target.asked;
     let make: Make<'_> = &mut |ctx: &mut Context, old: &Value| {
-        let mut shown = Cow::Borrowed(old);
-        if kind.view_of.is_some() {
-            versions::from_stored(kind, shown.to_mut());
-        }
-        if patch.names_owners() {
-            managed::spell_out(shown.to_mut());
-        }
-        let mut new = patch.apply(&kind.schema, &shown)?;
-        if new["kind"] != shown["kind"] || new["apiVersion"] != shown["apiVersion"] {
-            if kind.is_custom() && new["kind"].as_str().is_none_or(str::is_empty) {
-                let missing = format!("Object 'Kind' is missing in '{}'", shortened(&new.to_string()));
-                return Err(patch.invalid(&kind.schema, &new, &missing));
-            }
-            return Err(Status::bad_request(format!(
-                "the patch changes the object's kind or version, which must be {} {}",
-                kind.resource.api_version(),
-                kind.resource.kind
-            )));
-        }
-        managed::without_text(&mut new, |new| patch.decode(ctx, &kind.schema, new))?;
-        metadata::place(&mut new, target, "")?;
-        metadata::rename(&mut new, target)?;
-        versions::to_stored(kind, &mut new);
-        Ok(new)
+        // Where the patch is wrong, the answer shows the whole object.
+        let of_part = patch.concerned(target, old).and_then(|it| patched(ctx, target, &patch, &it).ok());
+        of_part.map_or_else(|| patched(ctx, target, &patch, old), Ok)
     };
     let json = change(ctx, target, Part::of(target), make).await?;
-    respond::object(ctx, StatusCode::OK, kind, json, form)
+    respond::object(ctx, StatusCode::OK, &target.asked, json, form)
+}
+
+/// What the patch makes of an object.
+fn patched(ctx: &mut Context, target: &Target, patch: &Patch, old: &Value) -> Result<Value, Status> {
+    let kind = &target.asked;
+    let mut shown = Cow::Borrowed(old);
+    if kind.view_of.is_some() {
+        versions::from_stored(kind, shown.to_mut());
+    }
+    if patch.names_owners() {
+        managed::spell_out(shown.to_mut());
+    }
+    let mut new = patch.apply(&kind.schema, &shown)?;
+    if new["kind"] != shown["kind"] || new["apiVersion"] != shown["apiVersion"] {
+        if kind.is_custom() && new["kind"].as_str().is_none_or(str::is_empty) {
+            let missing = format!("Object 'Kind' is missing in '{}'", shortened(&new.to_string()));
+            return Err(patch.invalid(&kind.schema, &new, &missing));
+        }
+        return Err(Status::bad_request(format!(
+            "the patch changes the object's kind or version, which must be {} {}",
+            kind.resource.api_version(),
+            kind.resource.kind
+        )));
+    }
+    managed::without_text(&mut new, |new| patch.decode(ctx, &kind.schema, new))?;
+    metadata::place(&mut new, target, "")?;
+    metadata::rename(&mut new, target)?;
+    versions::to_stored(kind, &mut new);
+    Ok(new)
 }
 
 pub(crate) fn media_type(ctx: &Context) -> &str {
@@ -115,6 +122,21 @@ impl Patch {
             }
             Way::Merge(patch) | Way::Strategic(patch) => !patch["metadata"]["managedFields"].is_null(),
         }
+    }
+
+    /// What of an object counts where only its status is taken from what the patch makes of it: its head, its status, and what the patch
+    /// names. `None` where that is not known, or all of it counts.
+    fn concerned(&self, target: &Target, old: &Value) -> Option<Value> {
+        let (Way::Merge(Value::Object(patch)) | Way::Strategic(Value::Object(patch))) = &self.way else { return None };
+        let is_status = target.subresource == Some(Subresource::Status) && target.asked.view_of.is_none();
+        // `$patch: replace` is about what it does not name, too.
+        if !is_status || target.policy().defaults_status() || patch.keys().any(|it| it.starts_with('$')) {
+            return None;
+        }
+        let counts =
+            |name: &str| matches!(name, "kind" | "apiVersion" | "metadata" | "status") || patch.contains_key(name);
+        let entries = old.as_object()?.iter().filter(|it| counts(it.0));
+        Some(Value::Object(entries.map(|(name, value)| (name.clone(), value.clone())).collect()))
     }
 
     pub(crate) fn apply(&self, schema: &Schema, old: &Value) -> Result<Value, Status> {

@@ -286,9 +286,10 @@ fn merged(kind: &Kind, policy: &dyn Policy, part: Part, mut asked: Value, old: &
             asked
         }
         Part::Status => {
-            // What is required of a status may be what its defaults fill in.
-            // One that is too large is refused with the whole object.
-            let _ = policy.try_default(&mut asked);
+            if policy.defaults_status() {
+                // One that is too large is refused with the whole object.
+                let _ = policy.try_default(&mut asked);
+            }
             let mut new = old.clone();
             corten_kinds::keep(&mut new, &asked, "status");
             // As in `ResetObjectMetaForStatus`: outside the core group a status may not touch labels.

@@ -35,6 +35,11 @@ impl Policy for Service {
         defaults::default(object);
     }
 
+    /// `ipMode` of what a load balancer has.
+    fn defaults_status(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, object: &mut Value) {
         object["status"] = json!({"loadBalancer": {}});
         update::complete_cluster_ips(object, None);

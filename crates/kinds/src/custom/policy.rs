@@ -53,6 +53,10 @@ impl Policy for CustomResource {
         self.schema.structural.default(object).map_err(too_large)
     }
 
+    fn defaults_status(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, object: &mut Value) {
         if let (true, Some(object)) = (self.has_status, object.as_object_mut()) {
             object.shift_remove("status");

@@ -1,6 +1,6 @@
 //! Kubernetes's own objects with every field set: defaulting leaves nothing to default, and every rule can be asked.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::golden;
 use crate::{KINDS, Kind};
@@ -36,6 +36,24 @@ fn defaults_are_whole_and_fit_the_type() {
         kind.policy.warnings(&stored, None);
     }
     assert!(seen > 40, "only {seen} golden objects were found");
+}
+
+#[test]
+fn defaults_fill_in_the_status_only_where_the_kind_says_so() {
+    let Some(objects) = golden::objects() else { return };
+    for kind in KINDS.iter().filter(|it| it.view_of.is_none() && !it.policy.defaults_status()) {
+        let Some(whole) = object(&objects, kind) else { continue };
+        for part in ["spec", ""] {
+            let mut object = whole.clone();
+            object.as_object_mut().expect("an object").shift_remove(part);
+            // With nothing in it, all that can be filled in is.
+            for status in [whole["status"].clone(), json!({}), Value::Null] {
+                object["status"] = status.clone();
+                kind.policy.default(&mut object);
+                assert_eq!(object["status"], status, "defaulting a {} changes its status", kind.resource.kind);
+            }
+        }
+    }
 }
 
 /// Kinds that are never written have none.

@@ -263,7 +263,7 @@ impl Chain {
                 Type::Node => Asked::Node,
                 Type::Rbac => Asked::Rbac,
                 Type::AlwaysAllow => Asked::All(Verdict::of(Opinion::Allow)),
-                // As upstream: it has no opinion, so that others may still allow.
+                // It has no opinion, so that others may still allow (`alwaysDenyAuthorizer.Authorize`).
                 Type::AlwaysDeny => {
                     let reason = "Everything is forbidden.".to_owned();
                     Asked::All(Verdict { reason, ..Verdict::of(Opinion::None) })

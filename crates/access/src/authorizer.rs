@@ -77,7 +77,7 @@ impl Authorizer {
 
     /// The decision, where nobody outside has to be asked for it.
     pub(crate) fn begin(&self, caches: &Caches, question: &Attributes<'_>) -> Result<Decision, Pending> {
-        // As upstream, before all others, whatever the configuration says: the way back in.
+        // Before all others, whatever the configuration says (`authorizerfactory.NewPrivilegedGroups`): the way back in.
         if question.is_master() {
             return Ok(Decision::Allowed(None));
         }

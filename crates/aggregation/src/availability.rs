@@ -41,7 +41,7 @@ pub(crate) async fn check(backend: &Backend, caches: &Caches) -> Condition {
             );
             return unavailable("MissingEndpoints", message);
         }
-        // Nobody checks its ports, as upstream: what it leads to is asked.
+        // Nobody checks its ports (`AvailableConditionController.sync`): what it leads to is asked.
         Err(NoEndpoint::ExternalName(host)) => format!("{host}:{}", backend.spec.port),
         Ok(addresses) => addresses[0].to_string(),
     };

@@ -19,7 +19,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) bytes_max: usize,
 }
 
-/// As upstream's aggregator asks: whatever the server's own roles say, it lets that user read.
+/// Who asks (`discoveryManager.fetchFreshDiscoveryForService`): whatever the server's own roles say, it lets that user read.
 fn aggregator() -> Identity {
     Identity::new("system:kube-aggregator", &[corten_access::MASTERS])
 }

@@ -59,7 +59,7 @@ macro_rules! with_both {
     ([$($namespaced:ident)*]) => { with_cluster_scoped! { with_both [$($namespaced)*] } };
     ([$($cluster:ident)*] [$($namespaced:ident)*]) => { collected! { [$($namespaced)* $($cluster)*] } };
 }
-// As upstream, events are not collected: they refer to objects without being owned by them.
+// Events are not collected: they refer to objects without being owned by them (`garbagecollector.DefaultIgnoredResources`).
 with_namespaced! { with_both }
 
 const fn patch_of(resource: Resource) -> Write {

@@ -138,7 +138,7 @@ fn accepted(gvk: &str, objects: &[Value], converted: Vec<Value>, to: &Version) -
     }
     let pairs = objects.iter().zip(converted).enumerate();
     let restored = pairs.map(|(at, (original, converted))| {
-        // As upstream: counted from one.
+        // Messages count from one (`webhookConverter.Convert`).
         let at = at + 1;
         let unfit = |unfit| match unfit {
             Unfit::Object(reason) => {

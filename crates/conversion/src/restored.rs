@@ -97,7 +97,7 @@ fn violations(given: &Map<String, Value>, name: &str) -> Vec<Violation> {
             found.extend(reasons.iter().map(|it| Violation::invalid("metadata.labels", format!("{value:?}"), it)));
         } else {
             let reasons = field::qualified_name(&key.to_lowercase());
-            // As upstream: the path it names is this.
+            // `restoreObjectMeta` names this path.
             found.extend(reasons.iter().map(|it| Violation::invalid("metadata.annotation", format!("{key:?}"), it)));
         }
         if found.len() >= Violation::MOST {

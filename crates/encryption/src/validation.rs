@@ -137,7 +137,7 @@ fn provider_problems<'a>(
         let detail = "more than one provider specified in a single element, should split into different list elements";
         problems.invalid(path, &shown, detail);
     }
-    // As upstream: of several the first that is there is looked at.
+    // Of several the first that is there is looked at (`ValidateEncryptionConfiguration`).
     if let Some(kms) = &provider.kms {
         kms_problems(problems, &format!("{path}.kms"), kms, kms_names);
         kms_names.insert(&kms.name);

@@ -20,7 +20,7 @@ const SIGNER: &str = "kubernetes.io/kubelet-serving";
 const PERIOD: Duration = Duration::from_secs(60);
 const AGAIN_FIRST: Duration = Duration::from_millis(50);
 const AGAIN_MAX: Duration = Duration::from_secs(30);
-/// As upstream waits for a certificate.
+/// client-go's `certificateWaitTimeout`.
 const SIGNED_WITHIN: Duration = Duration::from_secs(15 * 60);
 /// After so much of its life a certificate is replaced, in parts of ten. Upstream draws a part between seven and nine.
 const TENTHS: u32 = 8;

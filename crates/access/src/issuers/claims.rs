@@ -108,7 +108,7 @@ fn hold(rule: &CompiledRule, claims: &Claims, json: &Value) -> Result<(), String
 }
 
 fn username(from: &Compilation, claims: &Claims, json: &Value) -> Result<String, String> {
-    // As upstream: where an issuer says so, an address that it has not verified names nobody.
+    // Where an issuer says so, an address that it has not verified names nobody (`jwtAuthenticator.getUsername`).
     if matches!(from, Compilation::Claim { name, .. } if name == "email")
         && claims.get("email_verified").is_some_and(|it| *it != true)
     {

@@ -308,7 +308,7 @@ fn user_rules(path: &str, rules: &[UserRule], problems: &mut Problems) -> Vec<(P
     all
 }
 
-/// As upstream: an address is nobody's until its issuer says that it was verified, and an expression must look.
+/// An address is nobody's until its issuer says that it was verified, and an expression must look (`validateClaimMappings`).
 fn verified_email(path: &str, jwt: &Jwt, problems: &mut Problems) {
     let names = |source: &str, claim: &str| expressions::selects_claim(source, claim);
     let username = &jwt.claim_mappings.username.expression;

@@ -41,7 +41,7 @@ impl StaticTokens {
             let [token, user, uid, rest @ ..] = &*columns else {
                 return Err(TokenFileError::Columns(at + 1, columns.len()));
             };
-            // As upstream: nothing asks for a uid that says something.
+            // A uid may be empty (`tokenfile.NewCSV`).
             if token.is_empty() || user.is_empty() {
                 return Err(TokenFileError::Empty(at + 1));
             }

@@ -54,7 +54,7 @@ pub(super) async fn empty(state: &State, known: &KnownDefinition) -> Result<(), 
     Ok(())
 }
 
-/// Has every object deleted that is not yet: as upstream, a namespace after the other, at the store.
+/// Has every object deleted that is not yet, a namespace after the other, at the store (`CRDFinalizer.deleteInstances`).
 async fn delete(state: &State, known: &KnownDefinition, rows: &Rows, objects: &Snapshot) -> Result<(), Status> {
     let mut namespaces: BTreeMap<&str, Vec<Arc<Stored>>> = BTreeMap::new();
     for object in objects.iter().filter(|it| it.parse()["metadata"]["deletionTimestamp"].is_null()) {

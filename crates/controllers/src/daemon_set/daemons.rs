@@ -77,7 +77,7 @@ impl<'a> Daemons<'a> {
         let failure = self.failure_event();
         manage::run(&mut self);
         if self.effects.len() == n_before && self.set.spec.update_strategy.r#type == "RollingUpdate" {
-            // As upstream: what is missing or surplus comes first.
+            // What is missing or surplus comes first (`DaemonSetsController.updateDaemonSet`).
             rolling::run(&mut self);
         }
         let history = self.surplus_history();

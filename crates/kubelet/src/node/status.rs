@@ -355,7 +355,7 @@ fn allocatable(config: &Config, facts: &NodeFacts) -> Value {
     let (memory, disk) = (facts.memory_bytes, facts.ephemeral_storage_bytes);
     let memory =
         memory.saturating_sub(config.reserved_memory_bytes).saturating_sub(floor(Signal::MemoryAvailable, memory));
-    // As upstream: what is set aside as huge pages is nothing else any more.
+    // What is set aside as huge pages is nothing else any more (`nodestatus.MachineInfo`).
     let memory = facts.hugepages.values().fold(memory, |left, it| left.saturating_sub(*it));
     let disk = disk.saturating_sub(config.reserved_storage_bytes).saturating_sub(floor(Signal::NodeFsAvailable, disk));
     let mut allocatable = json!({

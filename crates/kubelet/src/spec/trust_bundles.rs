@@ -1,7 +1,7 @@
 //! The ClusterTrustBundles that pods have projected: found by name, or by signer and labels, and put together (KEP-3257).
 //!
-//! As upstream's manager of them, each certificate is there once, in an order that means nothing, and without what stands
-//! around it.
+//! Each certificate is there once, in an order that means nothing, and without what stands around it
+//! (`InformerManager.normalizeTrustAnchors`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

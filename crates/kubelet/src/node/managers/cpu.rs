@@ -159,7 +159,7 @@ impl CpuManager {
         self.find(pod, wanted, affinity).map_err(|it| Rejection::unexpected(&it))
     }
 
-    /// As upstream has it: threads of one core are not to be two containers'.
+    /// Threads of one core are not to be two containers' (`FullPCPUsOnlyOption` of the CPU manager's static policy).
     fn check_alignment(&self, pod: &Pod, wanted: usize) -> Result<(), Rejection> {
         let per_core = cpus_per_core(&self.machine);
         let reject = |message| Err(Rejection { reason: "SMTAlignmentError", message });
@@ -195,8 +195,8 @@ fn cpus_per_core(machine: &MachineTopology) -> usize {
     (machine.cpus.len() / cores.len().max(1)).max(1)
 }
 
-/// How many CPUs the container has for itself: those of a Guaranteed pod that asks for whole ones. As upstream, pods that ask
-/// for resources as a whole have none.
+/// How many CPUs the container has for itself: those of a Guaranteed pod that asks for whole ones (`guaranteedCPUs` of the static
+/// policy). Pods that ask for resources as a whole have none.
 fn whole_cpus(pod: &Pod, container: &Container) -> usize {
     if qos(pod) != Qos::Guaranteed || spec_of(pod).resources.is_some() {
         return 0;

@@ -272,7 +272,7 @@ fn place(state: &mut MachineState, block: &Block) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// As upstream: nothing of pods that are not Guaranteed, or ask for resources as a whole.
+/// Pods that are not Guaranteed, or ask for resources as a whole, are given nothing (`Allocate` of the memory manager's static policy).
 fn is_given(pod: &Pod) -> bool {
     qos(pod) == Qos::Guaranteed && spec_of(pod).resources.is_none()
 }

@@ -7,7 +7,7 @@ use corten_api::resources::{API_SERVICES, ENDPOINT_SLICES, SERVICES};
 use corten_cacher::watch_cache::{Caches, Events};
 use corten_meta::{Key, Resource, Status};
 use corten_openapi::{Aggregated, AggregatedVersion};
-use corten_pki::{Authority, Kept};
+use corten_pki::{Authority, DynamicCertificate};
 use corten_webhook::Clients;
 use futures_util::future::select_all;
 use http::Method;
@@ -42,7 +42,7 @@ pub struct Aggregator {
     clients: Arc<Clients>,
     pki: Arc<Authority>,
     /// What other servers are shown.
-    certificate: Arc<Kept>,
+    certificate: Arc<DynamicCertificate>,
     table: ArcSwap<Table>,
     /// Something else was heard of a server.
     heard: Notify,
@@ -54,7 +54,12 @@ struct Running {
 }
 
 impl Aggregator {
-    pub fn new(caches: Arc<Caches>, clients: Arc<Clients>, pki: Arc<Authority>, certificate: Arc<Kept>) -> Self {
+    pub fn new(
+        caches: Arc<Caches>,
+        clients: Arc<Clients>,
+        pki: Arc<Authority>,
+        certificate: Arc<DynamicCertificate>,
+    ) -> Self {
         let this = Self { caches, clients, pki, certificate, table: ArcSwap::default(), heard: Notify::new() };
         this.look();
         this

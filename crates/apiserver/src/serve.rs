@@ -123,7 +123,7 @@ impl Server {
         Ok(())
     }
 
-    fn credential(&self, address: SocketAddr) -> Result<Arc<corten_pki::Kept>, corten_pki::Error> {
+    fn credential(&self, address: SocketAddr) -> Result<Arc<corten_pki::DynamicCertificate>, corten_pki::Error> {
         let pki = &self.config().pki;
         let mut addresses = if address.ip().is_unspecified() { own_addresses() } else { vec![address.ip()] };
         // Listeners of one server show the same certificate. Pods know the server by its Service's address.

@@ -15,7 +15,7 @@ use corten_kinds::{Kind, Kinds};
 use corten_meta::Time;
 use corten_metrics::Metrics;
 use corten_openapi::{Aggregated, Documents};
-use corten_pki::Kept;
+use corten_pki::DynamicCertificate;
 use corten_store::Store;
 use corten_webhook::{Clients, Dial};
 use parking_lot::Mutex;
@@ -94,7 +94,7 @@ pub(crate) struct Feeding {
 impl State {
     pub(crate) fn new(
         mut config: Config,
-        front_proxy: Arc<Kept>,
+        front_proxy: Arc<DynamicCertificate>,
         caches: Arc<Caches>,
         ranges: Ranges,
         feeding: Feeding,

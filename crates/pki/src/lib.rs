@@ -16,7 +16,9 @@ pub mod rotation;
 mod token_key;
 mod trust;
 
-pub use authority::{Authority, InUse, Kept, RENEWAL_INTERVAL, SIGNERS, SigningRequest, unverified_client_config};
+pub use authority::{
+    Authority, DynamicCertificate, InUse, RENEWAL_INTERVAL, SIGNERS, SigningRequest, unverified_client_config,
+};
 pub use certificate::Proven;
 pub use credential::Credential;
 pub use error::Error;

@@ -26,7 +26,7 @@ use crate::{
 };
 
 pub use in_use::InUse;
-pub use renew::{Kept, RENEWAL_INTERVAL};
+pub use renew::{DynamicCertificate, RENEWAL_INTERVAL};
 pub use sign::{SIGNERS, SigningRequest};
 pub use tls::unverified_client_config;
 
@@ -44,7 +44,7 @@ pub struct Authority {
     known: tls::VerifiedCertificates,
     servers: Arc<tls::Servers>,
     /// What [`Authority::renew`] looks after.
-    kept: Mutex<Vec<Weak<Kept>>>,
+    kept: Mutex<Vec<Weak<DynamicCertificate>>>,
     in_use: Mutex<InUse>,
     sighted: Notify,
     changes: watch::Sender<()>,
@@ -145,7 +145,7 @@ impl Authority {
     ///
     /// # Errors
     /// As of issuing and of writing files.
-    pub fn front_proxy_client(&self) -> Result<Arc<Kept>, Error> {
+    pub fn front_proxy_client(&self) -> Result<Arc<DynamicCertificate>, Error> {
         self.front_proxy().keep(Some(FRONT_PROXY_CLIENT), &Subject::client(FRONT_PROXY_CLIENT, &[])?)
     }
 
@@ -214,7 +214,7 @@ impl Authority {
     ///
     /// # Errors
     /// As of issuing and of writing files.
-    pub fn serving(&self, host_name: &str, addresses: &[IpAddr]) -> Result<Arc<Kept>, Error> {
+    pub fn serving(&self, host_name: &str, addresses: &[IpAddr]) -> Result<Arc<DynamicCertificate>, Error> {
         let mut names: Vec<String> = ["localhost", "127.0.0.1", "kubernetes", "kubernetes.default"]
             .into_iter()
             .chain(["kubernetes.default.svc", "kubernetes.default.svc.cluster.local", host_name])
@@ -231,7 +231,7 @@ impl Authority {
     ///
     /// # Errors
     /// As of issuing and of writing files.
-    pub fn kubelet_client(&self) -> Result<Arc<Kept>, Error> {
+    pub fn kubelet_client(&self) -> Result<Arc<DynamicCertificate>, Error> {
         self.keep(Some("apiserver-kubelet-client"), &Subject::client("kube-apiserver-kubelet-client", &[])?)
     }
 

@@ -24,7 +24,7 @@ pub const RENEWAL_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// A credential of the cluster's own that is kept good.
 #[derive(Debug)]
-pub struct Kept {
+pub struct DynamicCertificate {
     subject: Subject,
     /// Its name on disk; `None` for one that lives in memory only.
     file: Option<String>,
@@ -49,26 +49,26 @@ impl Credential {
     ///
     /// # Errors
     /// It is no certificate with its key.
-    pub fn fixed(&self) -> Result<Arc<Kept>, Error> {
+    pub fn fixed(&self) -> Result<Arc<DynamicCertificate>, Error> {
         let current = ArcSwap::from_pointee(Current::of(self.clone())?);
-        Ok(Arc::new(Kept { subject: Subject::server("", &[]), file: None, current }))
+        Ok(Arc::new(DynamicCertificate { subject: Subject::server("", &[]), file: None, current }))
     }
 }
 
-impl Kept {
+impl DynamicCertificate {
     /// As it is now.
     pub fn credential(&self) -> Credential {
         self.current.load().credential.clone()
     }
 }
 
-impl ResolvesServerCert for Kept {
+impl ResolvesServerCert for DynamicCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.current.load().key.clone())
     }
 }
 
-impl ResolvesClientCert for Kept {
+impl ResolvesClientCert for DynamicCertificate {
     fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         Some(self.current.load().key.clone())
     }
@@ -90,9 +90,9 @@ impl Authority {
     ///
     /// # Errors
     /// As of issuing and of writing files.
-    pub(super) fn keep(&self, file: Option<&str>, subject: &Subject) -> Result<Arc<Kept>, Error> {
+    pub(super) fn keep(&self, file: Option<&str>, subject: &Subject) -> Result<Arc<DynamicCertificate>, Error> {
         let current = ArcSwap::from_pointee(Current::of(self.stored_or_new(file, subject)?)?);
-        let kept = Arc::new(Kept { subject: subject.clone(), file: file.map(str::to_owned), current });
+        let kept = Arc::new(DynamicCertificate { subject: subject.clone(), file: file.map(str::to_owned), current });
         let mut all = self.kept.lock();
         all.retain(|it| it.strong_count() > 0);
         all.push(Arc::downgrade(&kept));
@@ -110,7 +110,7 @@ impl Authority {
             tracing::warn!("the cluster's certificate authority ends soon, and nothing it signed outlasts it");
         }
         let mut replaced = self.front_proxy.as_ref().map_or(Ok(0), |it| it.renew())?;
-        let all: Vec<Arc<Kept>> = self.kept.lock().iter().filter_map(std::sync::Weak::upgrade).collect();
+        let all: Vec<Arc<DynamicCertificate>> = self.kept.lock().iter().filter_map(std::sync::Weak::upgrade).collect();
         for kept in all {
             let shown = kept.credential();
             let wanted = match (&self.dir, &kept.file) {

@@ -475,7 +475,7 @@ async fn a_signed_serving_certificate_serves() {
 }
 
 /// One handshake between a server of `authority` and a client of it that trusts only `roots`; does it hold?
-async fn believes(authority: &Authority, roots: &str, server: &Arc<Kept>) -> bool {
+async fn believes(authority: &Authority, roots: &str, server: &Arc<DynamicCertificate>) -> bool {
     let mut trusted = RootCertStore::empty();
     for root in CertificateDer::pem_slice_iter(roots.as_bytes()) {
         trusted.add(root.expect("PEM")).expect("an authority");

@@ -25,7 +25,7 @@ use rustls::{
 };
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject};
 
-use super::{Authority, Kept};
+use super::{Authority, DynamicCertificate};
 use crate::{Credential, Error, Proven, certificate, trust::Trust};
 
 fn provider() -> Arc<CryptoProvider> {
@@ -51,7 +51,7 @@ impl Authority {
     ///
     /// # Errors
     /// The authority's own certificate is none.
-    pub fn server_config(&self, kept: &Arc<Kept>) -> Result<Arc<ServerConfig>, Error> {
+    pub fn server_config(&self, kept: &Arc<DynamicCertificate>) -> Result<Arc<ServerConfig>, Error> {
         let provider = provider();
         let asking = AskForCertificate { provider: provider.clone(), hints: self.hints()? };
         let mut config = ServerConfig::builder_with_provider(provider)
@@ -73,7 +73,7 @@ impl Authority {
     ///
     /// # Errors
     /// The authority's own certificate is none.
-    pub fn client_config(&self, kept: &Arc<Kept>) -> Result<Arc<ClientConfig>, Error> {
+    pub fn client_config(&self, kept: &Arc<DynamicCertificate>) -> Result<Arc<ClientConfig>, Error> {
         let config = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13, &TLS12])
             .map_err(Error::of_tls)?
@@ -194,7 +194,7 @@ impl VerifiedCertificates {
 ///
 /// # Errors
 /// The library knows no such protocol.
-pub fn unverified_client_config(own: Option<&Arc<Kept>>) -> Result<Arc<ClientConfig>, Error> {
+pub fn unverified_client_config(own: Option<&Arc<DynamicCertificate>>) -> Result<Arc<ClientConfig>, Error> {
     let provider = provider();
     let builder = ClientConfig::builder_with_provider(provider.clone()).with_protocol_versions(&[&TLS13, &TLS12]);
     let builder =

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::{
     Conversion, Inner,
-    measures::Conversion as Measured,
+    measures::ConversionLabels,
     restored::{Unfit, restored},
     review,
 };
@@ -78,7 +78,7 @@ impl Inner {
             Ok(converted) => accepted(&gvk, &objects, converted, to),
             Err(reason) => Err(format!("conversion for {gvk} failed: conversion webhook for {gvk} failed: {reason}")),
         };
-        let measured = Measured {
+        let measured = ConversionLabels {
             definition: &versions.definition,
             from: from.rsplit('/').next().unwrap_or_default(),
             to: &to.resource.version,

@@ -22,7 +22,7 @@ pub(crate) struct Measures {
     bound: BoundedLabels,
 }
 
-pub(crate) struct Conversion<'a> {
+pub(crate) struct ConversionLabels<'a> {
     pub(crate) definition: &'a str,
     pub(crate) from: &'a str,
     pub(crate) to: &'a str,
@@ -67,8 +67,8 @@ impl Measures {
         forget_labelled(&self.conversion_seconds, "crd_name", definition);
     }
 
-    pub(crate) fn converted(&self, what: &Conversion<'_>, took: Duration, succeeded: bool) {
-        let Conversion { definition, from, to } = what;
+    pub(crate) fn converted(&self, what: &ConversionLabels<'_>, took: Duration, succeeded: bool) {
+        let ConversionLabels { definition, from, to } = what;
         let labels = [*definition, *from, *to, if succeeded { "true" } else { "false" }];
         if self.bound.admits(&labels) {
             self.conversion_seconds.with_label_values(&labels).observe(took.as_secs_f64());

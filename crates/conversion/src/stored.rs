@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use corten_cacher::{
     body::BoxFuture,
-    watch_cache::{Conversion as UnderWay, Event, ResourceCache, Slot, Stored, versions},
+    watch_cache::{Event, PendingConversion, ResourceCache, Slot, Stored, versions},
 };
 use corten_kinds::{KindRef, Versions};
 use corten_meta::Status;
@@ -19,16 +19,16 @@ const QUESTION_BYTES_MAX: usize = 1 << 20;
 /// So many questions for one answer are under way at once.
 const QUESTIONS_AT_ONCE: usize = 4;
 
-/// Of what, and where it belongs.
+/// In which version objects are wanted, and whose they are.
 #[derive(Clone, Copy)]
-pub(crate) struct Target<'a> {
+pub(crate) struct Destination<'a> {
     pub(crate) row: &'a KindRef,
     pub(crate) cache: &'a Arc<ResourceCache>,
 }
 
 /// What is asked together, and which of the wanted objects stand where in its answer.
 struct Question {
-    under_way: UnderWay,
+    under_way: PendingConversion,
     places: Vec<(usize, usize)>,
 }
 
@@ -71,7 +71,7 @@ impl Conversion {
         Box::pin(async move {
             let mut out: Vec<Option<Arc<Stored>>> = vec![None; objects.len()];
             let mut questions: Vec<Question> = Vec::new();
-            for (at, question, place) in self.claim(Target { row, cache }, objects, &mut out) {
+            for (at, question, place) in self.claim(Destination { row, cache }, objects, &mut out) {
                 match questions.iter_mut().rev().find(|it| it.under_way.ptr_eq(&question)) {
                     Some(known) => known.places.push((at, place)),
                     None => questions.push(Question { under_way: question, places: vec![(at, place)] }),
@@ -122,11 +122,11 @@ impl Conversion {
     /// what is not.
     fn claim(
         &self,
-        target: Target<'_>,
+        destination: Destination<'_>,
         objects: &[Arc<Stored>],
         out: &mut [Option<Arc<Stored>>],
-    ) -> Vec<(usize, UnderWay, usize)> {
-        let row = target.row;
+    ) -> Vec<(usize, PendingConversion, usize)> {
+        let row = destination.row;
         let version = &row.resource.version;
         let mut awaited = Vec::new();
         // A question is about objects of one version.
@@ -151,7 +151,7 @@ impl Conversion {
                 let n = fitting(places.iter().map(|it| objects[*it].value().len()));
                 let rest = places.split_off(n);
                 let of: Vec<Arc<Stored>> = places.iter().map(|it| objects[*it].clone()).collect();
-                let question = self.question(target, of);
+                let question = self.question(destination, of);
                 for (place, at) in places.iter().enumerate() {
                     if let Some(weak) = question.downgrade() {
                         objects[*at].converted.set(version, Slot::UnderWay(weak, place));
@@ -165,9 +165,9 @@ impl Conversion {
         awaited
     }
 
-    fn question(&self, target: Target<'_>, objects: Vec<Arc<Stored>>) -> UnderWay {
+    fn question(&self, destination: Destination<'_>, objects: Vec<Arc<Stored>>) -> PendingConversion {
         let inner = self.0.clone();
-        let (row, cache) = (target.row.clone(), target.cache.clone());
+        let (row, cache) = (destination.row.clone(), destination.cache.clone());
         let asking: BoxFuture<'static, _> = Box::pin(async move {
             let Some(versions) = row.versions.clone() else { return Ok(objects.into()) };
             inner.convert_stored(&versions, &row, &cache, &objects).await

@@ -13,7 +13,7 @@ use super::Stored;
 use crate::body::BoxFuture;
 
 /// What becomes of several objects that are converted together.
-pub type Conversion = Shared<Converting>;
+pub type PendingConversion = Shared<Converting>;
 type Converting = BoxFuture<'static, Result<Arc<[Arc<Stored>]>, Status>>;
 
 /// One object in one other version.

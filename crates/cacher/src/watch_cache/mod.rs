@@ -49,7 +49,7 @@ use custom::CustomCaches;
 use drafts::Drafts;
 
 pub use announced::Announcement;
-pub use converted::{Conversion, Converted, Slot};
+pub use converted::{Converted, PendingConversion, Slot};
 pub use custom::CacheRef;
 pub use encode::{encode, encode_text};
 pub use event::{Event, EventType, protobuf_frame};

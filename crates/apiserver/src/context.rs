@@ -22,7 +22,7 @@ use http_body_util::BodyExt;
 use parking_lot::Mutex;
 
 use crate::state::State;
-use corten_fairness::Held;
+use corten_fairness::Permit;
 
 /// So much is read and thrown away of one that is too large: a client that is still sending does not hear the answer.
 const BODY_BYTES_DRAINED: usize = 8 * BODY_BYTES_MAX;
@@ -74,7 +74,7 @@ pub struct Context {
     /// What came of the body, where it was received before anybody has asked for it.
     received_body: Option<Result<Bytes, Status>>,
     /// What the body that was read takes of the room for all.
-    body_room: Option<Held>,
+    body_room: Option<Permit>,
     extensions: Extensions,
 }
 

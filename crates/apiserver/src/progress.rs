@@ -29,7 +29,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::{context::Context, state::State};
-use corten_fairness::Held;
+use corten_fairness::Permit;
 
 const LIFETIME: Duration = corten_access::EVERY;
 /// Between two lines.
@@ -51,7 +51,7 @@ fn begin(ctx: &Context) -> Result<Response, Status> {
     Ok(response)
 }
 
-fn lines(state: State, place: Option<Held>) -> impl Stream<Item = Result<Frame<Bytes>, BoxError>> + Send {
+fn lines(state: State, place: Option<Permit>) -> impl Stream<Item = Result<Frame<Bytes>, BoxError>> + Send {
     stream! {
         let _place = place;
         let end = Instant::now() + LIFETIME;

@@ -34,7 +34,7 @@ use counters::Measures;
 use flow::Flow;
 pub use flow::{Classified, Underway};
 use level::Level;
-pub use limits::{Budget, Held, Limits};
+pub use limits::{Budget, Limits, Permit};
 
 static SCHEMAS: Resource = FLOW_SCHEMAS;
 static LEVELS: Resource = PRIORITY_LEVEL_CONFIGURATIONS;

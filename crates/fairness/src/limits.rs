@@ -44,12 +44,12 @@ pub struct Budget {
 }
 
 /// A part of the room, held until this is dropped.
-pub struct Held {
+pub struct Permit {
     all: OwnedSemaphorePermit,
     own: OwnedSemaphorePermit,
 }
 
-impl Held {
+impl Permit {
     pub fn merge(&mut self, more: Self) {
         self.all.merge(more.all);
         self.own.merge(more.own);
@@ -93,13 +93,13 @@ impl Budget {
     ///
     /// # Errors
     /// 429 where other bodies, or the user's own, take all there is for too long.
-    pub async fn for_body(&self, user: &str, bytes: usize) -> Result<Held, Status> {
+    pub async fn for_body(&self, user: &str, bytes: usize) -> Result<Permit, Status> {
         let pieces = u32::try_from(bytes.div_ceil(PIECE_BYTES)).map_err(|_| too_many())?;
         let own = self.bodies.of(user);
         let room = async {
             // First one's own: nobody holds what is others' while they wait for it.
             let own = own.acquire_many_owned(pieces).await?;
-            Ok::<_, tokio::sync::AcquireError>(Held {
+            Ok::<_, tokio::sync::AcquireError>(Permit {
                 own,
                 all: self.bodies.all.clone().acquire_many_owned(pieces).await?,
             })
@@ -112,10 +112,10 @@ impl Budget {
     ///
     /// # Errors
     /// 429 where all are taken, or the user's: watches do not end soon.
-    pub fn for_watch(&self, user: &str) -> Result<Held, Status> {
+    pub fn for_watch(&self, user: &str) -> Result<Permit, Status> {
         let own = self.watches.of(user).try_acquire_owned().map_err(|_| too_many())?;
         let all = self.watches.all.clone().try_acquire_owned().map_err(|_| too_many())?;
-        Ok(Held { all, own })
+        Ok(Permit { all, own })
     }
 }
 

@@ -34,7 +34,7 @@ use super::{
     target::Target,
 };
 use crate::{context::Context, state::State};
-use corten_fairness::Held;
+use corten_fairness::Permit;
 
 /// Time for a bookmark, and to ask whether the watch may go on.
 const LOOK_EVERY: Duration = corten_access::EVERY;
@@ -107,7 +107,7 @@ async fn begin(ctx: &Context, target: &Target, form: Form, matcher: Matcher) -> 
 }
 
 /// The frames stay where they are: a stream that hands its state on from item to item would move it for each event.
-fn body(mut frames: Frames, place: Option<Held>) -> impl Stream<Item = Result<Frame<Bytes>, BoxError>> + Send {
+fn body(mut frames: Frames, place: Option<Permit>) -> impl Stream<Item = Result<Frame<Bytes>, BoxError>> + Send {
     stream! {
         let _place = place;
         while let Some(bytes) = frames.next().await {

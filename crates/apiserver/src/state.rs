@@ -62,9 +62,9 @@ pub struct Guard {
 
 /// Clones are the same state.
 #[derive(Clone)]
-pub struct State(Arc<Held>);
+pub struct State(Arc<StateInner>);
 
-struct Held {
+struct StateInner {
     config: Config,
     cluster: Cluster,
     room: Budget,
@@ -138,7 +138,7 @@ impl State {
         };
         // What makes uids is random in the world, and foretold in the simulator.
         let seed = corten_meta::stable_hash((config.uids)().as_bytes());
-        Self(Arc::new(Held {
+        Self(Arc::new(StateInner {
             room: Budget::new(config.limits),
             fairness: Arc::new(Fairness::new(config.limits.seats, seed, metrics.registry())),
             metrics,

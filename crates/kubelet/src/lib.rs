@@ -38,8 +38,8 @@ pub use words::device_claim::{ClaimName, ClaimUser, GivenDevice, PreparedClaim, 
 pub use words::effect::{ApiEffect, Effect, EnvFile, HostEffect, PodRef, Source, SourceKind};
 pub use words::event::{ApiFailure, Event, Failure, Manifest, Outcome, StartFailure, StartStage};
 pub use words::managers::{
-    Asked, Cpu, CpuConfig, MachineTopology, ManagerCounts, ManagerStates, ManagersConfig, MemoryBlock, MemoryConfig,
-    NumaNode, Pins, Share, Shares, TopologyConfig, TopologyPolicy, TopologyScope,
+    Cpu, CpuConfig, MachineTopology, ManagerCounts, ManagerStates, ManagersConfig, MemoryBlock, MemoryConfig, NumaNode,
+    Pins, RequestCounts, Share, Shares, TopologyConfig, TopologyPolicy, TopologyScope,
 };
 pub use words::measure::{Amount, ContainerUse, DiskUse, LocalImage, NodeEffect, NodeNews, PodUse, Signals, VolumeUse};
 pub use words::node_problem::{self, NodeProblem};

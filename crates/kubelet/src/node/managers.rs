@@ -14,7 +14,7 @@ use memory::MemoryManager;
 pub use shares::shares;
 
 use crate::{
-    Asked, Config, ManagerCounts, ManagerStates, Pins, Qos, Signal, TopologyPolicy,
+    Config, ManagerCounts, ManagerStates, Pins, Qos, RequestCounts, Signal, TopologyPolicy,
     node::{
         admission::Rejection,
         devices::{DeviceHints, Devices},
@@ -35,7 +35,7 @@ pub(crate) struct Managers {
     is_noting: bool,
     /// The pods whose share is not written down yet.
     unwritten: BTreeSet<String>,
-    admissions: Asked,
+    admissions: RequestCounts,
     /// What was last given to the metrics.
     counted: ManagerCounts,
 }

@@ -81,25 +81,25 @@ pub struct MemoryConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ManagerCounts {
     /// Pods that asked to be taken, and such as were not because of where things lie.
-    pub topology: Asked,
+    pub topology: RequestCounts,
     /// Containers that asked for CPUs of their own.
-    pub cpu: Asked,
+    pub cpu: RequestCounts,
     /// Containers that asked for memory of certain NUMA nodes.
-    pub memory: Asked,
+    pub memory: RequestCounts,
     /// CPUs that are one container's alone.
     pub own_cpus: usize,
     /// CPUs that all the others share.
     pub shared_cpus: usize,
 }
 
-/// How often something was asked for, and how often it could not be.
+/// What a manager counts: requests, and those that ended with an error (`*_requests_total`, `*_errors_total`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestCounts {
     pub n: u64,
     pub errors: u64,
 }
 
-impl Asked {
+impl RequestCounts {
     pub(crate) fn note<T, E>(&mut self, result: &Result<T, E>) {
         self.n += 1;
         self.errors += u64::from(result.is_err());

@@ -12,7 +12,7 @@ use corten_api::core::v1::{Container, Pod};
 use distribution::take_spread;
 
 use crate::{
-    Asked, CpuConfig, CpuSet, MachineTopology, NumaNodes, Qos,
+    CpuConfig, CpuSet, MachineTopology, NumaNodes, Qos, RequestCounts,
     node::{
         admission::Rejection,
         topology::{HintProvider, Hints, Numa, TopologyHint},
@@ -35,7 +35,7 @@ pub(crate) struct CpuManager {
     /// No container has these for itself.
     reserved: CpuSet,
     assigned: Assignments,
-    pub(super) asked: Asked,
+    pub(super) asked: RequestCounts,
 }
 
 impl CpuManager {
@@ -60,7 +60,7 @@ impl CpuManager {
             return Err(format!("reserved CPUs \"{reserved}\" are not among the machine's \"{all}\""));
         }
         let numa = Numa::of(&machine);
-        Ok(Self { config, machine, numa, reserved, assigned: Assignments::new(), asked: Asked::default() })
+        Ok(Self { config, machine, numa, reserved, assigned: Assignments::new(), asked: RequestCounts::default() })
     }
 
     /// What any container may have: all but what is strictly reserved.

@@ -13,7 +13,7 @@ use corten_api::core::v1::{Container, Pod};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Asked, MachineTopology, MemoryConfig, NumaNodes, Qos,
+    MachineTopology, MemoryConfig, NumaNodes, Qos, RequestCounts,
     node::{
         admission::Rejection,
         topology::{HintProvider, Hints, Numa, TopologyHint},
@@ -52,7 +52,7 @@ pub(crate) struct MemoryManager {
     machine: MachineTopology,
     numa: Numa,
     assigned: Assignments,
-    pub(super) asked: Asked,
+    pub(super) asked: RequestCounts,
 }
 
 /// One kind of memory of a node, in bytes.
@@ -112,7 +112,7 @@ impl MemoryManager {
             ));
         }
         let numa = Numa::of(&machine);
-        Ok(Self { config, machine, numa, assigned: Assignments::new(), asked: Asked::default() })
+        Ok(Self { config, machine, numa, assigned: Assignments::new(), asked: RequestCounts::default() })
     }
 
     /// The nodes that a container's memory is of; `None`: any.

@@ -25,7 +25,7 @@ const N_VARIABLES: usize = 7;
 
 /// How much is asked of the runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum RuntimeDemand {
     /// The least that makes a container run.
     Least,
     /// What every kubelet asks for the shortest Pod: a seccomp filter for its sandbox, a log, `resolv.conf`, the token's
@@ -50,10 +50,10 @@ impl Floor {
     }
 
     /// Starts `n` side by side and takes them away again. From the begin until each ran, in the order in which they did.
-    pub(super) async fn start(&mut self, n: usize, asked: Asked) -> Result<Vec<Duration>> {
+    pub(super) async fn start(&mut self, n: usize, demand: RuntimeDemand) -> Result<Vec<Duration>> {
         let mut starts = JoinSet::new();
         let names = (0..n).map(|idx| format!("floor-{}", self.n_made + idx));
-        let requests: Vec<_> = names.map(|it| request(&it, asked, &self.folder)).collect::<Result<_>>()?;
+        let requests: Vec<_> = names.map(|it| request(&it, demand, &self.folder)).collect::<Result<_>>()?;
         let begin = Instant::now();
         for (sandbox, container) in requests {
             let cri = self.cri.clone();
@@ -85,7 +85,7 @@ async fn start(cri: &Cri, sandbox: PodSandboxConfig, container: ContainerConfig)
     Ok(id)
 }
 
-fn request(name: &str, asked: Asked, folder: &Path) -> Result<(PodSandboxConfig, ContainerConfig)> {
+fn request(name: &str, demand: RuntimeDemand, folder: &Path) -> Result<(PodSandboxConfig, ContainerConfig)> {
     let metadata = PodSandboxMetadata { name: name.into(), uid: name.into(), namespace: "floor".into(), attempt: 0 };
     let sandbox = PodSandboxConfig {
         metadata: Some(metadata),
@@ -103,7 +103,7 @@ fn request(name: &str, asked: Asked, folder: &Path) -> Result<(PodSandboxConfig,
         command: COMMAND.map(String::from).into(),
         ..ContainerConfig::default()
     };
-    if asked == Asked::Least {
+    if demand == RuntimeDemand::Least {
         return Ok((sandbox, container));
     }
     let logs = folder.join("logs").join(name);

@@ -10,7 +10,7 @@ use super::{
         report::{Row, Unit},
     },
     Scale,
-    floor::{Asked, Floor},
+    floor::{Floor, RuntimeDemand},
     pods::Pods,
 };
 use crate::real::RealNode;
@@ -90,7 +90,7 @@ impl Times {
 /// The runtime by itself, then Corten: by turns, so that whatever else the machine does meets both.
 async fn turn(node: &RealNode, floor: &mut Floor, pods: &mut Pods, n: usize, times: &mut Times) -> Result<()> {
     node.pause()?;
-    let (least, same) = (floor.start(n, Asked::Least).await, floor.start(n, Asked::AsForAPod).await);
+    let (least, same) = (floor.start(n, RuntimeDemand::Least).await, floor.start(n, RuntimeDemand::AsForAPod).await);
     node.go_on()?;
     tokio::time::sleep(QUIET).await;
     let (ours, names) = pods.start(n).await?;

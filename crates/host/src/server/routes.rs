@@ -109,7 +109,7 @@ pub(super) const ROUTES: &[Route] = &[
 ];
 
 /// What a path leads to, and what stood in it for each `{}`.
-pub(super) struct Found {
+pub(super) struct RouteMatch {
     /// `None` where there is nothing, or not for this method.
     pub(super) route: Option<&'static Route>,
     pub(super) names: Vec<String>,
@@ -119,18 +119,18 @@ pub(super) struct Found {
     pub(super) is_known: bool,
 }
 
-pub(super) fn find(method: &Method, path: &str) -> Found {
+pub(super) fn find(method: &Method, path: &str) -> RouteMatch {
     let verb = verb_of(method);
     let mut is_known = false;
     for route in ROUTES {
         let Some(names) = matched(route.path, path) else { continue };
         if route.methods.contains(method) {
             let verb = if route.verb.is_empty() { verb } else { route.verb };
-            return Found { route: Some(route), names, access: route.access, verb, is_known: true };
+            return RouteMatch { route: Some(route), names, access: route.access, verb, is_known: true };
         }
         is_known = true;
     }
-    Found { route: None, names: Vec::new(), access: of_nothing(path), verb, is_known }
+    RouteMatch { route: None, names: Vec::new(), access: of_nothing(path), verb, is_known }
 }
 
 /// As in the kubelet's `GetRequestAttributes`: what lies beneath a path that has subresources of its own is guarded by

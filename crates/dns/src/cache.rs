@@ -29,7 +29,7 @@ struct CachedReading {
 
 /// What is known.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct CachedAnswer {
     pub reading: Arc<Reading>,
     /// In seconds.
     pub age: u32,
@@ -42,7 +42,7 @@ impl Cache {
         Self { bytes_max, bytes: 0, answers: BTreeMap::new(), by_end: BTreeSet::new() }
     }
 
-    pub fn find(&self, question: &Question, now: u64) -> Option<Found> {
+    pub fn find(&self, question: &Question, now: u64) -> Option<CachedAnswer> {
         let kept = self.answers.get(question)?;
         let age = now.saturating_sub(kept.since);
         let ttl = u64::from(kept.reading.ttl);
@@ -50,7 +50,7 @@ impl Cache {
             return None;
         }
         let age = u32::try_from(age).unwrap_or(u32::MAX);
-        Some(Found { reading: kept.reading.clone(), age, is_stale: u64::from(age) >= ttl })
+        Some(CachedAnswer { reading: kept.reading.clone(), age, is_stale: u64::from(age) >= ttl })
     }
 
     /// Keeps an answer in the place of the former one, if it holds for any time.

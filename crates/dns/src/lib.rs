@@ -19,7 +19,7 @@ mod zone;
 mod tests;
 
 pub use answer::{Outcome, answer, chased, fail};
-pub use cache::{Cache, Found};
+pub use cache::{Cache, CachedAnswer};
 pub use name::Name;
 pub use numbers::{NO_ERROR, NOT_IMPLEMENTED, NX_DOMAIN, REFUSED, SERVER_FAILURE, TCP_BYTES_MAX};
 pub use projections::{EndpointSlice, Namespace, Service};

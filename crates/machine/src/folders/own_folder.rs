@@ -85,14 +85,14 @@ impl NodeFolder {
 
 /// What is seen of a folder.
 #[derive(Debug, Default)]
-struct Found {
+struct FolderContents {
     has_mark: bool,
     /// What Corten puts there, by name.
     known: Vec<PathBuf>,
     foreign: Vec<PathBuf>,
 }
 
-impl Found {
+impl FolderContents {
     /// A folder that is not there holds nothing.
     fn of(place: NodeFolder, path: &Path) -> io::Result<Self> {
         let mut this = Self { has_mark: has_mark(path), ..Self::default() };
@@ -144,13 +144,13 @@ pub fn is_known(place: NodeFolder, entry: &Path) -> bool {
 
 /// What is in a folder that is not Corten's, where that is so.
 pub fn anothers(place: NodeFolder, path: &Path) -> io::Result<Option<String>> {
-    let found = Found::of(place, path)?;
+    let found = FolderContents::of(place, path)?;
     Ok((!found.is_ours()).then(|| found.examples()))
 }
 
 /// Marks a folder that is Corten's; any other stays as it is.
 pub fn mark(place: NodeFolder, path: &Path) -> Result<(), MachineError> {
-    let found = Found::of(place, path).doing("read", path)?;
+    let found = FolderContents::of(place, path).doing("read", path)?;
     if found.has_mark || !found.foreign.is_empty() {
         return Ok(());
     }
@@ -185,7 +185,7 @@ pub struct Erasure {
 /// # Errors
 /// The folder is not a cluster's, or cannot be read.
 pub fn erasure(place: NodeFolder, path: &Path) -> Result<Erasure, MachineError> {
-    let found = Found::of(place, path).doing("read", path)?;
+    let found = FolderContents::of(place, path).doing("read", path)?;
     if !found.may_be_erased(place) {
         let what = match place {
             NodeFolder::Data => "a cluster's data",

@@ -106,19 +106,19 @@ pub fn duplicates(json: &[u8]) -> Vec<String> {
 /// and is unknown however often it comes (`saveStrictError` of sigs.k8s.io/json).
 pub fn in_document_order(json: &[u8], unknown: &[String]) -> Vec<String> {
     let unknown = unknown.iter().map(String::as_str).collect();
-    let mut found = Found { path: String::new(), unknown, sentences: Vec::new() };
+    let mut found = StrictErrors { path: String::new(), unknown, sentences: Vec::new() };
     let mut deserializer = serde_json::Deserializer::from_slice(json);
     drop(Scan(&mut found).deserialize(&mut deserializer));
     found.sentences
 }
 
-struct Found<'u> {
+struct StrictErrors<'u> {
     path: String,
     unknown: BTreeSet<&'u str>,
     sentences: Vec<String>,
 }
 
-impl Found<'_> {
+impl StrictErrors<'_> {
     fn report(&mut self, sentence: String) {
         if self.sentences.len() < REPORTED_MAX && !self.sentences.contains(&sentence) {
             self.sentences.push(sentence);
@@ -149,7 +149,7 @@ pub(crate) fn unknown_field(path: &str) -> String {
 #[derive(Deserialize)]
 struct Name<'j>(#[serde(borrow)] Cow<'j, str>);
 
-struct Scan<'f, 'u>(&'f mut Found<'u>);
+struct Scan<'f, 'u>(&'f mut StrictErrors<'u>);
 
 impl<'de> DeserializeSeed<'de> for Scan<'_, '_> {
     type Value = ();

@@ -20,7 +20,7 @@ use super::{
     fields::{key_of, one_line},
     gather,
     reader::Reader,
-    suspects::{self, Found, Suspects},
+    suspects::{self, Suspect, Suspects},
 };
 
 /// More than these are not explained: nobody reads them, and each costs several requests.
@@ -223,14 +223,14 @@ async fn add_waiting(
     namespace: &str,
     only: Option<&'static Kind>,
     journals: &[(&'static Kind, Key, Journal)],
-    unwell: &mut Vec<Found>,
-    mut well: Vec<Found>,
-) -> Vec<Found> {
+    unwell: &mut Vec<Suspect>,
+    mut well: Vec<Suspect>,
+) -> Vec<Suspect> {
     for (kind, key, journal) in journals {
         let mut waits = journal.decisions.iter().flat_map(|it| &it.waits).filter(|it| it.actor != Actor::Cluster);
         let is_wished = !journal.decisions.iter().any(|it| it.error.is_some() || !it.steps.is_empty())
             && waits.all(|it| WISHED.contains(&&*it.reason));
-        let is_it = |it: &Found| it.0.singular == kind.singular && key_of(&it.1) == *key;
+        let is_it = |it: &Suspect| it.0.singular == kind.singular && key_of(&it.1) == *key;
         if let Some(at) = well.iter().position(is_it) {
             unwell.push(well.remove(at));
             continue;

@@ -16,14 +16,14 @@ use super::{
     reader::Reader,
 };
 
-pub(super) type Found = (&'static Kind, Value);
+pub(super) type Suspect = (&'static Kind, Value);
 
 /// What a survey looks at.
 #[derive(Default)]
 pub(super) struct Suspects {
-    pub(super) unwell: Vec<Found>,
+    pub(super) unwell: Vec<Suspect>,
     /// The others, where one kind was asked for: they are looked at, too.
-    pub(super) well: Vec<Found>,
+    pub(super) well: Vec<Suspect>,
     /// What is worth knowing, and nothing waits for.
     pub(super) remarks: Vec<String>,
     /// Kinds that the server cannot list, and what it says instead.

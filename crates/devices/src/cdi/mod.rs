@@ -55,9 +55,9 @@ pub fn inject(names: &[String], folders: &[PathBuf]) -> Result<Injected, String>
     Ok(injected)
 }
 
-type Found<'a> = (usize, &'a Description, &'a Device);
+type DescribedDevice<'a> = (usize, &'a Description, &'a Device);
 
-fn found<'a>(name: &str, all: &'a [Description]) -> Option<Vec<Found<'a>>> {
+fn found<'a>(name: &str, all: &'a [Description]) -> Option<Vec<DescribedDevice<'a>>> {
     let (kind, device) = name.split_once('=')?;
     let of_kind = all.iter().enumerate().filter(|(_, it)| it.kind == kind);
     let found: Vec<_> = of_kind

@@ -26,7 +26,7 @@ use crate::{
     envelope::{EncryptedObject, HKDF_SHA256_XNONCE_AES_GCM_SEED, Opener, SEED, check_key_id, key_id_hash},
     metrics::{Direction, Metrics},
 };
-use seeds::{Found, Seed, Seeds};
+use seeds::{Seed, SeedLookup, Seeds};
 use service::{DecryptRequest, EncryptRequest, Service, StatusResponse};
 
 /// `kmsv2PluginHealthzPositiveInterval`.
@@ -351,9 +351,9 @@ impl Kms {
         let id = object.seed_id();
         let found = self.seeds.lock().find(&id);
         let seed = match found {
-            Found::Known(seed) => seed,
-            Found::Failed(error) => return Err(wrong(error)),
-            Found::Unknown => return Ok(Some(OpenedBySeed::Unknown(Box::new(object)))),
+            SeedLookup::Known(seed) => seed,
+            SeedLookup::Failed(error) => return Err(wrong(error)),
+            SeedLookup::Unknown => return Ok(Some(OpenedBySeed::Unknown(Box::new(object)))),
         };
         let hash = key_id_hash(&object.key_id);
         let plain = seed.opener.open(key, &object.encrypted_data).map_err(|it| {

@@ -30,20 +30,20 @@ pub(super) struct Seed {
     pub(super) is_proven: bool,
 }
 
-pub(super) enum Found {
+pub(super) enum SeedLookup {
     Known(Seed),
     Failed(String),
     Unknown,
 }
 
 impl Seeds {
-    pub(super) fn find(&self, id: &SeedId) -> Found {
+    pub(super) fn find(&self, id: &SeedId) -> SeedLookup {
         if let Some(seed) = self.known.get(id) {
-            return Found::Known(seed.clone());
+            return SeedLookup::Known(seed.clone());
         }
         match self.failed.get(id) {
-            Some((at, error)) if at.elapsed() < RETRY => Found::Failed(error.clone()),
-            _ => Found::Unknown,
+            Some((at, error)) if at.elapsed() < RETRY => SeedLookup::Failed(error.clone()),
+            _ => SeedLookup::Unknown,
         }
     }
 

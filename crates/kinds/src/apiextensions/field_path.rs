@@ -3,16 +3,16 @@
 use serde_json::Value;
 
 /// A field that a path leads to.
-pub(super) struct Found<'a> {
+pub(super) struct FieldAtPath<'a> {
     pub(super) names: Vec<String>,
     pub(super) schema: &'a Value,
 }
 
 /// # Errors
 /// What is wrong with the path, in upstream's words.
-pub(super) fn find<'a>(path: &str, schema: &'a Value) -> Result<Found<'a>, String> {
+pub(super) fn find<'a>(path: &str, schema: &'a Value) -> Result<FieldAtPath<'a>, String> {
     let mut tokens = Tokens(path);
-    let mut found = Found { names: Vec::new(), schema };
+    let mut found = FieldAtPath { names: Vec::new(), schema };
     while let Some(token) = tokens.next() {
         match token {
             "." => found.enter(tokens.next().ok_or(END)?)?,
@@ -34,7 +34,7 @@ pub(super) fn find<'a>(path: &str, schema: &'a Value) -> Result<Found<'a>, Strin
 
 const END: &str = "unexpected end of JSON path";
 
-impl Found<'_> {
+impl FieldAtPath<'_> {
     fn enter(&mut self, name: &str) -> Result<(), String> {
         let properties = self.schema.get("properties").filter(|it| it.is_object());
         let values = self.schema.get("additionalProperties").filter(|it| it.is_object());

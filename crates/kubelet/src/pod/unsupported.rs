@@ -59,7 +59,7 @@ impl PodMachine {
 
 /// Everything in the way, each as one sentence that begins with its field and ends with what to do.
 fn refusals(pod: &Pod) -> Vec<String> {
-    let mut found = Found::default();
+    let mut found = UnsupportedFields::default();
     found.in_pod(pod);
     found.0
 }
@@ -85,9 +85,9 @@ fn sentence(field: &str, advice: &str) -> String {
 }
 
 #[derive(Default)]
-struct Found(Vec<String>);
+struct UnsupportedFields(Vec<String>);
 
-impl Found {
+impl UnsupportedFields {
     fn add(&mut self, is_set: bool, field: impl AsRef<str>, advice: &str) {
         if is_set {
             self.0.push(sentence(field.as_ref(), advice));

@@ -216,7 +216,7 @@ impl Desk {
 }
 
 impl Later {
-    fn answer(&self, query: &Query<'_>, found: &corten_dns::Found, limit: usize, out: &mut Vec<u8>) {
+    fn answer(&self, query: &Query<'_>, found: &corten_dns::CachedAnswer, limit: usize, out: &mut Vec<u8>) {
         // What no longer holds shall not be kept by anybody.
         let age = if found.is_stale { u32::MAX } else { found.age };
         if self.aliases.is_empty() {

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use corten_dns::{Cache, Found, NO_ERROR, NX_DOMAIN, Name, Question, Reading};
+use corten_dns::{Cache, CachedAnswer, NO_ERROR, NX_DOMAIN, Name, Question, Reading};
 use futures_util::{
     FutureExt,
     future::{BoxFuture, Shared},
@@ -33,7 +33,7 @@ const HINFO: u16 = 13;
 pub(super) struct Forwarder {
     upstreams: Upstreams,
     cache: Mutex<Cache>,
-    under_way: Mutex<BTreeMap<Question, Shared<BoxFuture<'static, Option<Found>>>>>,
+    under_way: Mutex<BTreeMap<Question, Shared<BoxFuture<'static, Option<CachedAnswer>>>>>,
     began: Instant,
     circle: Mutex<Circle>,
 }
@@ -81,12 +81,12 @@ impl Forwarder {
     }
 
     /// What is known already.
-    pub(super) fn known(&self, question: &Question) -> Option<Found> {
+    pub(super) fn known(&self, question: &Question) -> Option<CachedAnswer> {
         lock(&self.cache).find(question, self.now()).filter(|it| !it.is_stale)
     }
 
     /// Asks, with everybody else who asks the same.
-    pub(super) async fn look_up(self: &Arc<Self>, question: &Question) -> Option<Found> {
+    pub(super) async fn look_up(self: &Arc<Self>, question: &Question) -> Option<CachedAnswer> {
         {
             let mut circle = lock(&self.circle);
             if circle.name == question.name {
@@ -103,14 +103,14 @@ impl Forwarder {
         under_way.await
     }
 
-    async fn ask(self: Arc<Self>, question: Question) -> Option<Found> {
+    async fn ask(self: Arc<Self>, question: Question) -> Option<CachedAnswer> {
         let learned = timeout(PATIENCE_IN_ALL, self.ask_all(&question)).await.ok().flatten();
         let now = self.now();
         let found = match learned {
             Some(reading) => {
                 let reading = Arc::new(reading);
                 lock(&self.cache).keep(&question, reading.clone(), now);
-                Some(Found { reading, age: 0, is_stale: false })
+                Some(CachedAnswer { reading, age: 0, is_stale: false })
             }
             // Better what held a while ago than nothing.
             None => lock(&self.cache).find(&question, now),

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use corten_kubelet::{Asked, HostEffect, ManagerCounts, Outcome, PodRef, ProbeKind, ProbeVerdict};
+use corten_kubelet::{HostEffect, ManagerCounts, Outcome, PodRef, ProbeKind, ProbeVerdict, RequestCounts};
 
 use super::exposition::{Sample, Text, number};
 
@@ -115,8 +115,8 @@ impl Counters {
 }
 
 fn managers(text: &mut Text, counts: &ManagerCounts) {
-    type Read = fn(&Asked) -> u64;
-    let of = |it: Read, asked: Asked| [Sample::new(&[], number(it(&asked)))];
+    type Read = fn(&RequestCounts) -> u64;
+    let of = |it: Read, asked: RequestCounts| [Sample::new(&[], number(it(&asked)))];
     let (n, errors): (Read, Read) = (|it| it.n, |it| it.errors);
     for (name, asked, read, help) in [
         (

@@ -56,7 +56,7 @@ pub use cluster_role_aggregation::ClusterRoleAggregation;
 pub use cron_job::CronJobs;
 pub use daemon_set::DaemonSets;
 pub use deployment::Deployments;
-pub use device_claims::{DeviceClaimRelease, DeviceClaims};
+pub use device_claims::{DeviceClaimRelease, DeviceClaims, DeviceTaintEviction, DeviceTaintRuleStatus};
 pub use disruption::Disruption;
 pub use endpoint_slice::EndpointSlices;
 pub use endpoint_slice_mirroring::EndpointSliceMirroring;
@@ -95,6 +95,8 @@ pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
     || Arc::new(CertificateCleaner),
     || Arc::new(DaemonSets),
     || Arc::new(Deployments),
+    || Arc::new(DeviceTaintEviction),
+    || Arc::new(DeviceTaintRuleStatus),
     || Arc::new(Disruption),
     || Arc::new(EndpointsOfServices),
     || Arc::new(EndpointSlices),

@@ -16,9 +16,9 @@ use corten_reconcile::{
 };
 
 use crate::{
-    AttachDetach, AttributesClassProtection, CONTROLLERS, Deployments, DeviceClaimRelease, DeviceClaims, EFFECTS_MAX,
-    EphemeralVolumes, EventExpiry, GarbageCollector, LoadBalancers, Namespaces, PolicyStatus, ReplicaSets,
-    ServiceAccounts, VolumeBinder, VolumeSnapshots,
+    AttachDetach, AttributesClassProtection, CONTROLLERS, Deployments, DeviceClaimRelease, DeviceClaims,
+    DeviceTaintEviction, DeviceTaintRuleStatus, EFFECTS_MAX, EphemeralVolumes, EventExpiry, GarbageCollector,
+    LoadBalancers, Namespaces, PolicyStatus, ReplicaSets, ServiceAccounts, VolumeBinder, VolumeSnapshots,
 };
 
 fn check(controller: &dyn Controller, folder: &str) {
@@ -73,6 +73,16 @@ fn device_claims() {
 #[test]
 fn device_claim_release() {
     check(&DeviceClaimRelease, "device_claim_release");
+}
+
+#[test]
+fn device_taint_eviction() {
+    check(&DeviceTaintEviction, "device_taint_eviction");
+}
+
+#[test]
+fn device_taint_rule_status() {
+    check(&DeviceTaintRuleStatus, "device_taint_rule_status");
 }
 
 #[test]

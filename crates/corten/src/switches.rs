@@ -19,7 +19,7 @@ const NAMES: &[Row] = &[
     ("cronjob-controller", "cronjob", "cronjob"),
     ("daemonset-controller", "daemonset", "daemon-set"),
     ("deployment-controller", "deployment", "deployment"),
-    ("device-taint-eviction-controller", "", ""),
+    ("device-taint-eviction-controller", "", "device-taint-eviction"),
     ("disruption-controller", "disruption", "disruption"),
     ("endpoints-controller", "endpoint", "endpoint"),
     ("endpointslice-controller", "endpointslice", "endpointslice"),
@@ -63,7 +63,8 @@ const NAMES: &[Row] = &[
 ];
 
 /// Loops that are a part of what upstream's controller does, and go on and off with the loop that has its name.
-const PARTS: &[(&str, &str)] = &[("resource-claim-release", "resource-claim")];
+const PARTS: &[(&str, &str)] =
+    &[("device-taint-rule-status", "device-taint-eviction"), ("resource-claim-release", "resource-claim")];
 
 /// What of the control plane's loops is off.
 pub(crate) struct Switches {

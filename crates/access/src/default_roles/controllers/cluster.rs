@@ -8,6 +8,12 @@ pub(super) const LOOPS: &[Loop] = &[
     Loop { name: "attachdetach", role: "attachdetach-controller", rules: attach_detach },
     Loop { name: "clusterrole-aggregation", role: "clusterrole-aggregation-controller", rules: role_aggregation },
     Loop { name: "csrcleaner", role: "csrcleaner-controller", rules: csr_cleaner },
+    Loop { name: "device-taint-eviction", role: "device-taint-eviction-controller", rules: device_taint_eviction },
+    Loop {
+        name: "device-taint-rule-status",
+        role: "device-taint-rule-status-controller",
+        rules: device_taint_rule_status,
+    },
     Loop { name: "disruption", role: "disruption-controller", rules: disruption },
     Loop { name: "endpoint", role: "endpoint-controller", rules: endpoint },
     Loop { name: "endpointslice", role: "endpointslice-controller", rules: endpoint_slice },
@@ -64,6 +70,22 @@ fn csr_cleaner() -> Vec<Value> {
 
 fn pod_certificate_cleaner() -> Vec<Value> {
     vec![rule(&["delete", "get", "list", "watch"], &["certificates.k8s.io"], &["podcertificaterequests"])]
+}
+
+fn device_taint_eviction() -> Vec<Value> {
+    vec![
+        rule(&["delete", "get", "list", "watch"], &[""], &["pods"]),
+        rule(UPDATE, &[""], &["pods/status"]),
+        rule(READ, &["resource.k8s.io"], &["devicetaintrules", "resourceclaims", "resourceslices"]),
+    ]
+}
+
+fn device_taint_rule_status() -> Vec<Value> {
+    vec![
+        rule(READ, &[""], &["pods"]),
+        rule(READ, &["resource.k8s.io"], &["devicetaintrules", "resourceclaims", "resourceslices"]),
+        rule(UPDATE, &["resource.k8s.io"], &["devicetaintrules/status"]),
+    ]
 }
 
 fn disruption() -> Vec<Value> {

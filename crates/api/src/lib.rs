@@ -5,6 +5,7 @@
 pub mod quota;
 pub mod resources;
 pub mod scheduling;
+pub mod secret_names;
 pub mod snapshots;
 pub mod volumes;
 

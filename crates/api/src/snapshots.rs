@@ -3,10 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use corten_meta::{Named, ObjectMeta, ObjectReference, Quantity, Resource, Time};
+use corten_meta::{Key, Named, ObjectMeta, ObjectReference, Quantity, Resource, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::volumes::ClaimRef;
+use crate::{
+    secret_names::{OWN_PARAMETERS, secret_of},
+    volumes::ClaimRef,
+};
 
 pub const GROUP: &str = "snapshot.storage.k8s.io";
 pub const VOLUME_SNAPSHOTS: Resource = Resource::namespaced(GROUP, "v1", "VolumeSnapshot", "volumesnapshots");
@@ -34,8 +37,9 @@ pub const SOURCE_FINALIZER: &str = "snapshot.storage.kubernetes.io/volumesnapsho
 pub const BOUND_FINALIZER: &str = "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection";
 pub const CONTENT_FINALIZER: &str = "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection";
 pub const CLAIM_FINALIZER: &str = "snapshot.storage.kubernetes.io/pvc-as-source-protection";
-/// Parameters of a class that begin so are not the driver's.
-pub const OWN_PARAMETERS: &str = "csi.storage.k8s.io/";
+/// On a content: the Secret its driver is told when it takes and when it removes the snapshot.
+pub const SECRET_NAME: &str = "snapshot.storage.kubernetes.io/deletion-secret-name";
+pub const SECRET_NAMESPACE: &str = "snapshot.storage.kubernetes.io/deletion-secret-namespace";
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct VolumeSnapshot {
@@ -174,6 +178,12 @@ impl VolumeSnapshotContent {
         self.status.snapshot_handle.as_deref().or(self.spec.source.snapshot_handle.as_deref())
     }
 
+    /// The Secret its driver is told.
+    pub fn secret(&self) -> Option<Key> {
+        let annotations = &self.metadata.annotations;
+        Some(Key::new(&**annotations.get(SECRET_NAMESPACE)?, &**annotations.get(SECRET_NAME)?))
+    }
+
     pub fn is_kept(&self) -> bool {
         self.spec.deletion_policy == "Retain"
     }
@@ -192,6 +202,19 @@ impl VolumeSnapshotClass {
     pub fn driver_parameters(&self) -> BTreeMap<String, String> {
         let own = |it: &(&String, &String)| !it.0.starts_with(OWN_PARAMETERS);
         self.parameters.iter().filter(own).map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// The Secret that the class has the driver told about a snapshot and its content.
+    ///
+    /// # Errors
+    /// Half of a name, or a placeholder that is none, in upstream's words.
+    pub fn snapshotter_secret(&self, snapshot: &VolumeSnapshot) -> Result<Option<Key>, String> {
+        secret_of(&self.parameters, "snapshotter-secret", |token, is_name| match token {
+            "volumesnapshotcontent.name" => Some(snapshot.content_name()),
+            "volumesnapshot.namespace" => Some(snapshot.metadata.namespace.clone()),
+            "volumesnapshot.name" if is_name => Some(snapshot.metadata.name.clone()),
+            _ => None,
+        })
     }
 }
 

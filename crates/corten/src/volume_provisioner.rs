@@ -232,12 +232,12 @@ impl VolumeHands for NodeVolumes {
         })
     }
 
-    fn create_snapshot(&self, taking: Taking) -> BoxFuture<'_, Result<Snapshotted, SnapshotRefusal>> {
+    fn create_snapshot(&self, taking: Taking, secrets: Secrets) -> BoxFuture<'_, Result<Snapshotted, SnapshotRefusal>> {
         Box::pin(async move {
             let not_there = |it: Refusal| SnapshotRefusal { message: it.message, is_final: false };
             let driver = self.driver(&taking.driver).map_err(not_there)?;
             let Taking { name, volume: source, parameters, .. } = taking;
-            let wanted = CreateSnapshot { name, source, parameters, ..CreateSnapshot::default() };
+            let wanted = CreateSnapshot { name, source, parameters, secrets: secrets.0 };
             let taken = driver.create_snapshot(wanted).await.map_err(|fault| SnapshotRefusal {
                 // As csi-snapshotter: with these it may still be made.
                 is_final: !matches!(fault.code, Code::DeadlineExceeded | Code::Unavailable | Code::Aborted),
@@ -248,10 +248,10 @@ impl VolumeHands for NodeVolumes {
         })
     }
 
-    fn delete_snapshot(&self, driver: String, handle: String) -> BoxFuture<'_, Result<(), Refusal>> {
+    fn delete_snapshot(&self, driver: String, handle: String, secrets: Secrets) -> BoxFuture<'_, Result<(), Refusal>> {
         Box::pin(async move {
             let driver = self.driver(&driver)?;
-            driver.delete_snapshot(handle, BTreeMap::new()).await.map_err(refusal)
+            driver.delete_snapshot(handle, secrets.0).await.map_err(refusal)
         })
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use corten_api::{
     core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec},
+    secret_names::OWN_PARAMETERS,
     storage::v1::{StorageClass, VolumeAttributesClass},
 };
 use corten_meta::Quantity;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{
     names::volume_name,
-    secrets::{self, DELETION_NAME, DELETION_NAMESPACE, OWN_PREFIX},
+    secrets::{self, DELETION_NAME, DELETION_NAMESPACE},
     words::{Created, DriverFacts, Request, Source, Topology},
 };
 
@@ -71,7 +72,7 @@ pub(crate) fn request(
     let bytes = asked_bytes(claim)?;
     let given = class.parameters.clone().unwrap_or_default();
     if let Some(unknown) = given.keys().find(|it| !secrets::is_known(it)) {
-        return Err(format!("found unknown parameter key {unknown:?} with reserved namespace {OWN_PREFIX}"));
+        return Err(format!("found unknown parameter key {unknown:?} with reserved namespace {OWN_PARAMETERS}"));
     }
     let name = volume_name(claim);
     Ok(Request {
@@ -163,7 +164,7 @@ pub(crate) fn asked_bytes(claim: &PersistentVolumeClaim) -> Result<u64, String> 
 }
 
 pub(crate) fn driver_parameters(given: BTreeMap<String, String>) -> BTreeMap<String, String> {
-    given.into_iter().filter(|it| !it.0.starts_with(OWN_PREFIX)).collect()
+    given.into_iter().filter(|it| !it.0.starts_with(OWN_PARAMETERS)).collect()
 }
 
 /// The PersistentVolume of what a driver made for a claim.

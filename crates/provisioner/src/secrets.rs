@@ -1,13 +1,15 @@
 //! Secrets that a class names for its driver, with the placeholders of upstream's external-provisioner (`getSecretReference`).
 
-use corten_api::core::v1::{PersistentVolume, PersistentVolumeClaim, SecretReference};
-use corten_meta::Key;
 use std::collections::BTreeMap;
+
+use corten_api::{
+    core::v1::{PersistentVolume, PersistentVolumeClaim, SecretReference},
+    secret_names::{OWN_PARAMETERS, secret_of},
+};
+use corten_meta::Key;
 
 use crate::names::volume_name;
 
-/// Parameters of a class that are the provisioner's own, not the driver's.
-pub(crate) const OWN_PREFIX: &str = "csi.storage.k8s.io/";
 /// On a volume: the Secret its driver is told when it is removed.
 pub(crate) const DELETION_NAME: &str = "volume.kubernetes.io/provisioner-deletion-secret-name";
 pub(crate) const DELETION_NAMESPACE: &str = "volume.kubernetes.io/provisioner-deletion-secret-namespace";
@@ -73,7 +75,7 @@ pub fn controller_secrets_have(volume: &PersistentVolume, (namespace, name): (&s
 /// Is it a parameter of the provisioner that means something?
 pub(crate) fn is_known(parameter: &str) -> bool {
     let names = OF_VOLUME.iter().map(|it| it.0).chain([PROVISIONER]);
-    let Some(own) = parameter.strip_prefix(OWN_PREFIX) else { return true };
+    let Some(own) = parameter.strip_prefix(OWN_PARAMETERS) else { return true };
     own == "fstype"
         || names.into_iter().any(|it| own.strip_prefix(it).is_some_and(|it| it == "-name" || it == "-namespace"))
 }
@@ -84,14 +86,8 @@ fn reference(
     claim: &PersistentVolumeClaim,
     volume: &str,
 ) -> Result<Option<Key>, String> {
-    let of = |part: &str| parameters.get(&format!("{OWN_PREFIX}{what}-{part}"));
-    let (name, namespace) = match (of("name"), of("namespace")) {
-        (None, None) => return Ok(None),
-        (Some(name), Some(namespace)) => (name, namespace),
-        _ => return Err(format!("either name and namespace for {what} secrets specified, Both must be specified")),
-    };
     let meta = &claim.metadata;
-    let known = |token: &str, is_name: bool| match token {
+    secret_of(parameters, what, |token, is_name| match token {
         "pv.name" => Some(volume.to_owned()),
         "pvc.namespace" => meta.namespace.clone(),
         "pvc.name" if is_name => meta.name.clone(),
@@ -100,45 +96,7 @@ fn reference(
             meta.annotations.as_ref()?.get(key).cloned()
         }
         _ => None,
-    };
-    let resolved = |template: &str, is_name: bool| {
-        let kind = if is_name { "name" } else { "namespace" };
-        let resolved = expand(template, |it| known(it, is_name));
-        let resolved = resolved.map_err(|it| format!("error resolving secret {kind} {template:?}: {it}"))?;
-        match is_object_name(&resolved) {
-            true => Ok(resolved),
-            false => Err(format!("{template:?} resolved to {resolved:?} which is not a valid {kind} name")),
-        }
-    };
-    Ok(Some(Key::new(resolved(namespace, false)?, resolved(name, true)?)))
-}
-
-/// Replaces each `${token}`.
-fn expand(template: &str, known: impl Fn(&str) -> Option<String>) -> Result<String, String> {
-    let (mut text, mut rest, mut unknown) = (String::new(), template, Vec::new());
-    while let Some((before, after)) = rest.split_once("${") {
-        let (token, after) = after.split_once('}').ok_or("a placeholder does not end")?;
-        text.push_str(before);
-        match known(token) {
-            Some(it) => text.push_str(&it),
-            None => unknown.push(format!("{token:?}")),
-        }
-        rest = after;
-    }
-    if !unknown.is_empty() {
-        return Err(format!("invalid tokens: [{}]", unknown.join(" ")));
-    }
-    text.push_str(rest);
-    Ok(text)
-}
-
-/// As `IsDNS1123Subdomain`.
-fn is_object_name(name: &str) -> bool {
-    let is_label = |it: &str| {
-        let inner = it.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-');
-        inner && !it.is_empty() && !it.starts_with('-') && !it.ends_with('-')
-    };
-    name.len() <= 253 && name.split('.').all(is_label)
+    })
 }
 
 /// The Secret that the driver is told when the volume is removed.
@@ -158,7 +116,7 @@ mod tests {
 
     fn secrets(parameters: &[(&str, &str)]) -> Result<VolumeSecrets, String> {
         let parameters =
-            parameters.iter().map(|(name, it)| (format!("{OWN_PREFIX}{name}"), (*it).to_owned())).collect();
+            parameters.iter().map(|(name, it)| (format!("{OWN_PARAMETERS}{name}"), (*it).to_owned())).collect();
         let claim =
             serde_json::json!({ "metadata": { "name": "data", "namespace": "ns", "annotations": { "k/e": "x" } } });
         of(&parameters, &serde_json::from_value(claim).expect("a claim"), "pvc-1")
@@ -192,7 +150,7 @@ mod tests {
         }
         let class =
             [("provisioner-secret-name", "${pvc.name}-key"), ("provisioner-secret-namespace", "${pvc.namespace}")];
-        let class = class.iter().map(|it| (format!("{OWN_PREFIX}{}", it.0), it.1.to_owned())).collect();
+        let class = class.iter().map(|it| (format!("{OWN_PARAMETERS}{}", it.0), it.1.to_owned())).collect();
         let claim = serde_json::json!({ "metadata": { "name": "data", "namespace": "ns" } });
         let claim = serde_json::from_value(claim).expect("a claim");
         assert!(provisioner_secret_is(&class, &claim, ("ns", "data-key")));

@@ -66,6 +66,7 @@ fn taking(
         name: format!("snapshot-{}", content.spec.volume_snapshot_ref.uid),
         volume,
         parameters,
+        secret: content.secret(),
         asked_at: now,
     })))
 }
@@ -81,6 +82,7 @@ fn removal(content: &VolumeSnapshotContent) -> Option<Job> {
         content: meta.name.clone(),
         driver,
         handle,
+        secret: content.secret(),
     })
 }
 

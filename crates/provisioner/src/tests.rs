@@ -130,9 +130,11 @@ fn show(effect: &Effect) -> String {
             Job::Detach(it) => format!("detach {} {:?}", it.attachment, it.volume.as_ref().map(|it| &it.handle)),
             Job::Expand(it) => format!("expand {} {} {}", it.volume, it.handle, it.bytes),
             Job::ExpandOnNode(it) => format!("expand on node {} {}", it.volume, it.bytes),
-            Job::TakeSnapshot(it) => format!("take {} of {} {:?}", it.name, it.volume, it.parameters),
-            Job::RemoveSnapshot { content, handle, .. } => {
-                format!("remove {content} {}", handle.clone().unwrap_or_default())
+            Job::TakeSnapshot(it) => {
+                format!("take {} of {} {:?}{}", it.name, it.volume, it.parameters, with_secret(it.secret.as_ref()))
+            }
+            Job::RemoveSnapshot { content, handle, secret, .. } => {
+                format!("remove {content} {}{}", handle.clone().unwrap_or_default(), with_secret(secret.as_ref()))
             }
             Job::Modify(it) => format!("modify {} {} {:?}", it.handle, it.class, it.parameters),
             Job::TellSnapshot { status, .. } => format!("tell {status}"),
@@ -143,6 +145,10 @@ fn show(effect: &Effect) -> String {
         Effect::WithdrawCapacity { .. } => "withdraw".into(),
         Effect::WakeAt(_) => String::new(),
     }
+}
+
+fn with_secret(secret: Option<&Key>) -> String {
+    secret.map(|it| format!(" with {it}")).unwrap_or_default()
 }
 
 fn provisioned(result: Result<(), Failure>) -> Event {

@@ -155,7 +155,7 @@ pub enum Job {
     /// [`crate::snapshot_failed`]).
     TakeSnapshot(Taking),
     /// Removes a snapshot, where there is one, then the finalizer that held its content.
-    RemoveSnapshot { content: String, driver: String, handle: Option<String> },
+    RemoveSnapshot { content: String, driver: String, handle: Option<String>, secret: Option<Key> },
     /// Writes this to the content's status.
     TellSnapshot { content: String, status: Value },
     /// Writes this to the claim's status: a growth that was called off.
@@ -240,6 +240,7 @@ pub struct Taking {
     /// The volume's handle.
     pub volume: String,
     pub parameters: BTreeMap<String, String>,
+    pub secret: Option<Key>,
     pub asked_at: Time,
 }
 

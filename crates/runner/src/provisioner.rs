@@ -109,8 +109,8 @@ pub trait VolumeHands: Send + Sync + 'static {
         bytes: u64,
         secrets: Secrets,
     ) -> BoxFuture<'_, Result<(), Refusal>>;
-    fn create_snapshot(&self, taking: Taking) -> BoxFuture<'_, Result<Snapshotted, SnapshotRefusal>>;
-    fn delete_snapshot(&self, driver: String, handle: String) -> BoxFuture<'_, Result<(), Refusal>>;
+    fn create_snapshot(&self, taking: Taking, secrets: Secrets) -> BoxFuture<'_, Result<Snapshotted, SnapshotRefusal>>;
+    fn delete_snapshot(&self, driver: String, handle: String, secrets: Secrets) -> BoxFuture<'_, Result<(), Refusal>>;
     /// Has a volume be as its VolumeAttributesClass says.
     fn modify(
         &self,

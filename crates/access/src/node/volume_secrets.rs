@@ -1,9 +1,11 @@
-//! Which Secrets those may read who make, attach, grow and remove volumes with the drivers of nodes: none but what a class names
-//! for a claim that has no volume yet, and what a volume names. Upstream's sidecars may read all of them.
+//! Which Secrets those may read who make, attach, grow and remove volumes with the drivers of nodes, and their snapshots: none but
+//! what a class names for a claim that has no volume yet, and what a volume or the content of a snapshot names. Upstream's sidecars
+//! may read all of them.
 
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
     resources::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES},
+    snapshots::{VOLUME_SNAPSHOT_CONTENTS, VolumeSnapshotContent},
     storage::v1::StorageClass,
 };
 use corten_cacher::watch_cache::{Caches, ResourceCache, Stored};
@@ -23,7 +25,8 @@ pub(super) fn decide(caches: &Caches, question: &Attributes<'_>) -> Option<Resul
     if question.verb != "get" || name.is_empty() {
         return None;
     }
-    let is_named = by_volume(caches, (namespace, name)) || by_class(caches, (namespace, name));
+    let secret = (namespace, name);
+    let is_named = by_volume(caches, secret) || by_class(caches, secret) || by_content(caches, secret);
     Some(if is_named { Ok(()) } else { Err("no volume and no class names this Secret for a driver".into()) })
 }
 
@@ -43,6 +46,13 @@ fn by_class(caches: &Caches, secret: (&str, &str)) -> bool {
         let mut claims = claims.iter().filter(|it| says(it, &name)).filter_map(|it| read::<PersistentVolumeClaim>(it));
         claims.any(|claim| waits(&claim, &name) && provisioner_secret_is(&parameters, &claim, secret))
     })
+}
+
+fn by_content(caches: &Caches, (namespace, name): (&str, &str)) -> bool {
+    let Some(contents) = caches.custom_of(&VOLUME_SNAPSHOT_CONTENTS) else { return false };
+    let contents = contents.snapshot();
+    let mut named = contents.iter().filter(|it| says(it, name)).filter_map(|it| read::<VolumeSnapshotContent>(it));
+    named.any(|it| it.secret().is_some_and(|it| it.namespace == namespace && it.name == name))
 }
 
 /// It is of the class and has no volume yet.

@@ -124,6 +124,11 @@ impl Caches {
         self.custom.load().current(&kind.resource)
     }
 
+    /// As [`Caches::custom`], by the resource.
+    pub fn custom_of(&self, resource: &Resource) -> Option<Arc<ResourceCache>> {
+        self.custom.load().current(resource)
+    }
+
     /// That of a built-in resource.
     pub fn get(&self, resource: &Resource) -> Option<&ResourceCache> {
         self.places.get(resource).map(|at| &self.caches[*at])

@@ -2,8 +2,8 @@
 
 use corten_api::{
     snapshots::{
-        CLAIM_FINALIZER, CONTENT_MANAGED_BY, VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS,
-        VolumeSnapshot, VolumeSnapshotClass,
+        CLAIM_FINALIZER, CONTENT_MANAGED_BY, SECRET_NAME, SECRET_NAMESPACE, VOLUME_SNAPSHOT_CLASSES,
+        VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS, VolumeSnapshot, VolumeSnapshotClass,
     },
     volumes::CsiSource,
 };
@@ -36,6 +36,10 @@ pub(super) fn plan(view: &View, snapshot: &VolumeSnapshot) -> Result<Plan, Refus
         );
         return Err(Refused::new("SnapshotContentCreationFailed", message, Actor::Author));
     }
+    let secret = class.snapshotter_secret(snapshot).map_err(|why| {
+        let message = format!("Failed to create snapshot content with error {why}");
+        Refused::new("SnapshotContentCreationFailed", message, Actor::Operator)
+    })?;
     let mut plan = Plan::default();
     // First of all: a claim that goes would take the volume along.
     if let Some(effect) = with_finalizers(Claim::RESOURCE, &claim.metadata, &[CLAIM_FINALIZER]) {
@@ -45,7 +49,7 @@ pub(super) fn plan(view: &View, snapshot: &VolumeSnapshot) -> Result<Plan, Refus
     let name = snapshot.metadata.key();
     plan.effects.push(Effect::Create {
         resource: VOLUME_SNAPSHOT_CONTENTS,
-        object: content(view, snapshot, volume, csi, class),
+        object: content(view, snapshot, volume, csi, (class, secret)),
     });
     plan.effects.push(Effect::Event {
         about: snapshot.reference(),
@@ -109,10 +113,13 @@ fn content(
     snapshot: &VolumeSnapshot,
     volume: &Volume,
     csi: &CsiSource,
-    class: &VolumeSnapshotClass,
+    (class, secret): (&VolumeSnapshotClass, Option<Key>),
 ) -> serde_json::Value {
     let meta = &snapshot.metadata;
     let mut metadata = json!({ "name": snapshot.content_name() });
+    if let Some(secret) = secret {
+        metadata["annotations"] = json!({ SECRET_NAME: secret.name, SECRET_NAMESPACE: secret.namespace });
+    }
     if let Some(node) = node_of(view, volume) {
         metadata["labels"] = json!({ CONTENT_MANAGED_BY: node });
     }

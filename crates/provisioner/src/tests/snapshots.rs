@@ -77,7 +77,7 @@ fn a_content_is_taken_once_its_class_is_known() {
     let taking = |result| {
         let asked_at = Time::from_unix_seconds(0);
         let [content, driver, name, volume] = ["snapcontent-u1", DRIVER, "snapshot-u1", "pvc-h"].map(str::to_owned);
-        let taking = crate::Taking { content, driver, name, volume, parameters: [].into(), asked_at };
+        let taking = crate::Taking { content, driver, name, volume, parameters: [].into(), secret: None, asked_at };
         Event::Done(Outcome::SnapshotTaken { taking, result })
     };
     let failure = Failure { message: "no room".into(), is_exhausted: true, ..Failure::default() };
@@ -111,6 +111,8 @@ fn a_content_goes_when_it_may() {
     let deleting = json!({ "metadata": { "deletionTimestamp": "2026-11-20T11:00:00Z",
         "finalizers": [format!("{GROUP}/volumesnapshotcontent-bound-protection")] } });
     let marked = json!({ "metadata": { "annotations": { format!("{GROUP}/volumesnapshot-being-deleted"): "yes" } } });
+    let secret = json!({ "metadata": { "annotations": {
+        format!("{GROUP}/deletion-secret-name"): "key", format!("{GROUP}/deletion-secret-namespace"): "vault" } } });
     let kept = json!({ "spec": { "deletionPolicy": "Retain" } });
     let given = json!({ "spec": { "source": { "volumeHandle": null, "snapshotHandle": "h0" },
         "volumeSnapshotRef": { "uid": "" } } });
@@ -118,7 +120,9 @@ fn a_content_goes_when_it_may() {
         (vec![&deleting], ""),
         (vec![&deleting, &marked], "remove snapcontent-u1 "),
         (vec![&deleting, &marked, &ready()], "remove snapcontent-u1 h1"),
+        (vec![&deleting, &marked, &ready(), &secret], "remove snapcontent-u1 h1 with vault/key"),
         (vec![&deleting, &marked, &kept, &ready()], ""),
+        (vec![&secret], "take snapshot-u1 of pvc-h {\"a\": \"b\"} with vault/key"),
         (vec![&deleting, &marked, &begun], "take snapshot-u1 of pvc-h {\"a\": \"b\"}"),
         (vec![&given], "tell {\"snapshotHandle\":\"h0\",\"readyToUse\":true,\"error\":null}"),
         (vec![&deleting, &given], "remove snapcontent-u1 h0"),

@@ -138,8 +138,8 @@ async fn attempt(client: &Client, hands: &dyn VolumeHands, answered: &Answered, 
                 .map_err(not_written)?;
         }
         Job::TakeSnapshot(taking) => return take_snapshot(client, hands, taking).await,
-        Job::RemoveSnapshot { content, driver, handle } => {
-            remove_snapshot(client, hands, (content, driver), handle.as_deref()).await?;
+        Job::RemoveSnapshot { content, driver, handle, secret } => {
+            remove_snapshot(client, hands, (content, driver), handle.as_deref(), secret.as_ref()).await?;
         }
         Job::TellSnapshot { content, status } => tell_content(client, content, status).await?,
         Job::Attach(it) => attach(client, hands, it).await?,
@@ -323,8 +323,9 @@ async fn node_id(client: &Client, it: &Attaching) -> Result<String, Failure> {
 
 /// True: it is ready.
 async fn take_snapshot(client: &Client, hands: &dyn VolumeHands, taking: &Taking) -> Result<bool, Failure> {
+    let secrets = told(client, taking.secret.as_ref()).await?;
     mark_content(client, &taking.content, &json!("yes")).await?;
-    match hands.create_snapshot(taking.clone()).await {
+    match hands.create_snapshot(taking.clone(), secrets).await {
         Ok(taken) => {
             tell_content(client, &taking.content, &snapshot_status(&taken)).await?;
             mark_content(client, &taking.content, &Value::Null).await?;
@@ -357,9 +358,11 @@ async fn remove_snapshot(
     hands: &dyn VolumeHands,
     (content, driver): (&str, &str),
     handle: Option<&str>,
+    secret: Option<&Key>,
 ) -> Result<(), Failure> {
     if let Some(handle) = handle {
-        hands.delete_snapshot(driver.to_owned(), handle.to_owned()).await.map_err(refused)?;
+        let secrets = told(client, secret).await?;
+        hands.delete_snapshot(driver.to_owned(), handle.to_owned(), secrets).await.map_err(refused)?;
     }
     let own = [CONTENT_FINALIZER.to_string()];
     let_go(client, &VOLUME_SNAPSHOT_CONTENTS, &Key::cluster(content), &own).await.map_err(not_written)

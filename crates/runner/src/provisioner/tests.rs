@@ -91,7 +91,7 @@ impl VolumeHands for FakeVolumes {
         Box::pin(std::future::ready(self.ask(format!("expand on node {handle} {bytes}"))))
     }
 
-    fn create_snapshot(&self, taking: Taking) -> BoxFuture<'_, Result<Snapshotted, SnapshotRefusal>> {
+    fn create_snapshot(&self, taking: Taking, _: Secrets) -> BoxFuture<'_, Result<Snapshotted, SnapshotRefusal>> {
         let taken = self.ask(format!("snapshot {} of {}", taking.name, taking.volume));
         let taken = match taken {
             Ok(()) => Ok(Snapshotted { handle: taking.name, bytes: 1 << 30, created_at: 7, is_ready: true }),
@@ -100,7 +100,7 @@ impl VolumeHands for FakeVolumes {
         Box::pin(std::future::ready(taken))
     }
 
-    fn delete_snapshot(&self, _: String, handle: String) -> BoxFuture<'_, Result<(), Refusal>> {
+    fn delete_snapshot(&self, _: String, handle: String, _: Secrets) -> BoxFuture<'_, Result<(), Refusal>> {
         Box::pin(std::future::ready(self.ask(format!("delete snapshot {handle}"))))
     }
 

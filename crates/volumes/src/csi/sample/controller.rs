@@ -342,7 +342,8 @@ fn create_snapshot(state: &mut State, asked: cm::CreateSnapshot) -> Result<Serve
             state.save()?;
         }
     }
-    Ok(Served::of(&id, &snapshot_standing(&id, &state.snapshots[&id])))
+    let about = with_secrets(&id, &asked.secrets);
+    Ok(Served::of(&about, &snapshot_standing(&id, &state.snapshots[&id])))
 }
 
 fn snapshot_standing(id: &str, found: &Snapshot) -> cm::SnapshotStanding {
@@ -365,7 +366,12 @@ fn delete_snapshot(state: &mut State, asked: &cm::Delete) -> Result<Served, Faul
         state.snapshots.remove(&asked.id);
         state.save()?;
     }
-    Ok(Served::of(&asked.id, &m::Empty {}))
+    Ok(Served::of(&with_secrets(&asked.id, &asked.secrets), &m::Empty {}))
+}
+
+/// What is written down of a call: the names of what it was told, too.
+fn with_secrets(id: &str, secrets: &BTreeMap<String, String>) -> String {
+    secrets.keys().fold(id.to_owned(), |about, it| format!("{about} {it}"))
 }
 
 fn list_snapshots(state: &State, asked: &sm::ListSnapshots) -> Result<Served, Fault> {

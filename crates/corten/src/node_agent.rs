@@ -217,6 +217,7 @@ async fn run_plugins(hands: NodeHands, config: Config, stopping: impl Future<Out
         () = stopping => {}
         () = plugins.run() => {}
         () = resources.run() => {}
+        () = hands.mounter().keep_unstaging() => {}
         () = follow_plugins(hands.layout().data.join(PLUGINS), vec![Arc::new(claims), Arc::new(storage)]) => {}
     }
 }

@@ -24,8 +24,8 @@ use std::{
 
 use corten_devices::{ClaimDrivers, DevicePlugins};
 use corten_kubelet::{
-    Action, ContainerSpec, Event, Failure, HookAnswer, HostEffect, MountSource, Observed, ObservedSandbox, Outcome,
-    Plugin, PodRef, ProbeVerdict, Resources, SandboxSpec, StartFailure, StartStage,
+    Action, ContainerSpec, Event, Failure, HookAnswer, HostEffect, MountSource, NodeNews, Observed, ObservedSandbox,
+    Outcome, Plugin, PodRef, ProbeVerdict, Resources, SandboxSpec, StartFailure, StartStage,
 };
 use corten_machine::{Cgroups, EndOfMachine, Layout, NodeMounts, PodLimits, oom::Kills};
 use corten_network::{PodSourceGuards, cni};
@@ -93,15 +93,16 @@ impl NodeHands {
         let layout = containerd.layout().clone();
         let end = EndOfMachine::default();
         let cgroups = containerd.cgroups().clone();
+        let mounter = Mounter::new(layout.clone(), containerd.mounts(), Drivers::default());
         let inner = Inner {
-            care: Mutex::new(housekeeping::Care::new(end.news())),
+            care: Mutex::new(housekeeping::Care::new(end.news(), mounter.left())),
             end,
             kills: Arc::new(std::sync::Mutex::new(Kills::open())),
             cri: containerd.cri(),
             kills_together: cgroups.is_unified() && !containerd.options().single_process_oom_kill,
             cgroups,
             volumes: Volumes::new(layout.clone(), containerd.mounts()),
-            mounter: Mounter::new(layout.clone(), containerd.mounts(), Drivers::default()),
+            mounter,
             devices: DevicePlugins::new(&layout),
             claims: ClaimDrivers::new(&layout),
             nudge: Notify::new(),
@@ -187,7 +188,11 @@ impl NodeHands {
         ) {
             self.inner.nudge.notify_one();
         }
-        vec![Event::Done { pod, outcome }]
+        // Before the pod lets go of its volumes it is known which of them must not be detached yet.
+        let left = self.mounter().left().borrow().clone();
+        let is_release = matches!(outcome, Outcome::VolumesReleased(_) | Outcome::PodRemoved(_)) && !left.is_empty();
+        let left = is_release.then(|| Event::OfNode(NodeNews::VolumesLeft(left)));
+        left.into_iter().chain([Event::Done { pod, outcome }]).collect()
     }
 
     /// The next call for news is a first one again.
@@ -220,7 +225,7 @@ impl Inner {
             nudge: Notify::new(),
             observer: Mutex::new(pleg::Observer::new(&other.layout)),
             known: pleg::PodCache::default(),
-            care: Mutex::new(housekeeping::Care::new(other.end.news())),
+            care: Mutex::new(housekeeping::Care::new(other.end.news(), other.mounter.left())),
             end: other.end.clone(),
             kills: other.kills.clone(),
             mounts: other.mounts.clone(),

@@ -4,9 +4,10 @@
 //! unmounted, so that nothing stays mounted that nobody knows, whatever ended in between.
 
 mod figures;
+mod unstaging;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
@@ -17,7 +18,7 @@ use corten_kubelet::{Backend, CsiVolume, PersistentMount};
 use corten_machine::{Layout, NodeMounts, mounts};
 use parking_lot::Mutex;
 use rustix::mount::MountFlags;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::{
     Driver, Fault, StageVolume,
@@ -82,6 +83,10 @@ pub struct Mounter {
     mounts: NodeMounts,
     turns: Turns,
     figures: Arc<Figures>,
+    /// A driver did not unstage what no Pod has any more.
+    refused: Arc<Notify>,
+    /// What no Pod has and is staged, as `status.volumesInUse` names it: it must not be detached yet.
+    left: watch::Sender<BTreeSet<String>>,
 }
 
 /// How one kind of mount is taken away, with its place.
@@ -120,7 +125,15 @@ pub struct Placed {
 
 impl Mounter {
     pub fn new(layout: Layout, mounts: NodeMounts, drivers: Drivers) -> Self {
-        Self { drivers, records: Records::new(layout), mounts, turns: Turns::default(), figures: Arc::default() }
+        Self {
+            drivers,
+            records: Records::new(layout),
+            mounts,
+            turns: Turns::default(),
+            figures: Arc::default(),
+            refused: Arc::default(),
+            left: watch::Sender::default(),
+        }
     }
 
     pub fn drivers(&self) -> &Drivers {
@@ -330,47 +343,11 @@ impl Mounter {
         })
         .await?;
         // The Pod has nothing of it any more; what fails now is looked at again later.
-        if let Err(error) = self.unstage_unused(&driver, &driver_name, &volume_handle).await {
+        if let Err(error) = self.unstage_unused(Some(&driver), &driver_name, &volume_handle).await {
             tracing::warn!(%error, volume = volume_handle, "a volume stays staged for now");
+            self.refused.notify_one();
         }
         Ok(())
-    }
-
-    /// Unstages a volume that no Pod has. The volume is in the caller's hand.
-    async fn unstage_unused(&self, driver: &Arc<dyn Driver>, name: &str, handle: &str) -> Result<(), MountError> {
-        let (records, of, volume) = (self.records.clone(), name.to_owned(), handle.to_owned());
-        let folder = self.records.staged_folder(name, handle);
-        let looked = folder.clone();
-        let work = move || {
-            let is_used = records.published().iter().any(|it| is_of(it, &of, &volume));
-            Ok(!is_used && looked.exists())
-        };
-        if !self.there("kubernetes.io/csi", work).await? {
-            return Ok(());
-        }
-        let place = folder.join("globalmount");
-        let unstaged = driver.unstage(handle.to_owned(), place.clone()).await;
-        unstaged.map_err(|fault| MountError::Driver { doing: "UnmountDevice failed", fault })?;
-        self.there("kubernetes.io/csi", move || {
-            file_system::remove_place(&place)?;
-            records::forget(&folder)
-        })
-        .await
-    }
-
-    /// Unstages what no Pod has: what a crash, or a driver that was away, left.
-    pub async fn unstage_left(&self) {
-        let records = self.records.clone();
-        let staged = self.there("kubernetes.io/csi", move || Ok(records.staged())).await.unwrap_or_default();
-        for (_, record) in staged {
-            // One whose driver is not there yet waits for it.
-            let Some(driver) = self.drivers.get(&record.driver_name) else { continue };
-            let turn = self.turns.of(&record.driver_name, &record.volume_handle);
-            let _turn = turn.lock().await;
-            if let Err(error) = self.unstage_unused(&driver, &record.driver_name, &record.volume_handle).await {
-                tracing::warn!(%error, volume = record.volume_handle, "a volume that no pod has stays staged");
-            }
-        }
     }
 
     /// Is it staged here, and where? For who grows it.

@@ -38,12 +38,13 @@ pub(super) struct Care {
     /// Images that were there at the last look, and are not known to be whole.
     loaded: BTreeSet<String>,
     shutdown: watch::Receiver<bool>,
+    volumes_left: watch::Receiver<BTreeSet<String>>,
 }
 
 impl Care {
-    pub(super) fn new(shutdown: watch::Receiver<bool>) -> Self {
+    pub(super) fn new(shutdown: watch::Receiver<bool>, volumes_left: watch::Receiver<BTreeSet<String>>) -> Self {
         let now = Instant::now();
-        Self { signals_at: now, remains_at: now + FIRST_REMAINS, loaded: BTreeSet::new(), shutdown }
+        Self { signals_at: now, remains_at: now + FIRST_REMAINS, loaded: BTreeSet::new(), shutdown, volumes_left }
     }
 
     /// Waits for what is due next. Nothing is lost where this is dropped: what was not told is still due.
@@ -54,6 +55,10 @@ impl Care {
                 let is_imminent = *self.shutdown.borrow_and_update();
                 vec![Event::OfNode(NodeNews::Shutdown { is_imminent })]
             }
+            Ok(()) = self.volumes_left.changed() => {
+                let left = self.volumes_left.borrow_and_update().clone();
+                vec![Event::OfNode(NodeNews::VolumesLeft(left))]
+            }
             news = hands.inner.devices.next_news() => vec![Event::OfNode(NodeNews::Devices(Box::new(news)))],
             () = tokio::time::sleep_until(self.signals_at) => {
                 let signals = hands.signals().await;
@@ -61,7 +66,6 @@ impl Care {
                 vec![Event::OfNode(NodeNews::Signals(signals))]
             }
             () = tokio::time::sleep_until(self.remains_at) => {
-                hands.mounter().unstage_left().await;
                 let remains = hands.remains().await;
                 match hands.inner.keep_loaded(&self.loaded).await {
                     Ok(loaded) => self.loaded = loaded,

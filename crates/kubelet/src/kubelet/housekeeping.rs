@@ -35,6 +35,10 @@ impl Kubelet {
             NodeNews::Remains(found) => self.remains_found(found, now),
             NodeNews::Shutdown { is_imminent } => self.shutdown_told(is_imminent, now),
             NodeNews::Devices(news) => self.devices_told(*news),
+            NodeNews::VolumesLeft(volumes) => {
+                self.volumes_left = volumes;
+                Vec::new()
+            }
             NodeNews::ManagerStatesNoted => self.managers.noted(),
             NodeNews::StopsNoted => {
                 self.stops_noted();

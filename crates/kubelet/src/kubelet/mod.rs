@@ -58,6 +58,8 @@ pub struct Kubelet {
     relief: evict::Relief,
     garbage: ImageGc,
     managers: Managers,
+    /// What no pod has and is still staged: it must not be detached yet.
+    volumes_left: BTreeSet<String>,
     shutdown: Option<shutdown::Shutdown>,
     /// Before the first snapshot nothing is begun: what already runs is to be adopted.
     runtime_is_known: bool,
@@ -82,6 +84,7 @@ impl Kubelet {
             relief: evict::Relief::default(),
             garbage: ImageGc::default(),
             managers,
+            volumes_left: BTreeSet::new(),
             shutdown: None,
             node: NodeMachine::default(),
             pods: BTreeMap::new(),
@@ -113,7 +116,8 @@ impl Kubelet {
         self.release_devices(&mut effects);
         self.node.set_devices(self.devices.counts());
         let managers_wake = self.tend_managers(now, &mut effects);
-        self.node.set_volumes_in_use(self.pods.values().flat_map(|it| it.claims.in_use()).collect());
+        let in_use = self.pods.values().flat_map(|it| it.claims.in_use());
+        self.node.set_volumes_in_use(in_use.chain(self.volumes_left.iter().cloned()).collect());
         self.node_wake = self.node.look(&self.config, now, &mut effects);
         let mirror_wake = self.tend_mirrors(now, &mut effects);
         let wakes = self.node_wake.into_iter().chain(mirror_wake).chain(care_wake).chain(managers_wake);

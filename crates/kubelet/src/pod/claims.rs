@@ -1,6 +1,6 @@
 //! What is known of a pod's volumes that outlive it: each is asked for at the API until it can be mounted.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use corten_meta::Time;
 
@@ -18,7 +18,8 @@ use crate::{
 
 /// A claim may be bound any moment: it is asked for again after so many seconds at the latest.
 const RETRY_SECONDS_MAX: u64 = 4;
-const RELEASE_RETRY: Duration = Duration::from_secs(5);
+/// The longest pause before drivers are asked again to take back what the pod had: they may be registering just now.
+const RELEASE_SECONDS_MAX: u64 = 15;
 
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
@@ -28,6 +29,7 @@ pub(crate) struct Claims {
     release: Release,
     /// Why what outlives the pod is not given back, and since when.
     pub(crate) release_problem: Option<(String, Time)>,
+    release_failures: u32,
 }
 
 /// What outlives a pod that is done is unmounted, for others to have it.
@@ -129,14 +131,21 @@ impl PodMachine {
     }
 
     pub(crate) fn volumes_released(&mut self, result: &Result<(), Failure>, cx: &mut Context<'_>) {
-        self.note_release(result, cx);
-        let retry_at = cx.now.after(RELEASE_RETRY);
-        self.claims.release = if result.is_ok() { Release::Done } else { Release::RetryAt(retry_at) };
+        self.claims.release = self.release_retry(result, cx).map_or(Release::Done, Release::RetryAt);
     }
 
-    pub(crate) fn note_release(&mut self, result: &Result<(), Failure>, cx: &Context<'_>) {
+    /// When it is tried again, where it failed.
+    pub(crate) fn release_retry(&mut self, result: &Result<(), Failure>, cx: &mut Context<'_>) -> Option<Time> {
         let since = self.claims.release_problem.take().map_or(cx.now, |it| it.1);
-        self.claims.release_problem = result.as_ref().err().map(|it| (it.message.clone(), since));
+        let Err(failure) = result else {
+            self.claims.release_failures = 0;
+            return None;
+        };
+        self.claims.release_problem = Some((failure.message.clone(), since));
+        self.claims.release_failures += 1;
+        let retry_at = cx.now.after(pause(self.claims.release_failures, RELEASE_SECONDS_MAX));
+        cx.wake_at(retry_at);
+        Some(retry_at)
     }
 
     /// Its drivers may have devices prepared that they have not taken back.

@@ -74,7 +74,7 @@ impl PodMachine {
                 wait.since = Some(*since);
                 (step.state, step.wait) = (StepState::Blocked, Some(wait));
             } else if let Some((problem, since)) = &self.claims.release_problem {
-                let message = format!("what it had cannot be given back, and is tried again every 5 s: {problem}");
+                let message = format!("what it had cannot be given back yet, and that is tried again: {problem}");
                 let mut wait = Wait::new("FailedCleanup", message, Actor::Operator);
                 wait.since = Some(*since);
                 (step.state, step.wait) = (StepState::Blocked, Some(wait));

@@ -254,16 +254,10 @@ impl PodMachine {
     }
 
     pub(crate) fn files_removed(&mut self, result: &Result<(), Failure>, cx: &mut Context<'_>) {
-        self.note_release(result, cx);
+        let retry_at = self.release_retry(result, cx);
         let Some(ending) = &mut self.ending else { return };
-        match result {
-            Ok(()) => ending.files = Files::Removed,
-            Err(_) => {
-                ending.files = Files::Kept;
-                ending.retry_at = Some(cx.now.after(Duration::from_secs(5)));
-                cx.wake_at(cx.now.after(Duration::from_secs(5)));
-            }
-        }
+        ending.files = if retry_at.is_none() { Files::Removed } else { Files::Kept };
+        ending.retry_at = retry_at;
     }
 
     /// Lets the API forget a deleted pod, once its final status is there and nothing of it is left here.

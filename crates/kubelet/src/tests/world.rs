@@ -322,6 +322,15 @@ impl World {
                 (self.kubelet, self.wake) = (Kubelet::new(config), None);
                 self.boot();
             }
+            // Volumes that are staged though no pod has them: `left kubernetes.io/csi/d.example^h1`.
+            "left" => {
+                let left = rest.split_whitespace().map(str::to_owned).collect();
+                self.step(Event::OfNode(NodeNews::VolumesLeft(left)));
+            }
+            "volumes-in-use" => {
+                let node = self.node.clone().unwrap_or_default();
+                self.shown.push(node["status"]["volumesInUse"].to_string());
+            }
             "states-noted" => self.step(Event::OfNode(NodeNews::ManagerStatesNoted)),
             "reboot" => self.reboot(),
             "eviction-hard" => {

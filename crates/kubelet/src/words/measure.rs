@@ -1,6 +1,9 @@
 //! What the machine is told to measure, and what it answers.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use crate::{DeviceNews, Event, Failure, ManagerCounts, ManagerStates, PodRef, Signal, TerminationNote};
 
@@ -125,6 +128,8 @@ pub enum NodeNews {
     },
     /// What device plugins have, and what was given: first of all, and when it changes.
     Devices(Box<DeviceNews>),
+    /// Volumes that no Pod has and that are still staged, as `status.volumesInUse` names them: whenever that has changed.
+    VolumesLeft(BTreeSet<String>),
     /// [`NodeEffect::NoteManagerStates`] is done, as far as it can be.
     ManagerStatesNoted,
     /// [`NodeEffect::NoteStops`] is done, as far as it can be.

@@ -142,8 +142,13 @@ async fn what_nobody_has_is_unstaged() {
     let target = folder.join("volumes/kubernetes.io~csi/pvc-1/mount");
     driver.unpublish("pvc-1".into(), target).await.expect("unpublished");
     fs::remove_dir_all(folder).expect("the Pod's folder is gone");
+    // While its driver is not there it must not be detached.
+    let without = Mounter::new(world.layout.clone(), world.mounts.clone(), Drivers::default());
+    assert!(without.unstage_left().await, "nothing can be done");
+    assert_eq!(*without.left().borrow(), [format!("kubernetes.io/csi/{LOCAL_DRIVER}^pvc-1")].into());
     let after = mounter(&world.layout, &world.mounts);
-    after.unstage_left().await;
+    assert!(after.unstage_left().await);
+    assert!(after.left().borrow().is_empty());
     world.has(0, 0);
 }
 

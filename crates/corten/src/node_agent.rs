@@ -87,6 +87,7 @@ impl NodeProblemHands for HostProblems {
             let mut found = self.0.node_problems().await;
             found.extend(self.1.drops());
             found.extend(self.1.way_out());
+            found.extend(self.1.taken_ranges().await);
             found
         })
     }

@@ -8,6 +8,7 @@ pub mod cni;
 mod listening;
 pub mod nft;
 mod pod_network;
+mod routes;
 mod service_health;
 pub mod source_guards;
 

@@ -20,7 +20,7 @@ use corten_kubelet::NodeProblem;
 use corten_machine::{Layout, MachineError};
 use tokio::{sync::Notify, time::Instant};
 
-use crate::{ServiceRules, addresses, bridge, cni, nft::SourceGuard, source_guards::PodSourceGuards};
+use crate::{ServiceRules, addresses, bridge, cni, nft::SourceGuard, routes, source_guards::PodSourceGuards};
 use filters::Filters;
 use news::{KernelNews, News};
 
@@ -72,6 +72,11 @@ impl PodNetwork {
     pub fn way_out(&self) -> Option<NodeProblem> {
         (own_address().is_loopback() && !self.address.is_loopback())
             .then(|| NodeProblem::NoDefaultRoute { address: self.address.to_string() })
+    }
+
+    /// Routes of others to addresses of Pods.
+    pub async fn taken_ranges(&self) -> Vec<NodeProblem> {
+        routes::taken(&self.layout.bridge, &self.networks).await
     }
 
     /// Waits until the machine has another address for good than the one that the node listens at; gives both.

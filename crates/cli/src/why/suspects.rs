@@ -83,7 +83,7 @@ pub(super) async fn of(
 
 /// The nodes whose machine drops what Pods send.
 fn filtered(journals: &[(&'static Kind, Key, Journal)]) -> BTreeSet<String> {
-    let says = |it: &Journal| it.decisions.iter().flat_map(|it| &it.waits).any(|it| it.reason == traffic::FILTERED);
+    let says = |it: &Journal| it.decisions.iter().flat_map(|it| &it.waits).any(traffic::bears_on_packets);
     let nodes = journals.iter().filter(|it| it.0.resource == NODES && says(&it.2));
     nodes.map(|it| it.1.name.clone()).collect()
 }

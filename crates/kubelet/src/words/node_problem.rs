@@ -25,6 +25,8 @@ pub enum NodeProblem {
     Full { path: String, mount: String, left: String },
     /// The machine reaches nothing outside.
     NoDefaultRoute { address: String },
+    /// Another on this machine has a route to addresses of Pods; `device` is empty where it leads nowhere.
+    PodRangeTaken { range: String, route: String, device: String },
 }
 
 impl NodeProblem {
@@ -96,6 +98,20 @@ impl NodeProblem {
                 );
                 Wait::new("NoDefaultRoute", message, Actor::Operator)
             }
+            Self::PodRangeTaken { range, route, device } => {
+                let (whose, way_out) = match &**device {
+                    "" => ("somebody".to_owned(), format!("`ip route del {route}` takes it away")),
+                    it => (
+                        format!("{it}, which is another's,"),
+                        format!("give {it} another range, or `ip route del {route}`"),
+                    ),
+                };
+                let message = format!(
+                    "{whose} has a route on this machine to addresses of Pods, which are {range}: {route}; what is sent to them may \
+                     not reach them; {way_out}"
+                );
+                Wait::new("PodRangeTaken", message, Actor::Operator)
+            }
         }
     }
 }
@@ -121,6 +137,11 @@ mod tests {
             },
             NodeProblem::Spoofing { why: "Operation not supported".into() },
             NodeProblem::ReadOnly { path: "/var/lib/corten".into(), mount: "/".into() },
+            NodeProblem::PodRangeTaken {
+                range: "10.244.0.0/24".into(),
+                route: "10.244.0.0/24 dev br0".into(),
+                device: "br0".into(),
+            },
         ];
         let waits = decision(&found).waits;
         let said: Vec<String> = waits.iter().map(|it| format!("{}: {}", it.reason, it.message)).collect();
@@ -134,6 +155,9 @@ mod tests {
             "SpoofingNotPrevented: nothing keeps Pods from sending from other Pods' addresses: Operation not supported",
             "FileSystemReadOnly: /var/lib/corten is on a file system that is read-only: Pods that run go on, no Pod \
              starts, and writes fail as soon as they need room; the kernel's log says why it is, `mount -o remount,rw /` ends it",
+            "PodRangeTaken: br0, which is another's, has a route on this machine to addresses of Pods, which are 10.244.0.0/24: \
+             10.244.0.0/24 dev br0; what is sent to them may not reach them; give br0 another range, or \
+             `ip route del 10.244.0.0/24 dev br0`",
         ];
         assert_eq!(said, expected);
         assert_eq!(decision(&[]).waits, []);

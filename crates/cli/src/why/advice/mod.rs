@@ -206,7 +206,7 @@ fn of_cluster(case: &Case<'_>) -> Option<Option<Advice>> {
         ),
         "LoopStuck" | "LoopPanicked" => Some(defect(case)),
         "FolderExposed" | "FileExposed" | "FolderReplaceable" | "FileLost" | "FileSystemReadOnly"
-        | "FileSystemFull" | "NoDefaultRoute" => told(case),
+        | "FileSystemFull" | "NoDefaultRoute" | "PodRangeTaken" => told(case),
         "PodTrafficFiltered" => {
             told(case).map(|it| it.hint("keep a rule for it where that filter is kept: it is loaded anew from there"))
         }

@@ -1,4 +1,4 @@
-//! Pods whose packets the machine under their node drops: they look well, and whoever needs them does not reach them.
+//! Pods whose packets the machine under their node drops, or sends elsewhere: they look well, and whoever needs them does not reach them.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,14 @@ use crate::why::{
     reader::Reader,
 };
 
-pub(crate) const FILTERED: &str = "PodTrafficFiltered";
+/// What a node says of its machine, and what that does to packets of Pods.
+const UNREACHED: [(&str, &str); 2] =
+    [("PodTrafficFiltered", "drops packets of pods"), ("PodRangeTaken", "sends packets for pods elsewhere")];
+
+/// Is it a wait of a node that bears on its Pods' packets?
+pub(crate) fn bears_on_packets(wait: &Wait) -> bool {
+    UNREACHED.iter().any(|it| wait.reason == it.0)
+}
 
 pub(super) async fn filtered(reader: &Reader<'_>, kind: &Kind, object: &Value, found: &mut Findings) {
     let selector = match &*kind.singular {
@@ -46,10 +53,12 @@ async fn on_nodes(reader: &Reader<'_>, nodes: BTreeSet<String>, found: &mut Find
     let Some(kind) = corten_kinds::by_name("node") else { return };
     for node in nodes {
         let decisions = reader.decisions(kind, &Key::cluster(&*node)).await;
-        let Some(wait) = decisions.iter().flat_map(|it| &it.waits).find(|it| it.reason == FILTERED) else { continue };
-        let message = format!("the machine of node {node} drops packets of pods: {}", wait.message);
-        let told = Wait { since: wait.since, ..Wait::new(FILTERED, message, wait.actor) };
-        found.wait(told.on("Node", &node));
+        for (reason, does) in UNREACHED {
+            let Some(wait) = decisions.iter().flat_map(|it| &it.waits).find(|it| it.reason == reason) else { continue };
+            let message = format!("the machine of node {node} {does}: {}", wait.message);
+            let told = Wait { since: wait.since, ..Wait::new(reason, message, wait.actor) };
+            found.wait(told.on("Node", &node));
+        }
     }
 }
 

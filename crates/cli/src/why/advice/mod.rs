@@ -4,6 +4,7 @@
 
 mod attaching;
 pub(super) mod case;
+mod changing;
 mod containers;
 mod devices;
 mod extensions;
@@ -127,6 +128,7 @@ async fn of_nodes(case: &Case<'_>) -> Option<Option<Advice>> {
 async fn of_volumes(case: &Case<'_>) -> Option<Option<Advice>> {
     Some(match &*case.wait.reason {
         "ClaimInUse" => Some(leaving::in_use(case)),
+        "ModifyVolumeError" => Some(changing::attributes(case)),
         "VolumeBinding" if case.at.subject.starts_with("pod/") => Some(volumes::placement(case).await),
         "NoStorageClass"
         | "StorageClassNotFound"

@@ -1,5 +1,6 @@
 //! PersistentVolumeClaims and PersistentVolumes: whom each belongs to.
 
+use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
 use super::found::Findings;
@@ -8,6 +9,11 @@ use crate::why::{State, fields::text};
 pub(super) fn claim(object: &Value, found: &mut Findings) {
     if text(object, "/status/phase") == "Bound" && !object["metadata"]["deletionTimestamp"].is_string() {
         found.verdict = Some((State::Fine, format!("it is bound to volume {}", text(object, "/spec/volumeName"))));
+    }
+    if text(object, "/status/modifyVolumeStatus/status") == "Pending" {
+        let class = text(object, "/spec/volumeAttributesClassName");
+        let message = format!("its volume is not changed: class {class} is not there, or is another driver's");
+        found.wait(Wait::new("ModifyVolumePending", message, Actor::Author).on("VolumeAttributesClass", class));
     }
 }
 

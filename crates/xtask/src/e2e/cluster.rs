@@ -14,6 +14,9 @@ use anyhow::{Context, Result, bail};
 use super::script::Shell;
 use crate::real::free_port;
 
+/// How often it is looked for processes that are left.
+const LOOKS_MAX: usize = 100;
+
 /// What is different about the machine that the scripts are played on.
 #[derive(clap::Args, Clone)]
 pub(super) struct Machine {
@@ -237,6 +240,7 @@ impl Cluster {
             let pid = i32::try_from(process.id()).ok().and_then(rustix::process::Pid::from_raw).context("a pid")?;
             rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
             let status = process.wait()?;
+            self.end_left();
             if !status.success() {
                 self.show_log();
                 bail!("corten server ended with {status} on SIGTERM");
@@ -245,11 +249,35 @@ impl Cluster {
             let mut reset = Command::new(&self.corten);
             reset.args(["reset", "--yes"]).args(self.node_flags());
             let status = self.environment(&mut reset).status().context("running corten reset")?;
+            self.end_left();
             if !status.success() {
                 bail!("corten reset: {status}");
             }
         }
         fs::remove_dir_all(&self.dir).with_context(|| format!("removing {}", self.dir.display()))
+    }
+
+    /// Kills what scripts have begun beside themselves and left, as one does that fails before its end. Such a process has the
+    /// environment of this cluster's scripts, whatever session it is in.
+    fn end_left(&self) {
+        let mark = format!("CORTEN_E2E_DIR={}", self.dir.display());
+        let is_left = |pid: &i32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|it| *it == 0).any(|it| it == mark.as_bytes())
+        };
+        // One that is killed may just have begun another.
+        for _ in 0..LOOKS_MAX {
+            let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+            let pids = entries.filter_map(|it| it.file_name().to_str()?.parse().ok());
+            let left: Vec<_> = pids.filter(is_left).filter_map(rustix::process::Pid::from_raw).collect();
+            if left.is_empty() {
+                return;
+            }
+            for pid in left {
+                // It may have ended by itself.
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        }
     }
 }
 

@@ -21,6 +21,7 @@
 //! program which not every machine has with `needs program NAME`, one for machines without systemd with `needs no systemd`.
 
 use std::{
+    fmt::Write as _,
     fs,
     path::Path,
     time::{Duration, Instant},
@@ -31,6 +32,8 @@ use parking_lot::Mutex;
 
 /// What one failure shows is not torn apart by another.
 static FAILURES: Mutex<()> = Mutex::new(());
+/// A step that takes longer is named.
+const SLOW: Duration = Duration::from_secs(5);
 const BETWEEN_TRIES: Duration = Duration::from_millis(250);
 
 /// What runs the commands of a script.
@@ -99,16 +102,20 @@ impl Script {
 
     /// Runs the steps; prints and returns whether all held.
     pub(crate) fn play(&self, shell: &mut dyn Shell) -> bool {
-        let begin = Instant::now();
+        let (begin, mut slow) = (Instant::now(), String::new());
         for step in &self.steps {
+            let step_begin = Instant::now();
             if let Err(why) = step.play(shell) {
                 let _whole = FAILURES.lock();
                 println!("FAILED {}:{}\n  {}\n{why}", self.name, step.line, step.command);
                 shell.show_state();
                 return false;
             }
+            if step_begin.elapsed() > SLOW {
+                let _ = write!(slow, ", line {} {:.1} s", step.line, step_begin.elapsed().as_secs_f64());
+            }
         }
-        println!("ok     {} ({} steps, {:.1} s)", self.name, self.steps.len(), begin.elapsed().as_secs_f64());
+        println!("ok     {} ({} steps, {:.1} s{slow})", self.name, self.steps.len(), begin.elapsed().as_secs_f64());
         true
     }
 }

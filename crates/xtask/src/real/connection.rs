@@ -67,7 +67,7 @@ pub(crate) struct Connection {
     sender: http1::SendRequest<Full<Bytes>>,
     /// Moves the bytes; ends with the connection.
     driver: JoinHandle<()>,
-    host: String,
+    target: ServerAddress,
     accept: &'static str,
     acts_as: Option<&'static str>,
 }
@@ -85,7 +85,18 @@ impl Connection {
             // What breaks shows in the request that it breaks.
             let _ = connection.await;
         });
-        Ok(Self { sender, driver, host: target.host.clone(), accept: "application/json", acts_as: None })
+        Ok(Self { sender, driver, target: target.clone(), accept: "application/json", acts_as: None })
+    }
+
+    /// Opens it anew where the server has closed it: it does not keep what is quiet for long.
+    async fn ready(&mut self) -> Result<()> {
+        if self.sender.ready().await.is_err() {
+            let mut fresh = Self::open(&self.target).await?;
+            std::mem::swap(&mut self.sender, &mut fresh.sender);
+            std::mem::swap(&mut self.driver, &mut fresh.driver);
+            self.sender.ready().await?;
+        }
+        Ok(())
     }
 
     /// From now on answers are wanted in this form.
@@ -103,14 +114,14 @@ impl Connection {
         let mut request = Request::builder()
             .method(method)
             .uri(path)
-            .header(header::HOST, &self.host)
+            .header(header::HOST, &self.target.host)
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, self.accept)
             .body(Full::new(body))?;
         if let Some(user) = self.acts_as {
             request.headers_mut().insert("impersonate-user", header::HeaderValue::from_static(user));
         }
-        self.sender.ready().await?;
+        self.ready().await?;
         let (head, body) = self.sender.send_request(request).await?.into_parts();
         Ok((head.status, body))
     }

@@ -245,7 +245,7 @@ pub(super) fn of_node(effect: &crate::NodeEffect) -> String {
         Effect::RemoveImages { ids } => format!("remove images {}", ids.join(" ")),
         Effect::CountEviction { signal } => format!("count {signal}"),
         Effect::CountManagers(it) => {
-            let asked = |it: &crate::Asked| format!("{}-{}", it.n, it.errors);
+            let asked = |it: &crate::RequestCounts| format!("{}-{}", it.n, it.errors);
             let (topology, cpu, memory) = (asked(&it.topology), asked(&it.cpu), asked(&it.memory));
             format!("count pods {topology} cpus {cpu} memory {memory} own {} shared {}", it.own_cpus, it.shared_cpus)
         }

@@ -10,14 +10,28 @@ pub fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
-/// Can it be one machine's, at which others reach it across a network?
+/// The metadata service of a cloud where it is no link-local address (EC2's over IPv6).
+const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+
+/// The IPv4 address that a network translates an address to (`64:ff9b::/96`, RFC 6052); else the address itself.
+fn translated(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(it) => match it.segments() {
+            [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)).into(),
+            _ => it.into(),
+        },
+        it @ IpAddr::V4(_) => it,
+    }
+}
+
+/// Can it be one machine's, at which others reach it across a network? An address that a network translates is what it becomes.
 pub fn is_reachable(address: IpAddr) -> bool {
-    let address = address.to_canonical();
+    let address = translated(address);
     // In `0.0.0.0/8`, too, a machine is itself.
     let is_this_machine =
         address.is_loopback() || address.is_unspecified() || matches!(address, IpAddr::V4(it) if it.octets()[0] == 0);
     let is_broadcast = matches!(address, IpAddr::V4(it) if it.is_broadcast());
-    !(is_this_machine || is_broadcast || address.is_multicast() || is_link_local(address))
+    !(is_this_machine || is_broadcast || address.is_multicast() || is_link_local(address) || address == METADATA)
 }
 
 /// A range of addresses.
@@ -91,6 +105,11 @@ mod tests {
             ("::", false, false),
             ("224.0.0.1", false, false),
             ("ff02::1", false, false),
+            ("64:ff9b::c000:201", false, true),
+            ("64:ff9b::7f00:1", false, false),
+            ("64:ff9b::a9fe:a9fe", false, false),
+            ("fd00:ec2::254", false, false),
+            ("fd00:ec2::255", false, true),
         ] {
             let it: IpAddr = address.parse().expect("an address");
             assert_eq!((is_link_local(it), is_reachable(it)), (link_local, reachable), "{address}");

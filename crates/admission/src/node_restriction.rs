@@ -242,6 +242,11 @@ impl Writer<'_> {
                 if !same_list(&object["spec"]["taints"], &old["spec"]["taints"]) {
                     return no(format!("node {node:?} is not allowed to modify taints"));
                 }
+                // The garbage collector deletes a Node whose owner does not exist, and the kubelet registers it anew without its
+                // taints and restricted labels (CVE-2025-5187).
+                if !same_list(&object["metadata"]["ownerReferences"], &old["metadata"]["ownerReferences"]) {
+                    return no(format!("node {node:?} is not allowed to modify ownerReferences"));
+                }
                 match node_labels::forbidden(labels, &old["metadata"]["labels"]) {
                     None => YES,
                     Some(found) => no(format!("is not allowed to modify labels: {found}")),

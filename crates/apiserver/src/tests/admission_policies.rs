@@ -87,6 +87,43 @@ async fn the_journal_says_which_mutating_policy_fails() {
     server.stop().await;
 }
 
+/// What a deletion and the server set is nothing that admission sets of a new object.
+#[tokio::test]
+async fn a_mutating_policy_marks_no_new_object_as_deleted() {
+    const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    let rule =
+        json!({ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"] });
+    let add = |name: &str, value: &str| format!("JSONPatch{{op: 'add', path: '/metadata/{name}', value: {value}}}");
+    let time = "'2020-01-01T00:00:00Z'";
+    let patches = [
+        add("deletionTimestamp", time),
+        add("deletionGracePeriodSeconds", "0"),
+        add("creationTimestamp", time),
+        add("uid", "'mine'"),
+        add("generation", "7"),
+        add("selfLink", "'/mine'"),
+        add("finalizers", "['example.com/kept']"),
+    ];
+    let expression = format!("[{}]", patches.join(", "));
+    let policy = json!({ "metadata": { "name": "m" }, "spec": {
+        "failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": { "resourceRules": [rule] },
+        "mutations": [{ "patchType": "JSONPatch", "jsonPatch": { "expression": expression } }],
+    } });
+    assert_eq!(call(&server, "POST", MUTATING, policy).await.0, 201);
+    let binding = json!({ "metadata": { "name": "m" }, "spec": { "policyName": "m" } });
+    assert_eq!(call(&server, "POST", &MUTATING.replace("policies", "policybindings"), binding).await.0, 201);
+    let (code, map) = call(&server, "POST", MAPS, json!({ "metadata": { "name": "a" } })).await;
+    assert_eq!(code, 201, "{map}");
+    let metadata = &map["metadata"];
+    assert_eq!(metadata["finalizers"], json!(["example.com/kept"]), "the policy was asked");
+    for name in ["deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"] {
+        assert_eq!(metadata[name], Value::Null, "{name}");
+    }
+    assert!(metadata["uid"] != "mine" && metadata["creationTimestamp"] != "2020-01-01T00:00:00Z", "{metadata}");
+    server.stop().await;
+}
+
 /// A bomb costs its budget and no more, and refuses what it was asked about.
 #[tokio::test]
 async fn a_bomb_refuses_and_ends() {

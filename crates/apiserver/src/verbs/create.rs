@@ -78,6 +78,7 @@ pub(crate) async fn prepared(
     let asked = WriteRequest::create(ctx, target).with_generated_name(is_generated);
     if asked.admit(&mut object).await? {
         // Admission may not set what a client may not set: `rest.BeforeCreate` prepares the object after admission.
+        metadata::drop_later_fields(&mut object);
         metadata::place(&mut object, target, "")?;
         policy.prepare_create(&mut object);
         kind.schema.complete(&mut object);

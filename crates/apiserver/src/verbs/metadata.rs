@@ -21,6 +21,8 @@ const SERVER_FIELDS: &[&str] = &[
     "deletionGracePeriodSeconds",
     "resourceVersion",
 ];
+/// Those of them that no new object has.
+const LATER_FIELDS: &[&str] = &["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"];
 /// Kept from the stored object where an update leaves them out; changing them is refused.
 const IMMUTABLE: &[&str] =
     &["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
@@ -99,6 +101,13 @@ pub(super) fn begin(ctx: &Context, kind: &Kind, object: &mut Value) {
     metadata.insert("creationTimestamp".into(), ctx.state.now().to_string().into());
     if kind.policy.has_generation() {
         metadata.insert("generation".into(), 1.into());
+    }
+}
+
+/// Removes from a new object what a deletion or the store sets, and admission may not (`WipeObjectMetaSystemFields`).
+pub(super) fn drop_later_fields(object: &mut Value) {
+    for name in LATER_FIELDS {
+        of(object).shift_remove(*name);
     }
 }
 

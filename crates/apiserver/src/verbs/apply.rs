@@ -14,11 +14,12 @@ use serde_json::{Map, Value};
 
 use super::{
     body, create,
+    guaranteed_update::GuaranteedUpdate,
     managed::{self, Author, OfKind, Tracked},
     metadata, respond,
     target::Target,
     update::{MakeOwned, Part, change_owned},
-    write::{self, ATTEMPTS, Written},
+    write::{self, Written},
     write_request::WriteRequest,
 };
 use crate::context::Context;
@@ -35,7 +36,8 @@ pub(super) async fn apply(ctx: &mut Context, target: &Target, form: Form) -> Res
     if ctx.strictness()? == Strictness::Warn {
         ctx.warnings.extend(configuration.duplicates.iter().cloned());
     }
-    for _ in 0..ATTEMPTS {
+    let mut update = GuaranteedUpdate::begin(ctx);
+    loop {
         if let Err(status) = target.current(ctx) {
             // What cannot be read is there all the same.
             if target.subresource.is_some() || !status.is_not_found() {
@@ -43,14 +45,18 @@ pub(super) async fn apply(ctx: &mut Context, target: &Target, form: Form) -> Res
             }
             match created(ctx, target, &configuration, form).await? {
                 Some(response) => return Ok(response),
-                None => continue,
+                None => {
+                    update.again(target).await?;
+                    continue;
+                }
             }
         }
+        // The change takes turns of its own.
+        drop(update);
         let make: MakeOwned<'_> = &mut |ctx, old| applied(ctx, target, &configuration, old);
         let json = change_owned(ctx, target, Part::of(target), make).await?;
         return respond::object(ctx, StatusCode::OK, &target.asked, json, form);
     }
-    Err(Status::stale(target.resource(), &target.name))
 }
 
 /// `None` where somebody else created it first.

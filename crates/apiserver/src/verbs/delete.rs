@@ -9,10 +9,11 @@ use serde_json::Value;
 
 use super::{
     delete_options::{DeleteOptions, Propagation},
+    guaranteed_update::GuaranteedUpdate,
     metadata::{self, FOREGROUND, ORPHAN},
     respond,
     target::Target,
-    write::{self, ATTEMPTS, Written},
+    write::{self, Written},
     write_request::WriteRequest,
 };
 use crate::context::Context;
@@ -60,7 +61,8 @@ enum Step {
 }
 
 pub(super) async fn remove(ctx: &Context, target: &Target, options: &DeleteOptions) -> Result<Removed, Status> {
-    for _ in 0..ATTEMPTS {
+    let mut update = GuaranteedUpdate::begin(ctx);
+    loop {
         let current = target.current(ctx)?;
         options.check(target, &current)?;
         let old = current.draft();
@@ -86,8 +88,8 @@ pub(super) async fn remove(ctx: &Context, target: &Target, options: &DeleteOptio
                 }
             }
         }
+        update.again(target).await?;
     }
-    Err(Status::stale(target.resource(), &target.name))
 }
 
 fn step(ctx: &Context, target: &Target, options: &DeleteOptions, old: &Value) -> Step {

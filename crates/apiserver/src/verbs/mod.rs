@@ -11,6 +11,7 @@ pub(crate) mod delete_collection;
 pub(crate) mod delete_options;
 pub(crate) mod eviction;
 pub(crate) mod get;
+mod guaranteed_update;
 pub(crate) mod journal;
 pub(crate) mod list;
 pub(crate) mod managed;

@@ -17,10 +17,11 @@ use serde_json::Value;
 
 use super::{
     body, create,
+    guaranteed_update::GuaranteedUpdate,
     managed::{self, Tracked},
     metadata, respond,
     target::Target,
-    write::{self, ATTEMPTS, Written},
+    write::{self, Written},
     write_request::WriteRequest,
 };
 use crate::context::Context;
@@ -82,7 +83,8 @@ pub(super) async fn change_owned(
     part: Part,
     make: MakeOwned<'_>,
 ) -> Result<Bytes, Status> {
-    for _ in 0..ATTEMPTS {
+    let mut update = GuaranteedUpdate::begin(ctx);
+    loop {
         let current = target.current(ctx)?;
         let seen = target.converted(ctx, current.clone()).await?;
         let (mut draft, is_whole) = ctx.state.caches().draft(target.cache(ctx), &seen);
@@ -119,14 +121,12 @@ pub(super) async fn change_owned(
             if write::remove(&asked, current.revision).await? {
                 return Ok(write::last(target, &new, current.revision));
             }
-            continue;
-        }
-        if let Written::Done(json, revision) = write::put(&asked, &new, current.revision).await? {
+        } else if let Written::Done(json, revision) = write::put(&asked, &new, current.revision).await? {
             write::keep_draft(ctx, target, revision, &json, new);
             return write::shown(ctx, target, json).await;
         }
+        update.again(target).await?;
     }
-    Err(Status::stale(target.resource(), &target.name))
 }
 
 /// Makes the new object, once more where it asked for an object in a version that nobody had made yet.

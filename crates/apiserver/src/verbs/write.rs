@@ -19,8 +19,8 @@ use serde_json::Value;
 use super::{target::Target, write_request::WriteRequest};
 use crate::context::Context;
 
-/// How often a write that named no revision is tried again when another write came between.
-pub(super) const ATTEMPTS: usize = 6;
+/// How often a write is tried again when what it commits beside its object has changed, such as what a quota counts.
+const CONTENTIONS_MAX: usize = 6;
 /// How often an object is converted for a write whose definition meanwhile comes to store yet another version.
 const FORMS_MAX: usize = 4;
 
@@ -172,7 +172,7 @@ impl Put<'_> {
     }
 
     async fn attempt(&self, commit: &Commit<'_>) -> Result<Attempted, Status> {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..CONTENTIONS_MAX {
             let mut txn = self.txn();
             if let Err(status) = commit.add_to(&mut txn) {
                 return Ok(Attempted::Refused(Box::new(status)));

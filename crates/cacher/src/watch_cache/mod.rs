@@ -144,6 +144,7 @@ impl Caches {
             && object["apiVersion"] == cache.kind().resource.api_version();
         if is_draft {
             object["metadata"]["resourceVersion"] = revision.to_string().into();
+            head_first(&mut object);
             self.drafts.keep(format!("{}{key}", cache.prefix()), revision, bytes, object);
         }
     }
@@ -201,6 +202,16 @@ impl Caches {
     /// Wakes every watcher, so that it looks whether the server stops, or its right has ended.
     pub fn wake_watchers(&self) {
         self.iter().for_each(|it| it.wake());
+    }
+}
+
+/// In the order in which it is stored: errors show objects so.
+fn head_first(object: &mut Value) {
+    let Some(fields) = object.as_object_mut() else { return };
+    for name in ["apiVersion", "kind"] {
+        if let Some(value) = fields.shift_remove(name) {
+            fields.shift_insert(0, name.to_owned(), value);
+        }
     }
 }
 

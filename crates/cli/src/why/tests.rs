@@ -225,7 +225,9 @@ fn can_be_followed(it: &Explanation) {
     };
     assert!(!advice.who.is_empty(), "{}", it.account.subject);
     assert!(
-        ["kubectl ", "corten ", "curl ", "chmod ", "nft ", "ss "].iter().any(|known| advice.next.starts_with(known)),
+        ["kubectl ", "corten ", "curl ", "chmod ", "ip ", "nft ", "ss "]
+            .iter()
+            .any(|known| advice.next.starts_with(known)),
         "{}",
         advice.next
     );

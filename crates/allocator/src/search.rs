@@ -13,7 +13,7 @@ use crate::{
     inventory::{DeviceId, Inventory, Offer},
     node::{TargetNode, is_everywhere, only, reaches},
     request::{RequestedDevices, ways},
-    selector::{Selectors, compiles},
+    selector::{Selectors, Unselected},
 };
 
 /// So many devices are tried for the claims of one pod on one node: a puzzle that takes longer is not solved.
@@ -31,6 +31,17 @@ pub enum Refusal {
     NotHere,
     /// On no node, as things are: what somebody has to change.
     Broken(String),
+    /// The selectors take more work than those of one pod may (upstream's `filterTimeout`).
+    TooMuchWork,
+}
+
+impl Refusal {
+    fn of(why: Unselected, what: impl FnOnce(String) -> String) -> Self {
+        match why {
+            Unselected::Wrong(error) => Self::Broken(what(error)),
+            Unselected::TooMuchWork => Self::TooMuchWork,
+        }
+    }
 }
 
 /// Gives each of the claims its devices, all or none; in the order of the claims. What is in `taken` is not given again.
@@ -68,16 +79,26 @@ pub fn allocate(
 /// Can the claim be given anything at all?
 ///
 /// # Errors
-/// What somebody has to change: a class that is not there, an expression that is none.
-pub fn check(claim: &ResourceClaimSpec, inventory: &Inventory) -> Result<(), String> {
+/// See [`Refusal`]: a class that is not there, an expression that is none.
+pub fn check(claim: &ResourceClaimSpec, inventory: &Inventory, selectors: &Selectors) -> Result<(), Refusal> {
     let requests = claim.devices.iter().flat_map(|it| it.requests.iter().flatten());
     for wanted in requests.flat_map(ways) {
-        let class = class_of(&wanted, inventory)?;
-        let of_class = class.selectors.as_deref().unwrap_or_default();
-        compiles(of_class).map_err(|it| format!("class {}: {it}", wanted.class))?;
-        compiles(wanted.selectors).map_err(|it| format!("request {}: {it}", wanted.name))?;
+        let class = class_of(&wanted, inventory).map_err(Refusal::Broken)?;
+        let of_class = selectors.compile(class.selectors.as_deref().unwrap_or_default());
+        of_class.map_err(|it| wanted.refusal_of_class(it))?;
+        selectors.compile(wanted.selectors).map_err(|it| wanted.refusal(it))?;
     }
     Ok(())
+}
+
+impl RequestedDevices<'_> {
+    fn refusal(&self, why: Unselected) -> Refusal {
+        Refusal::of(why, |error| format!("request {}: {error}", self.name))
+    }
+
+    fn refusal_of_class(&self, why: Unselected) -> Refusal {
+        Refusal::of(why, |error| format!("class {}: {error}", self.class))
+    }
 }
 
 fn class_of<'a>(wanted: &RequestedDevices<'_>, inventory: &'a Inventory) -> Result<&'a DeviceClassSpec, String> {
@@ -121,10 +142,9 @@ impl<'a> Context<'a> {
                 {
                     continue;
                 }
-                let named = |error| Refusal::Broken(format!("request {}: {error}", wanted.name));
-                let is_of_class = self.selectors.select(of_class, offer);
-                let is_of_class = is_of_class.map_err(|it| Refusal::Broken(format!("class {}: {it}", wanted.class)))?;
-                if is_of_class && self.selectors.select(wanted.selectors, offer).map_err(named)? {
+                let is_of_class = self.selectors.select(of_class, offer).map_err(|it| wanted.refusal_of_class(it))?;
+                let is_wanted = || self.selectors.select(wanted.selectors, offer).map_err(|it| wanted.refusal(it));
+                if is_of_class && is_wanted()? {
                     offers.push(offer);
                 }
             }

@@ -200,6 +200,43 @@ fn a_puzzle_comes_to_an_end() {
     assert_eq!(refused, Refusal::Broken("no allocation was found in 100000 tries".into()));
 }
 
+/// Whoever writes a claim chooses how many selectors it has, and how much each of them takes.
+#[test]
+fn selectors_that_take_too_long_come_to_an_end() {
+    let device = |it: usize| json!({"name": format!("d{it}"), "attributes": {"n": {"string": "x".repeat(64)}}});
+    let many = inventory(&[slice((0..100).map(device).collect())]);
+    let text = "device.attributes[\"gpu.example.com\"].n";
+    let list = "[1,2,3,4,5,6,7,8,9,10,11,12]";
+    let bomb = format!("{list}.all(a, {list}.all(b, {list}.all(c, {text}.matches('(x*)*y') || a + b + c > 0)))");
+    let selectors: Vec<Value> =
+        (0..32).map(|it| json!({"cel": {"expression": format!("{it} >= 0 && {bomb}")}})).collect();
+    let claim = one(json!({"selectors": selectors}));
+    check(&claim, &many, &Selectors::default()).expect("each of them may be written");
+    assert_eq!(given(&many, &[&claim], &[]), Err(Refusal::TooMuchWork));
+    // What one node has used up is not there for another.
+    let (labels, used) = (BTreeMap::new(), Selectors::default());
+    for name in ["n1", "n1"] {
+        let given = allocate(&[&claim], TargetNode { name, labels: &labels }, &many, &BTreeSet::new(), &used);
+        assert_eq!(given.map(drop), Err(Refusal::TooMuchWork));
+    }
+    assert_eq!(check(&one(json!({})), &many, &used), Err(Refusal::TooMuchWork));
+}
+
+/// A class has megabytes of expressions: each is compiled once, however many requests name the class.
+#[test]
+fn a_class_is_compiled_once_for_all_requests() {
+    let mut inventory = gpus();
+    let long = |it: usize| format!("{it} >= 0{}", " && true".repeat(100));
+    let selectors: Vec<Value> = (0..32).map(|it| json!({"cel": {"expression": long(it)}})).collect();
+    let class = serde_json::from_value(json!({ "selectors": selectors })).expect("a class");
+    inventory.set_class("large".into(), class);
+    let alternatives: Vec<Value> =
+        (0..8).map(|it| json!({"name": format!("a{it}"), "deviceClassName": "large"})).collect();
+    let requests: Vec<Value> =
+        (0..32).map(|it| json!({"name": format!("r{it}"), "firstAvailable": alternatives})).collect();
+    assert_eq!(check(&claim(json!({ "requests": requests })), &inventory, &Selectors::default()), Ok(()));
+}
+
 #[test]
 fn what_an_administrator_taints_is_given_to_whoever_tolerates_it() {
     let mut inventory = gpus();

@@ -11,7 +11,7 @@ use corten_reconcile::Projection;
 use serde_json::{Value, json};
 
 pub use objects::{DeviceClaim, DeviceClass, DeviceObject, DeviceSlice, DeviceTaintRule};
-pub(crate) use pod_devices::{Conflict, PodDevices, refusal};
+pub(crate) use pod_devices::{Conflict, PodDevices, TIMED_OUT, refusal};
 
 use crate::PodInfo;
 

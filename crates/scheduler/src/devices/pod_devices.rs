@@ -15,7 +15,12 @@ pub(crate) enum Conflict {
     /// What one has is elsewhere.
     Elsewhere,
     NoDevices,
+    /// It is not known: the selectors take too much work.
+    TooMuchWork,
 }
+
+/// As upstream says it of an allocation that takes longer than `filterTimeout`.
+pub(crate) const TIMED_OUT: &str = "timed out trying to allocate devices";
 
 /// The claims of one pod, and what others have.
 pub(crate) struct PodDevices<'a> {
@@ -28,6 +33,7 @@ pub(crate) struct PodDevices<'a> {
 
 /// Why the pod cannot be placed, whatever the nodes are like: the message, and the claim it is about.
 pub(crate) fn refusal(pod: &PodInfo, devices: &Devices) -> Option<(String, Option<String>)> {
+    let selectors = Selectors::default();
     for reference in &pod.device_claims {
         let Some(key) = reference.key(pod) else {
             let (namespace, name) = (&pod.key.namespace, &pod.key.name);
@@ -46,10 +52,13 @@ pub(crate) fn refusal(pod: &PodInfo, devices: &Devices) -> Option<(String, Optio
             let what = format!("ResourceClaim {namespace}/{} was not created for pod {namespace}/{of}", key.name);
             return named(format!("{what} (pod is not owner)"));
         }
-        if devices.allocation_of(&key).is_none()
-            && let Err(message) = check(&claim.spec, &devices.inventory)
-        {
-            return named(message);
+        if devices.allocation_of(&key).is_some() {
+            continue;
+        }
+        match check(&claim.spec, &devices.inventory, &selectors) {
+            Ok(()) | Err(NoDevices::NotHere) => {}
+            Err(NoDevices::Broken(message)) => return named(message),
+            Err(NoDevices::TooMuchWork) => return named(TIMED_OUT.to_owned()),
         }
     }
     None
@@ -82,6 +91,7 @@ impl<'a> PodDevices<'a> {
         match allocate(&specs, node, &self.devices.inventory, &self.taken, &self.selectors) {
             Ok(given) => Ok(self.open.iter().map(|it| it.metadata.key()).zip(given).collect()),
             Err(NoDevices::NotHere | NoDevices::Broken(_)) => Err(Conflict::NoDevices),
+            Err(NoDevices::TooMuchWork) => Err(Conflict::TooMuchWork),
         }
     }
 }

@@ -32,6 +32,7 @@ fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, among: &Among<'_>, reasons: &mut 
     match among.devices.on(TargetNode { name: row.name, labels: row.labels }) {
         Ok(_) => {}
         Err(Conflict::Elsewhere) => reasons.push(Reason::Text("resourceclaim not available on the node")),
+        Err(Conflict::TooMuchWork) => reasons.push(Reason::Text(devices::TIMED_OUT)),
         Err(Conflict::NoDevices) => reasons.push(Reason::Text("cannot allocate all claims")),
     }
 }

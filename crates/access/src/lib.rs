@@ -15,6 +15,7 @@ mod authorizer;
 mod configuration;
 pub mod credential;
 pub mod default_roles;
+mod evaluation;
 pub mod identity;
 pub mod impersonation;
 mod issuers;

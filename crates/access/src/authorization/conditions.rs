@@ -8,7 +8,7 @@ use corten_cel::{
 };
 use serde_json::Value;
 
-use crate::problems::Problems;
+use crate::{evaluation::evaluated, problems::Problems};
 
 const CONDITIONS_MAX: usize = 64;
 
@@ -102,6 +102,10 @@ impl Conditions {
     /// What failed. All of them together have the budget that a webhook of admission has, since whoever asks chooses what they
     /// are evaluated over.
     pub(super) fn hold(&self, spec: &Value) -> Result<bool, Vec<String>> {
+        evaluated(|| self.evaluate(spec))
+    }
+
+    fn evaluate(&self, spec: &Value) -> Result<bool, Vec<String>> {
         let activation = Activation::new().with("request", Cel::declared(spec, &REQUEST));
         let (mut budget, mut errors) = (RUNTIME_BUDGET_MATCH_CONDITIONS, Vec::new());
         for (program, source) in &self.0 {

@@ -29,6 +29,7 @@ use tokio::{
 };
 
 use crate::{
+    evaluation::evaluated,
     identity::Identity,
     problems::{ConfigError, LoadError},
     reloads::Reloads,
@@ -243,7 +244,7 @@ impl Issuer {
             return Err("oidc: verify token: failed to verify signature".into());
         }
         claims::check(&self.compiled, token, now)?;
-        claims::holder(&self.compiled, &token.claims)
+        evaluated(|| claims::holder(&self.compiled, &token.claims))
     }
 
     /// Waits until the issuer was asked once more; not longer than [`WAIT`] since it began to be asked.

@@ -188,6 +188,20 @@ async fn a_condition_that_is_a_bomb_ends_soon() {
     assert_eq!(hook.n_asked(), 0);
 }
 
+/// Many conditions, each of which takes long and costs little: they share one budget of work.
+#[tokio::test(flavor = "multi_thread")]
+async fn conditions_share_a_budget_of_work() {
+    let hook = Hook::start(by_name).await;
+    let slow = |it: usize| format!(r"{it} > 0 && !request.resourceAttributes.name.matches('\\pL{{25}}a{{5}}')");
+    let all: Vec<String> = (1..=63).map(slow).chain(["request.user == 'nobody'".to_owned()]).collect();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let access = access(settings(&webhook(&hook, "Deny", "3s", &all)), None).await;
+    assert_eq!(denied(&asks(&access, &jane(), "-").await).error, "", "a short name: the last condition is false");
+    let refused = asks(&access, &jane(), &"b".repeat(1_000)).await;
+    assert!(denied(&refused).error.contains("request.user == 'nobody'"), "nothing is left for the last: {refused:?}");
+    assert_eq!(hook.n_asked(), 0);
+}
+
 #[tokio::test]
 async fn who_cannot_wait_asks_again() {
     let hook = Hook::start(by_name).await;

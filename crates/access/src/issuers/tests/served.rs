@@ -293,6 +293,25 @@ async fn tokens_of_an_issuer_name_users() {
     assert!(who(&server, "s3cret").await.is_ok(), "other tokens go on");
 }
 
+/// An expression over a claim that its holder chose: what takes too long lets nobody in.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_expressions_of_an_issuer_have_a_budget_of_work() {
+    let issuer = Issuer::start().await;
+    let key = Signer::curve("c");
+    issuer.signs_with(&[&key]);
+    let rest = r#"  claimMappings: {username: {claim: sub, prefix: ""}}
+  claimValidationRules:
+  - {expression: '!claims.?nick.orValue("-").matches("\\pL{25}a{5}")'}
+"#;
+    let server = running(&issuer.configuration(rest)).await;
+    for (n_letters, is_good) in [(10, true), (2_000, false)] {
+        let mut claims = issuer.claims();
+        claims["nick"] = "b".repeat(n_letters).into();
+        let found = who(&server, &key.token("ES256", &claims)).await;
+        assert_eq!(found.is_ok(), is_good, "{n_letters} letters: {found:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_key_is_fetched_for_the_first_token_it_signs() {
     let issuer = Issuer::start().await;

@@ -212,6 +212,41 @@ fn reports_are_bounded_however_many_violations_there_are() {
     }
 }
 
+/// As evanphx/json-patch: an index may count from the end of its list.
+#[test]
+fn json_patches_count_from_the_end_of_lists() {
+    let object = json!({"l": ["a", "b", "c"], "m": {"-1": "x"}, "n": [{"p": [1, 2]}]});
+    for (operation, changed) in [
+        (r#"{"op":"add","path":"/l/-1","value":"d"}"#, json!({"l": ["a", "b", "c", "d"]})),
+        (r#"{"op":"add","path":"/l/-4","value":"d"}"#, json!({"l": ["d", "a", "b", "c"]})),
+        (r#"{"op":"add","path":"/l/-","value":"d"}"#, json!({"l": ["a", "b", "c", "d"]})),
+        (r#"{"op":"remove","path":"/l/-1"}"#, json!({"l": ["a", "b"]})),
+        (r#"{"op":"replace","path":"/l/-3","value":"d"}"#, json!({"l": ["d", "b", "c"]})),
+        (r#"{"op":"test","path":"/l/-2","value":"b"}"#, json!({})),
+        (r#"{"op":"replace","path":"/m/-1","value":"y"}"#, json!({"m": {"-1": "y"}})),
+        (r#"{"op":"add","path":"/n/-1/p/-2","value":3}"#, json!({"n": [{"p": [1, 3, 2]}]})),
+        (r#"{"op":"copy","from":"/l/-1","path":"/l/-1"}"#, json!({"l": ["a", "b", "c", "c"]})),
+        (r#"{"op":"move","from":"/l/-3","path":"/l/-1"}"#, json!({"l": ["b", "c", "a"]})),
+        (r#"{"op":"move","from":"/l/-1","path":"/l/0"}"#, json!({"l": ["c", "a", "b"]})),
+    ] {
+        let mut expected = object.clone();
+        for (field, value) in changed.as_object().expect("an object") {
+            expected[field] = value.clone();
+        }
+        let patched = patch::json(object.clone(), format!("[{operation}]").as_bytes());
+        assert_eq!(patched, Ok(expected), "{operation}");
+    }
+    for operation in [
+        r#"{"op":"remove","path":"/l/-4"}"#,
+        r#"{"op":"add","path":"/l/-5","value":1}"#,
+        r#"{"op":"replace","path":"/l/-x","value":1}"#,
+        r#"{"op":"move","from":"/l/-4","path":"/l/-1"}"#,
+    ] {
+        let refused = patch::json(object.clone(), format!("[{operation}]").as_bytes());
+        assert_eq!(refused.map_err(|it| it.status().code), Err(422), "{operation}");
+    }
+}
+
 #[test]
 fn json_patches_are_bounded() {
     let object = json!({"metadata": {"labels": {"a": "1"}}, "spec": {"replicas": 1}});

@@ -1,6 +1,7 @@
 //! RFC 6902, bounded: few operations, and none makes the object larger or deeper than what a request body could have carried
 //! anyway; and all of them together look at so many values, however often they go through the same ones.
 
+mod from_end;
 mod work;
 
 use corten_meta::depth::{self, LEVELS_MAX};
@@ -42,27 +43,32 @@ pub fn json(original: Value, patch: &[u8]) -> Result<Value, PatchError> {
     let mut size_max = size(&result);
     let mut work = Work::default();
     for operation in patch.0 {
-        work.add(&operation, &result).map_err(PatchError::Unprocessable)?;
-        size_max += growth(&operation, &result);
-        if size_max > RESULT_BYTES_MAX {
-            let message = format!(
-                "Unable to complete the copy, the accumulated size increase of copy is {size_max}, exceeding the limit {RESULT_BYTES_MAX}"
-            );
-            return Err(PatchError::Unprocessable(message));
+        for operation in from_end::steps(operation, &result) {
+            let operation = from_end::resolved(operation, &result);
+            work.add(&operation, &result).map_err(PatchError::Unprocessable)?;
+            size_max += growth(&operation, &result);
+            if size_max > RESULT_BYTES_MAX {
+                let message = format!(
+                    "Unable to complete the copy, the accumulated size increase of copy is {size_max}, exceeding the limit {RESULT_BYTES_MAX}"
+                );
+                return Err(PatchError::Unprocessable(message));
+            }
+            apply(operation, &mut result).map_err(PatchError::Unprocessable)?;
         }
-        if is_test_of_absence(&operation, &result) {
-            continue;
-        }
-        if is_too_deep(&operation, &result) {
-            let (name, path) = (name_of(&operation), operation.path());
-            let message = format!("{name} operation does not apply at path \"{path}\": {}", depth::EXCEEDED);
-            return Err(PatchError::Unprocessable(message));
-        }
-        let operation = [operation];
-        json_patch::patch(&mut result, &operation)
-            .map_err(|error| PatchError::Unprocessable(failure(&operation[0], &error.kind)))?;
     }
     Ok(result)
+}
+
+fn apply(operation: PatchOperation, document: &mut Value) -> Result<(), String> {
+    if is_test_of_absence(&operation, document) {
+        return Ok(());
+    }
+    if is_too_deep(&operation, document) {
+        let (name, path) = (name_of(&operation), operation.path());
+        return Err(format!("{name} operation does not apply at path \"{path}\": {}", depth::EXCEEDED));
+    }
+    let operation = [operation];
+    json_patch::patch(document, &operation).map_err(|error| failure(&operation[0], &error.kind))
 }
 
 fn no_go_value(value: &Value, wanted: &str) -> String {

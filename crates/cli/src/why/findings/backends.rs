@@ -109,14 +109,16 @@ async fn backend(reader: &Reader<'_>, namespace: &str, name: &str, port: &Port<'
         }
         return;
     };
+    // A name elsewhere is asked at the port that is wanted, whatever the Service says (`ResolveCluster`).
+    if service["spec"]["type"] == "ExternalName" {
+        return;
+    }
     let ports = items(&service, "/spec/ports");
     let is_it = |it: &&Value| match port {
         Port::Number(number) => it["port"] == *number,
         Port::Name(name) => it["name"] == **name,
     };
-    let is_another_name = service["spec"]["type"] == "ExternalName";
-    let needs_none = is_another_name && ports.is_empty();
-    if !needs_none && !ports.iter().any(|it| is_it(&it)) {
+    if !ports.iter().any(|it| is_it(&it)) {
         let has = ports.iter().map(|it| match text(it, "/name") {
             "" => it["port"].to_string(),
             name => format!("{} {name:?}", it["port"]),
@@ -126,7 +128,7 @@ async fn backend(reader: &Reader<'_>, namespace: &str, name: &str, port: &Port<'
         found.add_once(Wait::new("ServicePortMissing", message, Actor::Author));
         return;
     }
-    if !is_another_name && !has_endpoints(reader, &key).await {
+    if !has_endpoints(reader, &key).await {
         let message = format!("nothing is ready behind service/{name} in {namespace}");
         found.add_once(
             Wait::new("BackendNotReady", message, Actor::Cluster).on("Service", &format!("{namespace}/{name}")),

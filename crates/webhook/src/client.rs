@@ -20,6 +20,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::{
     client_config::{ClientConfig, ConfigError, Location, Proof},
+    clients::Entry,
     connection::{Connection, Dial, Failed, Pool, Stream},
     error::{self, Error, Reason},
     reach,
@@ -52,6 +53,7 @@ pub struct Client {
     under_way: Semaphore,
     /// Which endpoint is asked next.
     turn: AtomicUsize,
+    _entry: Entry,
 }
 
 /// One request.
@@ -73,7 +75,12 @@ pub struct Document {
 }
 
 impl Client {
-    pub(crate) fn new(config: &ClientConfig, caches: Arc<Caches>, dial: Dial) -> Result<Self, ConfigError> {
+    pub(crate) fn new(
+        config: &ClientConfig,
+        caches: Arc<Caches>,
+        dial: Dial,
+        entry: Entry,
+    ) -> Result<Self, ConfigError> {
         let url = url(&config.location)?;
         let host = url.host().unwrap_or_default().to_owned();
         let shown_name = match (&config.server_name, &config.location) {
@@ -106,6 +113,7 @@ impl Client {
             idle: Pool::default(),
             under_way: Semaphore::new(UNDER_WAY_MAX),
             turn: AtomicUsize::new(0),
+            _entry: entry,
         })
     }
 

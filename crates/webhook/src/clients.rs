@@ -18,7 +18,25 @@ use crate::{
 pub struct Clients {
     caches: Arc<Caches>,
     dial: Dial,
-    known: Mutex<HashMap<ClientConfig, Weak<Client>>>,
+    known: Arc<Known>,
+}
+
+type Known = Mutex<HashMap<ClientConfig, Weak<Client>>>;
+
+/// Keeps a client findable by its configuration, which may hold keys, for as long as somebody has the client.
+pub(crate) struct Entry {
+    known: Arc<Known>,
+    config: ClientConfig,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let mut known = self.known.lock();
+        // Another one may have taken its place already.
+        if known.get(&self.config).is_some_and(|it| it.strong_count() == 0) {
+            known.remove(&self.config);
+        }
+    }
 }
 
 impl Clients {
@@ -36,7 +54,7 @@ impl Clients {
 
     /// Over another network.
     pub fn dialling(caches: Arc<Caches>, dial: Dial) -> Self {
-        Self { caches, dial, known: Mutex::default() }
+        Self { caches, dial, known: Arc::default() }
     }
 
     /// The client of a configuration: the same for all who hold it. Its connections end when the last of them drops it, as those who
@@ -45,13 +63,23 @@ impl Clients {
     /// # Errors
     /// The configuration cannot be used.
     pub fn client(&self, config: &ClientConfig) -> Result<Arc<Client>, ConfigError> {
-        let mut known = self.known.lock();
-        if let Some(client) = known.get(config).and_then(Weak::upgrade) {
+        if let Some(client) = self.known.lock().get(config).and_then(Weak::upgrade) {
             return Ok(client);
         }
-        let client = Arc::new(Client::new(config, self.caches.clone(), self.dial.clone())?);
-        known.retain(|_, it| it.strong_count() > 0);
-        known.insert(config.clone(), Arc::downgrade(&client));
-        Ok(client)
+        let entry = Entry { known: self.known.clone(), config: config.clone() };
+        let made = Arc::new(Client::new(config, self.caches.clone(), self.dial.clone(), entry)?);
+        let mut known = self.known.lock();
+        if let Some(client) = known.get(config).and_then(Weak::upgrade) {
+            // Somebody else was faster. What was made in vain takes the lock when it goes.
+            drop(known);
+            return Ok(client);
+        }
+        known.insert(config.clone(), Arc::downgrade(&made));
+        Ok(made)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn n_known(&self) -> usize {
+        self.known.lock().len()
     }
 }

@@ -1,8 +1,12 @@
 //! What can be said without a server. Conversations with servers are among the tests of the API server, whose caches they need.
 
+use std::sync::Arc;
+
+use corten_cacher::watch_cache::feed;
+use corten_store::memory::Memory;
 use serde_json::json;
 
-use crate::{ClientConfig, Location, error::refused, reach};
+use crate::{ClientConfig, Clients, Location, error::refused, reach};
 
 #[test]
 fn a_configuration_names_one_server() {
@@ -58,4 +62,20 @@ fn a_refusal_reads_as_clients_of_kubernetes_put_it() {
         let status = refused(code, body.as_bytes());
         assert_eq!((status.code, &*status.message), (code, expected));
     }
+}
+
+#[tokio::test]
+async fn a_configuration_that_nobody_holds_is_forgotten() {
+    let (caches, _) = feed::fill(&Memory::new()).await.expect("an empty store");
+    let clients = Clients::new(Arc::new(caches));
+    let config =
+        |it: &str| ClientConfig::of_json(&json!({ "url": format!("https://{it}/") })).expect("a configuration");
+    let (one, other) =
+        (clients.client(&config("a")).expect("a client"), clients.client(&config("b")).expect("a client"));
+    let again = clients.client(&config("a")).expect("a client");
+    assert!(Arc::ptr_eq(&one, &again) && clients.n_known() == 2);
+    drop(one);
+    assert_eq!(clients.n_known(), 2, "somebody has it still");
+    drop((again, other));
+    assert_eq!(clients.n_known(), 0);
 }

@@ -120,8 +120,13 @@ impl State {
         );
         let access = Arc::new(access);
         let aggregator = Aggregator::new(caches.clone(), clients.clone(), config.pki.clone(), front_proxy);
-        let conversion =
-            Conversion::new(clients.clone(), config.uids.clone(), config.clock.clone(), metrics.registry());
+        let conversion = Conversion::new(
+            clients.clone(),
+            config.uids.clone(),
+            config.clock.clone(),
+            metrics.registry(),
+            config.limits.converted_list_bytes,
+        );
         let cluster = Cluster {
             conversion,
             caches,

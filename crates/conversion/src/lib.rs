@@ -44,17 +44,21 @@ struct Inner {
     measures: Measures,
     failing: FailingWebhooks,
     kept: Kept,
+    /// Of one list. Who wants more asks for pages.
+    list_bytes_max: usize,
     /// Held while it is looked who converts what, so that no two begin with the same object.
     claims: Mutex<()>,
 }
 
 impl Conversion {
-    /// `uids` name the questions that webhooks are asked. What is counted is registered.
+    /// `uids` name the questions that webhooks are asked. What is counted is registered. A list that is converted has at most
+    /// `list_bytes_max`.
     pub fn new(
         clients: Arc<Clients>,
         uids: Arc<dyn Fn() -> String + Send + Sync>,
         clock: Arc<dyn Fn() -> Time + Send + Sync>,
         registry: &Registry,
+        list_bytes_max: usize,
     ) -> Self {
         Self(Arc::new(Inner {
             clients,
@@ -63,6 +67,7 @@ impl Conversion {
             measures: Measures::new(registry),
             failing: FailingWebhooks::default(),
             kept: Kept::default(),
+            list_bytes_max,
             claims: Mutex::default(),
         }))
     }

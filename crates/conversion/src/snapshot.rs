@@ -12,8 +12,6 @@ use crate::Conversion;
 const STEP: usize = 500;
 /// And no more than this, as it is stored.
 const STEP_BYTES_MAX: usize = 4 << 20;
-/// Of one answer: as long as it is being sent it is in memory. Who wants more asks for pages.
-const ANSWER_BYTES_MAX: usize = 256 << 20;
 
 /// What of a snapshot is wanted.
 pub struct Wanted<'a> {
@@ -41,15 +39,18 @@ impl Conversion {
         let candidates: Vec<Arc<Stored>> =
             snapshot.range(&matcher.namespace, *after).filter(|it| before.matches(it)).cloned().collect();
         let wanted = limit.map_or(usize::MAX, |it| it.saturating_add(1));
-        let (mut found, mut n_matching, mut room) = (Vec::new(), 0, Room(ANSWER_BYTES_MAX));
+        let (mut found, mut n_matching, mut room) = (Vec::new(), 0, Room::of(self.0.list_bytes_max));
         // Without selectors each candidate matches.
         let objects_max = if matcher.is_selective() { STEP } else { wanted.min(STEP) };
         let mut rest = &candidates[..];
         while !rest.is_empty() && n_matching < wanted {
             let (step, later) = rest.split_at(step(rest, objects_max));
             rest = later;
-            for it in self.all_stored(row, cache, step).await? {
-                room.take(it.value().len())?;
+            for (stored, it) in step.iter().zip(self.all_stored(row, cache, step).await?) {
+                // What is sent as it is stored is in memory anyway.
+                if !Arc::ptr_eq(stored, &it) {
+                    room.take(it.value().len())?;
+                }
                 n_matching += usize::from(matcher.matches(&it));
                 found.push(it);
             }
@@ -59,18 +60,25 @@ impl Conversion {
 }
 
 /// How many bytes of an answer may still be in memory.
-struct Room(usize);
+struct Room {
+    all: usize,
+    left: usize,
+}
 
 impl Room {
+    const fn of(all: usize) -> Self {
+        Self { all, left: all }
+    }
+
     /// # Errors
     /// 413 where there is no room for so many more.
     fn take(&mut self, n_bytes: usize) -> Result<(), Status> {
-        let left = self.0.checked_sub(n_bytes).ok_or_else(|| {
+        self.left = self.left.checked_sub(n_bytes).ok_or_else(|| {
+            let all = self.all;
             Status::too_large(format!(
-                "the list is larger than {ANSWER_BYTES_MAX} bytes in another version than it is stored in: ask for pages (limit)"
+                "the list is larger than {all} bytes in another version than it is stored in: ask for pages (limit)"
             ))
         })?;
-        self.0 = left;
         Ok(())
     }
 }
@@ -90,15 +98,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_of_256_mebibytes_is_given_and_one_byte_more_is_refused() {
-        const OBJECT: usize = 2 << 20;
-        let mut room = Room(ANSWER_BYTES_MAX);
+    fn an_answer_as_large_as_it_may_be_is_given_and_one_byte_more_is_refused() {
+        const ALL: usize = 256 << 20;
+        let mut room = Room::of(ALL);
         for n in 0..128 {
-            assert!(room.take(OBJECT).is_ok(), "{n}");
+            assert!(room.take(2 << 20).is_ok(), "{n}");
         }
         let refused = room.take(1).expect_err("it is full");
         assert_eq!((refused.code, &*refused.reason), (413, "RequestEntityTooLarge"));
         assert!(refused.message.contains("268435456 bytes") && refused.message.contains("limit"), "{refused}");
-        assert!(Room(ANSWER_BYTES_MAX).take(usize::MAX).is_err());
+        assert!(Room::of(ALL).take(usize::MAX).is_err());
     }
 }

@@ -29,11 +29,19 @@ pub struct Limits {
     pub seats: u32,
     /// Connections of one address: a Pod cannot keep everybody else out.
     pub connections_of_address: usize,
+    /// Of one list in another version than its objects are stored in: as long as it is being sent it is in memory.
+    pub converted_list_bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body_bytes: 256 * 1024 * 1024, watches: 50_000, seats: 600, connections_of_address: 4096 }
+        Self {
+            body_bytes: 256 << 20,
+            watches: 50_000,
+            seats: 600,
+            connections_of_address: 4096,
+            converted_list_bytes: 256 << 20,
+        }
     }
 }
 

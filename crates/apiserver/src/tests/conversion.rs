@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use super::webhooks::{
     Answered, VALIDATING, ask, ask_as, configure,
     hook::{self, Hook, Reply},
-    started,
+    started, started_with,
 };
-use crate::Server;
+use crate::{Config, Limits, Server, tests::server};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const NAME: &str = "sockets.example.com";
@@ -232,6 +232,39 @@ async fn an_event_is_converted_once_however_many_watch_and_a_list_in_few_questio
     assert!(seen.len() <= 5, "{} questions", seen.len());
     assert_eq!(ask(&server, "GET", V2, &Value::Null).await.body["items"], list["items"]);
     assert!(hook.take_seen().is_empty(), "what was converted is kept");
+    server.stop().await;
+}
+
+/// A list that is converted is in memory until it is sent. What is too large is given in pages.
+#[tokio::test]
+async fn a_list_that_is_too_large_in_another_version_is_refused_and_its_pages_are_given() {
+    let limits = Limits { converted_list_bytes: 6_000, ..Limits::default() };
+    let server = started_with(Config { limits, ..server::config() }).await;
+    let hook = honest_hook().await;
+    define(&server, &definition(&by_webhook(&hook), "v1")).await;
+    for n in 0..40 {
+        create(&server, &format!("n{n:02}"), "h:1").await;
+    }
+    for path in [V2.to_owned(), format!("{V2}?resourceVersion=0"), format!("{V2}?fieldSelector=spec.host%3Dh")] {
+        let refused = ask(&server, "GET", &path, &Value::Null).await;
+        assert_eq!((refused.code, &refused.body["reason"]), (413, &json!("RequestEntityTooLarge")), "{path}");
+        assert!(
+            refused.message().contains("6000 bytes") && refused.message().contains("limit"),
+            "{}",
+            refused.message()
+        );
+    }
+    let all = ask(&server, "GET", V1, &Value::Null).await;
+    assert_eq!(all.body["items"].as_array().map(Vec::len), Some(40), "as it is stored it is sent as it is");
+    let (mut n, mut path) = (0, format!("{V2}?limit=5"));
+    loop {
+        let page = ask(&server, "GET", &path, &Value::Null).await;
+        assert_eq!(page.code, 200, "{}", page.body);
+        n += page.body["items"].as_array().map_or(0, Vec::len);
+        let Some(token) = page.body["metadata"]["continue"].as_str().filter(|it| !it.is_empty()) else { break };
+        path = format!("{V2}?limit=5&continue={token}");
+    }
+    assert_eq!(n, 40);
     server.stop().await;
 }
 

@@ -28,7 +28,7 @@ pub(super) async fn started() -> Server {
     started_with(server::config()).await
 }
 
-async fn started_with(mut config: crate::Config) -> Server {
+pub(super) async fn started_with(mut config: crate::Config) -> Server {
     config.webhook_dial = Some(Arc::new(|mut address| {
         address.set_ip([127, 0, 0, 1].into());
         Box::pin(TcpStream::connect(address))

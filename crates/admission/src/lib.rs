@@ -13,6 +13,7 @@ mod commit_hook;
 mod converted;
 mod default_classes;
 mod default_toleration_seconds;
+mod device_admin_access;
 mod escalation;
 mod evaluation;
 mod expression_authorizer;
@@ -66,6 +67,7 @@ pub use webhook_source::{Failing, Trouble, Webhooks};
 /// In the order they are asked.
 pub const PLUGINS: &[&dyn Admission] = &[
     &param_access::ParamAccess,
+    &device_admin_access::DeviceAdminAccess,
     &known_rules::KnownRules,
     &namespace_lifecycle::NamespaceLifecycle,
     &limit_ranger::LimitRanger,

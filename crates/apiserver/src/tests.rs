@@ -76,6 +76,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("apply_in_versions", include_str!("../testdata/http/apply_in_versions.txt")),
     ("create_and_read", include_str!("../testdata/http/create_and_read.txt")),
     ("delete", include_str!("../testdata/http/delete.txt")),
+    ("device_admin_access", include_str!("../testdata/http/device_admin_access.txt")),
     ("discovery", include_str!("../testdata/http/discovery.txt")),
     ("impersonation", include_str!("../testdata/http/impersonation.txt")),
     ("journals", include_str!("../testdata/http/journals.txt")),

@@ -83,6 +83,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("limit_ranger", include_str!("../testdata/http/limit_ranger.txt")),
     ("pod_certificate_requests", include_str!("../testdata/http/pod_certificate_requests.txt")),
     ("policy_params", include_str!("../testdata/http/policy_params.txt")),
+    ("policy_writes", include_str!("../testdata/http/policy_writes.txt")),
     ("quota", include_str!("../testdata/http/quota.txt")),
     ("pod_security", include_str!("../testdata/http/pod_security.txt")),
     ("classes", include_str!("../testdata/http/classes.txt")),

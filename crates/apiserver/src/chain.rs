@@ -7,7 +7,7 @@ use crate::{
     filters::{
         audit, authenticate, authorize, catch_panic, cross_site, deadline, fairness, impersonate, indent, measure,
         next::{Link, Rest},
-        request_info,
+        refusal, request_info,
     },
     router,
 };
@@ -16,6 +16,7 @@ pub const CHAIN: &[Link] = &[
     Link { name: "catch_panic", filter: |ctx, rest| Box::pin(catch_panic::filter(ctx, rest)) },
     Link { name: "request_info", filter: |ctx, rest| Box::pin(request_info::filter(ctx, rest)) },
     Link { name: "indent", filter: |ctx, rest| Box::pin(indent::filter(ctx, rest)) },
+    Link { name: "refusal", filter: |ctx, rest| Box::pin(refusal::filter(ctx, rest)) },
     Link { name: "measure", filter: |ctx, rest| Box::pin(measure::filter(ctx, rest)) },
     Link { name: "deadline", filter: |ctx, rest| Box::pin(deadline::filter(ctx, rest)) },
     Link { name: "authenticate", filter: |ctx, rest| Box::pin(authenticate::filter(ctx, rest)) },

@@ -11,4 +11,5 @@ pub(crate) mod impersonate;
 pub(crate) mod indent;
 pub(crate) mod measure;
 pub(crate) mod next;
+pub(crate) mod refusal;
 pub(crate) mod request_info;

@@ -65,6 +65,44 @@ pub(super) async fn same(server: &Server, path: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Whoever asks for protobuf is refused in protobuf, also before it is known what there is.
+#[tokio::test(start_paused = true)]
+async fn refusals_are_written_as_protobuf() {
+    let server = server::started().await;
+    let cars = "/apis/example.com/v1/namespaces/default/cars";
+    let other = "/apis/apps/v1/namespaces/default/nothings";
+    let refused = async |authorization: &str, path: &str, accept: &str| {
+        let request = http::Request::get(path).header("Accept", accept).header("Authorization", authorization);
+        let who = if authorization.is_empty() { Some(Identity::new("jane", &["system:authenticated"])) } else { None };
+        let request = request.body(corten_cacher::body::whole("")).expect("a request");
+        let response = server.answer(request, None, who).await;
+        let code = response.status().as_u16();
+        let media_type = response.headers().get("Content-Type").map_or("", |it| it.to_str().expect("text")).to_owned();
+        let bytes = response.into_body().collect().await.expect("a whole body").to_bytes();
+        Answer { code, media_type, bytes }
+    };
+    let both = format!("{PROTOBUF},application/json");
+    for (authorization, path, code, reason) in [
+        ("", MAPS, 403, "Forbidden"),
+        ("", cars, 403, "Forbidden"),
+        ("", other, 403, "Forbidden"),
+        ("Bearer nobody", MAPS, 401, "Unauthorized"),
+        ("Bearer nobody", cars, 401, "Unauthorized"),
+    ] {
+        for accept in [PROTOBUF, &both] {
+            let answer = refused(authorization, path, accept).await;
+            assert_eq!((answer.code, &*answer.media_type), (code, PROTOBUF), "{path}");
+            let status = proto::decode(&answer.bytes).unwrap_or_else(|it| panic!("{path}: {it:?}"));
+            assert_eq!((&status["kind"], &status["reason"]), (&json!("Status"), &json!(reason)), "{path}");
+        }
+        for accept in ["application/json", "*/*", ""] {
+            let answer = refused(authorization, path, accept).await;
+            assert_eq!((answer.code, answer.json()["reason"].clone()), (code, json!(reason)), "{path}");
+        }
+    }
+    server.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn writes_and_what_is_below_objects_are_answered_as_protobuf() {
     let server = server::started().await;

@@ -13,6 +13,7 @@ mod bootstrap;
 pub mod chain;
 mod connect;
 pub mod context;
+mod debug_fairness;
 mod debug_flags;
 mod definitions;
 mod filters;

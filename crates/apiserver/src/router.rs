@@ -16,7 +16,7 @@ use http::Method;
 use crate::{
     connect,
     context::Context,
-    debug_flags, health, progress,
+    debug_fairness, debug_flags, health, progress,
     verbs::{
         binding, component_status, connecting, create, delete, delete_collection, eviction, get, journal, list,
         options, patch, reviews, scale, target::Target, token, update, usage, watch, write,
@@ -102,7 +102,8 @@ async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
 
 /// Paths that are no resource.
 fn elsewhere(ctx: &Context) -> Result<Response, Status> {
-    let system = health::answer(ctx).or_else(|| progress::answer(ctx)).or_else(|| {
+    let system = health::answer(ctx).or_else(|| debug_fairness::answer(ctx).map(Ok));
+    let system = system.or_else(|| progress::answer(ctx)).or_else(|| {
         let keys = ctx.state.access().authenticator().pki().token_keys();
         tokens::discovery::answer(&ctx.info.path, &ctx.method, &keys)
     });

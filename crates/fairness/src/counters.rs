@@ -156,8 +156,16 @@ impl Measures {
 
 impl Counters {
     pub(crate) fn refused(&self, refusal: Refusal) {
+        self.of(refusal).inc();
+    }
+
+    pub(crate) fn n_refused(&self, refusal: Refusal) -> u64 {
+        self.of(refusal).get()
+    }
+
+    fn of(&self, refusal: Refusal) -> &IntCounter {
         let at = Refusal::ALL.iter().position(|it| *it == refusal).expect("all refusals are listed");
-        self.rejected[at].inc();
+        &self.rejected[at]
     }
 
     pub(crate) fn waited(&self, time: Duration, has_executed: bool) {

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use crate::{
     counters::{Counters, Measures},
+    dump::WaitingRequest,
     level::{Level, Seats},
 };
 
@@ -70,16 +71,27 @@ impl Classified {
         width_max(self.flow.nominal)
     }
 
-    /// Waits for seats, no longer than `patience`.
+    /// The name of the flow schema, and what tells this flow from its others.
+    pub fn flow_of<'a>(&self, asked: &RequestDigest<'a>) -> (&str, &'a str) {
+        let schema = &self.flow.schema;
+        (&schema.name, schema.distinguisher_of(asked))
+    }
+
+    /// Waits for seats, no longer than `patience`. Who looks meanwhile is shown what `describe` says.
     ///
     /// # Errors
     /// 429 where there is no room to wait in, or the time is over.
-    pub async fn begin(&self, width: u32, patience: Duration) -> Result<Underway, Status> {
+    pub async fn begin(
+        &self,
+        width: u32,
+        patience: Duration,
+        describe: impl FnOnce() -> WaitingRequest,
+    ) -> Result<Underway, Status> {
         let Self { flow, hash } = self;
         let seats = if flow.is_exempt {
             None
         } else {
-            match flow.level.begin(*hash, width, patience, &flow.counters).await {
+            match flow.level.begin(*hash, width, patience, &flow.counters, describe).await {
                 Ok(seats) => Some(seats),
                 Err(refusal) => {
                     flow.counters.refused(refusal);

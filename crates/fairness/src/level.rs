@@ -7,7 +7,10 @@ use corten_metrics::IntGauge;
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::Instant};
 
-use crate::counters::Counters;
+use crate::{
+    counters::Counters,
+    dump::{Standing, WaitingRequest},
+};
 
 pub(super) struct Level {
     name: String,
@@ -18,10 +21,16 @@ pub(super) struct Level {
 struct GoingOn {
     of: PriorityLevel,
     nominal: u32,
-    set: QueueSet<oneshot::Sender<Ticket>>,
+    set: QueueSet<Waiter>,
     demand: Demand,
     /// When the demand was noted last.
     noted: Duration,
+}
+
+/// Who is told to begin, and for whom.
+struct Waiter {
+    told: oneshot::Sender<Ticket>,
+    request: Arc<WaitingRequest>,
 }
 
 /// The seats of a request that is being answered; they are given back when this is dropped.
@@ -142,6 +151,20 @@ impl Level {
         self.wake(begun);
     }
 
+    /// How its queues stand; it has none where nobody waits.
+    pub(super) fn queues(&self) -> Vec<Standing> {
+        let going_on = self.going_on.lock();
+        let queues = going_on.set.queues().map(|it| Standing {
+            waiting: it.waiting.into_iter().map(|(who, width)| (who.request.clone(), width)).collect(),
+            executing: it.executing,
+            seats_in_use: it.seats_in_use,
+            next_begin: it.next_begin,
+            seats_waiting: it.seats_waiting,
+            work_waiting: it.work_waiting,
+        });
+        queues.collect()
+    }
+
     /// Lets all begin who wait: the level is gone.
     pub(super) fn open(&self) {
         let begun = self.going_on.lock().set.set_queuing(None, self.now());
@@ -171,6 +194,7 @@ impl Level {
         width: u32,
         patience: Duration,
         counters: &Counters,
+        describe: impl FnOnce() -> WaitingRequest,
     ) -> Result<Seats, Refusal> {
         let came = self.now();
         let waiting = {
@@ -180,7 +204,7 @@ impl Level {
             let arrival = going_on.set.arrive(flow, width, came, || {
                 let (sender, receiver) = oneshot::channel();
                 told = Some(receiver);
-                sender
+                Waiter { told: sender, request: Arc::new(describe()) }
             });
             match arrival {
                 Arrival::Begun(ticket) => return Ok(Seats::of(self, ticket)),
@@ -217,10 +241,10 @@ impl Level {
     }
 
     /// Tells those who begin. Who has gone meanwhile gives its seats to the next.
-    fn wake(&self, begun: Vec<Begun<oneshot::Sender<Ticket>>>) {
+    fn wake(&self, begun: Vec<Begun<Waiter>>) {
         let mut begun = begun;
         while let Some(Begun { who, ticket }) = begun.pop() {
-            if let Err(ticket) = who.send(ticket) {
+            if let Err(ticket) = who.told.send(ticket) {
                 let now = self.now();
                 begun.extend(self.going_on.lock().set.end(ticket, now));
             }
@@ -259,7 +283,8 @@ mod tests {
 
     fn waiting(level: &Arc<Level>) -> Waiting {
         let (sender, told) = oneshot::channel();
-        let arrival = level.going_on.lock().set.arrive(1, 1, level.now(), || sender);
+        let request = Arc::new(WaitingRequest::of_nobody());
+        let arrival = level.going_on.lock().set.arrive(1, 1, level.now(), || Waiter { told: sender, request });
         let Arrival::Queued(place) = arrival else { panic!("the only seat is taken: {arrival:?}") };
         Waiting { level: level.clone(), place, told, has_begun: false }
     }

@@ -9,6 +9,7 @@
 )]
 
 mod counters;
+mod dump;
 mod flow;
 mod level;
 mod limits;
@@ -31,6 +32,7 @@ use corten_metrics::Registry;
 use tokio::{sync::watch, time::Instant};
 
 use counters::Measures;
+pub use dump::{Dump, WaitingRequest};
 use flow::Flow;
 pub use flow::{Classified, Underway};
 use level::Level;
@@ -70,6 +72,11 @@ impl Fairness {
         let matching = configured.flows.iter().find(|it| it.schema.matches(asked));
         let flow = matching.or(configured.flows.last()).expect("the mandatory ones are always there");
         Classified::of(flow.clone(), self.seed, asked)
+    }
+
+    /// What goes on now, as a table.
+    pub fn dump(&self, caches: &Caches, what: Dump) -> String {
+        what.table(&self.configured(caches))
     }
 
     /// What the objects say now.

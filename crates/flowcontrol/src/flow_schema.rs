@@ -147,14 +147,19 @@ impl FlowSchema {
         self.rules.iter().any(|it| it.matches(asked))
     }
 
-    /// The flow of a request that matches, as a number that is the same for the same flow.
-    /// `seed` is secret, so that nobody can choose names that share the queues of another flow.
-    pub fn flow(&self, seed: u64, asked: &RequestDigest<'_>) -> u64 {
-        let distinguisher = match self.distinguisher {
+    /// What tells the flow of a request from the schema's others.
+    pub fn distinguisher_of<'a>(&self, asked: &RequestDigest<'a>) -> &'a str {
+        match self.distinguisher {
             Some(Distinguisher::ByUser) => asked.user,
             Some(Distinguisher::ByNamespace) => asked.resource.map_or("", |it| it.namespace),
             None => "",
-        };
+        }
+    }
+
+    /// The flow of a request that matches, as a number that is the same for the same flow.
+    /// `seed` is secret, so that nobody can choose names that share the queues of another flow.
+    pub fn flow(&self, seed: u64, asked: &RequestDigest<'_>) -> u64 {
+        let distinguisher = self.distinguisher_of(asked);
         // A name holds no zero byte, so that no two pairs read the same.
         let schema = stable_hash_from(stable_hash_from(seed, self.name.as_bytes()), &[0]);
         stable_hash_from(schema, distinguisher.as_bytes())

@@ -86,6 +86,19 @@ struct Waiting<T> {
     who: T,
 }
 
+/// A queue as it stands, for who looks at it.
+pub struct QueueState<'a, T> {
+    /// In their order, each with the seats it will take.
+    pub waiting: Vec<(&'a T, u32)>,
+    pub executing: u32,
+    pub seats_in_use: u32,
+    /// In virtual time: when its next request begins.
+    pub next_begin: f64,
+    pub seats_waiting: u64,
+    /// What those who wait are taken to be: seats, times seconds.
+    pub work_waiting: f64,
+}
+
 /// One that waits is a `T`; all times are since one moment that the caller chose.
 pub struct QueueSet<T> {
     seats: u32,
@@ -150,6 +163,18 @@ impl<T> QueueSet<T> {
 
     pub fn seats(&self) -> u32 {
         self.seats
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "no queue is as wide as a float is exact")]
+    pub fn queues(&self) -> impl Iterator<Item = QueueState<'_, T>> {
+        self.queues.iter().map(|it| QueueState {
+            waiting: it.waiting.iter().map(|it| (&it.who, it.width)).collect(),
+            executing: it.executing,
+            seats_in_use: it.seats_in_use,
+            next_begin: it.next_begin,
+            seats_waiting: it.seats_waiting,
+            work_waiting: it.seats_waiting as f64 * ESTIMATE,
+        })
     }
 
     /// The seats that all who are here would take.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use corten_access::identity::ANONYMOUS;
 use corten_cacher::{answer, body::Response};
+use corten_fairness::{Classified, WaitingRequest};
 use corten_flowcontrol::{RequestDigest, RequestedResource, width_of_list};
 use corten_kinds::Subresource;
 use corten_routes::RequestInfo;
@@ -28,7 +29,7 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
         ctx.state.fairness().classify(ctx.state.caches(), &asked)
     };
     let width = if classified.is_exempt() { 1 } else { width(ctx).min(classified.width_max()) };
-    let mut response = match classified.begin(width, PATIENCE).await {
+    let mut response = match classified.begin(width, PATIENCE, || described(ctx, &classified)).await {
         Ok(_underway) => rest.run(ctx).await,
         Err(status) => answer::status(&status),
     };
@@ -65,6 +66,26 @@ fn asked(ctx: &Context) -> RequestDigest<'_> {
         namespace: &info.namespace,
     });
     RequestDigest { user: &who.user, groups: &who.groups, verb: info.verb, resource, path: &info.path }
+}
+
+/// For who looks while it waits.
+fn described(ctx: &Context, classified: &Classified) -> WaitingRequest {
+    let (asked, info) = (asked(ctx), &ctx.info);
+    let (flow_schema, distinguisher) = classified.flow_of(&asked);
+    let api_version = info.kind().map(|it| it.resource.api_version()).unwrap_or_default();
+    WaitingRequest {
+        flow_schema: flow_schema.to_owned(),
+        distinguisher: distinguisher.to_owned(),
+        came: ctx.state.now(),
+        user: asked.user.to_owned(),
+        verb: info.verb.to_owned(),
+        path: ctx.uri.path().to_owned(),
+        namespace: info.namespace.clone(),
+        name: info.name.clone(),
+        api_version,
+        resource: info.plural.clone(),
+        subresource: info.subresource.clone(),
+    }
 }
 
 fn width(ctx: &Context) -> u32 {

@@ -143,7 +143,7 @@ async fn held(server: &Server) -> Underway {
     let asked =
         RequestDigest { user: &who.user, groups: &who.groups, verb: "create", resource: Some(resource), path: "" };
     let classified = server.fairness().classify(server.caches(), &asked);
-    classified.begin(1, Duration::ZERO).await.expect("it is free")
+    classified.begin(1, Duration::ZERO, || unreachable!("it does not wait")).await.expect("it is free")
 }
 
 /// Waits until a gauge of the level `narrow` says so.
@@ -193,6 +193,7 @@ async fn in_a_queue_who_finds_no_seat_waits_and_who_finds_no_place_is_refused() 
         .collect();
     until(&server, "current_inqueue_requests", 5).await;
     assert_eq!(write(&server, "refused").await.0, 429);
+    who_looks_sees_who_waits(&server).await;
     // Two go away: there is room for others.
     waiting.iter().take(2).for_each(tokio::task::JoinHandle::abort);
     until(&server, "current_inqueue_requests", 3).await;
@@ -205,6 +206,29 @@ async fn in_a_queue_who_finds_no_seat_waits_and_who_finds_no_place_is_refused() 
         until(&server, gauge, 0).await;
     }
     server.stop().await;
+}
+
+/// One is answered, five wait, and one was refused.
+async fn who_looks_sees_who_waits(server: &Server) {
+    let table = async |name: &str| -> Vec<Vec<String>> {
+        let text = text(server, &format!("/debug/api_priority_and_fairness/{name}")).await;
+        let rows = text.lines().filter(|it| it.starts_with("PriorityLevelName") || it.starts_with("narrow,"));
+        rows.map(|it| it.split(',').map(|it| it.trim().to_owned()).collect()).collect()
+    };
+    let levels = table("dump_priority_levels").await;
+    assert_eq!(levels[0].len(), 10);
+    assert_eq!(levels[1], ["narrow", "1", "false", "false", "5", "1", "1", "1", "0", "0"]);
+    let queues = table("dump_queues").await;
+    assert_eq!(queues[1][..5], ["narrow", "0", "5", "1", "1"].map(str::to_owned));
+    assert!(queues[1][5].ends_with("ss") && queues[1][6..8] == ["5", "5"] && queues[1][8] == "0.01500000ss");
+    let requests = table("dump_requests").await;
+    assert_eq!((requests.len(), requests[0].len()), (6, 10));
+    assert_eq!(requests[5][..5], ["narrow", "janes", "0", "4", "jane"].map(str::to_owned));
+    let detailed = table("dump_requests?includeRequestDetails=1").await;
+    assert_eq!(detailed[1][10..], ["jane", "create", MAPS, "default", "", "v1", "configmaps", ""].map(str::to_owned));
+    let path = "/debug/api_priority_and_fairness/dump_requests";
+    let bob = Identity::new("bob", &["system:authenticated"]);
+    assert_eq!(ask(server, bob, Method::GET, path, &Value::Null).await.0, 403, "it is for administrators");
 }
 
 #[tokio::test(start_paused = true)]

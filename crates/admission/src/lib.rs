@@ -59,7 +59,7 @@ pub use name_suffix::{SUFFIX_BYTES, name_suffix};
 pub use namespace_locks::NamespaceLocks;
 pub use notes::{Noted, Notes};
 pub use plugin::{Admission, Attributes, Operation, RequestForm};
-pub use policy_source::{FailingPolicy, Policies};
+pub use policy_source::{FailingPolicy, Policies, PolicyTrouble};
 pub use reinvocation::Reinvocation;
 pub use service_reservations::{Ranges, ServiceReservations};
 pub use webhook_source::{Failing, Trouble, Webhooks};

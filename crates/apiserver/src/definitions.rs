@@ -84,18 +84,20 @@ impl Definitions {
     /// Gets every definition as far as it comes now. False where one did not get on that should have.
     async fn step(&mut self, state: &State) -> bool {
         self.look(state);
-        let mut is_done = update_all(state, self.names(state)).await;
+        let mut refused = update_all(state, self.names(state)).await;
         self.look(state);
-        if let Err(error) = self.serve(state).await {
+        let served = self.serve(state).await;
+        if let Err(error) = &served {
             tracing::warn!(%error, "custom resources cannot be read");
-            is_done = false;
         }
         let established = self.0.values().filter_map(|it| it.established(state));
-        is_done &= update_all(state, established.collect()).await;
+        refused.extend(update_all(state, established.collect()).await);
         self.look(state);
         let leaving = self.0.values().filter(|it| it.is_leaving());
-        let emptied = join_all(leaving.map(|it| async { (it.name(), cleanup::empty(state, it).await) })).await;
-        emptied.into_iter().fold(is_done, |is_done, (name, result)| does_get_on(name, result) && is_done)
+        let emptied = leaving.map(|it| async { (it.name().to_owned(), cleanup::empty(state, it).await) });
+        refused.extend(refusals(join_all(emptied).await));
+        state.definition_refusals().replace(&refused);
+        served.is_ok() && refused.is_empty()
     }
 
     /// Reads what has changed of the definitions.
@@ -192,27 +194,25 @@ impl KnownDefinition {
     }
 }
 
-/// Writes their status. False where one could not be written.
-async fn update_all(state: &State, definitions: Vec<Value>) -> bool {
+/// Writes their status. Says what could not be written, and why.
+async fn update_all(state: &State, definitions: Vec<Value>) -> Vec<(String, Status)> {
     let updates = definitions.into_iter().map(|it| async move {
         let name = it["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let path = format!("{}/status", DEFINITIONS.path(&Key::new("", &*name)));
         let answer = own_requests::send(state, Method::PUT, &path, JSON, it.to_string().into()).await;
         (name, answer.map(drop))
     });
-    let answers = join_all(updates).await;
-    answers.into_iter().fold(true, |is_done, (name, answer)| does_get_on(&name, answer) && is_done)
+    refusals(join_all(updates).await)
 }
 
-/// Where somebody else wrote it meanwhile, it is looked at again.
-fn does_get_on(name: &str, result: Result<(), Status>) -> bool {
-    match result {
-        Err(status) if !status.is_conflict() && !status.is_not_found() => {
-            tracing::warn!(definition = name, error = %status, "a definition of custom resources does not get on");
-            false
-        }
-        _ => true,
+/// The definitions that do not get on. Where somebody else wrote one meanwhile, it is looked at again.
+fn refusals(results: Vec<(String, Result<(), Status>)>) -> Vec<(String, Status)> {
+    let refused = results.into_iter().filter_map(|(name, result)| Some((name, result.err()?)));
+    let refused: Vec<_> = refused.filter(|(_, it)| !it.is_conflict() && !it.is_not_found()).collect();
+    for (name, status) in &refused {
+        tracing::warn!(definition = name, error = %status, "a definition of custom resources does not get on");
     }
+    refused
 }
 
 /// A definition's rows, for as long as they are served.

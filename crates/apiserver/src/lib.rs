@@ -15,6 +15,7 @@ mod connect;
 pub mod context;
 mod debug_fairness;
 mod debug_flags;
+mod definition_refusals;
 mod definitions;
 mod filters;
 mod flow_control_objects;

@@ -21,7 +21,7 @@ use corten_webhook::{Clients, Dial};
 use parking_lot::Mutex;
 use tokio::{sync::watch, task::JoinHandle};
 
-use crate::{journals::JournalSource, log_filter::LogFilter};
+use crate::{definition_refusals::DefinitionRefusals, journals::JournalSource, log_filter::LogFilter};
 
 pub struct Config {
     pub store: Arc<dyn Store>,
@@ -80,6 +80,7 @@ struct StateInner {
     served_changed: watch::Sender<()>,
     /// The ways to other API servers.
     aggregator: Arc<Aggregator>,
+    definition_refusals: DefinitionRefusals,
     feed: Arc<Feed>,
     /// The task that keeps the caches up.
     fed: Mutex<Option<JoinHandle<()>>>,
@@ -156,6 +157,7 @@ impl State {
             served: ArcSwap::default(),
             served_changed: watch::Sender::new(()),
             aggregator: Arc::new(aggregator),
+            definition_refusals: DefinitionRefusals::default(),
             feed: feeding.feed,
             fed: Mutex::new(Some(feeding.task)),
         }))
@@ -202,6 +204,11 @@ impl State {
 
     pub(crate) fn aggregator(&self) -> &Arc<Aggregator> {
         &self.0.aggregator
+    }
+
+    /// Definitions of custom resources that do not get on.
+    pub(crate) fn definition_refusals(&self) -> &DefinitionRefusals {
+        &self.0.definition_refusals
     }
 
     /// The newest state of a built-in kind.

@@ -81,7 +81,7 @@ impl<'r> Round<'r> {
                 let params = params.as_ref().map(|it| it.read(self.request));
                 let Some(errors) = self.invoke(&invocation, params.as_ref(), object).await? else { continue };
                 let cluster = self.request.cluster;
-                cluster.policies.note(invocation.bound, errors.first().map(|it| &**it), cluster.now());
+                cluster.policies.note_mutating(invocation.bound, errors.first().map(|it| &**it), cluster.now());
                 errors.iter().for_each(|it| self.refuse(policy, Some(invocation.binding), it));
                 tokio::task::consume_budget().await;
             }

@@ -11,8 +11,9 @@ use tokio::time::Instant;
 use super::{params::Misconfigured, policy_request::PolicyRequest};
 use crate::{
     plugin::{Admission, Attributes},
-    policy_source::{Bound, BoundPolicy},
+    policy_source::{Bound, BoundPolicy, PolicyTrouble},
     refusal::forbidden,
+    review_request,
     versions::may_concern,
 };
 
@@ -80,6 +81,7 @@ impl Round<'_> {
             }
         };
         let mut annotations: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let (mut was_asked, mut trouble) = (false, None);
         for binding in &bound.bindings {
             let params = match self.asked.params(&policy.policy, binding, self.object).await {
                 Ok(Some(params)) if !params.is_empty() => params,
@@ -109,13 +111,26 @@ impl Round<'_> {
             }
             drop(shown);
             for (evaluation, took) in found {
+                was_asked = true;
+                trouble = trouble.or_else(|| trouble_of(&evaluation, binding));
                 self.take(policy, binding, evaluation, took, &mut annotations);
             }
+        }
+        if was_asked {
+            self.note(bound, trouble);
         }
         for (key, values) in annotations {
             self.asked.request.notes.annotate(&format!("{}/{key}", policy.policy.name), values.join(", "));
         }
         Ok(())
+    }
+
+    /// What whoever asks why is told of the policy.
+    fn note(&self, bound: &BoundPolicy<ValidatingPolicy>, trouble: Option<(PolicyTrouble, String)>) {
+        let request = self.asked.request;
+        let operation = review_request::operation(request.operation).as_str();
+        let trouble = trouble.as_ref().map(|it| (it.0, &*it.1));
+        request.cluster.policies.note_validating(bound, operation, trouble, request.cluster.now());
     }
 
     fn take(
@@ -208,4 +223,14 @@ impl Round<'_> {
         let message = format!("ValidatingAdmissionPolicy '{}'{binding} denied request: {message}", policy.policy.name);
         self.refused.get_or_insert_with(|| (message, reason.to_owned()));
     }
+}
+
+/// Of a denial the place alone: what the message says of the object is for the author of the request.
+fn trouble_of(evaluation: &Evaluation, binding: &Binding) -> Option<(PolicyTrouble, String)> {
+    let denies = binding.actions.contains(&Action::Deny);
+    evaluation.decisions.iter().find_map(|it| match it.error {
+        Some(_) => Some((PolicyTrouble::Fails, it.message.clone())),
+        None if denies && !it.is_admitted => Some((PolicyTrouble::Denies, format!("spec.validations[{}]", it.nth))),
+        None => None,
+    })
 }

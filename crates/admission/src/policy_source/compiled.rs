@@ -20,7 +20,7 @@ use corten_policies::{
 use serde_json::Value;
 
 use super::{
-    failing::{FailingPolicies, FailingPolicy},
+    failing::{Asked, FailingPolicies, FailingPolicy, PolicyTrouble},
     measures::Measures,
     read_params::ReadParams,
 };
@@ -114,34 +114,61 @@ impl Policies {
             },
             |_, now| {
                 self.measures.make_room(|it| now.objects.validating.contains_key(it));
-                self.failing.retain(|name, revision| now.objects.is_mutating(name, revision));
+                self.failing.retain(|of, name, revision| now.objects.has(of, name, revision));
                 self.params.sweep();
             },
         )
     }
 
-    /// The mutating policies that fail now, by their names.
-    pub fn failing(&self, caches: &Caches) -> Vec<(String, FailingPolicy)> {
+    /// The policies that fail now, or deny all, with their kind and name, in order.
+    pub fn failing(&self, caches: &Caches) -> Vec<(Resource, String, FailingPolicy)> {
         let compiled = self.compiled(caches);
         // One that was asked before it was changed may have said so after that.
-        self.failing.retain(|name, revision| compiled.objects.is_mutating(name, revision));
+        self.failing.retain(|of, name, revision| compiled.objects.has(of, name, revision));
         self.failing.all()
     }
 
     /// Notes what came of asking a mutating policy: an error, or none.
-    pub(crate) fn note(&self, bound: &BoundPolicy<MutatingPolicy>, error: Option<&str>, now: Time) {
-        let policy = &bound.policy.policy;
-        match error {
-            Some(error) => self.failing.failed(&policy.name, bound.revision, error, policy.ignores_errors, now),
-            None => self.failing.worked(&policy.name),
+    pub(crate) fn note_mutating(&self, bound: &BoundPolicy<MutatingPolicy>, error: Option<&str>, now: Time) {
+        let trouble = error.map(|it| (PolicyTrouble::Fails, it));
+        self.note(&MUTATING_ADMISSION_POLICIES, (&bound.policy.policy, bound.revision), "", trouble, now);
+    }
+
+    /// Notes what came of asking a validating policy about an operation.
+    pub(crate) fn note_validating(
+        &self,
+        bound: &BoundPolicy<ValidatingPolicy>,
+        operation: &'static str,
+        trouble: Option<(PolicyTrouble, &str)>,
+        now: Time,
+    ) {
+        self.note(&VALIDATING_ADMISSION_POLICIES, (&bound.policy.policy, bound.revision), operation, trouble, now);
+    }
+
+    fn note(
+        &self,
+        resource: &Resource,
+        (policy, revision): (&Policy, u64),
+        operation: &'static str,
+        trouble: Option<(PolicyTrouble, &str)>,
+        now: Time,
+    ) {
+        let asked = || Asked { resource: resource.clone(), policy: policy.name.clone(), operation };
+        match trouble {
+            Some(trouble) => self.failing.failed(asked(), revision, trouble, policy.ignores_errors, now),
+            None => self.failing.worked(asked),
         }
     }
 }
 
 impl Objects {
-    /// Is there such a mutating policy, of this revision?
-    fn is_mutating(&self, name: &str, revision: u64) -> bool {
-        self.mutating.get(name).is_some_and(|it| it.0 == revision)
+    /// Is there such a policy, of this revision?
+    fn has(&self, of: &Resource, name: &str, revision: u64) -> bool {
+        if *of == VALIDATING_ADMISSION_POLICIES {
+            self.validating.get(name).is_some_and(|it| it.0 == revision)
+        } else {
+            self.mutating.get(name).is_some_and(|it| it.0 == revision)
+        }
     }
 }
 

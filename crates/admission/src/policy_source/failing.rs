@@ -1,15 +1,28 @@
-//! Which mutating policies fail whenever they are asked, and since when: what whoever asks why is told.
+//! Which policies fail whenever they are asked, or deny all that they are asked about, and since when: what whoever asks why is told.
 
 use std::collections::BTreeMap;
 
-use corten_meta::Time;
+use corten_meta::{Resource, Time};
 use corten_webhook::excerpt;
 use parking_lot::Mutex;
+
+use crate::webhook_source::DENIALS_MIN;
+
+/// What is wrong with the answers of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PolicyTrouble {
+    Fails,
+    /// No, to each request.
+    Denies,
+}
 
 /// What a policy last did, time after time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailingPolicy {
-    /// Of the first failure in an unbroken row.
+    pub trouble: PolicyTrouble,
+    /// Of a validating policy, which may allow one and deny another: what it was asked about. Of others it is empty.
+    pub operation: &'static str,
+    /// Of the first in an unbroken row.
     pub since: Time,
     /// Of the newest one.
     pub message: String,
@@ -18,60 +31,100 @@ pub struct FailingPolicy {
     pub may_fail: bool,
 }
 
-/// By their names, with the revision of the policy: what another one did is nobody's concern.
+/// Whose answers are counted in a row.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Asked {
+    pub(super) resource: Resource,
+    pub(super) policy: String,
+    pub(super) operation: &'static str,
+}
+
+/// With the revision of the policy: what another one did is nobody's concern.
 #[derive(Default)]
-pub(super) struct FailingPolicies(Mutex<BTreeMap<String, (u64, FailingPolicy)>>);
+pub(super) struct FailingPolicies(Mutex<BTreeMap<Asked, (u64, FailingPolicy)>>);
 
 impl FailingPolicies {
-    pub(super) fn failed(&self, policy: &str, revision: u64, message: &str, may_fail: bool, now: Time) {
+    pub(super) fn failed(
+        &self,
+        asked: Asked,
+        revision: u64,
+        (trouble, message): (PolicyTrouble, &str),
+        may_fail: bool,
+        now: Time,
+    ) {
         let mut all = self.0.lock();
-        let before = all.get(policy).filter(|it| it.0 == revision).map(|it| &it.1);
+        let before = all.get(&asked).filter(|it| it.0 == revision && it.1.trouble == trouble).map(|it| &it.1);
         let (since, n) = before.map_or((now, 0), |it| (it.since, it.n_in_a_row));
-        let message = excerpt(message).into_owned();
-        let failing = FailingPolicy { since, message, n_in_a_row: n.saturating_add(1), may_fail };
-        all.insert(policy.to_owned(), (revision, failing));
+        let (message, operation) = (excerpt(message).into_owned(), asked.operation);
+        let failing = FailingPolicy { trouble, operation, since, message, n_in_a_row: n.saturating_add(1), may_fail };
+        all.insert(asked, (revision, failing));
     }
 
-    pub(super) fn worked(&self, policy: &str) {
+    pub(super) fn worked(&self, asked: impl FnOnce() -> Asked) {
         let mut all = self.0.lock();
         if !all.is_empty() {
-            all.remove(policy);
+            all.remove(&asked());
         }
     }
 
     /// Forgets those that are no longer what they were.
-    pub(super) fn retain(&self, is_current: impl Fn(&str, u64) -> bool) {
-        self.0.lock().retain(|name, it| is_current(name, it.0));
+    pub(super) fn retain(&self, is_current: impl Fn(&Resource, &str, u64) -> bool) {
+        self.0.lock().retain(|asked, it| is_current(&asked.resource, &asked.policy, it.0));
     }
 
-    /// All, by their names.
-    pub(super) fn all(&self) -> Vec<(String, FailingPolicy)> {
+    /// What is to be told, with kind and name of the policy, in order.
+    pub(super) fn all(&self) -> Vec<(Resource, String, FailingPolicy)> {
         let all = self.0.lock();
-        all.iter().map(|(name, it)| (name.clone(), it.1.clone())).collect()
+        let told = all.iter().filter(|(_, (_, it))| it.trouble == PolicyTrouble::Fails || it.n_in_a_row >= DENIALS_MIN);
+        told.map(|(asked, it)| (asked.resource.clone(), asked.policy.clone(), it.1.clone())).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use corten_api::resources::VALIDATING_ADMISSION_POLICIES;
+
     use super::*;
+
+    fn asked(policy: &str, operation: &'static str) -> Asked {
+        Asked { resource: VALIDATING_ADMISSION_POLICIES, policy: policy.to_owned(), operation }
+    }
+
+    fn fails(why: &str) -> (PolicyTrouble, &str) {
+        (PolicyTrouble::Fails, why)
+    }
+
+    fn told(all: &FailingPolicies) -> Vec<(String, u64, i64, String)> {
+        let all = all.all().into_iter();
+        all.map(|(_, name, it)| (name, it.n_in_a_row, it.since.unix_millis() / 1000, it.message)).collect()
+    }
 
     #[test]
     fn a_row_of_failures_is_counted_until_it_works_or_is_another() {
         let (failing, at) = (FailingPolicies::default(), Time::from_unix_seconds);
         for second in 0..3 {
-            failing.failed("a", 1, &format!("no {second}"), false, at(second));
+            failing.failed(asked("a", ""), 1, fails(&format!("no {second}")), false, at(second));
         }
-        let told = |it: &FailingPolicies| -> Vec<(String, u64, i64, String)> {
-            let all = it.all().into_iter();
-            all.map(|(name, it)| (name, it.n_in_a_row, it.since.unix_millis() / 1000, it.message)).collect()
-        };
         assert_eq!(told(&failing), [("a".to_owned(), 3, 0, "no 2".to_owned())]);
-        failing.failed("a", 2, "changed", false, at(9));
+        failing.failed(asked("a", ""), 2, fails("changed"), false, at(9));
         assert_eq!(told(&failing), [("a".to_owned(), 1, 9, "changed".to_owned())], "another policy, another row");
-        failing.failed("b", 1, "no", true, at(9));
-        failing.worked("a");
+        failing.failed(asked("b", ""), 1, fails("no"), true, at(9));
+        failing.worked(|| asked("a", ""));
         assert_eq!(told(&failing), [("b".to_owned(), 1, 9, "no".to_owned())]);
-        failing.retain(|name, revision| (name, revision) != ("b", 1));
+        failing.retain(|_, name, revision| (name, revision) != ("b", 1));
+        assert!(told(&failing).is_empty());
+    }
+
+    #[test]
+    fn a_row_of_denials_is_told_when_it_is_long_and_for_each_operation() {
+        let (failing, at) = (FailingPolicies::default(), Time::from_unix_seconds);
+        for second in 0..5 {
+            assert!(told(&failing).is_empty(), "now and then is what it is there for");
+            failing.failed(asked("a", "DELETE"), 1, (PolicyTrouble::Denies, "no"), false, at(second));
+            failing.worked(|| asked("a", "CREATE"));
+        }
+        assert_eq!(told(&failing), [("a".to_owned(), 5, 0, "no".to_owned())]);
+        failing.worked(|| asked("a", "DELETE"));
         assert!(told(&failing).is_empty());
     }
 }

@@ -8,4 +8,4 @@ mod read_params;
 
 pub use compiled::Policies;
 pub(crate) use compiled::{Bound, BoundPolicy};
-pub use failing::FailingPolicy;
+pub use failing::{FailingPolicy, PolicyTrouble};

@@ -32,7 +32,7 @@ pub struct Failing {
 }
 
 /// Who denies now and then does what it is there for.
-const DENIALS_MIN: u64 = 5;
+pub(crate) const DENIALS_MIN: u64 = 5;
 
 /// By the kind of their configuration, and there by what names them among all: configuration, name and place.
 #[derive(Default)]

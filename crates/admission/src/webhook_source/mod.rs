@@ -6,5 +6,6 @@ mod measures;
 
 pub use compiled::Webhooks;
 pub(crate) use compiled::{Hook, Hooks};
+pub(crate) use failing::DENIALS_MIN;
 pub use failing::{Failing, Trouble};
 pub(crate) use measures::{Call, ErrorType, Phase};

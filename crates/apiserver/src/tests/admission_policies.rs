@@ -29,6 +29,15 @@ async fn bound(server: &Server, policy: Value, actions: &[&str]) {
     assert_eq!(call(server, "POST", BINDINGS, binding).await.0, 201);
 }
 
+async fn patched(server: &Server, path: &str, media_type: &str, patch: &Value) -> (u16, Value) {
+    let admin = Identity::new("kubernetes-admin", &["system:masters", "system:authenticated"]);
+    let request = http::Request::patch(path).header("content-type", media_type).body(patch.to_string().into());
+    let answer = server.call(admin, request.expect("a request of constants")).await;
+    let code = answer.status().as_u16();
+    let text = answer.into_body().collect().await.expect("a body in memory").to_bytes();
+    (code, serde_json::from_slice(&text).unwrap_or_default())
+}
+
 #[tokio::test]
 async fn a_warning_is_sent_and_the_object_stored() {
     let server = Server::start(server::config()).await.expect("an empty store is filled");
@@ -121,6 +130,44 @@ async fn a_mutating_policy_marks_no_new_object_as_deleted() {
         assert_eq!(metadata[name], Value::Null, "{name}");
     }
     assert!(metadata["uid"] != "mine" && metadata["creationTimestamp"] != "2020-01-01T00:00:00Z", "{metadata}");
+    server.stop().await;
+}
+
+/// One that denies every deletion is told of, though it allows all else: loops that delete wait for it.
+#[tokio::test]
+async fn the_journal_says_which_validating_policy_denies_all_or_fails() {
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    let mut nodelete = policy("nodelete", "configmaps", "request.operation != 'DELETE'");
+    nodelete["spec"]["matchConstraints"]["resourceRules"][0]["operations"] = json!(["*"]);
+    bound(&server, nodelete, &["Deny"]).await;
+    let journal = |policy: &str| {
+        let of = "validatingadmissionpolicies.admissionregistration.k8s.io";
+        format!("/apis/corten.dev/v1/namespaces/default/journals/{of}.{policy}")
+    };
+    let waits = async |policy: &str| {
+        call(&server, "GET", &journal(policy), Value::Null).await.1["decisions"][0]["waits"].clone()
+    };
+    let map = |name: &str| json!({ "metadata": { "name": name }, "data": { "k": "v" } });
+    for n in 0..5 {
+        assert_eq!(waits("nodelete").await, Value::Null, "it may mean that one");
+        let name = format!("m{n}");
+        assert_eq!(call(&server, "POST", MAPS, map(&name)).await.0, 201);
+        assert_eq!(call(&server, "DELETE", &format!("{MAPS}/{name}"), Value::Null).await.0, 422);
+    }
+    let denying = waits("nodelete").await;
+    assert_eq!((&denying[0]["reason"], &denying[0]["actor"]), (&json!("PolicyDenying"), &json!("Author")), "{denying}");
+    let says = "it denied the last 5 requests to DELETE that it was asked about, by spec.validations[0]";
+    assert_eq!(denying[0]["message"], says);
+    bound(&server, policy("broken", "configmaps", "object.data.none == 'x'"), &["Deny"]).await;
+    assert_eq!(call(&server, "POST", MAPS, map("other")).await.0, 422);
+    let failing = waits("broken").await;
+    assert_eq!(failing[0]["reason"], "PolicyFailing", "{failing}");
+    assert!(failing[0]["message"].as_str().is_some_and(|it| it.ends_with("no such key: none")), "{failing}");
+    let mended = json!({ "spec": { "validations": [{ "expression": "true" }] } });
+    let merge = "application/merge-patch+json";
+    let (code, status) = patched(&server, &format!("{POLICIES}/nodelete"), merge, &mended).await;
+    assert_eq!(code, 200, "{status}");
+    assert_eq!(waits("nodelete").await, Value::Null, "what it was before says nothing of it");
     server.stop().await;
 }
 

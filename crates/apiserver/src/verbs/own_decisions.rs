@@ -1,34 +1,37 @@
-//! What the server itself knows of objects: those that ask others, and get no answer.
+//! What the server itself knows of objects: those that ask others and get no answer, and definitions that do not get on.
 
 use std::collections::BTreeMap;
 
-use corten_admission::{Failing, FailingPolicy, Trouble};
+use corten_admission::{Failing, FailingPolicy, PolicyTrouble, Trouble};
 use corten_api::resources::{
     CUSTOM_RESOURCE_DEFINITIONS, MUTATING_ADMISSION_POLICIES, MUTATING_WEBHOOK_CONFIGURATIONS,
-    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    VALIDATING_ADMISSION_POLICIES, VALIDATING_WEBHOOK_CONFIGURATIONS,
 };
 use corten_meta::{Key, Resource};
 use corten_reconcile::{Actor, Decision, Wait};
 
 use crate::state::State;
 
-pub(super) fn of(state: &State, resource: &Resource, key: &Key) -> Option<Decision> {
+pub(super) fn of(state: &State, resource: &Resource, key: &Key) -> Vec<Decision> {
     if *resource == CUSTOM_RESOURCE_DEFINITIONS {
-        return state.conversion().failing(&key.name).map(|it| it.decision());
+        let conversion = state.conversion().failing(&key.name).map(|it| it.decision());
+        return conversion.into_iter().chain(state.definition_refusals().of(&key.name)).collect();
     }
-    if *resource == MUTATING_ADMISSION_POLICIES {
-        return failing_policies(state).find(|it| it.0.1 == *key).map(|it| it.1);
+    if [MUTATING_ADMISSION_POLICIES, VALIDATING_ADMISSION_POLICIES].contains(resource) {
+        return failing_policies(state).remove(&(resource.clone(), key.clone())).into_iter().collect();
     }
     if ![MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS].contains(resource) {
-        return None;
+        return Vec::new();
     }
-    failing_webhooks(state).remove(&(resource.clone(), key.clone()))
+    failing_webhooks(state).remove(&(resource.clone(), key.clone())).into_iter().collect()
 }
 
 pub(super) fn all(state: &State) -> impl Iterator<Item = ((Resource, Key), Decision)> + use<> {
     let conversion = state.conversion().all_failing().into_iter();
-    let conversion = conversion.map(|(name, it)| ((CUSTOM_RESOURCE_DEFINITIONS, Key::cluster(name)), it.decision()));
-    conversion.chain(failing_webhooks(state)).chain(failing_policies(state))
+    let conversion = conversion.map(|(name, it)| (name, it.decision()));
+    let definitions = conversion.chain(state.definition_refusals().all());
+    let definitions = definitions.map(|(name, it)| ((CUSTOM_RESOURCE_DEFINITIONS, Key::cluster(name)), it));
+    definitions.chain(failing_webhooks(state)).chain(failing_policies(state))
 }
 
 /// By their configurations.
@@ -42,18 +45,35 @@ fn failing_webhooks(state: &State) -> BTreeMap<(Resource, Key), Decision> {
     decisions
 }
 
-fn failing_policies(state: &State) -> impl Iterator<Item = ((Resource, Key), Decision)> + use<> {
-    let decision = |(name, failing): (String, FailingPolicy)| {
-        let FailingPolicy { since, message, n_in_a_row, may_fail } = failing;
-        let becomes = if may_fail { "passes without it" } else { "is refused" };
-        let times = if n_in_a_row == 1 { String::new() } else { format!(" {n_in_a_row} times in a row") };
-        let message = format!("it failed{times}, and what it is about {becomes}: {message}");
-        let mut wait = Wait::new("PolicyFailing", message, Actor::Author);
-        wait.since = Some(since);
-        let decision = Decision { by: "admission".into(), waits: vec![wait], ..Decision::default() };
-        ((MUTATING_ADMISSION_POLICIES, Key::cluster(name)), decision)
+/// By the policies.
+fn failing_policies(state: &State) -> BTreeMap<(Resource, Key), Decision> {
+    let mut decisions: BTreeMap<(Resource, Key), Decision> = BTreeMap::new();
+    for (resource, name, failing) in state.cluster().policies.failing(state.caches()) {
+        let decision = decisions.entry((resource, Key::cluster(name))).or_default();
+        decision.by = "admission".into();
+        decision.waits.push(wait_of_policy(failing));
+    }
+    decisions
+}
+
+fn wait_of_policy(failing: FailingPolicy) -> Wait {
+    let FailingPolicy { trouble, operation, since, message, n_in_a_row, may_fail } = failing;
+    let mut wait = match trouble {
+        PolicyTrouble::Fails => {
+            let becomes = if may_fail { "passes without it" } else { "is refused" };
+            let times = if n_in_a_row == 1 { String::new() } else { format!(" {n_in_a_row} times in a row") };
+            let message = format!("it failed{times}, and what it is about {becomes}: {message}");
+            Wait::new("PolicyFailing", message, Actor::Author)
+        }
+        PolicyTrouble::Denies => {
+            let message = format!(
+                "it denied the last {n_in_a_row} requests to {operation} that it was asked about, by {message}"
+            );
+            Wait::new("PolicyDenying", message, Actor::Author)
+        }
     };
-    state.cluster().policies.failing(state.caches()).into_iter().map(decision)
+    wait.since = Some(since);
+    wait
 }
 
 fn wait(failing: &Failing) -> Wait {

@@ -59,3 +59,48 @@ async fn a_policy_against_deletions_holds_no_definition() {
     gone(&server, &name).await;
     server.stop().await;
 }
+
+/// What the server itself writes about a definition is asked about, as upstream. Where that is refused, its journal says by whom.
+#[tokio::test]
+async fn who_refuses_what_is_written_about_a_definition_is_told() {
+    let server = server::started().await;
+    let name = define(&server, &definition("example.com", "cars", "Car")).await;
+    let admission = "/apis/admissionregistration.k8s.io/v1";
+    let policy = json!({ "metadata": { "name": "frozen" }, "spec": {
+        "matchConstraints": { "resourceRules": [{ "apiGroups": ["apiextensions.k8s.io"], "apiVersions": ["*"],
+            "operations": ["UPDATE"], "resources": ["*/*"] }] },
+        "validations": [{ "expression": "false" }] } });
+    let binding = json!({ "metadata": { "name": "frozen" },
+        "spec": { "policyName": "frozen", "validationActions": ["Deny"] } });
+    for (plural, object) in [("validatingadmissionpolicies", policy), ("validatingadmissionpolicybindings", binding)] {
+        let (code, answer) = ask(&server, "POST", &format!("{admission}/{plural}"), &object).await;
+        assert_eq!(code, 201, "{}", read(answer).await);
+    }
+    assert_eq!(ask(&server, "DELETE", &format!("{DEFINITIONS}/{name}"), &Value::Null).await.0, 200);
+    let (code, answer) = ask(&server, "POST", DEFINITIONS, &definition("example.com", "boats", "Boat")).await;
+    assert_eq!(code, 201, "{}", read(answer).await);
+    for held in [&*name, "boats.example.com"] {
+        let of = "customresourcedefinitions.apiextensions.k8s.io";
+        let journal = format!("/apis/corten.dev/v1/namespaces/default/journals/{of}.{held}");
+        let told = loop {
+            let journal = read(ask(&server, "GET", &journal, &Value::Null).await.1).await;
+            if journal["decisions"][0]["error"].is_string() {
+                break journal["decisions"][0].clone();
+            }
+            tokio::task::yield_now().await;
+        };
+        assert_eq!(told["by"], "definitions");
+        let says = "ValidatingAdmissionPolicy 'frozen' with binding 'frozen' denied request: failed expression: false";
+        assert!(told["error"].as_str().is_some_and(|it| it.ends_with(says)), "{told}");
+    }
+    for plural in ["validatingadmissionpolicybindings", "validatingadmissionpolicies"] {
+        assert_eq!(ask(&server, "DELETE", &format!("{admission}/{plural}/frozen"), &Value::Null).await.0, 200);
+    }
+    // It is tried again after a while, and at once when it changes.
+    let path = format!("{DEFINITIONS}/{name}");
+    let mut changed = read(ask(&server, "GET", &path, &Value::Null).await.1).await;
+    changed["metadata"]["labels"] = json!({ "a": "b" });
+    assert_eq!(ask(&server, "PUT", &path, &changed).await.0, 200);
+    gone(&server, &name).await;
+    server.stop().await;
+}

@@ -155,7 +155,7 @@ async fn of_volumes(case: &Case<'_>) -> Option<Option<Advice>> {
 async fn of_refusals(case: &Case<'_>) -> Option<Option<Advice>> {
     Some(match &*case.wait.reason {
         "WebhookRefused" | "WebhookFailed" | "WebhookFailing" | "WebhookDenying" => Some(refusals::webhook(case).await),
-        "PolicyRefused" | "PolicyFailed" | "PolicyFailing" => Some(refusals::policy(case).await),
+        "PolicyRefused" | "PolicyFailed" | "PolicyFailing" | "PolicyDenying" => Some(refusals::policy(case).await),
         "QuotaExceeded" => Some(refusals::quota(case).await),
         "QuotaNeedsRequests" => Some(refusals::requests(case)),
         "PodSecurityViolated" => Some(refusals::pod_security(case)),

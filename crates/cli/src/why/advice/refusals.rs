@@ -141,8 +141,8 @@ pub(super) async fn webhook(case: &Case<'_>) -> Advice {
 }
 
 pub(super) async fn policy(case: &Case<'_>) -> Advice {
-    // One that fails whatever it is asked is what the wait is about.
-    let is_itself = case.wait.reason == "PolicyFailing";
+    // One that fails or denies whatever it is asked is what the wait is about.
+    let is_itself = ["PolicyFailing", "PolicyDenying"].contains(&&*case.wait.reason);
     let on = if is_itself { &*case.at.subject } else { case.wait.on.as_deref().unwrap_or_default() };
     let (kind, name) = on.split_once('/').unwrap_or_default();
     let object = match corten_kinds::by_name(kind) {
@@ -152,6 +152,7 @@ pub(super) async fn policy(case: &Case<'_>) -> Advice {
     let owner = object.and_then(|it| refusers::owner(&it)).map(|it| format!("it is {it}"));
     let who = match &*case.wait.reason {
         "PolicyFailed" | "PolicyFailing" => format!("whoever wrote {on}"),
+        "PolicyDenying" => format!("whoever wrote {on}: is it meant to deny all?"),
         _ => format!("whoever wrote {}; or whoever wrote {on}: relax it", case.author),
     };
     Advice::run(kubectl("", &["describe", on])).who(who).hints(owner)

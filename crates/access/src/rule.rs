@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::held_rules::{HeldRules, TooMany};
 use crate::question::{Attributes, Target, combined};
 
 /// `rbac.authorization.k8s.io/v1 PolicyRule`.
@@ -60,7 +61,7 @@ impl PolicyRule {
     }
 
     /// Does this rule, alone, allow all that `other` allows?
-    fn covers(&self, other: &Self) -> bool {
+    pub(crate) fn covers(&self, other: &Self) -> bool {
         let names = match (&*self.resource_names, &*other.resource_names) {
             ([], _) => true,
             (_, []) => false,
@@ -71,6 +72,20 @@ impl PolicyRule {
             && other.api_groups.iter().all(|it| has_or_all(&self.api_groups, it))
             && other.resources.iter().all(|it| covers_resource(&self.resources, it))
             && other.non_resource_urls.iter().all(|it| self.non_resource_urls.iter().any(|mine| path_matches(mine, it)))
+    }
+
+    /// How many texts [`Self::covers`] compares at most.
+    pub(crate) fn n_comparisons(&self, other: &Self) -> usize {
+        let pairs = |list: fn(&Self) -> &Vec<String>| list(self).len().saturating_mul(list(other).len());
+        [
+            pairs(|it| &it.verbs),
+            pairs(|it| &it.api_groups),
+            pairs(|it| &it.resources).saturating_mul(2),
+            pairs(|it| &it.resource_names),
+            pairs(|it| &it.non_resource_urls),
+        ]
+        .into_iter()
+        .fold(1, usize::saturating_add)
     }
 
     /// How many rules that allow one verb on one thing each make up this one.
@@ -142,25 +157,16 @@ const ATOMS_MAX: usize = 10_000;
 const LINES_MAX: usize = 100;
 const LINE_CHARS_MAX: usize = 1000;
 
+/// What is said of rules that take too long to compare.
+const TOO_MANY: &str = "more rules than can be compared with those that are held: write them as several roles";
+
 /// What `wanted` allows and `held` does not, as a line per rule; empty where all is held. A rule of very many parts that no
-/// single rule covers counts as not held.
+/// single rule covers counts as not held, and so do rules that take too long to compare.
 pub fn missing(held: &[&PolicyRule], wanted: &[PolicyRule]) -> Vec<String> {
-    // Rules that differ in the verb only become one.
-    let mut merged: BTreeMap<PolicyRule, Vec<String>> = BTreeMap::new();
-    let mut room = ATOMS_MAX;
-    for rule in wanted.iter().filter(|rule| !held.iter().any(|it| it.covers(rule))) {
-        let Some(rest) = room.checked_sub(rule.n_atoms()) else {
-            merged.insert(PolicyRule { verbs: Vec::new(), ..rule.clone() }, rule.verbs.clone());
-            continue;
-        };
-        room = rest;
-        for mut atom in rule.atoms().filter(|atom| !held.iter().any(|it| it.covers(atom))) {
-            let verbs = std::mem::take(&mut atom.verbs);
-            let all = merged.entry(atom).or_default();
-            let new: Vec<String> = verbs.into_iter().filter(|it| !has(all, it)).collect();
-            all.extend(new);
-        }
-    }
+    let merged = match lacking(HeldRules::new(held), wanted) {
+        Ok(merged) => merged,
+        Err(TooMany) => return vec![TOO_MANY.to_owned()],
+    };
     let mut lines: Vec<String> =
         merged.into_iter().map(|(rule, verbs)| cut(PolicyRule { verbs, ..rule }.compact())).collect();
     lines.sort();
@@ -169,6 +175,32 @@ pub fn missing(held: &[&PolicyRule], wanted: &[PolicyRule]) -> Vec<String> {
         lines.push(format!("and {n_more} more"));
     }
     lines
+}
+
+/// The rules that are not held, with their verbs: those that differ in the verb only become one.
+fn lacking(mut held: HeldRules<'_>, wanted: &[PolicyRule]) -> Result<BTreeMap<PolicyRule, Vec<String>>, TooMany> {
+    let mut merged: BTreeMap<PolicyRule, Vec<String>> = BTreeMap::new();
+    let mut room = ATOMS_MAX;
+    for rule in wanted {
+        if held.cover(rule)? {
+            continue;
+        }
+        let Some(rest) = room.checked_sub(rule.n_atoms()) else {
+            merged.insert(PolicyRule { verbs: Vec::new(), ..rule.clone() }, rule.verbs.clone());
+            continue;
+        };
+        room = rest;
+        for mut atom in rule.atoms() {
+            if held.cover(&atom)? {
+                continue;
+            }
+            let verbs = std::mem::take(&mut atom.verbs);
+            let all = merged.entry(atom).or_default();
+            let new: Vec<String> = verbs.into_iter().filter(|it| !has(all, it)).collect();
+            all.extend(new);
+        }
+    }
+    Ok(merged)
 }
 
 fn cut(line: String) -> String {

@@ -4,6 +4,7 @@
 //! A schema is *structural*: what a value is made of stands apart from the rules that it must keep. Whether a definition is
 //! structural is asked where it is written; here it is taken as it is, and what has no meaning is left out.
 
+mod allowed_values;
 mod correlate;
 mod default;
 mod described;
@@ -26,7 +27,7 @@ use std::collections::BTreeMap;
 use corten_cel::Pattern;
 use serde_json::Value;
 
-use self::{expressions::Expressions, formats::NumericFormat};
+use self::{allowed_values::AllowedValues, expressions::Expressions, formats::NumericFormat};
 pub use default::{BYTES_MAX, TooLarge};
 pub(crate) use described::Values;
 pub use expressions::check::{Occurrences, RuleCheck, RuleProblem, check_rule, too_expensive_together};
@@ -38,6 +39,8 @@ pub struct Structural {
     types: Vec<Type>,
     nullable: bool,
     properties: BTreeMap<String, Self>,
+    /// Those of them that have a default.
+    defaulted: Vec<String>,
     additional_properties: AdditionalProperties,
     items: Option<Box<Self>>,
     preserves_unknown: bool,
@@ -109,8 +112,7 @@ struct ValueValidation {
     max_properties: Option<u64>,
     min_properties: Option<u64>,
     required: Vec<String>,
-    /// Empty: any value.
-    enum_values: Vec<Value>,
+    allowed: Option<AllowedValues>,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,6 @@
 //! Which part of what stood before a part of an object goes back to (apiserver, `pkg/cel/common.CorrelatedObject`).
 
+use corten_cel::is_spent;
 use serde_json::Value;
 
 use super::{ListType, Structural};
@@ -18,6 +19,7 @@ impl<'a> Before<'a> {
     pub(super) fn of(schema: &Structural, old: Option<&'a Value>) -> Self {
         let ListType::Map(keys) = &schema.list else { return Self(Vec::new()) };
         let items = old.and_then(Value::as_array).into_iter().flatten();
+        let items = items.take_while(|_| !is_spent());
         let mut keyed: Vec<_> = items.map(|it| (schema.key(keys, it).to_string(), it)).collect();
         keyed.sort_by(|one, other| one.0.cmp(&other.0));
         Self(keyed)

@@ -49,8 +49,11 @@ impl Structural {
     }
 
     fn fill_object(&self, entries: &mut Map<String, Value>, room: &mut SizeBudget) -> Result<(), TooLarge> {
-        for (name, property) in &self.properties {
-            let Some(default) = &property.default else { continue };
+        for name in &self.defaulted {
+            let Some((property, default)) = self.properties.get(name).and_then(|it| Some((it, it.default.as_ref()?)))
+            else {
+                continue;
+            };
             if entries.get(name).is_none_or(|it| property.forbids_null(it)) {
                 room.take(default, name.len())?;
                 entries.insert(name.clone(), default.value.clone());

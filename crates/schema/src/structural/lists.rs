@@ -3,10 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use corten_cel::spend;
 use corten_meta::Violation;
 use serde_json::{Map, Value};
 
 use super::{ListType, Structural, report::Report};
+
+/// What it takes to make a key, or one field of it, in units of fuel.
+const FUEL_OF_KEY: u64 = 5;
 
 impl Structural {
     /// Items of sets and maps that are there twice.
@@ -23,11 +27,14 @@ impl Structural {
             Value::Array(items) => {
                 match &self.list {
                     ListType::Atomic => {}
-                    ListType::Set => twice(items.iter().map(Value::clone), path, report),
-                    ListType::Map(keys) => twice(items.iter().map(|it| self.key(keys, it)), path, report),
+                    ListType::Set => twice(items.iter().map(Value::to_string), path, report),
+                    ListType::Map(keys) => twice(items.iter().map(|it| self.key(keys, it).to_string()), path, report),
                 }
                 let Some(of) = &self.items else { return };
                 for (at, item) in items.iter().enumerate() {
+                    if report.is_full() || !spend(1) {
+                        return;
+                    }
                     within(path, &format!("[{at}]"), |path| of.repeated(item, path, report));
                 }
             }
@@ -37,6 +44,9 @@ impl Structural {
 
     /// The fields by which an item is told apart, with the defaults that its schema has for them.
     pub(super) fn key(&self, keys: &[String], item: &Value) -> Value {
+        if !spend(FUEL_OF_KEY * keys.len() as u64) {
+            return Value::Null;
+        }
         let of = |name: &String| {
             let default = || self.items.as_ref()?.properties.get(name)?.default.as_ref().map(|it| it.value.clone());
             item.get(name).cloned().or_else(default).map(|it| (name.clone(), it))
@@ -53,12 +63,21 @@ fn within(path: &mut String, step: &str, look: impl FnOnce(&mut String)) {
 }
 
 /// Upstream tells each repeated item once, at the first place where it is repeated.
-fn twice(keys: impl Iterator<Item = Value>, path: &str, report: &mut Report) {
+fn twice(keys: impl Iterator<Item = String>, path: &str, report: &mut Report) {
     let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
     for (at, key) in keys.enumerate() {
-        let text = key.to_string();
-        if !seen.insert(text.clone()) && told.insert(text.clone()) {
-            report.add(Violation::duplicate(format!("{path}[{at}]"), text));
+        if report.is_full() || !spend(FUEL_OF_KEY + key.len() as u64 / 4) {
+            return;
+        }
+        match seen.get(&key) {
+            None => {
+                seen.insert(key);
+            }
+            Some(_) if told.contains(&key) => {}
+            Some(_) => {
+                report.add(|| Violation::duplicate(format!("{path}[{at}]"), &key));
+                told.insert(key);
+            }
         }
     }
 }

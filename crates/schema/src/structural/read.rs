@@ -4,8 +4,8 @@ use corten_cel::Pattern;
 use serde_json::{Map, Value};
 
 use super::{
-    AdditionalProperties, Bound, DefaultValue, Expressions, ListType, NestedValueValidation, NumericFormat, Structural,
-    Type, ValueValidation,
+    AdditionalProperties, AllowedValues, Bound, DefaultValue, Expressions, ListType, NestedValueValidation,
+    NumericFormat, Structural, Type, ValueValidation,
 };
 
 impl Structural {
@@ -24,6 +24,7 @@ fn part(schema: &Value, is_root: bool) -> Structural {
         types,
         nullable: is_set(schema, "nullable"),
         properties: entries(schema, "properties").map(|(name, it)| (name.clone(), part(it, false))).collect(),
+        defaulted: Vec::new(),
         additional_properties: additional_properties(&schema["additionalProperties"]),
         items: schema["items"].is_object().then(|| Box::new(part(&schema["items"], false))),
         preserves_unknown: is_set(schema, "x-kubernetes-preserve-unknown-fields"),
@@ -44,6 +45,8 @@ fn part(schema: &Value, is_root: bool) -> Structural {
     let has_expressions = read.expressions.is_some() || within().any(|it| it.has_expressions);
     let has_embedded = read.embedded_resource || within().any(|it| it.has_embedded);
     (read.has_expressions, read.has_embedded) = (has_expressions, has_embedded);
+    let defaulted = read.properties.iter().filter(|it| it.1.default.is_some());
+    read.defaulted = defaulted.map(|it| it.0.clone()).collect();
     read
 }
 
@@ -113,7 +116,7 @@ fn value_validation(schema: &Value, types: &[Type]) -> ValueValidation {
         max_properties: count("maxProperties"),
         min_properties: count("minProperties"),
         required: texts(&schema["required"]),
-        enum_values: schema["enum"].as_array().cloned().unwrap_or_default(),
+        allowed: schema["enum"].as_array().and_then(|it| AllowedValues::of(it)),
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod differential;
 
+use corten_cel::Fuel;
+use corten_meta::Violation;
 use serde_json::{Value, json};
 
 use super::Structural;
@@ -427,5 +429,94 @@ fn defaults_have_a_bound() {
     for (n, fits) in [(100, true), (700, true), (800, false), (100_000, false)] {
         let mut object = json!({ "list": vec![json!({}); n] });
         assert_eq!(schema.default(&mut object).is_ok(), fits, "{n}");
+    }
+}
+
+/// What validation says, and what it took of the fuel for one object.
+fn told_within(units: u64, schema: &Value, value: &Value, old: Option<&Value>) -> (Vec<String>, u64) {
+    let fuel = Fuel::new(Fuel::OBJECT);
+    let (told, _) = fuel.lend(units, || told(schema, value, old));
+    (told, Fuel::OBJECT - fuel.left())
+}
+
+/// Whatever is done for each item takes fuel: little is refused, and little fuel does not do for much.
+#[test]
+fn all_that_is_done_for_an_item_takes_fuel() {
+    const ITEMS: usize = 10_000;
+    const LITTLE: u64 = 20_000;
+    let list = |items: Value| of(json!({ "type": "array", "items": items }));
+    let strings: Vec<Value> = (0..500).map(|it| json!(format!("s{it}"))).collect();
+    let objects: Vec<Value> = (0..500).map(|it| json!({ "n": it })).collect();
+    let one_of_many: Vec<Value> = (0..20).map(|it| json!({ "enum": [format!("s{it}")] })).collect();
+    let names: Vec<String> = (0..50).map(|it| format!("n{it}")).collect();
+    let all_named: serde_json::Map<String, Value> = names.iter().map(|it| (it.clone(), json!(1))).collect();
+    let keyed = json!({ "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+        "items": { "type": "object", "properties": { "k": { "type": "string" } } } });
+    let set = json!({ "type": "array", "x-kubernetes-list-type": "set", "items": { "type": "integer" } });
+    let same = |item: Value| Value::from(vec![item; ITEMS]);
+    let keys: Vec<Value> = (0..ITEMS).map(|it| json!({ "k": format!("k{it}") })).collect();
+    let numbers: Vec<Value> = (0..ITEMS).map(Value::from).collect();
+    for (what, schema, x) in [
+        ("values", list(json!({})), same(json!(1))),
+        ("enums", list(json!({ "type": "string", "enum": strings })), same(json!("s499"))),
+        ("enums of objects", list(json!({ "enum": objects })), same(json!({ "n": 499 }))),
+        ("alternatives", list(json!({ "anyOf": one_of_many })), same(json!("s19"))),
+        ("exclusive alternatives", list(json!({ "oneOf": one_of_many })), same(json!("s0"))),
+        ("not", list(json!({ "not": { "enum": strings } })), same(json!("else"))),
+        ("required names", list(json!({ "type": "object", "required": names })), same(Value::Object(all_named))),
+        ("keys", of(keyed), Value::from(keys)),
+        ("sets", of(set), Value::from(numbers)),
+    ] {
+        let object = json!({ "spec": { "x": x } });
+        let (told, used) = told_within(Fuel::OBJECT, &schema, &object, None);
+        assert!(told.is_empty() && used > LITTLE, "{what}: {used} {told:?}");
+        let (told, _) = told_within(LITTLE, &schema, &object, None);
+        assert!(told.len() == 1 && told[0].ends_with(super::OUT_OF_BUDGET), "{what}: {told:?}");
+        let mut changed = object.clone();
+        changed["spec"]["y"] = json!(1);
+        let (told, _) = told_within(LITTLE / 10, &schema, &changed, Some(&object));
+        assert!(told.len() == 1 && told[0].ends_with(super::OUT_OF_BUDGET), "{what}, which did not change: {told:?}");
+    }
+}
+
+/// Nothing is looked for beyond what is told, and nothing is written of alternatives that are only tried.
+#[test]
+fn a_violation_that_is_not_told_costs_nothing() {
+    let strings: Vec<Value> = (0..1000).map(|it| json!(format!("s{it}"))).collect();
+    let items = json!({ "type": "string", "enum": strings });
+    let object = json!({ "spec": { "x": vec!["else"; 100_000] } });
+    let (told, used) = told_within(Fuel::OBJECT, &of(json!({ "type": "array", "items": items })), &object, None);
+    assert_eq!(told.len(), Violation::MOST + 1);
+    assert!(used < 10_000, "{used}");
+
+    let alternatives = of(json!({ "type": "array", "items": { "anyOf": [items, { "enum": ["else"] }] } }));
+    assert_eq!(told_within(Fuel::OBJECT, &alternatives, &object, None).0, [""; 0]);
+    let alternatives = of(json!({ "anyOf": [{ "minLength": 9 }, items] }));
+    let told = told_within(Fuel::OBJECT, &alternatives, &json!({ "spec": { "x": "else" } }), None).0;
+    let starts = [
+        r#"<nil>: Invalid value: "": "spec.x" must validate at least one schema (anyOf)"#,
+        r#"spec.x: Unsupported value: "else": supported values: "s0", "s1""#,
+    ];
+    assert!(told.len() == 2 && told.iter().zip(starts).all(|(it, start)| it.starts_with(start)), "{told:?}");
+}
+
+#[test]
+fn an_enum_allows_what_is_the_same_value() {
+    let schema = of(json!({ "enum": [1, -2.5, "1", true, null, { "a": [1] }, 0] }));
+    for (x, is_allowed) in [
+        (json!(1), true),
+        (json!(1.0), true),
+        (json!(-2.5), true),
+        (json!(-0.0), true),
+        (json!("1"), true),
+        (json!({ "a": [1] }), true),
+        (json!(true), true),
+        (json!(2), false),
+        (json!("2.5"), false),
+        (json!(false), false),
+        (json!({ "a": [2] }), false),
+    ] {
+        let told = told(&schema, &json!({ "spec": { "x": x } }), None);
+        assert_eq!(told.is_empty(), is_allowed, "{x}: {told:?}");
     }
 }

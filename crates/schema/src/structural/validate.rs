@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use corten_cel::{Fuel, Tank, is_spent};
+use corten_cel::{Fuel, Tank, is_spent, spend};
 use corten_meta::Violation;
 use serde_json::{Map, Value};
 
@@ -13,23 +13,29 @@ impl Structural {
     /// Every rule that `value` breaks, the first ones. `old` is what is stored, of an update.
     pub fn validate(&self, value: &Value, old: Option<&Value>) -> Vec<Violation> {
         let _tank = Tank::of(Fuel::OBJECT);
-        let mut report = Walk { path: String::new() }.part(self, value, old);
+        let mut report = Report::told();
+        Walk { path: String::new() }.part(self, value, old, &mut report);
         // Who has repeated items stored already may go on with them (customResourceStrategy.ValidateUpdate).
         let has_repeated = |it: &Value| {
-            let mut report = Report::default();
+            let mut report = Report::untold();
             self.repeated(it, &mut String::new(), &mut report);
             !report.is_valid()
         };
-        if !old.is_some_and(has_repeated) {
+        if !report.is_full() && !old.is_some_and(has_repeated) {
             self.repeated(value, &mut String::new(), &mut report);
         }
         if is_spent() {
             let kind = self.types.first().map_or("", |it| it.as_str());
-            report.add(Violation::invalid("<nil>", format_args!("{kind:?}"), OUT_OF_BUDGET));
+            report.found.push(Violation::invalid("<nil>", format_args!("{kind:?}"), OUT_OF_BUDGET));
         }
         report.found
     }
 }
+
+/// What it takes to look at a value, in units of fuel.
+const FUEL_OF_VALUE: u64 = 10;
+/// So many bytes of a text are looked at for one.
+const BYTES_OF_FUEL: usize = 16;
 
 /// Beyond it a float tells neighbouring integers apart no more (`swag.IsFloat64AJSONInteger`).
 const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
@@ -39,22 +45,24 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    pub(super) fn part(&mut self, schema: &Structural, value: &Value, old: Option<&Value>) -> Report {
-        let mut report = Report::default();
-        if old == Some(value) {
-            return report;
+    /// Adds what is wrong to the report. Nothing more is looked at where that is full, or the fuel is spent.
+    pub(super) fn part(&mut self, schema: &Structural, value: &Value, old: Option<&Value>, report: &mut Report) {
+        let bytes = value.as_str().map_or(0, str::len);
+        if report.is_full() || !spend(FUEL_OF_VALUE + (bytes / BYTES_OF_FUEL) as u64) {
+            return;
         }
-        self.kind(schema, value, &mut report);
+        if old.is_some_and(|it| is_unchanged(it, value)) {
+            return;
+        }
+        self.kind(schema, value, report);
         if !value.is_null() {
             if let Some(logic) = &schema.logic {
-                let combined = self.logic(logic, value);
-                report.merge(combined);
+                self.logic(logic, value, report);
             }
-            self.made_of(schema, value, old, &mut report);
+            self.made_of(schema, value, old, report);
         }
-        schema.validation.check_enum(&self.path, value, &mut report);
+        schema.validation.check_enum(&self.path, value, report);
         report.matched();
-        report
     }
 
     fn kind(&self, schema: &Structural, value: &Value, report: &mut Report) {
@@ -83,8 +91,10 @@ impl Walk {
     }
 
     fn wrong_type(&self, expected: &str, found: &str, report: &mut Report) {
-        let detail = format!("{} in body must be of type {expected}: {found:?}", self.path);
-        report.add(Violation::wrong_type(&*self.path, format_args!("{found:?}"), &detail));
+        report.add(|| {
+            let detail = format!("{} in body must be of type {expected}: {found:?}", self.path);
+            Violation::wrong_type(&*self.path, format_args!("{found:?}"), &detail)
+        });
     }
 
     fn made_of(&mut self, schema: &Structural, value: &Value, old: Option<&Value>, report: &mut Report) {
@@ -107,9 +117,11 @@ impl Walk {
             for (at, item) in items.iter().enumerate() {
                 let length = self.path.len();
                 let _ = write!(self.path, "[{at}]");
-                let found = self.part(of, item, before.find(schema, item));
+                self.part(of, item, before.find(schema, item), report);
                 self.path.truncate(length);
-                report.merge(found);
+                if report.is_full() || is_spent() {
+                    break;
+                }
             }
         }
         schema.validation.list(&self.path, items.len(), report);
@@ -124,18 +136,20 @@ impl Walk {
             if let Some(of) = schema.property(name) {
                 let length = self.path.len();
                 self.lengthen(name);
-                let found = self.part(of, value, old.and_then(|it| it.get(name)));
+                self.part(of, value, old.and_then(|it| it.get(name)), report);
                 self.path.truncate(length);
-                report.merge(found);
             } else if let AdditionalProperties::Allowed(false) = schema.additional_properties {
-                let detail = format!("{}.{name} in body is a forbidden property", self.path);
-                report.add(Violation::invalid(&*self.path, "\"\"", &detail));
+                report.add(|| {
+                    let detail = format!("{}.{name} in body is a forbidden property", self.path);
+                    Violation::invalid(&*self.path, "\"\"", &detail)
+                });
             }
         }
+        spend(schema.validation.required.len() as u64);
         for name in schema.validation.required.iter().filter(|it| !entries.contains_key(*it)) {
             let length = self.path.len();
             self.lengthen(name);
-            report.add(Violation::required(&*self.path, ""));
+            report.add(|| Violation::required(&*self.path, ""));
             self.path.truncate(length);
         }
     }
@@ -145,6 +159,27 @@ impl Walk {
             self.path.push('.');
         }
         self.path.push_str(name);
+    }
+}
+
+/// Is it the same as before?
+fn is_unchanged(old: &Value, value: &Value) -> bool {
+    if !spend(1) {
+        return false;
+    }
+    match (old, value) {
+        (Value::String(old), Value::String(value)) => {
+            spend((value.len() / BYTES_OF_FUEL) as u64);
+            old == value
+        }
+        (Value::Array(old), Value::Array(value)) => {
+            old.len() == value.len() && old.iter().zip(value).all(|(old, value)| is_unchanged(old, value))
+        }
+        (Value::Object(old), Value::Object(value)) => {
+            let is_in = |(name, value): (&String, &Value)| old.get(name).is_some_and(|it| is_unchanged(it, value));
+            old.len() == value.len() && value.iter().all(is_in)
+        }
+        _ => old == value,
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a text, a number or a list must be, in the words of kube-openapi's `pkg/validation/errors`.
 
+use std::fmt::Arguments;
+
 use corten_meta::Violation;
 use serde_json::{Number, Value};
 
@@ -10,10 +12,10 @@ impl ValueValidation {
     pub(super) fn text(&self, path: &str, text: &str, report: &mut Report) {
         let n_chars = || text.chars().count() as u64;
         if let Some(most) = self.max_length.filter(|most| n_chars() > *most) {
-            return report.add(Violation::too_long(path, usize::try_from(most).unwrap_or(usize::MAX)));
+            return report.add(|| Violation::too_long(path, usize::try_from(most).unwrap_or(usize::MAX)));
         }
         if let Some(least) = self.min_length.filter(|least| n_chars() < *least) {
-            return invalid(path, text.into(), &format!("should be at least {least} chars long"), report);
+            return invalid(path, text, format_args!("should be at least {least} chars long"), report);
         }
         let Some(asked) = &self.pattern else { return };
         let pattern = asked.text();
@@ -21,23 +23,23 @@ impl ValueValidation {
             Ok(true) => {}
             // Said once, of the whole object.
             Err(_) if corten_cel::is_spent() => {}
-            Ok(false) => invalid(path, text.into(), &format!("should match '{pattern}'"), report),
+            Ok(false) => invalid(path, text, format_args!("should match '{pattern}'"), report),
             Err(error) => {
-                let message = format!("should match '{pattern}, but pattern is invalid: {error}'");
-                invalid(path, text.into(), &message, report);
+                invalid(path, text, format_args!("should match '{pattern}, but pattern is invalid: {error}'"), report);
             }
         }
     }
 
     pub(super) fn format(&self, path: &str, text: &str, report: &mut Report) {
         if !formats::holds(&self.format, text) {
-            let detail = format!("{path} in body must be of type {}: {text:?}", self.format);
-            report.add(Violation::wrong_type(path, format_args!("{text:?}"), &detail));
+            report.add(|| {
+                let detail = format!("{path} in body must be of type {}: {text:?}", self.format);
+                Violation::wrong_type(path, format_args!("{text:?}"), &detail)
+            });
         }
     }
 
     pub(super) fn number(&self, path: &str, number: &Number, report: &mut Report) {
-        let shown = || Value::Number(number.clone());
         let value = number.as_f64().unwrap_or_default();
         // That a number is not whole has been told of its type.
         if number.is_i64() || value.fract() == 0.0 || self.numeric_format == Some(NumericFormat::Float) {
@@ -47,7 +49,7 @@ impl ValueValidation {
         self.size(path, "Minimum boundary", self.minimum.map(|it| it.value), report);
         self.size(path, "Maximum boundary", self.maximum.map(|it| it.value), report);
         if let Some(factor) = self.multiple_of.filter(|it| !is_multiple(number, *it)) {
-            invalid(path, shown(), &format!("should be a multiple of {factor}"), report);
+            invalid(path, number.clone(), format_args!("should be a multiple of {factor}"), report);
         }
         if let Some(bound) = self.minimum {
             let (is_below, words) = match bound.is_exclusive {
@@ -55,7 +57,7 @@ impl ValueValidation {
                 false => (value < bound.value, "should be greater than or equal to"),
             };
             if is_below {
-                invalid(path, shown(), &format!("{words} {}", bound.value), report);
+                invalid(path, number.clone(), format_args!("{words} {}", bound.value), report);
             }
         }
         if let Some(bound) = self.maximum {
@@ -64,7 +66,7 @@ impl ValueValidation {
                 false => (value > bound.value, "should be less than or equal to"),
             };
             if is_above {
-                invalid(path, shown(), &format!("{words} {}", bound.value), report);
+                invalid(path, number.clone(), format_args!("{words} {}", bound.value), report);
             }
         }
     }
@@ -76,54 +78,41 @@ impl ValueValidation {
             && !format.fits(value)
         {
             let (of_type, format) = (format.of_type().as_str(), format.as_str());
-            report.without_path(format!("{what} value must be of type {of_type} with format {format} in {path}"));
+            report.without_path(|| format!("{what} value must be of type {of_type} with format {format} in {path}"));
         }
     }
 
     pub(super) fn list(&self, path: &str, size: usize, report: &mut Report) {
         if let Some(least) = self.min_items.filter(|least| (size as u64) < *least) {
-            invalid(path, size.into(), &format!("should have at least {least} items"), report);
+            invalid(path, size, format_args!("should have at least {least} items"), report);
         }
         if let Some(most) = self.max_items.filter(|most| size as u64 > *most) {
-            report.add(Violation::too_many(path, size, usize::try_from(most).unwrap_or(usize::MAX)));
+            report.add(|| Violation::too_many(path, size, usize::try_from(most).unwrap_or(usize::MAX)));
         }
     }
 
     /// Is the number of its properties right? If it is not, no property is looked at.
     pub(super) fn check_property_count(&self, path: &str, size: usize, report: &mut Report) -> bool {
         if let Some(least) = self.min_properties.filter(|least| (size as u64) < *least) {
-            invalid(path, size.into(), &format!("should have at least {least} properties"), report);
+            invalid(path, size, format_args!("should have at least {least} properties"), report);
             return false;
         }
         if let Some(most) = self.max_properties.filter(|most| size as u64 > *most) {
-            report.add(Violation::too_many(path, size, usize::try_from(most).unwrap_or(usize::MAX)));
+            report.add(|| Violation::too_many(path, size, usize::try_from(most).unwrap_or(usize::MAX)));
             return false;
         }
         true
     }
 
     pub(super) fn check_enum(&self, path: &str, value: &Value, report: &mut Report) {
-        if self.enum_values.is_empty() || self.enum_values.iter().any(|it| same(it, value)) {
-            return;
-        }
-        let text = |it: &Value| it.as_str().map_or_else(|| it.to_string(), str::to_owned);
-        let allowed: Vec<String> = self.enum_values.iter().map(text).collect();
-        let allowed: Vec<&str> = allowed.iter().map(|it| &**it).collect();
-        report.add(Violation::not_supported(path, &text(value), &allowed));
+        let Some(allowed) = self.allowed.as_ref().filter(|it| !it.contains(value)) else { return };
+        report.add(|| allowed.violation(path, value));
     }
 }
 
 /// The sentence begins with the path once more.
-fn invalid(path: &str, value: Value, words: &str, report: &mut Report) {
-    report.add(Violation::invalid(path, value, &format!("{path} in body {words}")));
-}
-
-/// Numbers are the same whether or not they are written with a point.
-pub(super) fn same(one: &Value, other: &Value) -> bool {
-    match (one, other) {
-        (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
-        _ => one == other,
-    }
+fn invalid(path: &str, value: impl Into<Value>, words: Arguments<'_>, report: &mut Report) {
+    report.add(|| Violation::invalid(path, value.into(), &format!("{path} in body {words}")));
 }
 
 fn is_multiple(number: &Number, factor: f64) -> bool {

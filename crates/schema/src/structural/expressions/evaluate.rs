@@ -16,6 +16,11 @@ impl Structural {
         let _tank = Tank::of(Fuel::OBJECT);
         let mut asked = Evaluation { found: Vec::new(), path: String::new(), budget: RUNTIME_BUDGET, is_over: false };
         asked.part(self, value, old);
+        if is_spent() && !asked.is_over {
+            // What stood before was not found for all that is asked about a change.
+            let kind = self.types.first().map_or("", |it| it.as_str());
+            asked.found.push(Violation::invalid("<nil>", format_args!("{kind:?}"), OUT_OF_BUDGET));
+        }
         asked.found
     }
 

@@ -144,3 +144,28 @@ async fn patterns_of_documents() {
     is_refused_and_others_served(&server, DEFINITIONS, &bomb, WORDS).await;
     server.stop().await;
 }
+
+/// The alternatives of items share what their object may take.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn alternatives_of_items() {
+    let server = Arc::new(Server::start(server::config()).await.expect("an empty store is filled"));
+    let alternatives: Vec<Value> = (0..200).map(|it| json!({ "enum": [format!("s{it}")] })).collect();
+    let items = json!({ "type": "string", "anyOf": alternatives });
+    define(
+        &server,
+        &json!({ "type": "object", "properties": { "l": { "type": "array", "items": items },
+        "e": { "type": "array", "items": { "type": "string", "enum": (0..1000).map(|it| format!("s{it}")).collect::<Vec<_>>() } } } }),
+    )
+    .await;
+    let object = |spec: Value| json!({ "apiVersion": "example.com/v1", "kind": "Bomb", "metadata": { "generateName": "b" }, "spec": spec });
+    let bomb = object(json!({ "l": vec!["s199"; 50_000] }));
+    is_refused_and_others_served(&server, "/apis/example.com/v1/namespaces/default/bombs", &bomb, OUT_OF_BUDGET).await;
+    let wrong = object(json!({ "e": vec!["else"; 100_000] }));
+    is_refused_and_others_served(&server, "/apis/example.com/v1/namespaces/default/bombs", &wrong, "Unsupported value")
+        .await;
+    for fine in [json!({ "l": vec!["s199"; 1_000] }), json!({ "e": vec!["s999"; 100_000] })] {
+        let (code, status) = call(&server, "POST", "/apis/example.com/v1/namespaces/default/bombs", object(fine)).await;
+        assert_eq!(code, 201, "{}", status["message"]);
+    }
+    server.stop().await;
+}

@@ -95,6 +95,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("node_addresses", include_str!("../testdata/http/node_addresses.txt")),
     ("nodes", include_str!("../testdata/http/nodes.txt")),
     ("patch", include_str!("../testdata/http/patch.txt")),
+    ("patch_status", include_str!("../testdata/http/patch_status.txt")),
     ("reviews", include_str!("../testdata/http/reviews.txt")),
     ("services", include_str!("../testdata/http/services.txt")),
     ("signing_requests", include_str!("../testdata/http/signing_requests.txt")),

@@ -208,7 +208,7 @@ impl Caches {
 /// In the order in which it is stored: errors show objects so.
 fn head_first(object: &mut Value) {
     let Some(fields) = object.as_object_mut() else { return };
-    for name in ["apiVersion", "kind"] {
+    for name in ["metadata", "apiVersion", "kind"] {
         if let Some(value) = fields.shift_remove(name) {
             fields.shift_insert(0, name.to_owned(), value);
         }

@@ -158,8 +158,7 @@ impl PodMachine {
             let host = spec_of(&self.pod).host_network == Some(true);
             step.message =
                 if host { "the host's network".into() } else { format!("address {}", sandbox.ips.join(", ")) };
-            let adopted = step.finished.is_none();
-            if adopted {
+            if self.is_adopted() {
                 (step.started, step.finished) = (sandbox.created_at, sandbox.created_at);
             }
         } else if let Some(problem) = problem {
@@ -178,10 +177,19 @@ impl PodMachine {
         step
     }
 
+    /// Was its sandbox there before this kubelet was?
+    fn is_adopted(&self) -> bool {
+        self.sandbox().is_some() && self.network.finished.is_none()
+    }
+
     fn volumes_step(&self, now: Time) -> Step {
         let volumes = &self.volumes;
         let mut step = step("volumes", StepState::Done, volumes.span);
         let n_volumes = spec_of(&self.pod).volumes.as_ref().map_or(0, Vec::len);
+        // What a kubelet that comes back mounts anew is no part of a start that it did not see.
+        if volumes.is_ready && self.is_adopted() {
+            (step.started, step.finished) = (None, None);
+        }
         if volumes.is_ready || volumes.problems.is_empty() {
             step.state = match (volumes.is_ready, volumes.in_flight) {
                 (true, _) => StepState::Done,

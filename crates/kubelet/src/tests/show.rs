@@ -1,5 +1,6 @@
 //! How a trace shows effects: one short line each.
 
+use corten_meta::Time;
 use corten_reconcile::Step;
 use serde_json::Value;
 
@@ -234,6 +235,12 @@ pub(super) fn step(step: &Step) -> String {
         line = format!("{line} waits: {}: {} [{:?}]", wait.reason, wait.message, wait.actor);
     }
     line
+}
+
+pub(super) fn times(step: &Step) -> String {
+    let begin: Time = "2026-01-01T00:00:00Z".parse().unwrap();
+    let at = |it: Option<Time>| it.map_or("-".to_owned(), |it| it.since(begin).as_secs().to_string());
+    format!("{}: {} to {}", step.name, at(step.started), at(step.finished))
 }
 
 pub(super) fn of_node(effect: &crate::NodeEffect) -> String {

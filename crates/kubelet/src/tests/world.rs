@@ -242,6 +242,11 @@ impl World {
                 let decision = self.journal.get(&Key::new("default", name)).cloned().unwrap_or_default();
                 self.shown.extend(decision.steps.iter().map(show::step));
             }
+            // How many seconds after the beginning each step began and ended.
+            "times" => {
+                let decision = self.journal.get(&Key::new("default", name)).cloned().unwrap_or_default();
+                self.shown.extend(decision.steps.iter().map(show::times));
+            }
             "status" => {
                 let status = self.pods[name]["status"].clone();
                 let part = if more.is_empty() { status } else { status.pointer(more).cloned().unwrap_or_default() };

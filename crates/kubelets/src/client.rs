@@ -10,7 +10,10 @@ use http_body::Body;
 use http_body_util::Empty;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
+use tokio_rustls::{
+    TlsConnector,
+    rustls::{self, AlertDescription},
+};
 
 use crate::node::Node;
 
@@ -35,6 +38,10 @@ pub struct KubeletClient {
 pub enum Error {
     #[error("dial tcp {address}: {}", in_gos_words(cause))]
     Connect { address: String, cause: io::Error },
+    #[error(
+        "dial tcp {0}: the kubelet has no serving certificate yet: its node's CertificateSigningRequest is not signed"
+    )]
+    NoCertificate(String),
     #[error("node {0:?} has a name that no certificate can have")]
     Name(String),
     #[error(transparent)]
@@ -47,6 +54,15 @@ async fn in_time<T>(authority: &str, connecting: impl Future<Output = io::Result
     let connected = tokio::time::timeout(CONNECT_DEADLINE, connecting).await;
     let connected = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     connected.map_err(|cause| Error::Connect { address: authority.to_owned(), cause })
+}
+
+/// A kubelet ends each handshake with this alert while it has no certificate to show; upstream's with `internal_error`. It never
+/// refuses a client's certificate in that way.
+fn of_kubelet(error: Error) -> Error {
+    let Error::Connect { address, cause } = error else { return error };
+    let tls = cause.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>());
+    let has_none = matches!(tls, Some(rustls::Error::AlertReceived(AlertDescription::AccessDenied)));
+    if has_none { Error::NoCertificate(address) } else { Error::Connect { address, cause } }
 }
 
 /// The two failures that scripts look for read as Go's.
@@ -111,7 +127,7 @@ impl KubeletClient {
         let name = ServerName::try_from(node.name.clone()).map_err(|_| Error::Name(node.name.clone()))?;
         let tls = if node.is_verified { &self.tls } else { &self.unverified };
         let connecting = async { tls.connect(name, self.connected(&node.authority()).await?).await };
-        let stream = in_time(&node.authority(), connecting).await?;
+        let stream = in_time(&node.authority(), connecting).await.map_err(of_kubelet)?;
         Ok(dial(stream, request, deadline).await?)
     }
 
@@ -136,5 +152,49 @@ impl KubeletClient {
         let connecting = async { self.strangers.connect(name, self.connected(authority).await?).await };
         let stream = in_time(authority, connecting).await?;
         Ok(dial(stream, request, deadline).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rustls::{
+        ServerConfig,
+        server::{ClientHello, ResolvesServerCert},
+        sign::CertifiedKey,
+    };
+    use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Nothing;
+
+    impl ResolvesServerCert for Nothing {
+        fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+            None
+        }
+    }
+
+    #[tokio::test]
+    async fn a_kubelet_that_has_no_certificate_yet_is_told_as_such() {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = config.expect("versions").with_no_client_auth().with_cert_resolver(Arc::new(Nothing));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let serving = tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.expect("a connection");
+            TlsAcceptor::from(Arc::new(config)).accept(stream).await.is_err()
+        });
+        let tls = TlsConnector::from(corten_pki::unverified_client_config(None).expect("a client"));
+        let client = KubeletClient { tls: tls.clone(), unverified: tls.clone(), strangers: tls, detour: None };
+        let node = Node { name: "n1".into(), address: "127.0.0.1".into(), port: address.port(), is_verified: true };
+        let Err(error) = client.dial(&node, &Method::GET, "/healthz", None).await else { panic!("nobody answers") };
+        let said = "the kubelet has no serving certificate yet: its node's CertificateSigningRequest is not signed";
+        assert_eq!(error.to_string(), format!("dial tcp {address}: {said}"));
+        assert!(serving.await.expect("it ends"), "the handshake fails");
     }
 }

@@ -20,6 +20,8 @@ const SIGNER: &str = "kubernetes.io/kubelet-serving";
 const PERIOD: Duration = Duration::from_secs(60);
 const AGAIN_FIRST: Duration = Duration::from_millis(50);
 const AGAIN_MAX: Duration = Duration::from_secs(30);
+/// A Node that begins has addresses soon, and until it has a certificate nobody can ask its kubelet.
+const SOON_MAX: Duration = Duration::from_millis(500);
 /// client-go's `certificateWaitTimeout`.
 const SIGNED_WITHIN: Duration = Duration::from_secs(15 * 60);
 /// After so much of its life a certificate is replaced, in parts of ten. Upstream draws a part between seven and nine.
@@ -72,14 +74,17 @@ pub async fn run_node_certificate(
     let desk = Desk { client, node, keys, clock };
     let work = async {
         let mut backoff = Backoff::new(AGAIN_FIRST, AGAIN_MAX, 1);
+        let mut soon = Backoff::new(AGAIN_FIRST, SOON_MAX, 2);
         loop {
             match desk.step().await {
                 Ok(()) => {
                     backoff.reset();
+                    soon.reset();
                     // The end of the wait is the time to look again, not a failure.
                     let _ = timeout(PERIOD, desk.keys.outdated()).await;
                 }
-                Err(reason) => {
+                Err(NoCertificate::NodeHasNoAddresses) => sleep(soon.delay()).await,
+                Err(NoCertificate::Failed(reason)) => {
                     tracing::debug!(reason, "no certificate to serve the kubelet's API with yet");
                     sleep(backoff.delay()).await;
                 }
@@ -101,19 +106,37 @@ struct Desk {
     clock: Clock,
 }
 
+/// Why there is none yet.
+#[derive(Debug)]
+enum NoCertificate {
+    /// It has not said yet that it is there, or where.
+    NodeHasNoAddresses,
+    Failed(String),
+}
+
+impl From<String> for NoCertificate {
+    fn from(reason: String) -> Self {
+        Self::Failed(reason)
+    }
+}
+
 impl Desk {
-    async fn step(&self) -> Result<(), String> {
-        let node: Node = self.client.get_as(&NODES, &Key::cluster(&*self.node)).await.map_err(|it| it.to_string())?;
+    async fn step(&self) -> Result<(), NoCertificate> {
+        let node: Node = match self.client.get_as(&NODES, &Key::cluster(&*self.node)).await {
+            Err(error) if error.is_not_found() => return Err(NoCertificate::NodeHasNoAddresses),
+            node => node.map_err(|it| it.to_string())?,
+        };
         let names = node.names();
         if names == ServingNames::default() {
-            return Err(format!("node {} has no addresses", self.node));
+            return Err(NoCertificate::NodeHasNoAddresses);
         }
         if self.keys.current().is_some_and(|it| it.names == names && !is_due(&it, (self.clock)())) {
             return Ok(());
         }
         let key = self.ask(&names).await?;
         let signed = timeout(SIGNED_WITHIN, self.signed(&key)).await;
-        let certificate = signed.map_err(|_| format!("signing request {} was not answered in time", key.name))??;
+        let late = |_| format!("signing request {} was not answered in time", key.name);
+        let certificate = signed.map_err(late)??;
         self.keys.install(&certificate)?;
         tracing::info!(request = key.name, "the kubelet serves with a new certificate");
         Ok(())

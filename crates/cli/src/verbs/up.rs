@@ -320,8 +320,18 @@ async fn ask_node(client: &Client, name: &str) -> Result<Value> {
     // What the Node says may be from before this start: its kubelet answers once the runtime does.
     let path = format!("/api/v1/nodes/{name}/proxy/healthz");
     let answer = tokio::time::timeout(KUBELET_DEADLINE, client.get_path(&path)).await;
-    answer.context("too late").and_then(|it| Ok(it?)).context("its kubelet does not answer")?;
+    answer.context("too late").and_then(|it| Ok(it?)).map_err(of_kubelet)?;
     Ok(object)
+}
+
+/// A node that starts for the first time is given its certificate a moment after it is Ready.
+fn of_kubelet(error: anyhow::Error) -> anyhow::Error {
+    let is_early = format!("{error:#}").contains("has no serving certificate yet");
+    if is_early {
+        anyhow::anyhow!("its certificate is being signed")
+    } else {
+        error.context("its kubelet does not answer")
+    }
 }
 
 /// Why the node is not Ready.
@@ -417,6 +427,20 @@ mod tests {
         assert_eq!(readiness(&node("True")), Ok(()));
         assert_eq!(readiness(&node("False")), Err("container runtime is down".to_owned()));
         assert_eq!(readiness(&json!({})), Err("it has not said yet how it is".to_owned()));
+    }
+
+    #[test]
+    fn a_kubelet_without_a_certificate_is_about_to_have_one() {
+        for (error, said) in [
+            (
+                "dial tcp 10.0.0.5:10250: the kubelet has no serving certificate yet: its node's \
+                 CertificateSigningRequest is not signed",
+                "its certificate is being signed",
+            ),
+            ("connect: connection refused", "its kubelet does not answer: connect: connection refused"),
+        ] {
+            assert_eq!(format!("{:#}", of_kubelet(anyhow::anyhow!(error))), said);
+        }
     }
 
     #[test]

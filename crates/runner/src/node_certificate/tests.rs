@@ -17,7 +17,10 @@ impl Transport for Cluster {
         let answer = match (request.method(), request.uri().path()) {
             (&Method::GET, "/api/v1/nodes/n1") => {
                 let address = |kind: &str, address: &str| json!({ "type": kind, "address": address });
-                let addresses = [address("Hostname", "n1"), address("InternalIP", &state.2)];
+                let addresses = match &*state.2 {
+                    "" => Vec::new(),
+                    own => vec![address("Hostname", "n1"), address("InternalIP", own)],
+                };
                 json!({ "metadata": { "name": "n1" }, "status": { "addresses": addresses } })
             }
             (&Method::POST, "/apis/certificates.k8s.io/v1/certificatesigningrequests") => {
@@ -93,4 +96,22 @@ async fn a_certificate_is_asked_for_and_replaced_in_time() {
     }
     let names = ServingNames { dns: vec!["n1".into()], addresses: vec!["10.0.0.6".into()] };
     assert_eq!(keys.current().map(|it| it.names), Some(names));
+}
+
+/// Until then nobody can ask its kubelet.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_slow_to_say_where_it_is_has_a_certificate_soon_after() {
+    let (cluster, keys) = (Arc::new(Cluster::default()), Arc::new(Keys::default()));
+    let clock: Clock = Arc::new(|| Time::from_unix_seconds(0));
+    let client = Client::new(cluster.clone());
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let stopped = async move { drop(stopped.await) };
+    let running = tokio::spawn(run_node_certificate(client, "n1".into(), keys.clone(), clock, stopped));
+    sleep(Duration::from_secs(20)).await;
+    assert_eq!(keys.current(), None);
+    cluster.0.lock().2 = "10.0.0.5".into();
+    sleep(Duration::from_secs(2)).await;
+    assert!(keys.current().is_some());
+    drop(stop);
+    running.await.expect("it ends");
 }

@@ -10,6 +10,7 @@ mod node;
 mod request;
 mod search;
 mod selector;
+mod shortage;
 #[cfg(test)]
 mod tests;
 
@@ -17,3 +18,4 @@ pub use inventory::{DeviceId, Inventory, TaintRule, allocated_devices};
 pub use node::{TargetNode, selects};
 pub use search::{Allocation, Refusal, allocate, check};
 pub use selector::Selectors;
+pub use shortage::{Shortage, selected_by, shortages};

@@ -1,6 +1,6 @@
 //! The account of one object: its state, its named steps, and the causes it waits for.
 
-use crate::why::fields::one_line;
+use crate::why::fields::{items, one_line};
 
 use std::rc::Rc;
 
@@ -81,6 +81,13 @@ pub(crate) struct Root<'a> {
 impl<'a> Root<'a> {
     pub(crate) fn at(&self) -> &'a Account {
         self.path.last().expect("a path begins with what was asked about")
+    }
+
+    /// What it is about, where that is another object than was asked about, and nothing that a controller made.
+    pub(crate) fn elsewhere(&self) -> Option<&'a Account> {
+        let at = self.at();
+        let is_made = items(&at.object, "/metadata/ownerReferences").iter().any(|it| it["controller"] == true);
+        (self.path.len() > 1 && !is_made).then_some(at)
     }
 
     /// The container its step is about: `user` of `container user`.

@@ -17,7 +17,7 @@ use super::{
     account::Cause,
     custom,
     fields::{items, one_line, text},
-    findings::{self, found::Findings, refusal, refusers},
+    findings::{self, found::Findings, refusal, refusers, unnamed_webhooks},
     pod_steps,
     reader::{Answer, Reader},
 };
@@ -88,7 +88,9 @@ fn below<'a>(
 
         let mut waits: Vec<(String, Wait)> = told(kind, &object, &decisions, &steps, &explains).chain(found).collect();
         waits.extend(refusals(&decisions));
+        waits.extend(unnamed_webhooks::of_errors(reader, &decisions).await);
         for (_, wait) in &mut waits {
+            unnamed_webhooks::name(reader, wait).await;
             refusers::place_webhook(reader, wait).await;
         }
         let reasons: BTreeSet<String> = decisions.iter().flat_map(|it| &it.waits).map(|it| it.reason.clone()).collect();

@@ -1,8 +1,9 @@
 //! What somebody who wrote one name may have meant: the name among those that are there with the fewest letters to change.
 
-/// The nearest of `names` to `wanted`, if it is near enough for a slip: a third of its letters.
+/// The nearest of `names` to `wanted`, if it is near enough for a slip: a third of its letters. Of a name of one or two letters
+/// nothing is left where one is another.
 pub(super) fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let allowed = (wanted.chars().count() / 3).max(1);
+    let allowed = wanted.chars().count() / 3;
     let near = names.into_iter().map(|it| (distance(wanted, it), it)).filter(|it| it.0 <= allowed && it.0 > 0);
     near.min().map(|it| it.1)
 }
@@ -40,6 +41,8 @@ mod tests {
             ("frontend", vec!["backend"], None),
             ("http", vec!["https", "metrics"], Some("https")),
             ("x", vec![], None),
+            ("h", vec!["b", "ha"], None),
+            ("db", vec!["dc", "d"], None),
         ] {
             assert_eq!(nearest(wanted, names), expected, "{wanted}");
         }

@@ -103,10 +103,16 @@ fn step(name: &str, state: StepState) -> Step {
 }
 
 /// When it was ready, how long that took, and what took longest: "why was it slow?". What lies between two steps counts,
-/// too: there something was waited for.
+/// too: there something was waited for. Steps of a later time are not of that start: a node that came back mounted a Pod's
+/// volumes anew. Where a container was started again since, its first start is not known any more.
 pub(super) fn how_it_started(steps: &[Step]) -> Option<String> {
     let ready = steps.iter().find(|it| it.name == "ready")?.finished?;
-    let mut timed: Vec<_> = steps.iter().filter_map(|it| Some((it.started?, it.finished?, &*it.name))).collect();
+    let restarted = steps.iter().filter(|it| it.name.starts_with("container ")).find_map(restarts);
+    if let Some(restarts) = restarted {
+        return Some(format!("ready since {}, after {restarts}", ready.whole_seconds()));
+    }
+    let timed = steps.iter().filter_map(|it| Some((it.started?, it.finished?, &*it.name)));
+    let mut timed: Vec<_> = timed.filter(|it| it.1 <= ready).collect();
     timed.sort();
     let began = timed.first()?.0;
     let mut longest = (Duration::ZERO, String::new());
@@ -119,4 +125,47 @@ pub(super) fn how_it_started(steps: &[Step]) -> Option<String> {
     let total = duration(ready.since(began));
     let (took, what) = longest;
     Some(format!("ready since {}, {total} after it began; {what}, {}", ready.whole_seconds(), duration(took)))
+}
+
+/// `2 restarts of container app`, as the kubelet ends the step's message.
+fn restarts(step: &Step) -> Option<String> {
+    let said = step.message.rsplit("; ").next()?;
+    let (n, word) = said.split_once(' ')?;
+    let is_it = n.parse::<u32>().is_ok() && matches!(word, "restart" | "restarts");
+    is_it.then(|| format!("{said} of {}", step.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn done(name: &str, started: i64, finished: i64) -> Step {
+        let at = |it| Some(Time::from_unix_seconds(it));
+        Step { started: at(started), finished: at(finished), ..step(name, StepState::Done) }
+    }
+
+    #[test]
+    fn no_part_of_a_start_is_longer_than_the_whole() {
+        let first = |volumes: (i64, i64), message: &str| {
+            let container = Step { message: message.into(), ..done("container app", 14, 15) };
+            let volumes = done("volumes", volumes.0, volumes.1);
+            how_it_started(&[
+                done("scheduled", 0, 1),
+                done("network", 12, 14),
+                volumes,
+                container,
+                done("ready", 15, 35),
+            ])
+        };
+        for (volumes, message, said) in [
+            ((1, 12), "running", "35s after it began; the longest step was ready, 20s"),
+            // Its node came back, and looked at its volumes anew.
+            ((130, 131), "running", "35s after it began; the longest step was ready, 20s"),
+            ((1, 12), "running; 1 restart", "after 1 restart of container app"),
+            ((1, 12), "running; 12 restarts", "after 12 restarts of container app"),
+        ] {
+            let found = first(volumes, message).expect("it is ready");
+            assert!(found.ends_with(said), "{found}");
+        }
+    }
 }

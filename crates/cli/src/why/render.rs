@@ -76,8 +76,20 @@ fn head(page: &mut Page, account: &Account, root: Option<&Root<'_>>, now: Time) 
         (_, Some(since)) => format!("is {word} for {since}"),
         (_, None) => format!("is {word}"),
     };
-    let text = format!("{}{place} {is}: {}", account.subject, one_line(&account.summary));
+    let whom = root.and_then(Root::elsewhere).map(|it| &*it.subject);
+    let text = format!("{}{place} {is}: {}", account.subject, of_whom(&account.summary, whom));
     page.push(Line::new(0, text).word(colour, word).wrapped(3));
+}
+
+/// The summary. Where "it" is not what was asked about, it is named.
+fn of_whom(summary: &str, whom: Option<&str>) -> String {
+    let summary = one_line(summary);
+    match (whom, summary.split_once(": ")) {
+        (Some(whom), Some((reason, what))) if what.starts_with("it ") || what.starts_with("its ") => {
+            format!("{reason}: {whom}: {what}")
+        }
+        _ => summary,
+    }
 }
 
 fn state(state: State) -> (&'static str, &'static str) {

@@ -61,6 +61,9 @@ pub(crate) struct Group {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<Time>,
     pub(crate) subjects: Vec<Subject>,
+    /// What the cause is about, where that is none of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) because: Option<String>,
     /// It is about the cluster itself, and comes first.
     #[serde(skip)]
     pub(crate) is_of_cluster: bool,
@@ -77,6 +80,7 @@ impl Group {
             next,
             since: None,
             subjects: vec![Subject { subject: subject.to_owned(), namespace: String::new() }],
+            because: None,
             is_of_cluster: true,
         }
     }
@@ -268,6 +272,7 @@ fn subject(kind: &Kind, key: &Key) -> Subject {
 
 fn add(groups: &mut BTreeMap<String, Group>, explanation: Explanation) {
     let Explanation { account, root, .. } = explanation;
+    let because = account.root().filter(|_| root.is_some()).and_then(|it| Some(it.elsewhere()?.subject.clone()));
     let nobody = if account.needs_somebody() { Actor::Operator } else { Actor::Cluster };
     let actor = root.as_ref().map_or(nobody, |it| it.actor);
     let since = root.and_then(|it| it.since);
@@ -280,8 +285,13 @@ fn add(groups: &mut BTreeMap<String, Group>, explanation: Explanation) {
         next: format!("corten why {}{place}", account.subject),
         since,
         subjects: Vec::new(),
+        because: because.clone(),
         is_of_cluster: false,
     });
+    // Whoever is named as one of them need not be named before.
+    if because.is_none() {
+        group.because = None;
+    }
     group.state = group.state.max(account.state);
     group.needs_somebody |= account.needs_somebody();
     group.since = group.since.into_iter().chain(since).min();

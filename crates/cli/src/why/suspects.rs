@@ -239,6 +239,7 @@ fn does_not_get_on(kind: &Kind, object: &Value, ready: &BTreeSet<Key>, now: Time
         | "validatingadmissionpolicy"
         | "validatingadmissionpolicybinding"
         | "validatingwebhookconfiguration" => true,
+        "resourceclaim" => !object["status"]["allocation"].is_object(),
         "customresourcedefinition" => definitions::serves_nothing(object),
         "resourcequota" => definitions::counts_others(object),
         "persistentvolumeclaim" => text(object, "/status/phase") != "Bound",

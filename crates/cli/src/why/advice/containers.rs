@@ -34,7 +34,10 @@ pub(super) fn crash(case: &Case<'_>) -> Advice {
     let headline = if is_over { what.to_owned() } else { headline };
     let code =
         what.split("exit code ").nth(1).map(|it| it.chars().take_while(char::is_ascii_digit).collect::<String>());
-    let unstartable = case.root.step.and_then(|it| it.log.iter().rev().find_map(|it| not_executable(it)));
+    // A Pod that is over has no step that waits.
+    let named = format!("container {container}");
+    let step = case.root.step.or_else(|| case.at.steps.iter().find(|it| it.name == named));
+    let unstartable = step.and_then(|it| it.log.iter().rev().find_map(|it| not_executable(it)));
     if let Some((program, why, hint)) = unstartable {
         return Advice::run(logs(case, &container, options))
             .headline(format!("container {container} cannot run {program}: {why}"))
@@ -48,20 +51,33 @@ pub(super) fn crash(case: &Case<'_>) -> Advice {
         .hints(images::undo_hint(case))
 }
 
-/// What runc's last act says in the container's own log, where the kernel does not take the program: which, why, and what that means.
+/// What a runtime's last act says in the container's own log, where the kernel does not take the program: which, why, and what that means.
 fn not_executable(line: &str) -> Option<(&str, &str, &'static str)> {
-    let (program, why) =
-        line.trim().trim_start_matches("standard_init_linux.go:").trim().strip_prefix("exec ")?.rsplit_once(": ")?;
-    let hint = match why {
-        "exec format error" => {
-            "it is made for another processor than the node's, or is a script whose first line names no program (`#!/bin/sh`)"
-        }
-        "no such file or directory" => {
-            "it is there, and what runs it is not: the program its first line names (line ends of Windows count as part of the name), or its loader"
-        }
-        _ => return None,
-    };
-    Some((program, why, hint))
+    let (program, why) = of_crun(line).or_else(|| of_runc(line))?;
+    let is = |says: &str| why.get(..says.len()).is_some_and(|it| it.eq_ignore_ascii_case(says));
+    if is("exec format error") {
+        let hint = "it is made for another processor than the node's, or is a script whose first line names no program (`#!/bin/sh`)";
+        return Some((program, "exec format error", hint));
+    }
+    if is("no such file or directory") {
+        let hint = "it is there, and what runs it is not: the program its first line names (line ends of Windows count as part of the name), or its loader";
+        return Some((program, "no such file or directory", hint));
+    }
+    None
+}
+
+/// `exec /app: exec format error`, and in releases before 1.1 with the name of a source file before it.
+fn of_runc(line: &str) -> Option<(&str, &str)> {
+    line.trim().trim_start_matches("standard_init_linux.go:").trim().strip_prefix("exec ")?.rsplit_once(": ")
+}
+
+/// ``exec container process `/app`: Exec format error``, alone or as a field of a line of JSON; what it guesses stands before the program.
+fn of_crun(line: &str) -> Option<(&str, &str)> {
+    let rest = line.split_once("exec container process ")?.1;
+    let rest = rest.strip_prefix("(missing dynamic library?) ").unwrap_or(rest);
+    let quote = rest.chars().next().filter(|it| matches!(it, '\'' | '`'))?;
+    let (program, why) = rest[1..].split_once(&format!("{quote}: "))?;
+    Some((program, why))
 }
 
 /// A hook that does not come back.
@@ -239,4 +255,34 @@ pub(super) fn gate(case: &Case<'_>) -> Advice {
             "by hand: {}",
             kubectl(case.namespace, &["patch", &case.at.subject, "--subresource=status", "-p", &patch])
         ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runtimes_name_the_program_that_the_kernel_does_not_take() {
+        let (format, file) = ("exec format error", "no such file or directory");
+        for (line, said) in [
+            ("exec /app/serve: exec format error", Some(("/app/serve", format))),
+            ("standard_init_linux.go: exec /x: no such file or directory", Some(("/x", file))),
+            ("exec container process '/scr/x': Exec format error", Some(("/scr/x", format))),
+            ("exec container process `/scr/x`: Exec format error", Some(("/scr/x", format))),
+            (
+                "exec container process (missing dynamic library?) '/scr/z': No such file or directory",
+                Some(("/scr/z", file)),
+            ),
+            (
+                r#"{"msg":"exec container process `/a b`: Exec format error","level":"error","time":"2026-11-20T12:00:00Z"}"#,
+                Some(("/a b", format)),
+            ),
+            ("exec container process '/scr/x': Permission denied", None),
+            ("cannot open /x: no such file or directory", None),
+            ("exec container process", None),
+            ("exec container process 'half", None),
+        ] {
+            assert_eq!(not_executable(line).map(|it| (it.0, it.1)), said, "{line}");
+        }
+    }
 }

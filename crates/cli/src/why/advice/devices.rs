@@ -1,13 +1,33 @@
 //! Pods that wait for the devices of their claims.
 
+use corten_api::resources::DEVICE_CLASSES;
+
 use super::case::{Advice, Case};
-use crate::why::{command::kubectl, fields::text};
+use crate::why::{command::kubectl, fields::text, nearest::nearest};
 
 /// No node has what is asked for.
 pub(super) fn allocation(_: &Case<'_>) -> Advice {
     Advice::run(kubectl("", &["get", "resourceslices", "-o", "yaml"]))
         .who("whoever runs the cluster: have drivers offer such devices, or whoever wrote the claims: ask for others")
         .hint("a device that another claim has is not given twice")
+}
+
+/// A claim's spec cannot be changed once it is there, so that whoever wrote it makes another.
+pub(super) async fn class(case: &Case<'_>) -> Advice {
+    let name = case.wait.message.split('"').nth(1).unwrap_or_default();
+    let classes = case.reader.list(&DEVICE_CLASSES, "").await;
+    let near = nearest(name, classes.iter().map(|it| text(it, "/metadata/name")));
+    Advice::run(kubectl("", &["get", "deviceclasses"]))
+        .who(format!("whoever runs the cluster: make the class {name}; or whoever wrote {}: name another", case.author))
+        .hints(near.map(|it| format!("there is a class {it:?}")))
+        .hint("whoever installs a driver usually makes its classes, too")
+}
+
+/// An expression asks for what a device does not have.
+pub(super) fn selector(case: &Case<'_>) -> Advice {
+    Advice::run(kubectl("", &["get", "deviceclasses,resourceslices", "-o", "yaml"]))
+        .who(format!("whoever wrote the expression: that of {}, or of the class that it names", case.author))
+        .hint("an attribute that not every device has is asked for with `in` or `?` first")
 }
 
 /// The drivers of the node do not prepare them.

@@ -112,7 +112,9 @@ async fn of_nodes(case: &Case<'_>) -> Option<Option<Advice>> {
         "NodeUnschedulable" | "Cordoned" => Some(scheduling::cordoned(case)),
         "UntoleratedTaint" => scheduling::taint(case).await,
         "NodeAffinity" => scheduling::affinity(case).await,
-        "DynamicResources" => Some(devices::allocation(case)),
+        "DynamicResources" | "NoDeviceMatches" => Some(devices::allocation(case)),
+        "DeviceClassNotFound" => Some(devices::class(case).await),
+        "DeviceSelectorFails" => Some(devices::selector(case)),
         "FailedPrepareDynamicResources" => Some(devices::preparation(case)),
         "NodePorts" => Some(scheduling::ports(case).await),
         "SchedulingGated" => Some(scheduling::gated(case)),
@@ -154,7 +156,9 @@ async fn of_volumes(case: &Case<'_>) -> Option<Option<Advice>> {
 /// What the API server refused to a loop.
 async fn of_refusals(case: &Case<'_>) -> Option<Option<Advice>> {
     Some(match &*case.wait.reason {
-        "WebhookRefused" | "WebhookFailed" | "WebhookFailing" | "WebhookDenying" => Some(refusals::webhook(case).await),
+        "WebhookRefused" | "WebhookFailed" | "WebhookFailing" | "WebhookDenying" | "WebhookConditionFailed" => {
+            Some(refusals::webhook(case).await)
+        }
         "PolicyRefused" | "PolicyFailed" | "PolicyFailing" | "PolicyDenying" => Some(refusals::policy(case).await),
         "QuotaExceeded" => Some(refusals::quota(case).await),
         "QuotaNeedsRequests" => Some(refusals::requests(case)),

@@ -121,6 +121,12 @@ pub(super) async fn service_account(case: &Case<'_>) -> Advice {
 pub(super) async fn webhook(case: &Case<'_>) -> Advice {
     let name = refusers::webhook_of(case.wait).unwrap_or_default();
     let who = match &*case.wait.reason {
+        refusers::WEBHOOK_FAILED if name.is_empty() => {
+            "whoever runs that webhook: until it answers otherwise, what it is about is refused".into()
+        }
+        refusers::CONDITION_FAILED => {
+            format!("whoever wrote {}: its condition must change", case.wait.on.as_deref().unwrap_or_default())
+        }
         refusers::WEBHOOK_FAILED => {
             format!("whoever runs the webhook {name}: until it answers, what it is about is refused")
         }
@@ -128,6 +134,11 @@ pub(super) async fn webhook(case: &Case<'_>) -> Advice {
         "WebhookDenying" => format!("whoever runs the webhook {name}: is it meant to deny all?"),
         _ => format!("whoever runs the webhook {name}; or {} must keep to what it asks", case.author),
     };
+    if name.is_empty() {
+        return Advice::run(kubectl("", &["get", "mutatingwebhookconfigurations", "-o", "wide"]))
+            .who(who)
+            .hint("the API does not say which: `corten why mutatingwebhookconfigurations` says which fail");
+    }
     let Some(found) = refusers::configuration(case.reader, name).await else {
         return Advice::run(kubectl("", &["get", "validatingwebhookconfigurations,mutatingwebhookconfigurations"]))
             .who(who)

@@ -54,14 +54,19 @@ pub(super) async fn selector(case: &Case<'_>) -> Advice {
     advice
 }
 
-/// What of the selector would have to be another way for the pod to be selected; none where too much would.
+/// What of the selector would have to be another way for the pod to be selected; none where too much would. `web-1` and `web-2`
+/// are two names and no slip, unless another label says that the pod is meant.
 fn meant(wanted: &Labels, has: &Labels) -> Option<Labels> {
+    let shares_any = wanted.iter().any(|(key, value)| has.get(key) == Some(value));
     let mut fix = Labels::new();
     for (key, value) in wanted {
         match has.get(key) {
             Some(it) if it == value => {}
             Some(it) => {
-                nearest(value, [it.as_str()])?;
+                let is_slip = nearest(value, [it.as_str()]).is_some() && !is_version_of(value, it);
+                if !is_slip && !(shares_any && is_version_of(value, it)) {
+                    return None;
+                }
                 fix.insert(key.clone(), it.clone());
             }
             None => {
@@ -71,6 +76,15 @@ fn meant(wanted: &Labels, has: &Labels) -> Option<Labels> {
         }
     }
     Some(fix).filter(|it| !it.is_empty())
+}
+
+/// Do two values differ by nothing but their numbers, as `v1` and `v2` do?
+fn is_version_of(value: &str, other: &str) -> bool {
+    without_digits(value) == without_digits(other)
+}
+
+fn without_digits(value: &str) -> String {
+    value.chars().filter(|it| !it.is_ascii_digit()).collect()
 }
 
 pub(super) async fn port(case: &Case<'_>) -> Advice {
@@ -118,4 +132,32 @@ pub(super) fn closed(case: &Case<'_>) -> Advice {
 pub(super) fn scaled(case: &Case<'_>) -> Advice {
     let workload = case.wait.on.as_deref().unwrap_or_default();
     Advice::run(kubectl(case.namespace, &["scale", workload, "--replicas=1"])).headline(case.wait.message.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(labels: &[(&str, &str)]) -> Labels {
+        labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_pod_is_meant_where_a_slip_keeps_it_out() {
+        for (wanted, has, fix) in [
+            (vec![("a", "h")], vec![("a", "b")], None),
+            (vec![("app", "wbe")], vec![("app", "web")], Some(vec![("app", "web")])),
+            (vec![("app", "web")], vec![("app", "db")], None),
+            (vec![("app", "web-1")], vec![("app", "web-2")], None),
+            (
+                vec![("app", "web"), ("version", "v1")],
+                vec![("app", "web"), ("version", "v2")],
+                Some(vec![("version", "v2")]),
+            ),
+            (vec![("app", "web"), ("tier", "x")], vec![("app", "web"), ("tier", "y")], None),
+            (vec![("aps", "web")], vec![("app", "web")], Some(vec![("app", "web")])),
+        ] {
+            assert_eq!(meant(&of(&wanted), &of(&has)), fix.map(|it| of(&it)), "{wanted:?} {has:?}");
+        }
+    }
 }

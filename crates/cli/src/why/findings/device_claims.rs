@@ -1,5 +1,11 @@
-//! Claims for devices: what each has been given, and which Pod it waits for.
+//! Claims for devices: what each has been given, which Pod it waits for, and what it asks for that nobody offers.
 
+use corten_allocator::{Inventory, Shortage, selected_by, shortages};
+use corten_api::{
+    resource::v1::ResourceClaimSpec,
+    resources::{DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES},
+};
+use corten_meta::Key;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
@@ -7,18 +13,15 @@ use super::found::Findings;
 use crate::why::{
     State,
     fields::{items, text, time},
+    reader::Reader,
 };
 
-pub(super) fn claim(object: &Value, found: &mut Findings) {
-    let devices = items(object, "/status/allocation/devices/results");
+pub(super) async fn claim(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
     if object["status"]["allocation"].is_object() {
-        let one = |it: &Value| format!("device {} of {}", text(it, "/device"), text(it, "/driver"));
-        let all: Vec<String> = devices.iter().map(one).collect();
-        let pods: Vec<&str> = items(object, "/status/reservedFor").iter().map(|it| text(it, "/name")).collect();
-        let whom = if pods.is_empty() { "nobody uses it".to_owned() } else { format!("for {}", pods.join(", ")) };
-        found.verdict = Some((State::Fine, format!("it has {}, {whom}", all.join(", "))));
+        found.verdict = Some((State::Fine, what_it_has(object)));
         return;
     }
+    let lacking = lacking(reader, &object["spec"]).await;
     let owners = items(object, "/metadata/ownerReferences");
     match owners.iter().find(|it| text(it, "/kind") == "Pod") {
         Some(pod) => {
@@ -27,11 +30,112 @@ pub(super) fn claim(object: &Value, found: &mut Findings) {
             wait.since = time(&object["metadata"]["creationTimestamp"]);
             found.wait(wait);
         }
-        None => {
+        None if lacking.is_empty() => {
             let said = "it has no devices yet: it is given some when a pod that names it is placed";
             found.verdict = Some((State::Fine, said.to_owned()));
         }
+        None => {}
     }
+    lacking.into_iter().for_each(|it| found.add_once(it));
+}
+
+fn what_it_has(claim: &Value) -> String {
+    let one = |it: &Value| format!("device {} of {}", text(it, "/device"), text(it, "/driver"));
+    let devices: Vec<String> = items(claim, "/status/allocation/devices/results").iter().map(one).collect();
+    let pods: Vec<&str> = items(claim, "/status/reservedFor").iter().map(|it| text(it, "/name")).collect();
+    let whom = if pods.is_empty() { "nobody uses it".to_owned() } else { format!("for {}", pods.join(", ")) };
+    format!("it has {}, {whom}", devices.join(", "))
+}
+
+/// Claims are made of it: what they would lack is told before there is one.
+pub(super) async fn template(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
+    for wait in lacking(reader, &object["spec"]["spec"]).await {
+        match wait.actor {
+            // Drivers may come when there is something for them to do.
+            Actor::Operator => found.notices.push(wait.message),
+            _ => found.add_once(wait),
+        }
+    }
+}
+
+pub(super) async fn class(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
+    let Some(inventory) = inventory(reader).await else { return };
+    let Ok(spec) = serde_json::from_value(object["spec"].clone()) else { return };
+    match selected_by(&spec, &inventory) {
+        Ok(0) => found.notices.push(format!("it selects none of {}", offered(&inventory))),
+        Ok(_) => {}
+        Err(error) => found.add("DeviceSelectorFails", error, Actor::Author),
+    }
+}
+
+/// A Pod without a node: which of its claims ask for what nobody offers.
+pub(super) async fn of_pod(reader: &Reader<'_>, pod: &Value, found: &mut Findings) {
+    let named = items(pod, "/spec/resourceClaims").iter().chain(items(pod, "/status/resourceClaimStatuses"));
+    for name in named.map(|it| text(it, "/resourceClaimName")).filter(|it| !it.is_empty()) {
+        let key = Key::new(text(pod, "/metadata/namespace"), name);
+        let Some(claim) = reader.get(&RESOURCE_CLAIMS, &key).await else { continue };
+        let has_any = claim["status"]["allocation"].is_object();
+        if !has_any && !lacking(reader, &claim["spec"]).await.is_empty() {
+            let message = format!("its claim {name} can be given no devices");
+            found.add_once(Wait::new("ClaimNotAllocated", message, Actor::Cluster).on("ResourceClaim", name));
+        }
+    }
+}
+
+/// What the spec of a claim asks for and nobody offers; nothing where that cannot be seen.
+async fn lacking(reader: &Reader<'_>, spec: &Value) -> Vec<Wait> {
+    let Ok(spec) = serde_json::from_value::<ResourceClaimSpec>(spec.clone()) else { return Vec::new() };
+    let asks_for_any = spec.devices.iter().flat_map(|it| it.requests.iter().flatten()).next().is_some();
+    if !asks_for_any {
+        return Vec::new();
+    }
+    let Some(inventory) = inventory(reader).await else { return Vec::new() };
+    shortages(&spec, &inventory).iter().map(|it| wait(it, &inventory)).collect()
+}
+
+fn wait(shortage: &Shortage, inventory: &Inventory) -> Wait {
+    match shortage {
+        Shortage::NoClass { request, class } => {
+            let message = format!("there is no device class {class:?}, which its request {request} names");
+            Wait::new("DeviceClassNotFound", message, Actor::Author)
+        }
+        Shortage::NoDevice { request, class } => {
+            let message = format!("its request {request} of class {class:?} selects none of {}", offered(inventory));
+            Wait::new("NoDeviceMatches", message, Actor::Operator)
+        }
+        Shortage::Broken { request, error } => {
+            let message = format!("what its request {request} selects cannot be found out: {error}");
+            Wait::new("DeviceSelectorFails", message, Actor::Author)
+        }
+    }
+}
+
+fn offered(inventory: &Inventory) -> String {
+    let (n, drivers) = inventory.offered();
+    let drivers = drivers.into_iter().collect::<Vec<_>>().join(", ");
+    match n {
+        0 => "all devices, as no driver offers any".to_owned(),
+        1 => format!("all devices: there is one, of the driver {drivers}"),
+        n => format!("all {n} devices: they are of {drivers}"),
+    }
+}
+
+/// All classes and slices; none where not all of them can be seen.
+async fn inventory(reader: &Reader<'_>) -> Option<Inventory> {
+    let (classes, slices) = (reader.list(&DEVICE_CLASSES, "").await, reader.list(&RESOURCE_SLICES, "").await);
+    if !reader.is_whole(&DEVICE_CLASSES, &classes) || !reader.is_whole(&RESOURCE_SLICES, &slices) {
+        return None;
+    }
+    let mut inventory = Inventory::default();
+    for class in classes.iter() {
+        let spec = serde_json::from_value(class["spec"].clone()).ok()?;
+        inventory.set_class(text(class, "/metadata/name").to_owned(), spec);
+    }
+    for slice in slices.iter() {
+        let spec = serde_json::from_value(slice["spec"].clone()).ok()?;
+        inventory.set_slice(text(slice, "/metadata/name").to_owned(), spec);
+    }
+    Some(inventory)
 }
 
 #[cfg(test)]
@@ -40,21 +144,13 @@ mod tests {
 
     use super::*;
 
-    fn said(object: &Value) -> String {
-        let mut found = Findings::default();
-        claim(object, &mut found);
-        let waits = found.waits.into_iter().map(|(_, it)| format!("{} {}", it.reason, it.on.unwrap_or_default()));
-        found.verdict.map(|it| it.1).into_iter().chain(waits).collect()
-    }
-
     #[test]
-    fn what_a_claim_has_or_waits_for() {
-        let none = said(&json!({}));
-        assert_eq!(none, "it has no devices yet: it is given some when a pod that names it is placed");
-        let owned = json!({ "metadata": { "ownerReferences": [{ "kind": "Pod", "name": "web" }] } });
-        assert_eq!(said(&owned), "PodNotPlaced pod/web");
+    fn what_a_claim_has() {
         let devices = json!({ "results": [{ "driver": "gpu.example.com", "device": "a" }] });
-        let given = json!({ "status": { "allocation": { "devices": devices }, "reservedFor": [{ "name": "web" }] } });
-        assert_eq!(said(&given), "it has device a of gpu.example.com, for web");
+        let mut given =
+            json!({ "status": { "allocation": { "devices": devices }, "reservedFor": [{ "name": "web" }] } });
+        assert_eq!(what_it_has(&given), "it has device a of gpu.example.com, for web");
+        given["status"]["reservedFor"] = json!([]);
+        assert_eq!(what_it_has(&given), "it has device a of gpu.example.com, nobody uses it");
     }
 }

@@ -23,6 +23,7 @@ pub(super) mod selectors;
 pub(super) mod services;
 mod snapshots;
 pub(super) mod traffic;
+pub(super) mod unnamed_webhooks;
 mod workloads;
 
 use corten_api::snapshots::VOLUME_SNAPSHOTS;
@@ -46,6 +47,7 @@ const FINDERS: &[(&str, Finder)] = &[
     ("customresourcedefinition", |reader, object, found| Box::pin(definitions::definition(reader, object, found))),
     ("daemonset", |reader, object, found| Box::pin(selectors::daemon_set(reader, object, found))),
     ("deployment", |_, object, found| Box::pin(async { workloads::scaled(object, found) })),
+    ("deviceclass", |reader, object, found| Box::pin(device_claims::class(reader, object, found))),
     ("endpoints", |_, object, found| Box::pin(async { services::endpoints(object, found) })),
     ("endpointslice", |_, object, found| Box::pin(async { services::endpoint_slice(object, found) })),
     ("ingress", |reader, object, found| Box::pin(backends::ingress(reader, object, found))),
@@ -64,7 +66,8 @@ const FINDERS: &[(&str, Finder)] = &[
     ("pod", |reader, object, found| Box::pin(pods::pod(reader, object, found))),
     ("poddisruptionbudget", |reader, object, found| Box::pin(selectors::budget(reader, object, found))),
     ("replicaset", |_, object, found| Box::pin(async { workloads::scaled(object, found) })),
-    ("resourceclaim", |_, object, found| Box::pin(async { device_claims::claim(object, found) })),
+    ("resourceclaim", |reader, object, found| Box::pin(device_claims::claim(reader, object, found))),
+    ("resourceclaimtemplate", |reader, object, found| Box::pin(device_claims::template(reader, object, found))),
     ("resourcequota", |reader, object, found| Box::pin(definitions::quota(reader, object, found))),
     ("rolebinding", |reader, object, found| Box::pin(bindings::binding(reader, object, found))),
     ("service", |reader, object, found| Box::pin(services::service(reader, object, found))),

@@ -7,7 +7,7 @@ use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::{found::Findings, observed};
+use super::{device_claims, found::Findings, observed};
 use crate::why::{
     State,
     duration::duration,
@@ -30,7 +30,7 @@ pub(super) async fn pod(reader: &Reader<'_>, object: &Value, found: &mut Finding
             return;
         }
         "Failed" => return failed(object, found),
-        _ if node.is_empty() => return,
+        _ if node.is_empty() => return device_claims::of_pod(reader, object, found).await,
         _ => {}
     }
     if reader.is_missing(&NODES, &Key::cluster(node)).await {

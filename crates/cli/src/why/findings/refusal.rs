@@ -18,12 +18,17 @@ pub(crate) struct Excess {
 
 /// Gives a wait for a refused write its own name, where the words are known.
 pub(crate) fn refine(by: String, wait: Wait) -> Vec<(String, Wait)> {
-    if !matches!(&*wait.reason, "FailedCreate" | "ReplicaSetCreateError" | "FailedUpdate") {
+    if !is_of_write(&wait) {
         return vec![(by, wait)];
     }
     let Some(mut refined) = read(&wait.message) else { return vec![(by, wait)] };
     refined.since = wait.since;
     vec![(by, refined)]
+}
+
+/// Is it about a write that the server did not take?
+pub(super) fn is_of_write(wait: &Wait) -> bool {
+    matches!(&*wait.reason, "FailedCreate" | "ReplicaSetCreateError" | "FailedUpdate")
 }
 
 fn read(message: &str) -> Option<Wait> {

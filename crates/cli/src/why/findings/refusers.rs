@@ -14,6 +14,8 @@ use crate::why::{
 };
 
 pub(crate) const WEBHOOK_FAILED: &str = "WebhookFailed";
+/// Whether a webhook is asked at all cannot be found out.
+pub(crate) const CONDITION_FAILED: &str = "WebhookConditionFailed";
 const DENIED: &str = " denied the request";
 
 /// A wait of its own for each refusal by others.

@@ -3,7 +3,7 @@
 use corten_meta::Time;
 
 use super::{
-    Look,
+    Look, of_whom,
     page::{DIM, GREEN, HEIGHT, Line, Page, RED, YELLOW},
 };
 use crate::why::{State, Survey, duration::duration, survey::Group};
@@ -105,10 +105,11 @@ fn show(page: &mut Page, group: &Group, (is_cluster, width): (bool, usize), now:
         _ if group.needs_somebody => (RED, "✖"),
         _ => (YELLOW, "▸"),
     };
+    let told = of_whom(&group.summary, group.because.as_deref());
     let summary = if ENDS_MATTER.iter().any(|it| group.summary.starts_with(it)) && !group.is_of_cluster {
-        both_ends(&group.summary, width.saturating_sub(2))
+        both_ends(&told, width.saturating_sub(2))
     } else {
-        group.summary.clone()
+        told
     };
     let summary = Line::new(0, format!("{mark} {summary}")).word(colour, mark);
     page.push(if group.is_of_cluster { summary.wrapped(CLUSTER_ROWS) } else { summary.cut() });

@@ -297,6 +297,13 @@ async fn resources_within_are_resources() {
     let made = read(made).await;
     assert_eq!((code, &made["spec"]["templates"][0]["metadata"]), (201, &json!({ "name": "x" })), "{made}");
     assert_eq!(made["spec"]["templates"][0]["more"], json!({ "odd": 1 }));
+    let mut odd = of("b", &whole);
+    odd["metadata"]["odd"] = json!(2);
+    let (code, refused) = ask(&server, "POST", &format!("{cars}?fieldValidation=Strict"), &odd).await;
+    let told =
+        "strict decoding error: unknown field \"metadata.odd\", unknown field \"spec.templates[0].metadata.odd\"";
+    let refused = read(refused).await["message"].as_str().expect("text").to_owned();
+    assert!(code == 400 && refused.ends_with(told), "{code} {refused}");
     server.stop().await;
 }
 

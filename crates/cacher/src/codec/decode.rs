@@ -349,22 +349,38 @@ fn of_custom(schema: &CustomSchema, value: &mut Value) -> Result<Vec<String>, St
                 1,
             ));
         }
-        let of_metadata = |it: &String| it.replacen("unknown field \"", "unknown field \"metadata.", 1);
-        sentences.extend(findings.unknown_fields.iter().map(of_metadata));
+        sentences.extend(findings.unknown_fields.iter().map(|it| of_metadata(it, "metadata")));
         corten_schema::prune(OBJECT_META, metadata);
     }
-    schema.structural.try_embedded_resources(value, &mut |resource| {
+    let mut within = Vec::new();
+    schema.structural.try_embedded_resources(value, &mut |path, resource| {
         let Some(metadata) = resource.get_mut("metadata") else { return Ok(()) };
-        if let Some(wrong) = corten_schema::check(OBJECT_META, metadata).wrong_types.first() {
+        let findings = corten_schema::check(OBJECT_META, metadata);
+        if let Some(wrong) = findings.wrong_types.first() {
             return Err(wrong.message.clone());
         }
+        let room = UNKNOWN_WITHIN_MAX.saturating_sub(within.len());
+        let path = format!("{path}.metadata");
+        within.extend(findings.unknown_fields.iter().take(room).map(|it| of_metadata(it, &path)));
         corten_schema::prune(OBJECT_META, metadata);
         Ok(())
     })?;
     let mut unknown = schema.structural.prune(value);
     unknown.sort();
     sentences.extend(unknown.iter().map(|it| format!("unknown field {it:?}")));
+    // As `schemaCoercingDecoder.Decode`: those of resources within come last (`schemaobjectmeta.CoerceWithOptions`).
+    within.sort();
+    sentences.extend(within);
     Ok(sentences)
+}
+
+/// As many unknown fields of resources within a custom resource are told.
+const UNKNOWN_WITHIN_MAX: usize = 100;
+
+/// A sentence about metadata, with the whole path.
+fn of_metadata(sentence: &str, path: &str) -> String {
+    let start = format!("unknown field \"{}.", shortened(path));
+    sentence.replacen("unknown field \"", &start, 1)
 }
 
 fn checked(

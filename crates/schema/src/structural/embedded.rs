@@ -14,30 +14,49 @@ impl Structural {
         found
     }
 
-    /// Lets `change` change each whole object within a value.
+    /// Lets `change` change each whole object within a value; it is told where that stands: `spec.template`.
     ///
     /// # Errors
     /// The first one of `change`.
     pub fn try_embedded_resources<E>(
         &self,
         value: &mut Value,
-        change: &mut impl FnMut(&mut Value) -> Result<(), E>,
+        change: &mut impl FnMut(&str, &mut Value) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.change_below(value, &mut String::new(), change)
+    }
+
+    fn change_below<E>(
+        &self,
+        value: &mut Value,
+        path: &mut String,
+        change: &mut impl FnMut(&str, &mut Value) -> Result<(), E>,
     ) -> Result<(), E> {
         if !self.has_embedded {
             return Ok(());
         }
         if self.embedded_resource && value.is_object() {
-            change(value)?;
+            change(path, value)?;
         }
+        let length = path.len();
         match value {
-            Value::Object(entries) => entries.iter_mut().try_for_each(|(name, value)| match self.property(name) {
-                Some(of) => of.try_embedded_resources(value, change),
-                None => Ok(()),
+            Value::Object(entries) => entries.iter_mut().try_for_each(|(name, value)| {
+                let Some(of) = self.property(name) else { return Ok(()) };
+                let dot = if path.is_empty() { "" } else { "." };
+                path.extend([dot, name]);
+                let changed = of.change_below(value, path, change);
+                path.truncate(length);
+                changed
             }),
-            Value::Array(items) => match &self.items {
-                Some(of) => items.iter_mut().try_for_each(|it| of.try_embedded_resources(it, change)),
-                None => Ok(()),
-            },
+            Value::Array(items) => {
+                let Some(of) = &self.items else { return Ok(()) };
+                items.iter_mut().enumerate().try_for_each(|(at, item)| {
+                    path.push_str(&format!("[{at}]"));
+                    let changed = of.change_below(item, path, change);
+                    path.truncate(length);
+                    changed
+                })
+            }
             _ => Ok(()),
         }
     }

@@ -5,10 +5,15 @@ use corten_meta::Violation;
 use corten_schema::{Cursor, violations};
 use serde_json::Value;
 
-use super::{completeness, defaults, item_keys, list_items, pattern, place, rule_text, selectable_fields};
+use super::{
+    completeness, defaults, item_keys, keywords, list_items, pattern, place, rule_text, selectable_fields,
+    structural_schema,
+};
 
-/// Each looks at one version. The last ones rely on what the first ones found nothing wrong with.
-const CHECKS: [fn(Cursor<'_>); 8] = [
+type Check = fn(Cursor<'_>);
+
+/// Each looks at one version, whatever the others find.
+const CHECKS: [Check; 7] = [
     place::validate,
     pattern::validate,
     completeness::validate,
@@ -16,18 +21,35 @@ const CHECKS: [fn(Cursor<'_>); 8] = [
     item_keys::validate,
     rule_text::validate,
     selectable_fields::validate,
-    defaults::validate,
 ];
 
-/// What is wrong with the versions of `new`, and was not of those of `old`: the first check that finds something tells all that
-/// it finds.
+/// Upstream looks at no rule of a schema that breaks one of these: it has no `celContext` then.
+const SHAPE: [Check; 4] = [structural_schema::validate, place::shape, pattern::validate, completeness::validate];
+
+/// Upstream looks at no rule of a part of a schema where one of these finds something there or below (`SchemaErrors`).
+const PARTS: [Check; 5] =
+    [place::metadata, keywords::validate, list_items::validate, item_keys::validate, rule_text::validate];
+
+/// What is wrong with the versions of `new`, and was not of those of `old`.
 pub(super) fn violations_of(new: &Value, old: Option<&Value>) -> Vec<Violation> {
-    CHECKS.iter().find_map(|check| broken(*check, new, old)).unwrap_or_default()
+    let found = CHECKS.iter().filter_map(|it| broken(*it, new, old)).flatten();
+    found.take(Violation::MOST + 1).collect()
 }
 
-fn broken(check: fn(Cursor<'_>), new: &Value, old: Option<&Value>) -> Option<Vec<Violation>> {
+/// What is wrong with defaults, of a definition that nothing else is wrong with.
+pub(super) fn violations_of_defaults(new: &Value, old: Option<&Value>) -> Vec<Violation> {
+    broken(defaults::validate, new, old).unwrap_or_default()
+}
+
+fn broken(check: Check, new: &Value, old: Option<&Value>) -> Option<Vec<Violation>> {
     let found = |it| violations(it, |definition: Cursor<'_>| definition.at("spec").list("versions").for_each(check));
     let in_new = found(new);
     let was_before = || old.is_some_and(|it| !found(it).is_empty());
     (!in_new.is_empty() && !was_before()).then_some(in_new)
+}
+
+/// The paths within one version at which its schema is wrong; none at all where rules in CEL cannot be looked at.
+pub(super) fn faults_of(version: &Value) -> Option<Vec<String>> {
+    let found = |check: &Check| violations(version, *check);
+    SHAPE.iter().all(|it| found(it).is_empty()).then(|| PARTS.iter().flat_map(found).map(|it| it.path).collect())
 }

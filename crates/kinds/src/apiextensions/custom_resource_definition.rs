@@ -11,7 +11,7 @@ use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
 use serde_json::{Value, json};
 
-use super::{checks, names, served_version};
+use super::{checks, internal_form, names, served_version};
 use crate::{
     BuiltIn, Policy, Subresource, Verb, columns::CREATED_AT, custom::CLEANUP_FINALIZER, custom::approval, keep,
     webhook_client,
@@ -53,10 +53,13 @@ impl Policy for CustomResourceDefinition {
     }
 
     fn prepare_create(&self, object: &mut Value) {
+        // A list that nobody has put anything into is null in Go.
+        let stored: Vec<&str> = storage_versions(object).collect();
+        let stored = if stored.is_empty() { Value::Null } else { stored.into() };
         object["status"] = json!({
             "conditions": [],
             "acceptedNames": { "plural": "", "kind": "" },
-            "storedVersions": storage_version(object).into_iter().collect::<Vec<_>>(),
+            "storedVersions": stored,
         });
     }
 
@@ -65,14 +68,15 @@ impl Policy for CustomResourceDefinition {
         if !new["status"].is_object() {
             return;
         }
-        if !new["status"]["storedVersions"].is_array() {
-            new["status"]["storedVersions"] = json!([]);
-        }
-        if let Some(storage) = storage_version(new).map(str::to_owned)
-            && let Some(stored) = new["status"]["storedVersions"].as_array_mut()
-            && !stored.iter().any(|it| *it == *storage)
-        {
-            stored.push(storage.into());
+        for storage in storage_versions(new).map(str::to_owned).collect::<Vec<_>>() {
+            if !new["status"]["storedVersions"].is_array() {
+                new["status"]["storedVersions"] = json!([]);
+            }
+            if let Some(stored) = new["status"]["storedVersions"].as_array_mut()
+                && !stored.iter().any(|it| *it == *storage)
+            {
+                stored.push(storage.into());
+            }
         }
     }
 
@@ -97,11 +101,11 @@ impl Policy for CustomResourceDefinition {
     }
 
     fn validate_new(&self, object: &Value) -> Vec<Violation> {
-        let mut found =
-            violations(object, |definition| definition.at("spec").list("versions").for_each(super::rules::validate));
-        if self.validate(object).is_empty() {
+        let is_sound = self.validate(object).is_empty();
+        let mut found = violations(object, |it| stored_versions(it.at("status"), it.at("spec")));
+        found.extend(of_versions(object, None, is_sound));
+        if is_sound {
             found.extend(approval::violation(object, None));
-            found.extend(checks::violations_of(object, None));
         }
         found
     }
@@ -116,15 +120,12 @@ impl Policy for CustomResourceDefinition {
             }
             rules::immutable(spec.at("group"), &old["spec"]["group"]);
             rules::immutable(spec.at("names").at("plural"), &old["spec"]["names"]["plural"]);
-            if new["spec"]["versions"] != old["spec"]["versions"] {
-                spec.list("versions").for_each(super::rules::validate);
-            }
-            stored_versions(definition.at("status").at("storedVersions"), spec);
+            stored_versions(definition.at("status"), spec);
         });
-        found.extend(approval::violation(new, Some(old)));
-        if new["spec"]["versions"] != old["spec"]["versions"] && self.validate(new).is_empty() {
-            found.extend(checks::violations_of(new, Some(old)));
+        if new["spec"]["versions"] != old["spec"]["versions"] {
+            found.extend(of_versions(new, Some(old), self.validate(new).is_empty()));
         }
+        found.extend(approval::violation(new, Some(old)));
         found
     }
 
@@ -141,23 +142,38 @@ impl Policy for CustomResourceDefinition {
     }
 }
 
+/// What is asked of versions that are new or change. `is_sound` says that what is asked of every definition found nothing.
+fn of_versions(new: &Value, old: Option<&Value>, is_sound: bool) -> Vec<Violation> {
+    let mut found = checks::violations_of(new, old);
+    if is_sound && found.is_empty() {
+        found = checks::violations_of_defaults(new, old);
+        if !found.is_empty() {
+            return found;
+        }
+    }
+    found.extend(violations(new, |it| it.at("spec").list("versions").for_each(super::rules::validate)));
+    found
+}
+
 fn is_established(definition: &Value) -> bool {
     let conditions = definition["status"]["conditions"].as_array();
     conditions.into_iter().flatten().any(|it| it["type"] == "Established" && it["status"] == "True")
 }
 
-fn storage_version(definition: &Value) -> Option<&str> {
-    let versions = definition["spec"]["versions"].as_array()?;
-    versions.iter().find(|it| it["storage"] == true)?["name"].as_str()
+/// Those that are marked so; one too many is refused later.
+fn storage_versions(definition: &Value) -> impl Iterator<Item = &str> {
+    let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+    versions.filter(|it| it["storage"] == true).filter_map(|it| it["name"].as_str())
 }
 
 /// `ValidateCustomResourceDefinitionStoredVersions`: who has seen to it that nothing is stored in a version any more says so in
 /// the status, and only then the version may go.
-fn stored_versions(stored: Cursor<'_>, spec: Cursor<'_>) {
+fn stored_versions(status: Cursor<'_>, spec: Cursor<'_>) {
     // One that was never given a status, as a restored backup may be, says nothing of it.
-    if !stored.exists() {
+    if !status.exists() {
         return;
     }
+    let stored = status.at("storedVersions");
     if stored.items().is_empty() {
         return stored.invalid("must have at least one stored version");
     }
@@ -191,11 +207,15 @@ fn group(group: Cursor<'_>) {
 fn versions(versions: Cursor<'_>) {
     versions.each().for_each(served_version::validate);
     let unique: BTreeSet<&str> = versions.each().map(|it| it.at("name").str()).collect();
+    let wrong = |detail: &str| {
+        let shown = internal_form::versions(versions.value());
+        versions.report(Violation::invalid(versions.path(), shown, detail));
+    };
     if unique.len() != versions.items().len() {
-        versions.invalid("must contain unique version names");
+        wrong("must contain unique version names");
     }
     if versions.each().filter(|it| it.at("storage").bool()).count() != 1 {
-        versions.invalid("must have exactly one version marked as storage version");
+        wrong("must have exactly one version marked as storage version");
     }
 }
 

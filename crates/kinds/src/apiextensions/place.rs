@@ -1,8 +1,9 @@
 //! What a schema may say only in some places: at the root, of metadata, of a resource within another.
 
+use corten_meta::Violation;
 use corten_schema::Cursor;
 
-use super::parts;
+use super::{internal_form, parts};
 
 const META: [&str; 3] = ["metadata", "kind", "apiVersion"];
 
@@ -33,26 +34,24 @@ const AT_ROOT_WITH_STATUS: &[&str] = &[
 ];
 
 pub(super) fn validate(version: Cursor<'_>) {
-    let schema = version.at("schema").at("openAPIV3Schema");
-    root(schema, version.at("subresources").at("status").exists());
-    part(schema, true, None);
+    root(version.at("schema").at("openAPIV3Schema"), version.at("subresources").at("status").exists());
+    shape(version);
+    metadata(version);
 }
 
 fn root(schema: Cursor<'_>, has_status: bool) {
     if schema.at("nullable").bool() {
         schema.at("nullable").forbidden("nullable cannot be true at the root");
     }
-    if schema.at("additionalProperties").exists() {
-        schema.at("additionalProperties").forbidden("must not be used at the root");
-    }
     let entries = schema.map().into_iter().flatten();
     let mut odd = entries.filter(|(name, value)| !AT_ROOT_WITH_STATUS.contains(&&***name) && **value != false);
     if has_status && odd.next().is_some() {
         let names: Vec<String> = AT_ROOT_WITH_STATUS.iter().map(|it| go_name(it)).collect();
-        schema.invalid_unshown(&format!(
+        let detail = format!(
             "only [{}] fields are allowed at the root of the schema if the status subresource is enabled",
             names.join(" ")
-        ));
+        );
+        schema.report(Violation::invalid(schema.path(), internal_form::schema(schema.value()), &detail));
     }
 }
 
@@ -62,28 +61,56 @@ fn go_name(field: &str) -> String {
     words.map(|it| it[..1].to_uppercase() + &it[1..]).collect()
 }
 
+/// What makes a schema structural, of what is about places (`validateStructuralInvariants`).
+pub(super) fn shape(version: Cursor<'_>) {
+    let root = version.at("schema").at("openAPIV3Schema");
+    if root.at("additionalProperties").exists() {
+        root.at("additionalProperties").forbidden("must not be used at the root");
+    }
+    if !root.at("x-kubernetes-embedded-resource").bool() {
+        head(root);
+    }
+    parts::structural(root, &mut |schema| {
+        int_or_string(schema);
+        parts::combined(schema).for_each(rule);
+        if schema.at("x-kubernetes-embedded-resource").bool() {
+            if schema.at("additionalProperties").exists() {
+                let detail = "must not be used if x-kubernetes-embedded-resource is set";
+                schema.at("additionalProperties").forbidden(detail);
+            }
+            head(schema);
+        }
+    });
+}
+
+/// Kind and version of a resource are text.
+fn head(resource: Cursor<'_>) {
+    for property in ["apiVersion", "kind"].map(|it| resource.at("properties").key(it)) {
+        if property.exists() && property.at("type").str() != "string" {
+            property.at("type").invalid_as(property.at("type").str(), "must be string");
+        }
+    }
+}
+
+/// What a schema of metadata may not say.
+pub(super) fn metadata(version: Cursor<'_>) {
+    part(version.at("schema").at("openAPIV3Schema"), true, None);
+}
+
 /// `meta` is the field of metadata that the part stands in.
 fn part(schema: Cursor<'_>, is_root: bool, meta: Option<Meta<'_>>) {
     let embedded = schema.at("x-kubernetes-embedded-resource");
     if meta.is_some() && embedded.bool() {
         embedded.forbidden("must not be used inside of resource meta");
     }
-    if embedded.bool() && schema.at("additionalProperties").exists() {
-        schema.at("additionalProperties").forbidden("must not be used if x-kubernetes-embedded-resource is set");
-    }
     if let Some(reason) = meta.and_then(Meta::forbids_defaults)
         && schema.at("default").exists()
     {
         schema.at("default").forbidden(&format!("must not be set {reason}"));
     }
-    int_or_string(schema);
-    parts::combined(schema).for_each(rule);
     let is_resource = is_root || embedded.bool();
     for (name, property) in schema.at("properties").entries() {
         let is_meta = is_resource && META.contains(&name);
-        if is_meta && name != "metadata" && property.at("type").str() != "string" {
-            property.at("type").invalid_as(property.at("type").str(), "must be string");
-        }
         let within = is_meta.then_some(Meta { field: name, of_root: is_root, is_in_map: false });
         part(property, false, within.or(meta));
     }

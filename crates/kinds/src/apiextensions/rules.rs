@@ -1,29 +1,74 @@
 //! Rules in CEL of a definition: each compiles, and costs no more than it may. Asked of what is new: what is stored already may
 //! have been right once.
+//!
+//! Rules are looked at where the schema is right: what a wrong one says of them is no help (`validateCustomResourceDefinitionValidation`
+//! and `ValidateCustomResourceDefinitionOpenAPISchema`).
 
+use corten_meta::Violation;
 use corten_schema::{
     Cursor,
     structural::{Occurrences, check_rule, too_expensive_together},
 };
 
+use super::{checks, internal_form, parts};
+
 /// Those of one version.
 pub(super) fn validate(version: Cursor<'_>) {
     let schema = version.at("schema").at("openAPIV3Schema");
-    let cost = part(schema, true, Occurrences::ONCE, None);
+    let mut has_rules = false;
+    parts::structural(schema, &mut |it| has_rules |= !it.at("x-kubernetes-validations").is_empty());
+    if !has_rules {
+        return;
+    }
+    let Some(faults) = checks::faults_of(version.value()) else { return };
+    let faulty = Faulty { version: version.path(), faults };
+    let cost = part(schema, true, Occurrences::ONCE, None, &faulty);
     if let Some(problem) = too_expensive_together(cost) {
         schema.forbidden(&problem);
     }
 }
 
+/// Where a schema is wrong.
+struct Faulty {
+    version: String,
+    faults: Vec<String>,
+}
+
+impl Faulty {
+    /// Is it wrong here or below?
+    fn has(&self, schema: Cursor<'_>) -> bool {
+        if self.faults.is_empty() {
+            return false;
+        }
+        let path = schema.path();
+        let within = path[self.version.len()..].trim_start_matches('.');
+        let is_below = |rest: &str| rest.is_empty() || rest.starts_with(['.', '[']);
+        self.faults.iter().filter_map(|it| it.strip_prefix(within)).any(is_below)
+    }
+}
+
 /// What its rules cost together. `uncorrelated` is the outermost list whose items of before nobody can find again.
-fn part<'a>(schema: Cursor<'a>, is_root: bool, occurs: Occurrences, uncorrelated: Option<Cursor<'a>>) -> u64 {
+fn part<'a>(
+    schema: Cursor<'a>,
+    is_root: bool,
+    occurs: Occurrences,
+    uncorrelated: Option<Cursor<'a>>,
+    faulty: &Faulty,
+) -> u64 {
     let mut cost = 0_u64;
-    for rule in schema.list("x-kubernetes-validations") {
+    let rules = schema.at("x-kubernetes-validations");
+    let are_looked_at = !rules.is_empty() && !faulty.has(schema);
+    for rule in rules.each().filter(|_| are_looked_at) {
         let found = check_rule(schema.value(), is_root, rule.value(), occurs);
         cost = cost.saturating_add(found.cost);
         for problem in &found.problems {
             let at = rule.at(problem.field);
-            if problem.is_cost { at.forbidden(&problem.detail) } else { at.invalid(&problem.detail) }
+            if problem.is_cost {
+                at.forbidden(&problem.detail);
+            } else {
+                let shown = internal_form::rule(rule.value());
+                at.report(Violation::invalid(at.path(), shown, &problem.detail));
+            }
         }
         if found.problems.is_empty() {
             old_self(rule, found.uses_old_self, uncorrelated);
@@ -31,15 +76,15 @@ fn part<'a>(schema: Cursor<'a>, is_root: bool, occurs: Occurrences, uncorrelated
     }
     let below = occurs.below(schema.value());
     for (_, property) in schema.at("properties").entries() {
-        cost = cost.saturating_add(part(property, false, occurs, uncorrelated));
+        cost = cost.saturating_add(part(property, false, occurs, uncorrelated, faulty));
     }
     if schema.at("additionalProperties").map().is_some() {
-        cost = cost.saturating_add(part(schema.at("additionalProperties"), false, below, uncorrelated));
+        cost = cost.saturating_add(part(schema.at("additionalProperties"), false, below, uncorrelated, faulty));
     }
     if schema.at("items").map().is_some() {
         let has_keys = schema.at("x-kubernetes-list-type").str() == "map";
         let uncorrelated = uncorrelated.or((!has_keys).then_some(schema));
-        cost = cost.saturating_add(part(schema.at("items"), false, below, uncorrelated));
+        cost = cost.saturating_add(part(schema.at("items"), false, below, uncorrelated, faulty));
     }
     cost
 }

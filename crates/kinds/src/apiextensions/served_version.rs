@@ -3,7 +3,7 @@
 use corten_meta::field;
 use corten_schema::Cursor;
 
-use super::structural_schema;
+use super::{keywords, structural_schema};
 
 const WARNING_BYTES_MAX: usize = 256;
 const SELECTABLE_MAX: usize = 8;
@@ -24,11 +24,11 @@ pub(super) fn validate(version: Cursor<'_>) {
         warning.report(corten_meta::Violation::too_long(warning.path(), WARNING_BYTES_MAX));
     }
     let schema = version.at("schema").at("openAPIV3Schema");
-    if schema.exists() {
-        structural_schema::validate(schema);
-    } else {
+    if !schema.exists() {
         schema.missing("schemas are required");
     }
+    structural_schema::validate(version);
+    keywords::validate(version);
     scale(version.at("subresources").at("scale"));
     version.list("additionalPrinterColumns").for_each(column);
     let selectable = version.at("selectableFields");

@@ -1,11 +1,9 @@
-//! Schemas of custom resources must be structural: every field has a type, and what constrains values says nothing about shape.
+//! Schemas of custom resources must be structural: every field has a type, and what constrains values says nothing about shape
+//! (`NewStructural` and `ValidateStructural` of apiextensions' schema).
 //!
 //! A schema is walked as deep as it goes, which is never deeper than an object may be (`corten_meta::depth`).
 
-use corten_meta::Violation;
 use corten_schema::Cursor;
-
-const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 
 /// Where in a schema a part of it stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -18,9 +16,11 @@ enum Position {
     Rule,
 }
 
-/// `openAPIV3Schema`.
-pub(super) fn validate(schema: Cursor<'_>) {
-    part(schema, Position::Root);
+pub(super) fn validate(version: Cursor<'_>) {
+    let schema = version.at("schema").at("openAPIV3Schema");
+    if schema.exists() {
+        part(schema, Position::Root);
+    }
 }
 
 fn part(schema: Cursor<'_>, place: Position) {
@@ -29,7 +29,7 @@ fn part(schema: Cursor<'_>, place: Position) {
         rule(schema);
     } else {
         kind(schema, place);
-        extensions(schema);
+        embedded_resource(schema);
         if place == Position::Root || schema.at("x-kubernetes-embedded-resource").bool() {
             metadata(schema.at("properties").key("metadata"), place);
         }
@@ -51,14 +51,6 @@ fn unsupported(schema: Cursor<'_>) {
     let items = schema.at("items");
     if items.value().is_array() {
         items.forbidden("items must be a schema object and not an array");
-    }
-    let (properties, others) = (schema.at("properties"), schema.at("additionalProperties"));
-    if !properties.is_empty() && others.exists() && others.value() != true {
-        others.forbidden("additionalProperties and properties are mutual exclusive");
-    }
-    let kind = schema.at("type");
-    if !kind.is_empty() {
-        kind.one_of(TYPES);
     }
 }
 
@@ -84,72 +76,18 @@ fn kind(schema: Cursor<'_>, place: Position) {
     }
 }
 
-fn extensions(schema: Cursor<'_>) {
+fn embedded_resource(schema: Cursor<'_>) {
+    if !schema.at("x-kubernetes-embedded-resource").bool() {
+        return;
+    }
     let kind = schema.at("type");
-    let preserves = schema.at("x-kubernetes-preserve-unknown-fields");
-    if preserves.exists() && !preserves.bool() {
-        preserves.invalid("must be true or undefined");
+    if kind.str() != "object" {
+        kind.invalid_as(kind.str(), "must be object if x-kubernetes-embedded-resource is true");
     }
-    if schema.at("x-kubernetes-embedded-resource").bool() {
-        if kind.str() != "object" {
-            kind.invalid_as(kind.str(), "must be object if x-kubernetes-embedded-resource is true");
-        }
-        if schema.at("properties").is_empty() && !preserves.bool() {
-            let detail = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
-            schema.at("properties").missing(detail);
-        }
-    }
-    list(schema, kind);
-    let map = schema.at("x-kubernetes-map-type");
-    if map.exists() {
-        map.one_of(&["atomic", "granular"]);
-        if kind.str() != "object" {
-            kind.invalid_as(kind.str(), "must be object if x-kubernetes-map-type is specified");
-        }
-    }
-    for validation in schema.list("x-kubernetes-validations") {
-        let rule = validation.at("rule");
-        if rule.str().trim().is_empty() {
-            rule.missing("rule is not specified");
-        }
-        let message = validation.at("message");
-        if message.str().contains('\n') {
-            message.invalid("message must not contain line breaks");
-        }
-        if !validation.at("reason").is_empty() {
-            validation.at("reason").one_of(&[
-                "FieldValueDuplicate",
-                "FieldValueForbidden",
-                "FieldValueInvalid",
-                "FieldValueRequired",
-            ]);
-        }
-    }
-}
-
-fn list(schema: Cursor<'_>, kind: Cursor<'_>) {
-    let (list, keys) = (schema.at("x-kubernetes-list-type"), schema.at("x-kubernetes-list-map-keys"));
-    if list.exists() {
-        list.one_of(&["atomic", "map", "set"]);
-        if kind.str() != "array" {
-            kind.invalid_as(kind.str(), "must be array if x-kubernetes-list-type is specified");
-        }
-    }
-    if list.str() == "map" && keys.is_empty() {
-        keys.missing("must not be empty if x-kubernetes-list-type is map");
-    }
-    if !keys.is_empty() && list.str() != "map" {
-        let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
-        list.report(Violation::invalid(list.path(), format!("{:?}", list.str()), detail));
-    }
-    let items = schema.at("items");
-    for key in keys.each() {
-        let property = items.at("properties").key(key.str());
-        if !property.exists() {
-            key.invalid("entries must all be names of item properties");
-        } else if matches!(property.at("type").str(), "array" | "object") {
-            property.at("type").invalid("must be a scalar type if parent array's x-kubernetes-list-type is map");
-        }
+    if schema.at("properties").is_empty() && !schema.at("x-kubernetes-preserve-unknown-fields").bool() {
+        let detail =
+            "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
+        schema.at("properties").missing(detail);
     }
 }
 

@@ -197,8 +197,45 @@ fn in_gos_words(why: &str, pattern: &str) -> String {
             let at = pattern.match_indices(['*', '+', '?']).map(|it| it.0).find(is_bare).unwrap_or_default();
             format!("missing argument to repetition operator: `{}`", &pattern[at..].chars().next().unwrap_or('*'))
         }
+        "invalid character class range, the start must be <= the end" => {
+            format!("invalid character class range: `{}`", backward_range(pattern).unwrap_or(pattern))
+        }
+        "invalid repetition count range, the start must be <= the end" => {
+            format!("invalid repeat count: `{}`", backward_count(pattern).unwrap_or(pattern))
+        }
+        _ if why.starts_with("look-around") => look_around(pattern),
         other => format!("{other}: `{pattern}`"),
     }
+}
+
+/// `z-a`.
+fn backward_range(pattern: &str) -> Option<&str> {
+    pattern.match_indices('-').find_map(|(at, _)| {
+        let before = pattern[..at].chars().next_back()?;
+        let after = pattern[at + 1..].chars().next()?;
+        (before > after).then(|| &pattern[at - before.len_utf8()..=at + after.len_utf8()])
+    })
+}
+
+/// `{2,1}`.
+fn backward_count(pattern: &str) -> Option<&str> {
+    pattern.match_indices('{').find_map(|(at, _)| {
+        let end = at + pattern[at..].find('}')?;
+        let (low, high) = pattern[at + 1..end].split_once(',')?;
+        let (low, high): (u64, u64) = (low.parse().ok()?, high.parse().ok()?);
+        (low > high).then(|| &pattern[at..=end])
+    })
+}
+
+/// What looks behind reads like the start of a name to Go, which is never closed or is no word.
+fn look_around(pattern: &str) -> String {
+    let at = |it: &&str| pattern.find(*it);
+    if let Some(at) = ["(?<=", "(?<!"].iter().filter_map(at).min() {
+        let end = pattern[at..].find('>').map_or(pattern.len(), |it| at + it + 1);
+        return format!("invalid named capture: `{}`", &pattern[at..end]);
+    }
+    let at = ["(?=", "(?!"].iter().filter_map(at).min().unwrap_or_default();
+    format!("invalid or unsupported Perl syntax: `{}`", pattern.get(at..at + 3).unwrap_or(pattern))
 }
 
 #[cfg(test)]
@@ -229,6 +266,13 @@ mod tests {
             ("a|(+b)", "missing argument to repetition operator: `+`"),
             ("[[:]]:]]", "invalid character class range: `[:]]:]`"),
             ("[[:letter:]]", "invalid character class range: `[:letter:]`"),
+            ("([", "missing closing ]: `[`"),
+            ("a[b-", "missing closing ]: `[b-`"),
+            ("[z-a]", "invalid character class range: `z-a`"),
+            ("a{2,1}", "invalid repeat count: `{2,1}`"),
+            ("x(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
+            ("(?!a)", "invalid or unsupported Perl syntax: `(?!`"),
+            ("x(?<!a)b", "invalid named capture: `(?<!a)b`"),
         ] {
             match Machine::of_found(pattern) {
                 Err(error) => assert_eq!(error, format!("error parsing regexp: {said}")),

@@ -12,13 +12,14 @@ pub(super) fn translated(pattern: &str) -> Result<String, String> {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut rest = pattern;
     let mut in_class = false;
+    let mut class = "";
     while let Some(char) = rest.chars().next() {
         let length = match char {
             '\\' => escaped(&mut out, rest, in_class)?,
             '[' if in_class && !rest.starts_with("[:") => quoted(&mut out, "\\["),
             '[' if in_class => named_class(&mut out, rest)?,
             '[' => {
-                in_class = true;
+                (in_class, class) = (true, rest);
                 class_start(&mut out, rest)
             }
             ']' if in_class => {
@@ -39,6 +40,9 @@ pub(super) fn translated(pattern: &str) -> Result<String, String> {
             }
         };
         rest = &rest[length..];
+    }
+    if in_class {
+        return Err(format!("error parsing regexp: missing closing ]: `{class}`"));
     }
     Ok(out)
 }

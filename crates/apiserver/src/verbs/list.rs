@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use corten_cacher::{
     answer,
@@ -15,7 +14,7 @@ use corten_cacher::{
     watch_cache::{Matcher, ResourceCache, Snapshot, feed},
 };
 use corten_conversion::Wanted;
-use corten_meta::Status;
+use corten_meta::{Status, shortened};
 use corten_store::Revision;
 use futures_util::stream;
 use http::{HeaderValue, StatusCode, header};
@@ -24,6 +23,7 @@ use http_body_util::{BodyExt, StreamBody};
 use serde::{Deserialize, Serialize};
 
 use super::{
+    continue_token,
     options::{self, ListOptions},
     target::Target,
 };
@@ -197,7 +197,8 @@ fn page(snapshot: &Snapshot, start: &Start, matcher: &Matcher, limit: Option<usi
 }
 
 /// What `continue` says: which state, and after which object.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Token {
     v: String,
     rv: i64,
@@ -216,22 +217,24 @@ impl Token {
     }
 
     fn encode(&self) -> String {
-        URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).expect("a token is plain text and a number"))
+        continue_token::encode(self)
     }
 
     fn decode(text: &str) -> Result<Self, Status> {
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|it| wrong_token(&it))?;
-        let token: Self = serde_json::from_slice(&bytes).map_err(|it| wrong_token(&it))?;
-        if token.v == Self::VERSION && token.start.ends_with('\0') {
-            Ok(token)
-        } else {
-            Err(wrong_token(&"server does not recognize this encoded version"))
+        let token: Self = continue_token::decode(text)?;
+        let of_version = format!("(version {})", Self::VERSION);
+        if token.v != Self::VERSION {
+            let reason = format!("server does not recognize this encoded version {:?}", shortened(&token.v));
+            return Err(continue_token::wrong(&reason));
         }
+        if token.rv == 0 {
+            return Err(continue_token::wrong(&format!("incorrect encoded start resourceVersion {of_version}")));
+        }
+        if !token.start.ends_with('\0') {
+            return Err(continue_token::wrong(&format!("encoded start key empty {of_version}")));
+        }
+        Ok(token)
     }
-}
-
-fn wrong_token(reason: &dyn std::fmt::Display) -> Status {
-    Status::bad_request(format!("continue key is not valid: {reason}"))
 }
 
 /// A short list goes out whole; a long one piece by piece, compressed where the client takes that.

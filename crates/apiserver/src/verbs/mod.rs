@@ -5,6 +5,7 @@ pub(crate) mod binding;
 pub(crate) mod body;
 pub(crate) mod component_status;
 pub(crate) mod connecting;
+mod continue_token;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod delete_collection;

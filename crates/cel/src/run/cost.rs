@@ -203,3 +203,6 @@ fn walk_map(map: &Map<'_>, depth: u8) -> u64 {
         sum.saturating_add(value).saturating_add(walk(&key.into_value(), depth + 1))
     })
 }
+
+#[cfg(test)]
+mod tests;

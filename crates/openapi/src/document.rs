@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, LazyLock, OnceLock},
 };
 
+use corten_cacher::apart::apart;
 use corten_kinds::{Kind, Kinds};
 use prost::Message;
 use serde_json::{Value, json};
@@ -118,7 +119,7 @@ impl Documents {
     }
 
     pub fn discovery(&self) -> &Discovery {
-        self.discovery.get_or_init(|| Discovery::of(&self.kinds, &self.aggregated))
+        made(&self.discovery, || Discovery::of(&self.kinds, &self.aggregated))
     }
 
     pub(super) fn v3(&self, path: &str) -> Option<&Document> {
@@ -129,7 +130,7 @@ impl Documents {
     }
 
     pub(super) fn index(&self) -> &Document {
-        self.index.get_or_init(|| {
+        made(&self.index, || {
             let custom = self.custom.iter().map(|(path, it)| (path, it.document()));
             let mut documents: BTreeMap<String, &Document> =
                 V3.documents.iter().chain(custom).map(|(path, it)| (path.clone(), it)).collect();
@@ -152,12 +153,17 @@ impl Documents {
     }
 
     pub(super) fn v2_json(&self) -> &Document {
-        self.v2_json.get_or_init(|| v2_json(&self.kinds, &self.aggregated))
+        made(&self.v2_json, || v2_json(&self.kinds, &self.aggregated))
     }
 
     pub(super) fn v2_protobuf(&self) -> &Document {
-        self.v2_protobuf.get_or_init(|| v2_protobuf(&self.kinds, &self.aggregated))
+        made(&self.v2_protobuf, || v2_protobuf(&self.kinds, &self.aggregated))
     }
+}
+
+/// What is kept, made by the first who asks. The others wait for it, and none of them holds up what else its thread has to do.
+fn made<T>(kept: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
+    kept.get().unwrap_or_else(|| apart(|| kept.get_or_init(make)))
 }
 
 impl CustomDocument {
@@ -174,7 +180,7 @@ impl CustomDocument {
     }
 
     fn document(&self) -> &Document {
-        self.document.get_or_init(|| match &self.version {
+        made(&self.document, || match &self.version {
             Some(version) => {
                 let mut schemas = Schemas::new(Dialect::V3, version.kinds.iter().cloned());
                 of_version(&mut schemas, &self.group, version)

@@ -23,6 +23,7 @@ mod written;
 use bytes::Bytes;
 use corten_cacher::{
     answer,
+    apart::apart,
     body::Response,
     codec::{self, gzip},
 };
@@ -106,7 +107,7 @@ fn send(headers: &HeaderMap, document: &Document, media_type: &'static str) -> R
         response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         response
     } else {
-        answer::with_type(StatusCode::OK, media_type, document.plain())
+        answer::with_type(StatusCode::OK, media_type, apart(|| document.plain()))
     };
     let headers = response.headers_mut();
     headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding, Accept"));

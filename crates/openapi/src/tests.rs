@@ -165,3 +165,15 @@ fn documents_are_small() {
         kept + Documents::default().v2_json().compressed.len() + Documents::default().v2_protobuf().compressed.len();
     assert!(kept < 2 << 20, "{kept} bytes are kept");
 }
+
+#[test]
+fn who_is_sent_a_document_at_the_same_time_shares_its_text() {
+    let documents = Documents::default();
+    let document = documents.v2_protobuf();
+    let (first, second) = (document.plain(), document.plain());
+    assert_eq!(first.as_ptr(), second.as_ptr(), "one text for both");
+    drop(first);
+    assert!(document.is_read(), "one is sent it still");
+    drop(second);
+    assert!(!document.is_read(), "nobody is sent it any more");
+}

@@ -1,23 +1,56 @@
 //! Documents as they are kept, written piece by piece through a compressor, so that none is ever whole in memory.
 
-use std::io::{Read, Write};
+use std::{
+    io::{Read, Write},
+    sync::{Arc, Weak},
+};
 
 use aws_lc_rs::digest::{self, SHA512};
 use bytes::Bytes;
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 /// One document, compressed, and the hash of its plain text.
 pub(super) struct Document {
     pub(super) compressed: Bytes,
     pub(super) hash: String,
+    /// The plain text, as long as somebody is sent it.
+    plain: Mutex<Weak<Plain>>,
+}
+
+struct Plain(Vec<u8>);
+
+/// What an answer holds of a text.
+struct Shared(Arc<Plain>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.0.0
+    }
 }
 
 impl Document {
-    pub(super) fn plain(&self) -> Vec<u8> {
+    /// Those who are sent the text at the same time share one: it is made for the first of them, and gone with the last.
+    pub(super) fn plain(&self) -> Bytes {
+        let mut kept = self.plain.lock();
+        let plain = kept.upgrade().unwrap_or_else(|| {
+            let plain = Arc::new(Plain(self.decompressed()));
+            *kept = Arc::downgrade(&plain);
+            plain
+        });
+        Bytes::from_owner(Shared(plain))
+    }
+
+    fn decompressed(&self) -> Vec<u8> {
         let mut plain = Vec::new();
         GzDecoder::new(&*self.compressed).read_to_end(&mut plain).expect("we compressed it ourselves");
         plain
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_read(&self) -> bool {
+        self.plain.lock().strong_count() > 0
     }
 }
 
@@ -51,6 +84,6 @@ impl Writer {
         let mut compressed = self.compressor.finish().expect("memory takes every write");
         compressed.shrink_to_fit();
         let hash = self.hash.finish().as_ref().iter().map(|it| format!("{it:02X}")).collect();
-        Document { compressed: compressed.into(), hash }
+        Document { compressed: compressed.into(), hash, plain: Mutex::default() }
     }
 }

@@ -8,6 +8,7 @@ mod custom;
 mod greedy;
 mod lists;
 mod machine;
+mod one_webhook;
 mod start;
 mod watches;
 
@@ -88,6 +89,7 @@ pub(super) const PARTS: &[(&str, Part)] = &[
     ("deletes", |launcher, scale, rows| Box::pin(creates::delete_collection(launcher, scale, rows))),
     ("collects", |launcher, scale, rows| Box::pin(collects::measure(launcher, scale, rows))),
     ("admission", |launcher, scale, rows| Box::pin(admission::measure(launcher, scale, rows))),
+    ("webhook", |launcher, scale, rows| Box::pin(one_webhook::measure(launcher, scale, rows))),
     ("custom", |launcher, scale, rows| Box::pin(custom::measure(launcher, scale, rows))),
     ("comings", |launcher, scale, rows| Box::pin(comings::measure(launcher, scale, rows))),
     ("greedy", |launcher, scale, rows| Box::pin(greedy::measure(launcher, scale, rows))),

@@ -45,21 +45,36 @@ impl ServerAddress {
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots)
             .with_client_auth_cert(chain, PrivateKeyDer::from_pem_slice(&key)?)?;
+        Ok(Self::with(address, &mut config))
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// A server that is spoken to as nobody, and trusted for its certificate.
+    pub(crate) fn of_certificate(address: SocketAddr, certificate: CertificateDer<'static>) -> Result<Self> {
+        let mut roots = RootCertStore::empty();
+        roots.add(certificate)?;
+        let mut config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Self::with(address, &mut config))
+    }
+
+    fn with(address: SocketAddr, config: &mut ClientConfig) -> Self {
         let mut speaking = |protocol: &str| {
             config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
             TlsConnector::from(Arc::new(config.clone()))
         };
-        Ok(Self {
+        Self {
             address,
             host: address.to_string(),
             name: ServerName::from(address.ip()),
             http1: speaking("http/1.1"),
             http2: speaking("h2"),
-        })
-    }
-
-    pub(crate) fn port(&self) -> u16 {
-        self.address.port()
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use super::{
     Scale,
     creates::{connections, creates, row},
     megabytes,
+    watches::{self, Watched},
 };
 use crate::real::{Connection, Data, Launcher};
 
@@ -30,12 +31,8 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
     let mut connection = server.connect().await?;
     connection.create(DEFINITIONS, definition("records", "Record")).await?;
     established(&mut connection, 1).await?;
-    // By turns: what a minute of the machine does to one it does to the other.
     for n in [1, 16, 64] {
-        for (what, path, body) in [
-            ("ConfigMaps", CONFIG_MAPS, objects::config_map as fn(&str) -> Bytes),
-            ("custom resources", RECORDS, record),
-        ] {
+        for (what, path, body) in of_both() {
             let cpu = server.cpu()?;
             let load = creates(&server, n, scale.time, path, body).await?;
             let note = load.note(server.cpu()? - cpu);
@@ -48,9 +45,7 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
         connection.send(hyper::Method::DELETE, path, Bytes::new()).await?;
     }
     let n = scale.pods;
-    for (what, path, body) in
-        [("ConfigMaps", CONFIG_MAPS, objects::config_map as fn(&str) -> Bytes), ("custom resources", RECORDS, record)]
-    {
+    for (what, path, body) in of_both() {
         let before = server.memory()?;
         load::create(server.connect_many(16).await?, n, path, move |idx| body(&format!("listed-{idx}"))).await?;
         let grown = megabytes(server.memory()?.saturating_sub(before));
@@ -64,8 +59,19 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
         let note = format!("best of {ATTEMPTS}");
         rows.push(Row::new(format!("list {n} {what}"), best.as_secs_f64() * 1e3, Unit::Milliseconds).note(note));
     }
+    let n_watchers = scale.watchers / 10;
+    for (what, path, body) in of_both() {
+        let name = format!("{n_watchers} watchers of {n} {what}");
+        let of = Watched { path, body };
+        rows.push(watches::of_many(&server, of, &name, n_watchers, scale.watched_writes).await?);
+    }
     server.stop()?;
     many_definitions(launcher, scale, rows).await
+}
+
+/// By turns: what a minute of the machine does to one it does to the other.
+fn of_both() -> [(&'static str, &'static str, fn(&str) -> Bytes); 2] {
+    [("ConfigMaps", CONFIG_MAPS, objects::config_map), ("custom resources", RECORDS, record)]
 }
 
 /// What a large operator brings at once.
@@ -79,9 +85,8 @@ async fn many_definitions(launcher: &Launcher, scale: Scale, rows: &mut Vec<Row>
     load::create(server.connect_many(16).await?, n, DEFINITIONS, body).await?;
     established(&mut connection, n).await?;
     let served = start.elapsed();
-    let index = connection.get("/openapi/v3/apis/bench.example.com/v1").await?;
-    if !String::from_utf8_lossy(&index).contains(&format!("Kind{}", n - 1)) {
-        bail!("the last of {n} definitions is not in the OpenAPI document");
+    for path in ["/openapi/v3/apis/bench.example.com/v1", "/openapi/v2"] {
+        documented_at(&mut connection, path, &format!("Kind{}", n - 1)).await?;
     }
     let documented = start.elapsed();
     let grown = megabytes(server.memory()?.saturating_sub(before));
@@ -92,6 +97,21 @@ async fn many_definitions(launcher: &Launcher, scale: Scale, rows: &mut Vec<Row>
         Row::new(format!("memory of {n} definitions"), grown, Unit::Megabytes).note("resident, more than before"),
     );
     server.stop()
+}
+
+/// Waits until a document of OpenAPI says what a kind is.
+async fn documented_at(connection: &mut Connection, path: &str, kind: &str) -> Result<()> {
+    let (start, kind) = (Instant::now(), format!("\"kind\":\"{kind}\""));
+    loop {
+        let document = connection.get(path).await?;
+        if String::from_utf8_lossy(&document).contains(&kind) {
+            return Ok(());
+        }
+        if start.elapsed() > PATIENCE {
+            bail!("{path} does not have {kind} after {PATIENCE:?}");
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+    }
 }
 
 /// Waits until so many definitions are established.

@@ -1,6 +1,7 @@
-//! What one client that takes all it can get costs another that asks for little: priority and fairness, measured.
+//! What one client that takes all it can get costs another that asks for little: priority and fairness, measured. They are two
+//! programs: each has a thread of its own, so that neither waits for what the other reads.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::{
@@ -11,7 +12,7 @@ use super::{
     },
     Scale,
 };
-use crate::real::{Connection, ControlPlane, Data, Launcher};
+use crate::real::{Connection, ControlPlane, Data, Launcher, ServerAddress};
 
 /// Of the greedy one.
 const CONNECTIONS: usize = 128;
@@ -66,11 +67,20 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
 
 /// Latencies of one who asks for one object after the other.
 async fn of_the_quiet(server: &ControlPlane, scale: Scale) -> Result<Load> {
+    let address = server.target().clone();
+    let quiet = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.context("starting the quiet client")?.block_on(gets(&address, scale))
+    });
+    quiet.await?
+}
+
+async fn gets(server: &ServerAddress, scale: Scale) -> Result<Load> {
     let get = |mut connection: Connection, _, _| async move {
         connection.get(ONE).await?;
         Ok(connection)
     };
-    load::for_a_time(as_user(server.connect_many(1).await?, "quiet"), scale.time, get).await
+    load::for_a_time(as_user(vec![Connection::open(server).await?], "quiet"), scale.time, get).await
 }
 
 fn as_user(mut connections: Vec<Connection>, user: &'static str) -> Vec<Connection> {

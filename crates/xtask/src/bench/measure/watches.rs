@@ -42,7 +42,7 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
     let (server, _) = launcher.start(&data).await?;
     let n = scale.watchers;
 
-    let watchers = Watchers::begin(&server).await?.alone(&server, n).await?;
+    let watchers = Watchers::begin(&server, OF_CONFIG_MAPS).await?.alone(&server, n).await?;
     let measured = watchers.measure(&server, n, "alone", scale.watched_writes).await?;
     let name = format!("{n} watchers");
     rows.push(scale.compare(measured.median(&name), 22.0));
@@ -51,7 +51,7 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
     let row = Row::new(format!("memory, {name}"), super::megabytes(measured.memory), Unit::Megabytes);
     rows.push(row.note("resident"));
 
-    let watchers = Watchers::begin(&server).await?.together(&server, n).await?;
+    let watchers = Watchers::begin(&server, OF_CONFIG_MAPS).await?.together(&server, n).await?;
     let measured = watchers.measure(&server, n, "together", scale.watched_writes).await?;
     let name = format!("{n} watchers, {STREAMS} to a connection");
     rows.push(measured.median(&name));
@@ -60,8 +60,25 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
     server.stop()
 }
 
+/// What is watched: where, and what is written there.
+#[derive(Clone, Copy)]
+pub(super) struct Watched {
+    pub(super) path: &'static str,
+    pub(super) body: fn(&str) -> Bytes,
+}
+
+const OF_CONFIG_MAPS: Watched = Watched { path: CONFIG_MAPS, body: objects::config_map };
+
+/// So many watchers of what is measured beside ConfigMaps: until when have all heard of a write?
+pub(super) async fn of_many(server: &ControlPlane, of: Watched, name: &str, n: usize, n_writes: usize) -> Result<Row> {
+    let watchers = Watchers::begin(server, of).await?.alone(server, n).await?;
+    let measured = watchers.measure(server, n, "watched", n_writes).await?;
+    Ok(measured.median(name))
+}
+
 /// Tasks that listen to one watch each.
 struct Watchers {
+    of: Watched,
     path: String,
     heard: Arc<Heard>,
     tasks: JoinSet<Result<()>>,
@@ -76,10 +93,10 @@ struct Measured {
 }
 
 impl Watchers {
-    async fn begin(server: &ControlPlane) -> Result<Self> {
-        let list = server.connect().await?.get(CONFIG_MAPS).await?;
-        let path = format!("{CONFIG_MAPS}?watch=true&resourceVersion={}", text_field(&list, "resourceVersion")?);
-        Ok(Self { path, heard: Arc::default(), tasks: JoinSet::new(), shared: Vec::new() })
+    async fn begin(server: &ControlPlane, of: Watched) -> Result<Self> {
+        let list = server.connect().await?.get(&format!("{}?limit=1", of.path)).await?;
+        let path = format!("{}?watch=true&resourceVersion={}", of.path, text_field(&list, "resourceVersion")?);
+        Ok(Self { of, path, heard: Arc::default(), tasks: JoinSet::new(), shared: Vec::new() })
     }
 
     /// Each on an HTTP/1.1 connection of its own.
@@ -117,11 +134,11 @@ impl Watchers {
         let memory = server.memory()?;
         let mut writer = server.connect().await?;
         // The first write finds everything cold.
-        write(&mut writer, &self.heard, &format!("{name}-warm-up"), n).await?;
+        write(&mut writer, self.of, &self.heard, &format!("{name}-warm-up"), n).await?;
         let cpu = server.cpu()?;
         let mut times = Vec::with_capacity(n_writes);
         for idx in 0..n_writes {
-            times.push(write(&mut writer, &self.heard, &format!("{name}-{idx}"), n * (idx + 2)).await?);
+            times.push(write(&mut writer, self.of, &self.heard, &format!("{name}-{idx}"), n * (idx + 2)).await?);
         }
         let cpu = (server.cpu()? - cpu).as_secs_f64() * 1e3 / n_writes as f64;
         if let Some(ended) = self.tasks.try_join_next() {
@@ -151,11 +168,11 @@ impl Measured {
 }
 
 /// How long it takes from before the write until all have heard of it.
-async fn write(writer: &mut Connection, heard: &Heard, name: &str, n_awaited: usize) -> Result<Duration> {
+async fn write(writer: &mut Connection, of: Watched, heard: &Heard, name: &str, n_awaited: usize) -> Result<Duration> {
     heard.n_awaited.store(n_awaited, Ordering::SeqCst);
-    let body = objects::config_map(name);
+    let body = (of.body)(name);
     let start = Instant::now();
-    writer.create(CONFIG_MAPS, body).await?;
+    writer.create(of.path, body).await?;
     let all_have = async {
         while heard.n_events.load(Ordering::SeqCst) < n_awaited {
             heard.reached.notified().await;

@@ -1,0 +1,105 @@
+//! What a webhook that matches adds to a write: one round trip to it.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use bytes::Bytes;
+use hyper::{Method, StatusCode};
+use serde_json::json;
+
+use super::{
+    super::{
+        load::{self, Load, millis, quantile},
+        objects::{self, CONFIG_MAPS},
+        report::{Row, Unit},
+        webhook::Webhook,
+    },
+    Scale,
+    creates::creates,
+};
+use crate::real::{Connection, ControlPlane, Data, Launcher, expect};
+
+const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+/// All is measured in turns, so that what a minute of the machine does to one it does to the others.
+const TURNS: usize = 5;
+
+pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Row>) -> Result<()> {
+    let data = Data::new()?;
+    let (server, _) = launcher.start(&data).await?;
+    let webhook = Webhook::start()?;
+    let (mut without, mut with, mut round_trips) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..TURNS {
+        without.push(median(&one_after_another(&server, scale).await?));
+        let before = webhook.times_asked();
+        let load = asked_about(&server, &webhook, scale).await?;
+        let n_asked = webhook.times_asked() - before;
+        if n_asked != load.requests() {
+            bail!("{} creates asked the webhook {n_asked} times", load.requests());
+        }
+        with.push(median(&load));
+        round_trips.push(median(&asked_directly(&webhook, scale).await?));
+    }
+    let [without, with, round_trip] = [without, with, round_trips].map(middle);
+    let note = format!(
+        "p50; {} ms more than the {} ms without it, of which one round trip to it takes {} ms; median of {TURNS} turns",
+        millis(with.saturating_sub(without)),
+        millis(without),
+        millis(round_trip),
+    );
+    let what = "create a ConfigMap, 1 connection, one webhook that matches";
+    rows.push(Row::new(what, with.as_secs_f64() * 1e3, Unit::Milliseconds).note(note));
+    server.stop()
+}
+
+/// Creates that the webhook is asked about.
+async fn asked_about(server: &ControlPlane, webhook: &Webhook, scale: Scale) -> Result<Load> {
+    let rules =
+        json!([{ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"] }]);
+    let configuration = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+        "metadata": { "name": "bench" },
+        "webhooks": [{
+            "name": "bench.example.com", "rules": rules, "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": webhook.client_config(),
+        }],
+    });
+    let mut connection = server.connect().await?;
+    connection.create(CONFIGURATIONS, configuration.to_string().into()).await?;
+    let load = one_after_another(server, scale).await?;
+    let mut connection = server.connect().await?;
+    let path = format!("{CONFIGURATIONS}/bench");
+    let (status, answer) = connection.send(Method::DELETE, &path, Bytes::new()).await?;
+    expect(status, StatusCode::OK, &path, &answer)?;
+    connection.send(Method::DELETE, CONFIG_MAPS, Bytes::new()).await?;
+    Ok(load)
+}
+
+async fn one_after_another(server: &ControlPlane, scale: Scale) -> Result<Load> {
+    let load = creates(server, 1, scale.time, CONFIG_MAPS, objects::config_map).await?;
+    server.connect().await?.send(Method::DELETE, CONFIG_MAPS, Bytes::new()).await?;
+    Ok(load)
+}
+
+/// What the server asks, asked by who measures.
+async fn asked_directly(webhook: &Webhook, scale: Scale) -> Result<Load> {
+    let connection = Connection::open(&webhook.address()?).await?;
+    let question = webhook.last_question();
+    let ask = move |mut connection: Connection, _, _| {
+        let question = question.clone();
+        async move {
+            let (status, answer) = connection.send(Method::POST, "/", question).await?;
+            expect(status, StatusCode::OK, "the webhook", &answer)?;
+            Ok(connection)
+        }
+    };
+    load::for_a_time(vec![connection], scale.time, ask).await
+}
+
+fn median(load: &Load) -> Duration {
+    quantile(load.latencies(), 0.5)
+}
+
+fn middle(mut turns: Vec<Duration>) -> Duration {
+    turns.sort();
+    turns[turns.len() / 2]
+}

@@ -30,6 +30,15 @@ pub(crate) enum Unselected {
     TooMuchWork,
 }
 
+impl Unselected {
+    pub(crate) fn words(self) -> String {
+        match self {
+            Self::Wrong(error) => error,
+            Self::TooMuchWork => "the selectors take more work than those of one pod may".to_owned(),
+        }
+    }
+}
+
 impl Selectors {
     /// Do all of them select the device?
     pub(crate) fn select(&self, selectors: &[Selector], offer: Offer<'_>) -> Result<bool, Unselected> {

@@ -9,7 +9,7 @@ use corten_api::resource::v1::{DeviceClassSpec, ResourceClaimSpec, ResourceSlice
 use crate::{
     inventory::{Inventory, Offer},
     request::{RequestedDevices, ways},
-    selector::Selectors,
+    selector::{Selectors, Unselected},
 };
 
 /// Why a request of a claim can be given nothing.
@@ -46,11 +46,11 @@ fn of_way(wanted: &RequestedDevices<'_>, inventory: &Inventory, selectors: &Sele
     let of_class = spec.selectors.as_deref().unwrap_or_default();
     let mut offers = offers(inventory.slices()).filter(|it| wanted.takes(it.device, std::iter::empty()));
     let is_it = |offer: Offer<'_>| {
-        Ok::<_, String>(selectors.select(of_class, offer)? && selectors.select(wanted.selectors, offer)?)
+        Ok::<_, Unselected>(selectors.select(of_class, offer)? && selectors.select(wanted.selectors, offer)?)
     };
     match offers.find_map(|it| is_it(it).map(|it| it.then_some(())).transpose()) {
         Some(Ok(())) => None,
-        Some(Err(error)) => Some(Shortage::Broken { request, error }),
+        Some(Err(why)) => Some(Shortage::Broken { request, error: why.words() }),
         None => Some(Shortage::NoDevice { request, class }),
     }
 }
@@ -65,7 +65,8 @@ fn offers<'a>(slices: Vec<&'a ResourceSliceSpec>) -> impl Iterator<Item = Offer<
 /// An expression cannot be compiled or evaluated.
 pub fn selected_by(class: &DeviceClassSpec, inventory: &Inventory) -> Result<usize, String> {
     let (selectors, of_class) = (Selectors::default(), class.selectors.as_deref().unwrap_or_default());
-    offers(inventory.slices()).try_fold(0, |n, it| Ok(n + usize::from(selectors.select(of_class, it)?)))
+    let is_it = |offer: Offer<'_>| selectors.select(of_class, offer).map_err(Unselected::words);
+    offers(inventory.slices()).try_fold(0, |n, it| Ok(n + usize::from(is_it(it)?)))
 }
 
 impl Inventory {

@@ -64,7 +64,8 @@ fn meant(wanted: &Labels, has: &Labels) -> Option<Labels> {
             Some(it) if it == value => {}
             Some(it) => {
                 let is_slip = nearest(value, [it.as_str()]).is_some() && !is_version_of(value, it);
-                if !is_slip && !(shares_any && is_version_of(value, it)) {
+                let is_near = is_slip || shares_any && is_version_of(value, it);
+                if !is_near {
                     return None;
                 }
                 fix.insert(key.clone(), it.clone());

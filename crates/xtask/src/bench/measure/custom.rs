@@ -69,8 +69,11 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
     many_definitions(launcher, scale, rows).await
 }
 
+/// How a kind is called, where its objects are, and one of them by its name.
+type Compared = (&'static str, &'static str, fn(&str) -> Bytes);
+
 /// By turns: what a minute of the machine does to one it does to the other.
-fn of_both() -> [(&'static str, &'static str, fn(&str) -> Bytes); 2] {
+fn of_both() -> [Compared; 2] {
     [("ConfigMaps", CONFIG_MAPS, objects::config_map), ("custom resources", RECORDS, record)]
 }
 

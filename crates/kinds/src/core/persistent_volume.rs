@@ -105,6 +105,11 @@ impl Policy for PersistentVolume {
         pod_spec::in_tree(spec);
     }
 
+    /// The phase.
+    fn defaults_status(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, object: &mut Value) {
         // It enters its first phase when it is made.
         let now = object["metadata"]["creationTimestamp"].clone();

@@ -79,6 +79,11 @@ impl Policy for PersistentVolumeClaim {
         }
     }
 
+    /// The phase.
+    fn defaults_status(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, object: &mut Value) {
         object["status"] = json!({"phase": "Pending"});
     }

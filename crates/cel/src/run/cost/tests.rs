@@ -27,6 +27,16 @@ const COST_ONE: &[&str] = &[
      subtract_double subtract_duration_duration subtract_int64 subtract_timestamp_duration subtract_timestamp_timestamp \
      subtract_uint64 in_map index_list index_map size_string string_size size_bytes bytes_size size_list list_size \
      size_map map_size to_dyn type",
+    "format-named greater_bool greater_double greater_double_int64 greater_double_uint64 greater_duration \
+     greater_equals_bool greater_equals_double greater_equals_double_int64 greater_equals_double_uint64 \
+     greater_equals_duration greater_equals_int64 greater_equals_int64_double greater_equals_int64_uint64 \
+     greater_equals_timestamp greater_equals_uint64 greater_equals_uint64_double greater_equals_uint64_int64 \
+     greater_int64 greater_int64_double greater_int64_uint64 greater_timestamp greater_uint64 \
+     greater_uint64_double greater_uint64_int64 less_bool less_double less_double_int64 less_double_uint64 \
+     less_duration less_equals_bool less_equals_double less_equals_double_int64 less_equals_double_uint64 \
+     less_equals_duration less_equals_int64 less_equals_int64_double less_equals_int64_uint64 \
+     less_equals_timestamp less_equals_uint64 less_equals_uint64_double less_equals_uint64_int64 less_int64 \
+     less_int64_double less_int64_uint64 less_timestamp less_uint64 less_uint64_double less_uint64_int64",
     "optional_of optional_ofNonZeroValue optional_none optional_value optional_hasValue optional_or_optional \
      optional_orValue_value select_optional_field list_optindex_optional_int optional_list_optindex_optional_int \
      map_optindex_optional_value optional_map_optindex_optional_value optional_list_index_int optional_map_index_value",

@@ -363,8 +363,16 @@ async fn a_container_that_is_being_started_when_the_clock_is_set_back_is_started
     world.pod("slow", json!({}));
     pass(2).await;
     assert_eq!((world.phase("slow").as_str(), *world.hands.n_starts.lock()), ("Pending", 1));
+    let renewed = || {
+        let lease = world.api.object("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1");
+        lease.expect("alive")["spec"]["renewTime"].as_str().expect("renewed").to_owned()
+    };
+    let before = renewed();
     *back.lock() = Duration::from_hours(7 * 24);
     world.hands.news.notify_one();
-    pass(60).await;
+    pass(1).await;
+    assert_eq!(world.phase("slow"), "Pending");
+    assert!(renewed() < before, "the node is not silent while it waits: {}", renewed());
+    pass(59).await;
     assert_eq!((world.phase("slow").as_str(), *world.hands.n_starts.lock()), ("Running", 1));
 }

@@ -3,12 +3,22 @@
 
 use std::collections::BTreeMap;
 
-use crate::rule::PolicyRule;
+use crate::rule::{PolicyRule, has};
 
 /// So many texts are compared for one role, which takes less than a second. Upstream has no bound.
 const COMPARISONS_MAX: usize = 20_000_000;
 /// So many texts of one list are looked up.
 const LOOKUPS_MAX: usize = 16;
+
+/// Rules of more parts than this are compared as a whole: the parts are a product of four lists, and each is compared with
+/// every rule that is held.
+const ATOMS_MAX: usize = 10_000;
+/// So many lines tell enough.
+const LINES_MAX: usize = 100;
+const LINE_CHARS_MAX: usize = 1000;
+
+/// What is said of rules that take too long to compare.
+const TOO_MANY: &str = "more rules than can be compared with those that are held: write them as several roles";
 
 /// There are too many to be compared.
 #[derive(Debug)]
@@ -100,9 +110,59 @@ fn of<'n, 'a>(naming: &'n Naming<'a>, text: &str) -> &'n [&'a PolicyRule] {
     naming.get(text).map_or(&[][..], Vec::as_slice)
 }
 
+/// What `wanted` allows and `held` does not, as a line per rule; empty where all is held. A rule of very many parts that no
+/// single rule covers counts as not held, and so do rules that take too long to compare.
+pub fn missing(held: &[&PolicyRule], wanted: &[PolicyRule]) -> Vec<String> {
+    let merged = match lacking(HeldRules::new(held), wanted) {
+        Ok(merged) => merged,
+        Err(TooMany) => return vec![TOO_MANY.to_owned()],
+    };
+    let mut lines: Vec<String> =
+        merged.into_iter().map(|(rule, verbs)| cut(PolicyRule { verbs, ..rule }.compact())).collect();
+    lines.sort();
+    if let Some(n_more) = lines.len().checked_sub(LINES_MAX).filter(|it| *it > 0) {
+        lines.truncate(LINES_MAX);
+        lines.push(format!("and {n_more} more"));
+    }
+    lines
+}
+
+/// The rules that are not held, with their verbs: those that differ in the verb only become one.
+fn lacking(mut held: HeldRules<'_>, wanted: &[PolicyRule]) -> Result<BTreeMap<PolicyRule, Vec<String>>, TooMany> {
+    let mut merged: BTreeMap<PolicyRule, Vec<String>> = BTreeMap::new();
+    let mut room = ATOMS_MAX;
+    for rule in wanted {
+        if held.cover(rule)? {
+            continue;
+        }
+        let Some(rest) = room.checked_sub(rule.n_atoms()) else {
+            merged.insert(PolicyRule { verbs: Vec::new(), ..rule.clone() }, rule.verbs.clone());
+            continue;
+        };
+        room = rest;
+        for mut atom in rule.atoms() {
+            if held.cover(&atom)? {
+                continue;
+            }
+            let verbs = std::mem::take(&mut atom.verbs);
+            let all = merged.entry(atom).or_default();
+            let new: Vec<String> = verbs.into_iter().filter(|it| !has(all, it)).collect();
+            all.extend(new);
+        }
+    }
+    Ok(merged)
+}
+
+fn cut(line: String) -> String {
+    match line.char_indices().nth(LINE_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::rule::{PolicyRule, missing};
+    use super::*;
 
     fn named(names: &[String]) -> PolicyRule {
         let list = |it: &str| vec![it.to_owned()];
@@ -138,5 +198,39 @@ mod tests {
         assert_eq!(missing(&held, &vec![both.clone(); 2]), [""; 0], "its parts are held");
         let lines = missing(&held, &vec![both; 30_000]);
         assert!(lines.len() == 1 && lines[0].starts_with("more rules than can be compared"), "{lines:?}");
+    }
+
+    fn rule(n: usize, names: usize) -> PolicyRule {
+        let list = |letter: &str, n: usize| (0..n).map(|it| format!("{letter}{it}")).collect::<Vec<_>>();
+        PolicyRule {
+            api_groups: list("g", n),
+            resources: list("r", n),
+            verbs: list("v", n),
+            resource_names: list("n", names),
+            ..PolicyRule::default()
+        }
+    }
+
+    #[test]
+    fn a_rule_of_many_parts_costs_no_more_than_its_text() {
+        let (none, all) = (PolicyRule::default(), rule(1000, 0));
+        for (held, n, names, n_lines) in [
+            (&none, 2, 0, 4),
+            (&none, 2, 2, 8),
+            (&none, 11, 0, LINES_MAX + 1),
+            (&none, 90, 90, 1),
+            (&none, 10_000, 10_000, 1),
+            (&all, 90, 90, 0),
+        ] {
+            let lines = missing(&[held], &[rule(n, names)]);
+            assert_eq!(lines.len(), n_lines, "{n} {names}");
+            assert!(lines.iter().all(|it| it.len() < 2 * LINE_CHARS_MAX), "{n} {names}");
+        }
+    }
+
+    #[test]
+    fn many_rules_together_cost_no_more() {
+        let wanted = vec![rule(20, 0); 1000];
+        assert!(missing(&[], &wanted).len() <= LINES_MAX + 1);
     }
 }

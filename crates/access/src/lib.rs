@@ -16,7 +16,7 @@ mod configuration;
 pub mod credential;
 pub mod default_roles;
 mod evaluation;
-mod held_rules;
+pub mod held_rules;
 pub mod identity;
 pub mod impersonation;
 mod issuers;

@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 
 use corten_access::{
     Answers, Attributes, Identity, Target,
+    held_rules::missing,
     rbac::{Binding, EVERYTHING, Index, Role},
-    rule::{PolicyRule, missing, quoted},
+    rule::{PolicyRule, quoted},
 };
 use corten_api::resources::{CLUSTER_ROLES, ROLES};
 use corten_cacher::{body::BoxFuture, watch_cache::Caches};

@@ -3,9 +3,8 @@
 use std::{fmt::Write, sync::Arc};
 
 use corten_flowcontrol::Refusal;
-use corten_meta::Time;
 
-use crate::{Configured, level::Level};
+use crate::{configured::Configured, level::Level, waiting::Standing};
 
 /// Which table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,42 +15,6 @@ pub enum Dump {
     Requests {
         includes_details: bool,
     },
-}
-
-/// A request that waits, as it is shown.
-#[derive(Clone, Debug)]
-pub struct WaitingRequest {
-    pub flow_schema: String,
-    pub distinguisher: String,
-    pub came: Time,
-    pub user: String,
-    pub verb: String,
-    pub path: String,
-    pub namespace: String,
-    pub name: String,
-    pub api_version: String,
-    pub resource: String,
-    pub subresource: String,
-}
-
-#[cfg(test)]
-impl WaitingRequest {
-    pub(crate) fn of_nobody() -> Self {
-        let text = String::new;
-        Self {
-            flow_schema: text(),
-            distinguisher: text(),
-            came: Time::from_unix_seconds(0),
-            user: text(),
-            verb: text(),
-            path: text(),
-            namespace: text(),
-            name: text(),
-            api_version: text(),
-            resource: text(),
-            subresource: text(),
-        }
-    }
 }
 
 type Row = Vec<String>;
@@ -151,16 +114,6 @@ fn of_requests(level: &Level, includes_details: bool) -> Vec<Row> {
         }
     }
     rows
-}
-
-/// A queue as it stands.
-pub(crate) struct Standing {
-    pub(crate) waiting: Vec<(Arc<WaitingRequest>, u32)>,
-    pub(crate) executing: u32,
-    pub(crate) seats_in_use: u32,
-    pub(crate) next_begin: f64,
-    pub(crate) seats_waiting: u64,
-    pub(crate) work_waiting: f64,
 }
 
 fn seat_seconds(it: f64) -> String {

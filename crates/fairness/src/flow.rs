@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use crate::{
     counters::{Counters, Measures},
-    dump::WaitingRequest,
     level::{Level, Seats},
+    waiting::WaitingRequest,
 };
 
 const RETRY_AFTER_SECONDS: u32 = 1;

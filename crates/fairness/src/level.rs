@@ -9,7 +9,7 @@ use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
     counters::Counters,
-    dump::{Standing, WaitingRequest},
+    waiting::{Standing, WaitingRequest},
 };
 
 pub(super) struct Level {

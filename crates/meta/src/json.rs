@@ -1,22 +1,10 @@
-//! Reads JSON as values of Rust: what is once known to be UTF-8 is not looked at for that string by string, and what no projection
-//! reads is passed over at once.
+//! Reads objects as projections: what none of them reads is passed over at once.
 
 use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
 
-use crate::depth;
-
-/// As `serde_json::from_slice`, in less time.
-///
-/// # Errors
-/// The text is no JSON, or no `T`.
-pub fn from_json<T: DeserializeOwned>(json: &[u8]) -> Result<T, serde_json::Error> {
-    match std::str::from_utf8(json) {
-        Ok(text) => serde_json::from_str(text),
-        Err(_) => serde_json::from_slice(json),
-    }
-}
+use crate::{depth, from_json};
 
 /// Reads an object of the API as a projection. None reads `managedFields`, a third of most objects: where they stand first in the
 /// metadata, as the server writes them, they are cut out before.

@@ -6,6 +6,7 @@ pub mod address;
 pub mod depth;
 pub mod duration;
 pub mod field;
+mod from_json;
 mod json;
 mod key;
 pub mod number;
@@ -22,7 +23,8 @@ mod time;
 mod violation;
 
 pub use depth::DEPTH_MAX;
-pub use json::{from_json, projected};
+pub use from_json::from_json;
+pub use json::projected;
 pub use key::Key;
 pub use object_meta::{Named, ObjectMeta, ObjectReference, OwnerReference};
 pub use quantity::Quantity;

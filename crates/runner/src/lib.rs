@@ -19,6 +19,7 @@ mod node;
 mod node_certificate;
 mod node_devices;
 mod node_inquiries;
+mod node_lease;
 mod node_problems;
 mod node_volumes;
 mod observations;

@@ -31,7 +31,7 @@ use tokio::time::{Instant, Sleep};
 use tracing::Instrument;
 
 use crate::{
-    Clock, EventRecorder, JournalBook, QueueCounts, node_devices, node_volumes, pod_certificates,
+    Clock, EventRecorder, JournalBook, QueueCounts, node_devices, node_lease, node_volumes, pod_certificates,
     rewind::Rewind,
     sources::{self, Followed, Linked},
 };
@@ -71,8 +71,6 @@ const IDLE: Duration = Duration::from_secs(3600);
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 /// So long a container that is being started may take until the kubelet begins anew without it.
 const START_PATIENCE: Duration = Duration::from_secs(30);
-/// A kubelet renews its lease as often (`nodeLeaseDurationSeconds`, a quarter of it).
-const LEASE_RENEWAL: Duration = Duration::from_secs(10);
 
 /// Runs until `shutdown` is ready. The pods' containers go on; the next run adopts them.
 pub async fn run_node(
@@ -215,13 +213,9 @@ impl KubeletLoop {
     /// Lets containers and sandboxes that are being started come to their end, for a moment. A container that is left between
     /// its making and its start would be removed, and started once more. The node does not fall silent over it.
     async fn end_starts(&mut self, patience: Duration) {
-        let alive = stay_alive(&self.client, &self.kubelet.config().node_name, &self.clock);
+        let alive = node_lease::stay_alive(&self.client, &self.kubelet.config().node_name, &self.clock);
         let ended = tokio::time::timeout(patience, starts_end(&mut self.lanes));
-        let has_ended = tokio::select! {
-            ended = ended => ended.is_ok(),
-            () = alive => false,
-        };
-        if !has_ended {
+        if tokio::select!(ended = ended => ended.is_err(), () = alive => true) {
             tracing::warn!("containers that are still being started are given up");
         }
     }
@@ -360,18 +354,6 @@ impl KubeletLoop {
         if tokio::time::timeout(SHUTDOWN_PATIENCE, rest).await.is_err() {
             tracing::warn!("work on this node's pods is given up at shutdown");
         }
-    }
-}
-
-/// Renews the lease of a node that has one, whatever its kubelet waits for. Never returns.
-async fn stay_alive(client: &Client, node_name: &str, clock: &Clock) {
-    let key = Key::new("kube-node-lease", node_name);
-    loop {
-        let patch = json!({"spec": {"renewTime": clock().micro()}});
-        if let Err(error) = client.patch(&LEASES, &key, "", &PatchType::Merge, &patch).await {
-            tracing::debug!(%error, "cannot renew the node's lease");
-        }
-        tokio::time::sleep(LEASE_RENEWAL).await;
     }
 }
 

@@ -1,9 +1,10 @@
 //! Asks one server.
 
 use std::{
+    collections::HashMap,
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -14,13 +15,13 @@ use corten_cacher::watch_cache::Caches;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
+use parking_lot::Mutex;
 use rustls_pki_types::ServerName;
 use tokio::{net::TcpStream, sync::Semaphore};
 use tokio_rustls::TlsConnector;
 
 use crate::{
     client_config::{ClientConfig, ConfigError, Location, Proof},
-    clients::Entry,
     connection::{Connection, Dial, Failed, Pool, Stream},
     error::{self, Error, Reason},
     reach,
@@ -54,6 +55,25 @@ pub struct Client {
     /// Which endpoint is asked next.
     turn: AtomicUsize,
     _entry: Entry,
+}
+
+/// All clients that somebody has, by their configurations.
+pub(crate) type Known = Mutex<HashMap<ClientConfig, Weak<Client>>>;
+
+/// Keeps a client findable by its configuration, which may hold keys, for as long as somebody has the client.
+pub(crate) struct Entry {
+    pub(crate) known: Arc<Known>,
+    pub(crate) config: ClientConfig,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let mut known = self.known.lock();
+        // Another one may have taken its place already.
+        if known.get(&self.config).is_some_and(|it| it.strong_count() == 0) {
+            known.remove(&self.config);
+        }
+    }
 }
 
 /// One request.

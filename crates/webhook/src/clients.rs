@@ -1,16 +1,12 @@
 //! All that is asked, each with its kept connections for as long as somebody holds it.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Weak},
-};
+use std::sync::{Arc, Weak};
 
 use corten_cacher::watch_cache::Caches;
-use parking_lot::Mutex;
 use tokio::net::TcpStream;
 
 use crate::{
-    client::Client,
+    client::{Client, Entry, Known},
     client_config::{ClientConfig, ConfigError},
     connection::Dial,
 };
@@ -19,24 +15,6 @@ pub struct Clients {
     caches: Arc<Caches>,
     dial: Dial,
     known: Arc<Known>,
-}
-
-type Known = Mutex<HashMap<ClientConfig, Weak<Client>>>;
-
-/// Keeps a client findable by its configuration, which may hold keys, for as long as somebody has the client.
-pub(crate) struct Entry {
-    known: Arc<Known>,
-    config: ClientConfig,
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        let mut known = self.known.lock();
-        // Another one may have taken its place already.
-        if known.get(&self.config).is_some_and(|it| it.strong_count() == 0) {
-            known.remove(&self.config);
-        }
-    }
 }
 
 impl Clients {

@@ -220,6 +220,6 @@ fn what_is_not_held_is_named() {
     ] {
         let groups = groups(of);
         let held = index.rules_for(user, &groups, namespace);
-        assert_eq!(crate::rule::missing(&held, &rules(wanted)), missing, "{user}");
+        assert_eq!(crate::held_rules::missing(&held, &rules(wanted)), missing, "{user}");
     }
 }

@@ -4,12 +4,16 @@
 
 use corten_cacher::{body::Response, codec::protobuf};
 
+use http::StatusCode;
+
 use super::next::Rest;
 use crate::context::Context;
 
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     let response = rest.run(ctx).await;
-    let is_refusal = response.status().is_client_error() || response.status().is_server_error();
+    let status = response.status();
+    // Where no form was agreed on, it is told in JSON (`WriteRawJSON`).
+    let is_refusal = (status.is_client_error() || status.is_server_error()) && status != StatusCode::NOT_ACCEPTABLE;
     // What others say about what is asked of them is not ours to rewrite.
     if !is_refusal || !ctx.info.is_resource() || ctx.is_aggregated() || ctx.info.proxied.is_some() {
         return response;

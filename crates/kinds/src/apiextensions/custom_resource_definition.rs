@@ -65,7 +65,7 @@ impl Policy for CustomResourceDefinition {
 
     fn prepare_update(&self, new: &mut Value, old: &Value) {
         keep(new, old, "status");
-        if !new["status"].is_object() {
+        if !new["status"].is_object() && !new["status"].is_null() {
             return;
         }
         for storage in storage_versions(new).map(str::to_owned).collect::<Vec<_>>() {

@@ -75,7 +75,9 @@ impl FailingPolicies {
     /// What is to be told, with kind and name of the policy, in order.
     pub(super) fn all(&self) -> Vec<(Resource, String, FailingPolicy)> {
         let all = self.0.lock();
-        let told = all.iter().filter(|(_, (_, it))| it.trouble == PolicyTrouble::Fails || it.n_in_a_row >= DENIALS_MIN);
+        // A loop asks for the same new object again and again: that it is denied is told of the object, with the policy's words.
+        let denies_all = |it: &FailingPolicy| it.n_in_a_row >= DENIALS_MIN && it.operation != "CREATE";
+        let told = all.iter().filter(|(_, (_, it))| it.trouble == PolicyTrouble::Fails || denies_all(it));
         told.map(|(asked, it)| (asked.resource.clone(), asked.policy.clone(), it.1.clone())).collect()
     }
 }
@@ -124,6 +126,8 @@ mod tests {
             failing.worked(|| asked("a", "CREATE"));
         }
         assert_eq!(told(&failing), [("a".to_owned(), 5, 0, "no".to_owned())]);
+        (0..9).for_each(|it| failing.failed(asked("a", "CREATE"), 1, (PolicyTrouble::Denies, "no"), false, at(it)));
+        assert_eq!(told(&failing).len(), 1, "what a loop asks for again is no row of its own");
         failing.worked(|| asked("a", "DELETE"));
         assert!(told(&failing).is_empty());
     }

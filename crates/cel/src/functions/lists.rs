@@ -127,8 +127,21 @@ fn sorted<'a>(list: &List<'a>, keys: &List<'a>) -> Evaluated<'a> {
             return Err(Error::other("list elements must have the same type"));
         }
     }
+    // Each is compared about so often, with texts that may be the same for long; amid sorting it is too late to stop.
+    let bytes = pairs.iter().fold(0_usize, |sum, it| sum.saturating_add(text_bytes(&it.0)));
+    if !fuel::spend_read(bytes.saturating_mul(pairs.len().checked_ilog2().unwrap_or(0) as usize + 1)) {
+        return Err(Error::interrupted());
+    }
     pairs.sort_by(|a, b| compare(&a.0, &b.0).unwrap_or(Ordering::Equal));
     Ok(pairs.into_iter().map(|it| it.1).collect::<Vec<_>>().into())
+}
+
+fn text_bytes(value: &Value<'_>) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Bytes(bytes) => bytes.len(),
+        _ => 0,
+    }
 }
 
 fn range<'a>(args: &[Value<'a>]) -> Evaluated<'a> {

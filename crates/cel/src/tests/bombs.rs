@@ -101,7 +101,7 @@ fn work() {
 #[test]
 fn long_texts() {
     let text = json!("A".repeat(400_000));
-    let other = text.clone();
+    let (other, longer) = (text.clone(), json!("A".repeat(400_001)));
     for source in [
         "x.findAll('.*[^A-Z]|[A-Z]').size() >= 0",
         "x.findAll('.*[^A-Z]|[A-' + 'Z]').size() >= 0",
@@ -110,9 +110,14 @@ fn long_texts() {
         "lists.range(100000).all(i, [x] == [y])",
         "lists.range(10).all(i, x.split('').size() > 0)",
         "lists.range(20000).map(i, 'a'.replace('a', x)).size() > 0",
+        "lists.range(10000).map(i, i % 2 == 0 ? x : z).sort().size() > 0",
     ] {
-        let program = env().variable("y", DeclType::DYN).compile(source).unwrap_or_else(|issues| panic!("{issues}"));
-        let activation = Activation::new().with("x", Value::from_json(&text)).with("y", Value::from_json(&other));
+        let env = env().variable("y", DeclType::DYN).variable("z", DeclType::DYN);
+        let program = env.compile(source).unwrap_or_else(|issues| panic!("{issues}"));
+        let activation = Activation::new()
+            .with("x", Value::from_json(&text))
+            .with("y", Value::from_json(&other))
+            .with("z", Value::from_json(&longer));
         let outcome = program.evaluate(&activation, PER_CALL_LIMIT);
         let error = outcome.result.expect_err(source);
         assert!(matches!(error.kind, ErrorKind::Cost) || error.message == "string is too long", "{source}: {error}");

@@ -6,6 +6,7 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::LazyLock,
     time::{Duration, Instant},
 };
 
@@ -13,6 +14,9 @@ use anyhow::{Context, Result, bail};
 
 use super::script::Shell;
 use crate::real::free_port;
+
+/// Where this program was when it began: once it is built anew, the system names it otherwise.
+static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| env::current_exe().unwrap_or_default());
 
 /// How often it is looked for processes that are left.
 const LOOKS_MAX: usize = 100;
@@ -214,7 +218,7 @@ impl Cluster {
             .env("CORTEN_NODE_FLAGS", self.node_flags().join(" "))
             .env("CORTEN_UP_FLAGS", self.up_flags().join(" "))
             // What plays somebody else's program.
-            .env("CORTEN_XTASK", env::current_exe().unwrap_or_default())
+            .env("CORTEN_XTASK", &*PROGRAM)
             .env("CORTEN_PORT", self.port.to_string())
             // Nothing of the user's own kubectl settings or caches takes part; but what installs a client needs them.
             .env("CORTEN_USER_HOME", env::var_os("HOME").unwrap_or_default())

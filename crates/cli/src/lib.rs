@@ -26,6 +26,7 @@ use std::{ffi::OsString, process::ExitCode};
 use clap::Command;
 
 pub use connection::ADMIN_KUBECONFIG;
+pub use node_folders::SNAPSHOTS_MADE;
 pub use node_name::NodeName;
 pub use node_process::NodeClaim;
 pub use verb::Verb;

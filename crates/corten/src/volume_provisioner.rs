@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use corten_cli::SNAPSHOTS_MADE;
 use corten_client::BoxFuture;
 use corten_host::{Containerd, NodeHands};
 use corten_kubelet::{EvictionConfig, Secrets};
@@ -26,8 +27,6 @@ use crate::{control_plane::ControlPlane, in_process};
 
 /// Says, in the node's folder, that the cluster was given its default class.
 const CLASS_MADE: &str = "kubelet/storage-class-made";
-/// The same of the kinds of snapshots and their class.
-const SNAPSHOTS_MADE: &str = "kubelet/snapshots-made";
 
 /// Has the node know its built-in driver, before a Pod asks for it; makes, grows and removes volumes from now until the
 /// control plane stops.

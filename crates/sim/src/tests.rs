@@ -13,7 +13,7 @@ const FOUND: &[u64] = &[0x51ea, 0x5259, 0x7777_0014];
 /// The seeds of one run: as many as `CORTEN_SIM_SEEDS` says, always the same ones. Each takes seconds, most of them to compare
 /// views with states; `cargo xtask sim` looks at more.
 fn seeds() -> impl Iterator<Item = u64> {
-    let n = std::env::var("CORTEN_SIM_SEEDS").ok().and_then(|it| it.parse().ok()).unwrap_or(24);
+    let n = std::env::var("CORTEN_SIM_SEEDS").ok().and_then(|it| it.parse().ok()).unwrap_or(10);
     FOUND.iter().copied().chain((0..n).map(|it: u64| 0x5eed_0000 + it))
 }
 

@@ -17,6 +17,7 @@ use crate::{
     NodeName, Verb,
     command_line::CommandLine,
     failure::Failure,
+    node_folders::SNAPSHOTS_MADE,
     node_options,
     node_process::{self, NodeProcess, command_for},
     node_record::{Record, last_words},
@@ -44,6 +45,7 @@ pub(crate) const VERB: Verb = Verb {
 /// How often the cluster is asked.
 const PERIOD: Duration = Duration::from_millis(50);
 const KUBELET_DEADLINE: Duration = Duration::from_secs(1);
+const KINDS_DEADLINE: Duration = Duration::from_secs(15);
 /// Nobody waits longer, and the end of it can be reckoned.
 const TIMEOUT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
@@ -119,7 +121,9 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
             if started.is_none() {
                 refuse_other_options(&node, &args, matches).inspect_err(|_| is_refused = true)?;
             }
-            wait_for_node(&node, &mut started, &client, &name, end, &mut progress).await
+            let object = wait_for_node(&node, &mut started, &client, &name, end, &mut progress).await?;
+            wait_for_kinds(&node, end, &mut progress).await;
+            Ok::<_, anyhow::Error>(object)
         });
         // One that was just being killed looked as if it ran.
         if is_refused || ready.is_ok() || started.is_some() || has_node(&node)? || Instant::now() >= end {
@@ -306,6 +310,22 @@ async fn wait_for_node(
         };
         progress.doing(format!("waiting for node {name}: {last:#}"));
         go_on_waiting(node, started, end, &last).await?;
+    }
+}
+
+/// Waits until what a new cluster is given by its node is served: who reads that it is up asks for it at once. Where others
+/// refuse it, by a webhook say, the cluster is up without.
+async fn wait_for_kinds(node: &NodeProcess, end: Instant, progress: &mut Progress) {
+    let end = end.min(Instant::now() + KINDS_DEADLINE);
+    progress.doing("waiting for the kinds of snapshots");
+    while !node.layout.data.join(SNAPSHOTS_MADE).exists() {
+        if Instant::now() >= end {
+            progress.done(
+                "the kinds of snapshots are not served yet: snapshots of volumes cannot be taken before they are",
+            );
+            return;
+        }
+        tokio::time::sleep(PERIOD).await;
     }
 }
 

@@ -46,10 +46,7 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
     }
     let n = scale.pods;
     for (what, path, body) in of_both() {
-        let before = server.memory()?;
         load::create(server.connect_many(16).await?, n, path, move |idx| body(&format!("listed-{idx}"))).await?;
-        let grown = megabytes(server.memory()?.saturating_sub(before));
-        rows.push(Row::new(format!("memory of {n} {what}"), grown, Unit::Megabytes).note("resident, more than before"));
         let mut best = Duration::MAX;
         for _ in 0..ATTEMPTS {
             let start = Instant::now();
@@ -66,7 +63,24 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
         rows.push(watches::of_many(&server, of, &name, n_watchers, scale.watched_writes).await?);
     }
     server.stop()?;
+    for compared in of_both() {
+        rows.push(memory_of(launcher, n, compared).await?);
+    }
     many_definitions(launcher, scale, rows).await
+}
+
+/// On a server that has done nothing else: what one gives back, others take without growing.
+async fn memory_of(launcher: &Launcher, n: usize, (what, path, body): Compared) -> Result<Row> {
+    let data = Data::new()?;
+    let (server, _) = launcher.start(&data).await?;
+    let mut connection = server.connect().await?;
+    connection.create(DEFINITIONS, definition("records", "Record")).await?;
+    established(&mut connection, 1).await?;
+    let before = server.memory()?;
+    load::create(server.connect_many(16).await?, n, path, move |idx| body(&format!("held-{idx}"))).await?;
+    let grown = megabytes(server.memory()?.saturating_sub(before));
+    server.stop()?;
+    Ok(Row::new(format!("memory of {n} {what}"), grown, Unit::Megabytes).note("resident, more than before"))
 }
 
 /// How a kind is called, where its objects are, and one of them by its name.

@@ -33,8 +33,9 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
         let before = webhook.times_asked();
         let load = asked_about(&server, &webhook, scale).await?;
         let n_asked = webhook.times_asked() - before;
-        if n_asked != load.requests() {
-            bail!("{} creates asked the webhook {n_asked} times", load.requests());
+        // The cluster's own loops create some, too: a new namespace gets its authority.
+        if n_asked < load.requests() {
+            bail!("{} creates asked the webhook only {n_asked} times", load.requests());
         }
         with.push(median(&load));
         round_trips.push(median(&asked_directly(&webhook, scale).await?));

@@ -141,6 +141,7 @@ fn downward(item: Cursor<'_>) {
 
 fn projected(projected: Cursor<'_>) {
     mode(projected.at("defaultMode"));
+    let mut seen = BTreeSet::new();
     for source in projected.list("sources") {
         let mut kinds = source.map().into_iter().flatten().map(|it| it.0.as_str());
         let Some(kind) = kinds.next() else {
@@ -162,7 +163,27 @@ fn projected(projected: Cursor<'_>) {
             "clusterTrustBundle" => trust_bundle(inner),
             _ => {}
         }
+        for (path, shown) in projected_paths(kind, inner) {
+            if !seen.insert(path.str()) {
+                projected.invalid_as(shown.str(), "conflicting duplicate paths");
+            }
+        }
     }
+}
+
+/// The files of one source that no other source may have, and what a refusal shows of each. As upstream
+/// (`validateProjectionSources`), the file of a token may be another's, too, and that source wins which comes last.
+fn projected_paths<'a>(kind: &str, source: Cursor<'a>) -> Vec<(Cursor<'a>, Cursor<'a>)> {
+    let itself = |it: Cursor<'a>| (it, it);
+    let items = || source.list("items").map(|it| it.at("path"));
+    let paths: Vec<_> = match kind {
+        "configMap" | "secret" => items().map(|it| (it, source.at("name"))).collect(),
+        "downwardAPI" => items().map(itself).collect(),
+        "clusterTrustBundle" => vec![itself(source.at("path"))],
+        "podCertificate" => CERTIFICATE_FILES.map(|it| itself(source.at(it))).to_vec(),
+        _ => Vec::new(),
+    };
+    paths.into_iter().filter(|it| !it.0.is_empty()).collect()
 }
 
 fn token(token: Cursor<'_>) {
@@ -177,6 +198,7 @@ fn token(token: Cursor<'_>) {
 }
 
 const KEY_TYPES: [&str; 6] = ["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
+const CERTIFICATE_FILES: [&str; 3] = ["credentialBundlePath", "keyPath", "certificateChainPath"];
 /// An hour, and 91 days.
 const CERTIFICATE_SECONDS: [i64; 2] = [3600, 7_862_400];
 
@@ -189,7 +211,7 @@ fn certificate(certificate: Cursor<'_>) {
     } else if seconds.exists() && seconds.int() > most {
         seconds.invalid(&format!("if provided, maxExpirationSeconds must be <= {most}"));
     }
-    let paths = ["credentialBundlePath", "keyPath", "certificateChainPath"].map(|it| certificate.at(it));
+    let paths = CERTIFICATE_FILES.map(|it| certificate.at(it));
     paths.into_iter().filter(|it| !it.is_empty()).for_each(file_path);
     if paths.into_iter().all(Cursor::is_empty) {
         certificate.missing("specify at least one of credentialBundlePath, keyPath, and certificateChainPath");

@@ -142,6 +142,14 @@ fn mounts(
         let Some(volume) = volumes.get(&*mount.name).copied() else {
             return broken(format!("cannot find volume {:?} to mount into container {:?}", mount.name, container.name));
         };
+        // What walls a mount in is not left out: no runtime is asked for it (KEP-5855, off in Kubernetes unless it is switched on).
+        if let Some(options) = mount.bind_mount_options.as_ref().filter(|it| !it.is_empty()) {
+            let (volume, options) = (&mount.name, options.join(", "));
+            return broken(format!(
+                "volume {volume:?} requested bind mount options ({options}), but they are not supported by this node: leave \
+                 bindMountOptions out"
+            ));
+        }
         let value = |name: &str| values.get(name).copied();
         let sub_path = match mount.sub_path_expr.as_deref().filter(|it| !it.is_empty()) {
             Some(expr) => match unset(expr, value)? {

@@ -204,6 +204,17 @@ impl VolumeSnapshotClass {
         self.parameters.iter().filter(own).map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
+    /// The Secret that the class has the driver told when it is asked for the snapshot of a content that was there before.
+    ///
+    /// # Errors
+    /// Half of a name, or a placeholder that is none, in upstream's words.
+    pub fn list_secret(&self, content: &str) -> Result<Option<Key>, String> {
+        secret_of(&self.parameters, "snapshotter-list-secret", |token, _| match token {
+            "volumesnapshotcontent.name" => Some(content.to_owned()),
+            _ => None,
+        })
+    }
+
     /// The Secret that the class has the driver told about a snapshot and its content.
     ///
     /// # Errors

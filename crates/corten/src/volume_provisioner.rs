@@ -254,6 +254,21 @@ impl VolumeHands for NodeVolumes {
         })
     }
 
+    fn find_snapshot(
+        &self,
+        driver: String,
+        handle: String,
+        secrets: Secrets,
+    ) -> BoxFuture<'_, Result<Option<Snapshotted>, Refusal>> {
+        Box::pin(async move {
+            let found = self.driver(&driver)?.find_snapshot(handle, secrets.0).await.map_err(refusal)?;
+            Ok(found.map(|it| {
+                let corten_volumes::Snapshot { handle, bytes, created_at, is_ready, .. } = it;
+                Snapshotted { handle, bytes, created_at, is_ready }
+            }))
+        })
+    }
+
     fn modify(
         &self,
         driver: String,

@@ -33,8 +33,9 @@ pub use provision::{FINALIZER, volume as volume_object};
 pub use provisioner::Provisioner;
 pub use secrets::{VolumeSecrets, controller_secrets_have, provisioner_secret_is};
 pub use snapshot_objects::{default_snapshot_class, snapshot_definitions};
-pub use snapshots::{snapshot_failed, snapshot_status};
+pub use snapshots::{snapshot_failed, snapshot_found, snapshot_not_found, snapshot_status};
 pub use words::{
-    AttachedVolume, Attaching, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure, Finality, Growth,
-    Handles, Job, Modification, Outcome, PodContainer, Published, Request, Snapshotted, Source, Taking, Topology,
+    AttachedVolume, Attaching, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure, Finality, Finding,
+    Growth, Handles, Job, Modification, Outcome, PodContainer, Published, Request, Snapshotted, Source, Taking,
+    Topology,
 };

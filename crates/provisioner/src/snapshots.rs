@@ -9,7 +9,7 @@ use corten_api::snapshots::{
 use corten_meta::Time;
 use serde_json::{Value, json};
 
-use crate::words::{DriverFacts, Job, Snapshotted, Taking};
+use crate::words::{DriverFacts, Finding, Job, Snapshotted, Taking};
 
 /// All classes that are known; whether those that are not are not there.
 pub(crate) type Classes<'c> = (&'c BTreeMap<String, VolumeSnapshotClass>, bool);
@@ -38,27 +38,40 @@ pub(crate) fn job(
     }
     let name = meta.name.clone();
     if let Some(handle) = &content.spec.source.snapshot_handle {
-        // It is there, says who made the object: nothing asks a driver for one snapshot.
-        let status = json!({ "snapshotHandle": handle, "readyToUse": true, "error": null });
-        return Some(Ok(Job::TellSnapshot { content: name, status }));
+        let secret = match class_of(content, classes)? {
+            Ok(class) => class.map_or(Ok(None), |it| it.list_secret(&name)),
+            Err(why) => Err(why),
+        };
+        let (driver, handle) = (driver.name.clone(), handle.clone());
+        let job = |secret| Job::FindSnapshot(Finding { content: name, driver, handle, secret, asked_at: now });
+        return Some(secret.map(job));
     }
     taking(content, driver, classes, now)
+}
+
+/// The content's class, where it names one. `None`: it may come yet.
+fn class_of<'c>(
+    content: &VolumeSnapshotContent,
+    (classes, are_known): Classes<'c>,
+) -> Option<Result<Option<&'c VolumeSnapshotClass>, String>> {
+    let Some(name) = content.spec.volume_snapshot_class_name.as_ref() else { return Some(Ok(None)) };
+    match classes.get(name) {
+        Some(class) => Some(Ok(Some(class))),
+        None if are_known => Some(Err(format!("failed to get snapshot class {name:?}: not found"))),
+        None => None,
+    }
 }
 
 fn taking(
     content: &VolumeSnapshotContent,
     driver: &DriverFacts,
-    (classes, are_known): Classes<'_>,
+    classes: Classes<'_>,
     now: Time,
 ) -> Option<Result<Job, String>> {
     let volume = content.spec.source.volume_handle.clone()?;
-    let parameters = match content.spec.volume_snapshot_class_name.as_ref() {
-        None => BTreeMap::new(),
-        Some(class) => match classes.get(class) {
-            Some(class) => class.driver_parameters(),
-            None if are_known => return Some(Err(format!("failed to get snapshot class {class:?}: not found"))),
-            None => return None,
-        },
+    let parameters = match class_of(content, classes)? {
+        Ok(class) => class.map(VolumeSnapshotClass::driver_parameters).unwrap_or_default(),
+        Err(why) => return Some(Err(why)),
     };
     Some(Ok(Job::TakeSnapshot(Taking {
         content: content.metadata.name.clone(),
@@ -97,12 +110,33 @@ pub fn snapshot_status(taken: &Snapshotted) -> Value {
     })
 }
 
+/// The content's status after its driver was asked for a snapshot that was there before. As the sidecar
+/// (`checkandUpdateContentStatusOperation`), one of a driver that lists none is believed to be there, and to be of now.
+pub fn snapshot_found(finding: &Finding, found: Option<&Snapshotted>) -> Value {
+    let mut told = found.cloned().unwrap_or(Snapshotted { is_ready: true, ..Snapshotted::default() });
+    told.handle.clone_from(&finding.handle);
+    if told.created_at == 0 {
+        told.created_at = finding.asked_at.unix_millis().saturating_mul(1_000_000);
+    }
+    snapshot_status(&told)
+}
+
 /// The content's status after its driver refused.
 pub fn snapshot_failed(taking: &Taking, why: &str) -> Value {
-    json!({
-        "readyToUse": false,
-        "error": { "message": not_taken(&taking.volume, why), "time": taking.asked_at.whole_seconds() },
-    })
+    unready(not_taken(&taking.volume, why), taking.asked_at)
+}
+
+/// The content's status after its driver did not find the snapshot.
+pub fn snapshot_not_found(finding: &Finding, why: &str) -> Value {
+    unready(not_listed(&finding.content, why), finding.asked_at)
+}
+
+fn unready(message: String, at: Time) -> Value {
+    json!({ "readyToUse": false, "error": { "message": message, "time": at.whole_seconds() } })
+}
+
+pub(crate) fn not_listed(content: &str, why: &str) -> String {
+    format!("Failed to check and update snapshot content: failed to list snapshot for content {content}: {why:?}")
 }
 
 pub(crate) fn not_taken(volume: &str, why: &str) -> String {

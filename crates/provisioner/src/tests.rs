@@ -137,7 +137,7 @@ fn show(effect: &Effect) -> String {
                 format!("remove {content} {}{}", handle.clone().unwrap_or_default(), with_secret(secret.as_ref()))
             }
             Job::Modify(it) => format!("modify {} {} {:?}", it.handle, it.class, it.parameters),
-            Job::TellSnapshot { status, .. } => format!("tell {status}"),
+            Job::FindSnapshot(it) => format!("find {} of {}{}", it.handle, it.content, with_secret(it.secret.as_ref())),
             Job::WriteStatus { status, .. } => format!("status {status}"),
         },
         Effect::Event { event_type, reason, message, .. } => format!("{} {reason}: {message}", event_type.as_str()),

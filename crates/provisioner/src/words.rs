@@ -156,8 +156,9 @@ pub enum Job {
     TakeSnapshot(Taking),
     /// Removes a snapshot, where there is one, then the finalizer that held its content.
     RemoveSnapshot { content: String, driver: String, handle: Option<String>, secret: Option<Key> },
-    /// Writes this to the content's status.
-    TellSnapshot { content: String, status: Value },
+    /// Asks how a snapshot is that was there before its content, and writes what came of it ([`crate::snapshot_found`],
+    /// [`crate::snapshot_not_found`]).
+    FindSnapshot(Finding),
     /// Writes this to the claim's status: a growth that was called off.
     WriteStatus { claim: Key, status: Value },
 }
@@ -240,6 +241,16 @@ pub struct Taking {
     /// The volume's handle.
     pub volume: String,
     pub parameters: BTreeMap<String, String>,
+    pub secret: Option<Key>,
+    pub asked_at: Time,
+}
+
+/// A snapshot that was there before its content, and that its driver is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub content: String,
+    pub driver: String,
+    pub handle: String,
     pub secret: Option<Key>,
     pub asked_at: Time,
 }
@@ -367,9 +378,10 @@ pub enum Outcome {
         driver: String,
         result: Result<(), Failure>,
     },
-    SnapshotTold {
-        content: String,
-        result: Result<(), Failure>,
+    /// `Ok(false)`: it is there, and not ready yet.
+    SnapshotFound {
+        finding: Finding,
+        result: Result<bool, Failure>,
     },
     StatusWritten {
         claim: Key,

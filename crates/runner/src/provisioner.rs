@@ -111,6 +111,13 @@ pub trait VolumeHands: Send + Sync + 'static {
     ) -> BoxFuture<'_, Result<(), Refusal>>;
     fn create_snapshot(&self, taking: Taking, secrets: Secrets) -> BoxFuture<'_, Result<Snapshotted, SnapshotRefusal>>;
     fn delete_snapshot(&self, driver: String, handle: String, secrets: Secrets) -> BoxFuture<'_, Result<(), Refusal>>;
+    /// How a snapshot is that was there before; `None`: the driver does not say of any.
+    fn find_snapshot(
+        &self,
+        driver: String,
+        handle: String,
+        secrets: Secrets,
+    ) -> BoxFuture<'_, Result<Option<Snapshotted>, Refusal>>;
     /// Has a volume be as its VolumeAttributesClass says.
     fn modify(
         &self,

@@ -253,6 +253,10 @@ pub trait Driver: Send + Sync + 'static {
     fn delete_snapshot(&self, _handle: String, _secrets: BTreeMap<String, String>) -> Done<'_, ()> {
         not_offered("keep snapshots")
     }
+    /// A snapshot that was there before; `None`: the driver does not say which there are.
+    fn find_snapshot(&self, _handle: String, _secrets: BTreeMap<String, String>) -> Done<'_, Option<Snapshot>> {
+        not_offered("keep snapshots")
+    }
     /// Changes what may be changed of a volume that is there.
     fn modify(
         &self,

@@ -17,7 +17,7 @@ pub(crate) struct Args {
     /// Its name for this node
     #[arg(long, default_value = "node-1")]
     node: String,
-    /// What it does not offer: controller, attach, snapshot, clone, expand, capacity, modify, list, stage, node-expand, stats, condition, group, topology
+    /// What it does not offer: controller, attach, snapshot, clone, expand, capacity, modify, list, list-snapshots, stage, node-expand, stats, condition, group, topology
     #[arg(long, value_delimiter = ',')]
     without: Vec<String>,
     /// What it has for all volumes together, in bytes

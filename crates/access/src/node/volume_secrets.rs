@@ -5,11 +5,11 @@
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
     resources::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES},
-    snapshots::{VOLUME_SNAPSHOT_CONTENTS, VolumeSnapshotContent},
+    snapshots::{VOLUME_SNAPSHOT_CLASSES, VOLUME_SNAPSHOT_CONTENTS, VolumeSnapshotClass, VolumeSnapshotContent},
     storage::v1::StorageClass,
 };
 use corten_cacher::watch_cache::{Caches, ResourceCache, Stored};
-use corten_meta::Resource;
+use corten_meta::{Key, Resource};
 use corten_provisioner::{controller_secrets_have, provisioner_secret_is};
 use serde::de::DeserializeOwned;
 
@@ -26,7 +26,10 @@ pub(super) fn decide(caches: &Caches, question: &Attributes<'_>) -> Option<Resul
         return None;
     }
     let secret = (namespace, name);
-    let is_named = by_volume(caches, secret) || by_class(caches, secret) || by_content(caches, secret);
+    let is_named = by_volume(caches, secret)
+        || by_class(caches, secret)
+        || by_content(caches, secret)
+        || by_snapshot_class(caches, secret);
     Some(if is_named { Ok(()) } else { Err("no volume and no class names this Secret for a driver".into()) })
 }
 
@@ -53,6 +56,25 @@ fn by_content(caches: &Caches, (namespace, name): (&str, &str)) -> bool {
     let contents = contents.snapshot();
     let mut named = contents.iter().filter(|it| says(it, name)).filter_map(|it| read::<VolumeSnapshotContent>(it));
     named.any(|it| it.secret().is_some_and(|it| it.namespace == namespace && it.name == name))
+}
+
+/// For contents that were there before: the class says with which Secret their snapshots are found.
+fn by_snapshot_class(caches: &Caches, (namespace, name): (&str, &str)) -> bool {
+    let all = |resource: &Resource| caches.custom_of(resource).map(|it| it.snapshot());
+    let (Some(classes), Some(contents)) = (all(&VOLUME_SNAPSHOT_CLASSES), all(&VOLUME_SNAPSHOT_CONTENTS)) else {
+        return false;
+    };
+    let with_secrets = classes.iter().filter(|it| says(it, "snapshotter-list-secret-name"));
+    with_secrets.filter_map(|it| read::<VolumeSnapshotClass>(it)).any(|class| {
+        let of_class = contents.iter().filter(|it| says(it, &class.metadata.name));
+        of_class.filter_map(|it| read::<VolumeSnapshotContent>(it)).any(|content| {
+            let spec = &content.spec;
+            let is_found = spec.source.snapshot_handle.is_some() && spec.driver == class.driver;
+            let is_of_class = spec.volume_snapshot_class_name.as_ref() == Some(&class.metadata.name);
+            let secret = class.list_secret(&content.metadata.name);
+            is_found && is_of_class && secret.is_ok_and(|it| it.is_some_and(|it| it == Key::new(namespace, name)))
+        })
+    })
 }
 
 /// It is of the class and has no volume yet.

@@ -51,11 +51,7 @@ impl Provisioner {
             Outcome::SnapshotRemoved { content, driver, result } => {
                 self.snapshot_removed(content, &driver, result.is_ok(), now, effects)
             }
-            Outcome::SnapshotTold { content, result } => {
-                let subject = Subject::Content(content);
-                self.ended(&subject, result.is_ok(), now);
-                subject
-            }
+            Outcome::SnapshotFound { finding, result } => self.snapshot_found(&finding, result, now, effects),
             Outcome::Expanded { claim, volume, driver, result } => {
                 let told = match &result {
                     Ok(false) => (Normal, "VolumeResizeSuccessful", "Resize volume succeeded".to_owned()),

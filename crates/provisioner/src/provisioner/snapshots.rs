@@ -10,7 +10,7 @@ use super::{Provisioner, Subject, about_claim, not_provisioned};
 use crate::{
     provision, snapshots,
     sources::{self, NoSource, Sources},
-    words::{DriverFacts, Effect, Event, Failure, Job, Source, Taking},
+    words::{DriverFacts, Effect, Event, Failure, Finding, Job, Source, Taking},
 };
 
 /// The longest pause before a driver is asked again how far a snapshot is.
@@ -134,15 +134,38 @@ impl Provisioner {
         now: Time,
         effects: &mut Vec<Effect>,
     ) -> Subject {
-        let subject = Subject::Content(taking.content.clone());
+        let result = result.map_err(|it| snapshots::not_taken(&taking.volume, &it.message));
+        self.content_looked_at(&taking.content, &taking.driver, result, now, effects)
+    }
+
+    pub(super) fn snapshot_found(
+        &mut self,
+        finding: &Finding,
+        result: Result<bool, Failure>,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) -> Subject {
+        let result = result.map_err(|it| snapshots::not_listed(&finding.content, &it.message));
+        self.content_looked_at(&finding.content, &finding.driver, result, now, effects)
+    }
+
+    /// `Ok(false)`: it is not ready yet, and asked for again.
+    fn content_looked_at(
+        &mut self,
+        content: &str,
+        driver: &str,
+        result: Result<bool, String>,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) -> Subject {
+        let subject = Subject::Content(content.to_owned());
         match result {
             Ok(true) => self.ended(&subject, true, now),
             Ok(false) => self.failed_for(&subject, UNREADY_PAUSE_MAX, now),
-            Err(failure) => {
-                if let Some(about) = self.contents.get(&taking.content).map(VolumeSnapshotContent::reference) {
-                    let message = snapshots::not_taken(&taking.volume, &failure.message);
+            Err(message) => {
+                if let Some(about) = self.contents.get(content).map(VolumeSnapshotContent::reference) {
                     let reason = "SnapshotContentCheckandUpdateFailed";
-                    self.tell(&taking.driver, &about, Warning, reason, message, effects);
+                    self.tell(driver, &about, Warning, reason, message, effects);
                 }
                 self.failed(&subject, now);
             }

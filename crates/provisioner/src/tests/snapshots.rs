@@ -105,6 +105,69 @@ fn a_content_of_another_node_or_without_a_class() {
     );
 }
 
+fn finding(result: Result<bool, Failure>) -> Event {
+    let [content, driver, handle] = ["snapcontent-u1", DRIVER, "h0"].map(str::to_owned);
+    let finding = crate::Finding { content, driver, handle, secret: None, asked_at: Time::from_unix_seconds(0) };
+    Event::Done(Outcome::SnapshotFound { finding, result })
+}
+
+#[test]
+fn a_snapshot_that_was_there_before_is_asked_for() {
+    let given = |patch: Value| {
+        let mut given = json!({ "spec": { "source": { "volumeHandle": null, "snapshotHandle": "h0" } } });
+        merge(&mut given, patch);
+        given
+    };
+    let class = |parameters: Value| {
+        let mut class = crate::default_snapshot_class(DRIVER);
+        class["parameters"] = parameters;
+        Event::SnapshotClass(Box::new(serde_json::from_value(class).expect("a class")))
+    };
+    let refused = |why: &str| format!("Warning SnapshotContentCheckandUpdateFailed: {why}");
+    let mut world = synced();
+    assert!(world.content(given(json!({}))).is_empty(), "the class may come yet");
+    let secret = json!({ "csi.storage.k8s.io/snapshotter-list-secret-name": "of-${volumesnapshotcontent.name}",
+        "csi.storage.k8s.io/snapshotter-list-secret-namespace": "vault" });
+    assert_eq!(world.tell(class(secret)), ["find h0 of snapcontent-u1 with vault/of-snapcontent-u1"]);
+    let missing = failure("can not find snapshot for snapshotID h0", false);
+    let why = "Failed to check and update snapshot content: failed to list snapshot for content snapcontent-u1: \
+               \"can not find snapshot for snapshotID h0\"";
+    assert_eq!(world.tell(finding(Err(missing))), [refused(why)]);
+    let again = ["find h0 of snapcontent-u1 with vault/of-snapcontent-u1"];
+    assert_eq!(world.wait(2), again);
+    assert!(world.tell(finding(Ok(false))).is_empty(), "it is there, and not ready yet");
+    assert_eq!(world.wait(4), again);
+    world.tell(finding(Ok(true)));
+    let found = json!({ "status": { "snapshotHandle": "h0", "readyToUse": true } });
+    assert!(world.content(given(found)).is_empty());
+
+    let mut world = synced();
+    world.tell(class(json!({ "csi.storage.k8s.io/snapshotter-list-secret-name": "half" })));
+    let told = world.content(given(json!({})));
+    assert!(told.len() == 1 && told[0].contains("Both must be specified"), "{told:?}");
+    let classless = given(json!({ "spec": { "volumeSnapshotClassName": null } }));
+    assert_eq!(synced().content(classless), ["find h0 of snapcontent-u1"]);
+}
+
+#[test]
+fn what_a_driver_says_of_a_snapshot_is_told() {
+    let asked_at = Time::from_unix_seconds(5);
+    let [content, driver, handle] = ["snapcontent-u1", DRIVER, "h0"].map(str::to_owned);
+    let finding = crate::Finding { content, driver, handle: handle.clone(), secret: None, asked_at };
+    let told = crate::Snapshotted { handle, bytes: 7, created_at: 9, is_ready: false };
+    assert_eq!(
+        crate::snapshot_found(&finding, Some(&told)),
+        json!({ "snapshotHandle": "h0", "creationTime": 9, "restoreSize": 7, "readyToUse": false, "error": null })
+    );
+    assert_eq!(
+        crate::snapshot_found(&finding, None),
+        json!({ "snapshotHandle": "h0", "creationTime": 5_000_000_000_i64, "restoreSize": 0, "readyToUse": true,
+            "error": null })
+    );
+    let refused = crate::snapshot_not_found(&finding, "gone");
+    assert_eq!((&refused["readyToUse"], refused["snapshotHandle"].is_null()), (&json!(false), true));
+}
+
 #[test]
 fn a_content_goes_when_it_may() {
     let begun = json!({ "metadata": { "annotations": { format!("{GROUP}/volumesnapshot-being-created"): "yes" } } });
@@ -124,7 +187,8 @@ fn a_content_goes_when_it_may() {
         (vec![&deleting, &marked, &kept, &ready()], ""),
         (vec![&secret], "take snapshot-u1 of pvc-h {\"a\": \"b\"} with vault/key"),
         (vec![&deleting, &marked, &begun], "take snapshot-u1 of pvc-h {\"a\": \"b\"}"),
-        (vec![&given], "tell {\"snapshotHandle\":\"h0\",\"readyToUse\":true,\"error\":null}"),
+        (vec![&given], "find h0 of snapcontent-u1"),
+        (vec![&given, &json!({ "status": { "snapshotHandle": "h0", "readyToUse": true } })], ""),
         (vec![&deleting, &given], "remove snapcontent-u1 h0"),
     ] {
         let mut world = synced();

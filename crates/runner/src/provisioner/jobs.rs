@@ -9,8 +9,8 @@ use corten_client::{Client, DeleteParams, Error, PatchType};
 use corten_kubelet::Secrets;
 use corten_meta::{Key, Resource, Time};
 use corten_provisioner::{
-    AttachedVolume, Attaching, Failure, Finality, Growth, Job, MESSAGE, Modification, NODE_ID, Outcome, Taking,
-    snapshot_failed, snapshot_status, volume_object,
+    AttachedVolume, Attaching, Failure, Finality, Finding, Growth, Job, MESSAGE, Modification, NODE_ID, Outcome,
+    Taking, snapshot_failed, snapshot_found, snapshot_not_found, snapshot_status, volume_object,
 };
 use futures_util::FutureExt;
 use serde_json::{Value, json};
@@ -96,7 +96,7 @@ pub(super) async fn carry_out(
         }
         Job::TakeSnapshot(taking) => Outcome::SnapshotTaken { taking, result },
         Job::RemoveSnapshot { content, driver, .. } => Outcome::SnapshotRemoved { content, driver, result: done },
-        Job::TellSnapshot { content, .. } => Outcome::SnapshotTold { content, result: done },
+        Job::FindSnapshot(finding) => Outcome::SnapshotFound { finding, result },
         Job::WriteStatus { claim, .. } => Outcome::StatusWritten { claim, result: done },
     }
 }
@@ -141,7 +141,7 @@ async fn attempt(client: &Client, hands: &dyn VolumeHands, answered: &Answered, 
         Job::RemoveSnapshot { content, driver, handle, secret } => {
             remove_snapshot(client, hands, (content, driver), handle.as_deref(), secret.as_ref()).await?;
         }
-        Job::TellSnapshot { content, status } => tell_content(client, content, status).await?,
+        Job::FindSnapshot(finding) => return find_snapshot(client, hands, finding).await,
         Job::Attach(it) => attach(client, hands, it).await?,
         Job::Detach(it) => detach(client, hands, it).await?,
         Job::Expand(growth) => return expand(client, hands, growth).await,
@@ -337,6 +337,27 @@ async fn take_snapshot(client: &Client, hands: &dyn VolumeHands, taking: &Taking
                 mark_content(client, &taking.content, &Value::Null).await?;
             }
             Err(failed(refusal.message))
+        }
+    }
+}
+
+/// True: it is ready.
+async fn find_snapshot(client: &Client, hands: &dyn VolumeHands, finding: &Finding) -> Result<bool, Failure> {
+    let found = match told(client, finding.secret.as_ref()).await {
+        Ok(secrets) => {
+            let (driver, handle) = (finding.driver.clone(), finding.handle.clone());
+            hands.find_snapshot(driver, handle, secrets).await.map_err(refused)
+        }
+        Err(failure) => Err(failure),
+    };
+    match found {
+        Ok(found) => {
+            tell_content(client, &finding.content, &snapshot_found(finding, found.as_ref())).await?;
+            Ok(found.is_none_or(|it| it.is_ready))
+        }
+        Err(failure) => {
+            tell_content(client, &finding.content, &snapshot_not_found(finding, &failure.message)).await?;
+            Err(failure)
         }
     }
 }

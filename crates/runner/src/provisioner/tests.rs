@@ -104,6 +104,17 @@ impl VolumeHands for FakeVolumes {
         Box::pin(std::future::ready(self.ask(format!("delete snapshot {handle}"))))
     }
 
+    fn find_snapshot(
+        &self,
+        _: String,
+        handle: String,
+        secrets: Secrets,
+    ) -> BoxFuture<'_, Result<Option<Snapshotted>, Refusal>> {
+        let found = self.ask(format!("find snapshot {handle} {secrets:?}"));
+        let found = found.map(|()| Some(Snapshotted { handle, bytes: 1 << 20, created_at: 9, is_ready: true }));
+        Box::pin(std::future::ready(found))
+    }
+
     fn modify(
         &self,
         _: String,
@@ -394,6 +405,49 @@ async fn a_snapshot_is_taken_and_removed() {
         asked,
         ["snapshot snapshot-u1 of pvc-h", "snapshot snapshot-u1 of pvc-h", "delete snapshot snapshot-u1"]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_that_was_there_before_is_found() {
+    let world = World::new();
+    world.serve_snapshots().await;
+    let secret = "/api/v1/namespaces/vault/secrets/key";
+    let class = "/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses/listed";
+    world.api.put(
+        class,
+        json!({
+            "metadata": { "name": "listed" }, "driver": DRIVER, "deletionPolicy": "Retain",
+            "parameters": { "csi.storage.k8s.io/snapshotter-list-secret-name": "key",
+                "csi.storage.k8s.io/snapshotter-list-secret-namespace": "vault" },
+        }),
+    );
+    let path = format!("{CONTENTS}/given");
+    world.api.put(
+        &path,
+        json!({
+            "metadata": { "name": "given", "uid": "k2" },
+            "spec": {
+                "driver": DRIVER, "deletionPolicy": "Retain", "volumeSnapshotClassName": "listed",
+                "source": { "snapshotHandle": "h0" },
+                "volumeSnapshotRef": { "namespace": "default", "name": "s" },
+            },
+        }),
+    );
+    let status = |api: &FakeApi| api.object(&path).expect("there")["status"].clone();
+    world.until("without its Secret", |api| status(api)["error"]["message"].is_string()).await;
+    let why = status(&world.api)["error"]["message"].to_string();
+    assert!(why.contains("failed to list snapshot for content given") && why.contains("key"), "{why}");
+    assert!(world.hands.asked.lock().is_empty(), "not without what it is to be told");
+    world.api.put(secret, json!({ "metadata": { "name": "key", "namespace": "vault" }, "data": { "a": "Yg==" } }));
+    world.until("found", |api| status(api)["readyToUse"] == true).await;
+    let told = status(&world.api);
+    assert_eq!(
+        (&told["snapshotHandle"], &told["restoreSize"], &told["creationTime"]),
+        (&json!("h0"), &json!(1 << 20), &json!(9))
+    );
+    assert!(told["error"].is_null());
+    let asked = world.hands.asked.lock().clone();
+    assert!(asked.len() == 1 && asked[0].starts_with("find snapshot h0 ") && asked[0].contains('a'), "{asked:?}");
 }
 
 #[tokio::test(start_paused = true)]

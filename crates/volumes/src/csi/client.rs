@@ -20,6 +20,7 @@ pub(super) const DETACH: &str = "/csi.v1.Controller/ControllerUnpublishVolume";
 pub(super) const CAPACITY: &str = "/csi.v1.Controller/GetCapacity";
 pub(super) const CREATE_SNAPSHOT: &str = "/csi.v1.Controller/CreateSnapshot";
 pub(super) const DELETE_SNAPSHOT: &str = "/csi.v1.Controller/DeleteSnapshot";
+pub(super) const LIST_SNAPSHOTS: &str = "/csi.v1.Controller/ListSnapshots";
 pub(super) const CONTROLLER_EXPAND: &str = "/csi.v1.Controller/ControllerExpandVolume";
 pub(super) const MODIFY: &str = "/csi.v1.Controller/ControllerModifyVolume";
 pub(super) const CAPABILITIES: &str = "/csi.v1.Node/NodeGetCapabilities";

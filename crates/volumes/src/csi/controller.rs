@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use super::{
     client::{
         ATTACH, CAPACITY, CONTROLLER_CAPABILITIES, CONTROLLER_EXPAND, CREATE, CREATE_SNAPSHOT, Client, DELETE,
-        DELETE_SNAPSHOT, DETACH, MODIFY, PLUGIN_CAPABILITIES,
+        DELETE_SNAPSHOT, DETACH, LIST_SNAPSHOTS, MODIFY, PLUGIN_CAPABILITIES,
     },
     controller_messages::{
         self as cm, AvailableCapacity, ContentSource, ControllerExpand, ControllerExpanded, ControllerModify,
         ControllerPublish, ControllerPublished, ControllerUnpublish, Delete, GetCapacity, HAS_CONTROLLER, HAS_TOPOLOGY,
-        Id, PluginCapabilities, SnapshotStanding, TopologyRequirement, VolumeStanding, can,
+        Id, ListSnapshots, ListedSnapshots, PluginCapabilities, SnapshotStanding, TopologyRequirement, VolumeStanding,
+        can,
     },
     messages::{AccessMode, Capabilities, CapacityRange, Empty, MountVolume, Topology, VolumeCapability},
 };
@@ -211,15 +212,25 @@ impl Controller {
         if found.source_volume_id != source {
             return Err(Fault::internal("the driver answers with a snapshot of another volume"));
         }
-        let created = found.creation_time.unwrap_or_default();
-        let nanos = created.seconds.checked_mul(1_000_000_000).and_then(|it| it.checked_add(i64::from(created.nanos)));
-        Ok(Snapshot {
-            handle: found.snapshot_id,
-            source,
-            bytes: u64::try_from(found.size_bytes).unwrap_or(0),
-            created_at: nanos.ok_or_else(|| Fault::internal("the driver answers with no time"))?,
-            is_ready: found.ready_to_use,
-        })
+        snapshot(found)
+    }
+
+    /// As the snapshotter's `GetSnapshotStatus`. An answer about others than the one that was asked for is none.
+    pub(super) async fn find_snapshot(
+        &self,
+        handle: String,
+        secrets: BTreeMap<String, String>,
+    ) -> Result<Option<Snapshot>, Fault> {
+        if !self.can(can::LIST_SNAPSHOTS) {
+            return Ok(None);
+        }
+        let request = ListSnapshots { snapshot_id: handle.clone(), secrets, ..ListSnapshots::default() };
+        let answer: ListedSnapshots = self.client.call(LIST_SNAPSHOTS, request).await?;
+        let mut all = answer.entries.into_iter().filter_map(|it| it.snapshot);
+        match all.find(|it| it.snapshot_id == handle) {
+            Some(found) => snapshot(found).map(Some),
+            None => Err(Fault::new(Code::NotFound, format!("can not find snapshot for snapshotID {handle}"))),
+        }
     }
 
     pub(super) async fn delete_snapshot(&self, handle: String, secrets: BTreeMap<String, String>) -> Result<(), Fault> {
@@ -249,6 +260,18 @@ fn offered<T>(answer: Result<T, Fault>) -> Result<Option<T>, Fault> {
         Err(fault) if fault.code == Code::Unimplemented => Ok(None),
         other => other.map(Some),
     }
+}
+
+fn snapshot(told: cm::Snapshot) -> Result<Snapshot, Fault> {
+    let created = told.creation_time.unwrap_or_default();
+    let nanos = created.seconds.checked_mul(1_000_000_000).and_then(|it| it.checked_add(i64::from(created.nanos)));
+    Ok(Snapshot {
+        handle: told.snapshot_id,
+        source: told.source_volume_id,
+        bytes: u64::try_from(told.size_bytes).unwrap_or(0),
+        created_at: nanos.ok_or_else(|| Fault::internal("the driver answers with no time"))?,
+        is_ready: told.ready_to_use,
+    })
 }
 
 fn source(source: VolumeSource) -> ContentSource {

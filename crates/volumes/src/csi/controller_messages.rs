@@ -60,6 +60,7 @@ pub(crate) mod can {
     pub(crate) const PUBLISH: i32 = 2;
     pub(crate) const TELL_CAPACITY: i32 = 4;
     pub(crate) const SNAPSHOT: i32 = 5;
+    pub(crate) const LIST_SNAPSHOTS: i32 = 6;
     pub(crate) const CLONE: i32 = 7;
     pub(crate) const PUBLISH_READ_ONLY: i32 = 8;
     pub(crate) const EXPAND: i32 = 9;
@@ -238,6 +239,28 @@ pub(crate) struct Snapshot {
     pub(crate) creation_time: Option<Timestamp>,
     #[prost(bool, tag = "5")]
     pub(crate) ready_to_use: bool,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct ListSnapshots {
+    #[prost(int32, tag = "1")]
+    pub(crate) max_entries: i32,
+    #[prost(string, tag = "2")]
+    pub(crate) starting_token: String,
+    #[prost(string, tag = "3")]
+    pub(crate) source_volume_id: String,
+    #[prost(string, tag = "4")]
+    pub(crate) snapshot_id: String,
+    #[prost(btree_map = "string, string", tag = "5")]
+    pub(crate) secrets: BTreeMap<String, String>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct ListedSnapshots {
+    #[prost(message, repeated, tag = "1")]
+    pub(crate) entries: Vec<SnapshotStanding>,
+    #[prost(string, tag = "2")]
+    pub(crate) next_token: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -168,6 +168,14 @@ impl Driver for CsiDriver {
         Box::pin(async { self.controller()?.delete_snapshot(handle, secrets).await })
     }
 
+    fn find_snapshot(
+        &self,
+        handle: String,
+        secrets: BTreeMap<String, String>,
+    ) -> BoxFuture<'_, Result<Option<Snapshot>, Fault>> {
+        Box::pin(async { self.controller()?.find_snapshot(handle, secrets).await })
+    }
+
     fn modify(
         &self,
         handle: String,

@@ -8,7 +8,7 @@ use corten_machine::{Layout, NodeMounts};
 use tokio::task::JoinSet;
 
 use super::{CsiPlugins, SampleDriver, SampleSettings, messages as m};
-use crate::{Code, CreateVolume, Driver, Drivers, Mounter, StageVolume};
+use crate::{Code, CreateSnapshot, CreateVolume, Driver, Drivers, Fault, Mounter, StageVolume};
 
 mod sanity;
 
@@ -142,6 +142,24 @@ async fn how_a_volume_is_is_told_with_its_claim_and_a_driver_that_hangs_is_passe
     world.fault("NodeGetVolumeStats hang");
     assert_eq!(mounter.figures().await, told, "of the same moment");
     assert!(world.mounter().figures().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_snapshot_that_was_there_before_is_asked_for() {
+    let secret = || [("key".to_owned(), "s3cret".to_owned())].into();
+    let (world, driver) = World::driver(&[]).await;
+    let made = driver.create(wanted("v1")).await.expect("made");
+    let asked = CreateSnapshot { name: "s".into(), source: made.handle, ..CreateSnapshot::default() };
+    let taken = driver.create_snapshot(asked).await.expect("taken");
+    world.asked();
+    let found = driver.find_snapshot(taken.handle.clone(), secret()).await.expect("found");
+    assert_eq!(found.as_ref(), Some(&taken));
+    assert_eq!(world.asked(), [format!("ListSnapshots {} key", taken.handle)]);
+    let fault = driver.find_snapshot("snap-none".into(), secret()).await.expect_err("it is not there");
+    assert_eq!(fault, Fault::new(Code::NotFound, "can not find snapshot for snapshotID snap-none"));
+    let (world, driver) = World::driver(&["list-snapshots"]).await;
+    assert_eq!(driver.find_snapshot("any".into(), secret()).await.expect("no fault"), None);
+    assert!(world.asked().iter().all(|it| !it.starts_with("ListSnapshots")));
 }
 
 #[tokio::test]

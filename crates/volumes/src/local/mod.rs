@@ -288,14 +288,30 @@ impl Driver for LocalDriver {
                 return Err(Fault::new(Code::InvalidArgument, why));
             }
             let kept = store.keep(&request)?;
-            let volume::SnapshotRecord { handle, source, bytes, created_at, .. } = kept;
-            Ok(Snapshot { handle, source, bytes, created_at, is_ready: true })
+            Ok(snapshot(kept))
         }))
     }
 
     fn delete_snapshot(&self, handle: String, _: BTreeMap<String, String>) -> BoxFuture<'_, Result<(), Fault>> {
         Box::pin(self.there(move |store| store.forget(&handle)))
     }
+
+    fn find_snapshot(
+        &self,
+        handle: String,
+        _: BTreeMap<String, String>,
+    ) -> BoxFuture<'_, Result<Option<Snapshot>, Fault>> {
+        Box::pin(self.there(move |store| {
+            let kept = store.kept(&handle)?;
+            store.kept_content(&kept)?;
+            Ok(Some(snapshot(kept)))
+        }))
+    }
+}
+
+fn snapshot(kept: volume::SnapshotRecord) -> Snapshot {
+    let volume::SnapshotRecord { handle, source, bytes, created_at, .. } = kept;
+    Snapshot { handle, source, bytes, created_at, is_ready: true }
 }
 
 /// Makes a volume; where the class names no file system, of the one that its source has.

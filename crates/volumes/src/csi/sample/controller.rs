@@ -54,7 +54,7 @@ impl SampleDriver {
             }
             client::CREATE_SNAPSHOT => needs("snapshot").and_then(|()| create_snapshot(state, read(question)?)),
             client::DELETE_SNAPSHOT => needs("snapshot").and_then(|()| delete_snapshot(state, &read(question)?)),
-            sm::LIST_SNAPSHOTS => needs("snapshot").and_then(|()| list_snapshots(state, &read(question)?)),
+            client::LIST_SNAPSHOTS => needs("list-snapshots").and_then(|()| list_snapshots(state, &read(question)?)),
             client::CONTROLLER_EXPAND => needs("expand").and_then(|()| self.expand(state, &read(question)?)),
             client::MODIFY => needs("modify").and_then(|()| modify(state, read(question)?)),
             _ => Err(Fault::new(Code::Unimplemented, format!("unknown method {path}"))),
@@ -70,7 +70,7 @@ impl SampleDriver {
             ("list", sm::can::LIST),
             ("capacity", can::TELL_CAPACITY),
             ("snapshot", can::SNAPSHOT),
-            ("snapshot", sm::can::LIST_SNAPSHOTS),
+            ("list-snapshots", can::LIST_SNAPSHOTS),
             ("clone", can::CLONE),
             ("expand", can::EXPAND),
             ("condition", sm::can::TELL_CONDITION),
@@ -374,7 +374,7 @@ fn with_secrets(id: &str, secrets: &BTreeMap<String, String>) -> String {
     secrets.keys().fold(id.to_owned(), |about, it| format!("{about} {it}"))
 }
 
-fn list_snapshots(state: &State, asked: &sm::ListSnapshots) -> Result<Served, Fault> {
+fn list_snapshots(state: &State, asked: &cm::ListSnapshots) -> Result<Served, Fault> {
     let is_asked = |it: &(&String, &Snapshot)| {
         (asked.snapshot_id.is_empty() || asked.snapshot_id == *it.0)
             && (asked.source_volume_id.is_empty() || asked.source_volume_id == it.1.source)
@@ -382,7 +382,7 @@ fn list_snapshots(state: &State, asked: &sm::ListSnapshots) -> Result<Served, Fa
     let ids: Vec<String> = state.snapshots.iter().filter(is_asked).map(|it| it.0.clone()).collect();
     let (ids, next_token) = page(ids, asked.max_entries, &asked.starting_token)?;
     let entries = ids.iter().map(|it| snapshot_standing(it, &state.snapshots[it])).collect();
-    Ok(Served::of("", &sm::ListedSnapshots { entries, next_token }))
+    Ok(Served::of(&with_secrets(&asked.snapshot_id, &asked.secrets), &cm::ListedSnapshots { entries, next_token }))
 }
 
 fn modify(state: &mut State, asked: cm::ControllerModify) -> Result<Served, Fault> {

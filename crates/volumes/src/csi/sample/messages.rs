@@ -2,21 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::csi::{
-    controller_messages::{SnapshotStanding, VolumeStanding},
-    messages::VolumeCapability,
-};
+use crate::csi::{controller_messages::VolumeStanding, messages::VolumeCapability};
 
 pub(in crate::csi) const PROBE: &str = "/csi.v1.Identity/Probe";
 pub(in crate::csi) const VALIDATE: &str = "/csi.v1.Controller/ValidateVolumeCapabilities";
 pub(in crate::csi) const LIST: &str = "/csi.v1.Controller/ListVolumes";
 pub(in crate::csi) const GET: &str = "/csi.v1.Controller/ControllerGetVolume";
-pub(in crate::csi) const LIST_SNAPSHOTS: &str = "/csi.v1.Controller/ListSnapshots";
 
 /// What a controller can do, beside `controller_messages::can`.
 pub(in crate::csi) mod can {
     pub(in crate::csi) const LIST: i32 = 3;
-    pub(in crate::csi) const LIST_SNAPSHOTS: i32 = 6;
     pub(in crate::csi) const TELL_CONDITION: i32 = 11;
     pub(in crate::csi) const GET: i32 = 12;
 }
@@ -77,26 +72,6 @@ pub(in crate::csi) struct List {
 pub(in crate::csi) struct ListedVolumes {
     #[prost(message, repeated, tag = "1")]
     pub(in crate::csi) entries: Vec<VolumeStanding>,
-    #[prost(string, tag = "2")]
-    pub(in crate::csi) next_token: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(in crate::csi) struct ListSnapshots {
-    #[prost(int32, tag = "1")]
-    pub(in crate::csi) max_entries: i32,
-    #[prost(string, tag = "2")]
-    pub(in crate::csi) starting_token: String,
-    #[prost(string, tag = "3")]
-    pub(in crate::csi) source_volume_id: String,
-    #[prost(string, tag = "4")]
-    pub(in crate::csi) snapshot_id: String,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-pub(in crate::csi) struct ListedSnapshots {
-    #[prost(message, repeated, tag = "1")]
-    pub(in crate::csi) entries: Vec<SnapshotStanding>,
     #[prost(string, tag = "2")]
     pub(in crate::csi) next_token: String,
 }

@@ -41,8 +41,8 @@ pub struct SampleSettings {
     pub name: String,
     /// Its name for the node it runs on.
     pub node: String,
-    /// Of `controller`, `attach`, `snapshot`, `clone`, `expand`, `capacity`, `modify`, `list`, `stage`, `node-expand`, `stats`,
-    /// `condition`, `group`, `topology`: what it does not offer.
+    /// Of `controller`, `attach`, `snapshot`, `clone`, `expand`, `capacity`, `modify`, `list`, `list-snapshots`, `stage`,
+    /// `node-expand`, `stats`, `condition`, `group`, `topology`: what it does not offer.
     pub without: BTreeSet<String>,
     /// It has no more for all volumes together, in bytes.
     pub capacity: u64,

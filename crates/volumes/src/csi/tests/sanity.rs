@@ -202,17 +202,18 @@ async fn snapshots_are_kept_listed_and_removed() {
     assert_eq!(ids.len(), 1, "the same name is the same snapshot");
     asked.refused(client::CREATE_SNAPSHOT, snapshot("s", &second), Code::AlreadyExists).await;
     let _: cm::SnapshotStanding = asked.ok(client::CREATE_SNAPSHOT, snapshot("t", &second)).await;
-    let list = |source: &str, id: &str, token: &str| sm::ListSnapshots {
+    let list = |source: &str, id: &str, token: &str| cm::ListSnapshots {
         max_entries: 1,
         source_volume_id: source.into(),
         snapshot_id: id.into(),
         starting_token: token.into(),
+        ..cm::ListSnapshots::default()
     };
-    let of_first: sm::ListedSnapshots = asked.ok(sm::LIST_SNAPSHOTS, list(&first, "", "")).await;
+    let of_first: cm::ListedSnapshots = asked.ok(client::LIST_SNAPSHOTS, list(&first, "", "")).await;
     assert_eq!((of_first.entries.len(), &*of_first.next_token), (1, ""));
-    let all: sm::ListedSnapshots = asked.ok(sm::LIST_SNAPSHOTS, list("", "", "")).await;
+    let all: cm::ListedSnapshots = asked.ok(client::LIST_SNAPSHOTS, list("", "", "")).await;
     assert_eq!((all.entries.len(), &*all.next_token), (1, "1"));
-    let none: sm::ListedSnapshots = asked.ok(sm::LIST_SNAPSHOTS, list("", "none", "")).await;
+    let none: cm::ListedSnapshots = asked.ok(client::LIST_SNAPSHOTS, list("", "none", "")).await;
     assert!(none.entries.is_empty());
     let delete = |id: &str| cm::Delete { id: id.into(), ..cm::Delete::default() };
     asked.refused(client::DELETE_SNAPSHOT, delete(""), Code::InvalidArgument).await;
@@ -359,6 +360,11 @@ async fn rules(driver: &dyn Driver) {
         let (first, second) = (driver.create_snapshot(of("s")).await, driver.create_snapshot(of("s")).await);
         let first = first.expect("kept");
         assert_eq!(first.handle, second.expect("there").handle);
+        let found = driver.find_snapshot(first.handle.clone(), [].into()).await.expect("found").expect("told");
+        assert_eq!((&found.source, found.is_ready, found.bytes > 0), (&made.handle, true, true));
+        assert_eq!(found.created_at, first.created_at);
+        let unknown = driver.find_snapshot("none".into(), [].into()).await.expect_err("it is not there");
+        assert_eq!(unknown.code, Code::NotFound, "{unknown}");
         let of_none = CreateSnapshot { source: "none".into(), ..of("t") };
         driver.create_snapshot(of_none).await.expect_err("its volume is not there");
         for handle in [&*first.handle, &*first.handle, "none"] {

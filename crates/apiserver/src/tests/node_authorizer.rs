@@ -1,5 +1,7 @@
 use bytes::Bytes;
 use corten_access::{Attributes, Decision, Identity, Target};
+use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
+use corten_kinds::custom::has_condition;
 use http::Request;
 use serde_json::{Value, json};
 
@@ -184,4 +186,62 @@ async fn who_makes_volumes_reads_the_secrets_that_classes_and_volumes_name() {
     });
     create(&server, "/api/v1/persistentvolumes", volume).await;
     assert_eq!(["attach", "remove", "stage", "other"].map(|it| may_read("ns", it)), [true, true, false, false]);
+}
+
+/// A kind of snapshots, as far as the authorizer reads it.
+async fn define(server: &Server, kind: &str, plural: &str) {
+    let name = format!("{plural}.snapshot.storage.k8s.io");
+    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let definition = json!({
+        "metadata": { "name": name, "annotations": { "api-approved.kubernetes.io": "https://example.com" } },
+        "spec": {
+            "group": "snapshot.storage.k8s.io", "scope": "Cluster", "names": { "kind": kind, "plural": plural },
+            "versions":
+                [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } }],
+        },
+    });
+    create(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
+    let caches = server.caches();
+    let is_established = || {
+        let stored = caches.get(&CUSTOM_RESOURCE_DEFINITIONS)?.get("", &name)?;
+        has_condition(&stored.parse(), "Established").then_some(())
+    };
+    caches.until(is_established).await;
+}
+
+#[tokio::test]
+async fn who_finds_snapshots_reads_the_secrets_that_classes_of_snapshots_name_for_contents() {
+    const SNAPSHOTS: &str = "/apis/snapshot.storage.k8s.io/v1";
+    let server = server::started().await;
+    let may_read = |name: &str| {
+        let who = Identity::new("system:node-volume-provisioner", &["system:authenticated"]);
+        let target = Target::Resource { group: "", resource: "secrets", subresource: "", namespace: "vault", name };
+        let question = Attributes { verb: "get", target, ..Attributes::of(&who) };
+        matches!(server.access().answers().decide(&question), Decision::Allowed(_))
+    };
+    assert!(!may_read("list-of-found"), "there are no such kinds");
+    define(&server, "VolumeSnapshotClass", "volumesnapshotclasses").await;
+    define(&server, "VolumeSnapshotContent", "volumesnapshotcontents").await;
+    let class = json!({
+        "apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotClass",
+        "metadata": { "name": "listed" }, "driver": "sample", "deletionPolicy": "Retain",
+        "parameters": {
+            "csi.storage.k8s.io/snapshotter-list-secret-name": "list-of-${volumesnapshotcontent.name}",
+            "csi.storage.k8s.io/snapshotter-list-secret-namespace": "vault",
+        },
+    });
+    create(&server, &format!("{SNAPSHOTS}/volumesnapshotclasses"), class).await;
+    assert!(!may_read("list-of-found"), "nothing is to be found");
+    let found = json!({ "snapshotHandle": "h" });
+    for (name, driver, source) in
+        [("found", "sample", &found), ("taken", "sample", &json!({ "volumeHandle": "v" })), ("other", "other", &found)]
+    {
+        let content = json!({
+            "apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotContent", "metadata": { "name": name },
+            "spec": { "driver": driver, "volumeSnapshotClassName": "listed", "source": source },
+        });
+        create(&server, &format!("{SNAPSHOTS}/volumesnapshotcontents"), content).await;
+    }
+    let secrets = ["list-of-found", "list-of-taken", "list-of-other", "list-of-none"];
+    assert_eq!(secrets.map(may_read), [true, false, false, false]);
 }

@@ -13,7 +13,7 @@ use rustix::{
 };
 
 use crate::{
-    Code, Fault,
+    Code, Fault, VolumeStats,
     loop_device::text,
     mount_options,
     program::{is_installed, run, run_to_end},
@@ -223,6 +223,21 @@ pub(crate) fn remove_place(target: &Path) -> Result<(), Fault> {
         Ok(_) => fs::remove_file(target),
     };
     with_faults_named(removed, format_args!("remove {}", target.display()))
+}
+
+/// What the file system at `path` says of itself.
+pub(crate) fn stats_of(path: &Path) -> Result<VolumeStats, Fault> {
+    let stat = with_faults_named(rustix::fs::statvfs(path), "look at the volume")?;
+    let (total, free) = (stat.f_blocks, stat.f_bfree);
+    Ok(VolumeStats {
+        capacity_bytes: total.saturating_mul(stat.f_frsize),
+        used_bytes: total.saturating_sub(free).saturating_mul(stat.f_frsize),
+        available_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
+        inodes: stat.f_files,
+        inodes_used: stat.f_files.saturating_sub(stat.f_ffree),
+        inodes_free: stat.f_ffree,
+        abnormal: None,
+    })
 }
 
 /// A file system that was never used has nothing in it: databases refuse to begin in a folder that holds something.

@@ -191,7 +191,7 @@ impl Mounter {
         if source.components().any(|it| it == std::path::Component::ParentDir) || !source.is_absolute() {
             return Err(MountError::Refused(format!("invalid path: {path} {:?}", target.display())));
         }
-        let is_block = mount.is_block;
+        let (is_block, note) = (mount.is_block, self.note(uid, "local-volume", mount)?);
         let (options, read_only, kind) = (mount.mount_options.clone(), mount.read_only, fs_type.to_owned());
         self.there("local volume", move || {
             let is_device = fs::metadata(&source).is_ok_and(|it| it.file_type().is_block_device());
@@ -203,6 +203,7 @@ impl Mounter {
                 return Err(Fault::internal(format!("path {:?} does not exist", source.display())));
             }
             let is_new = !mounts::is_mount_point(&target);
+            records::write(&note.0, &note.1)?;
             with_faults_named(fs::create_dir_all(&target), "make the mount's place")?;
             if is_device && is_new {
                 mount_disk(&source, &target, &kind, &options)?;
@@ -217,13 +218,21 @@ impl Mounter {
         .await
     }
 
+    /// What is written down of a mount of the kernel's, for who tells of it, and where.
+    fn note(&self, uid: &str, plugin: &str, mount: &PersistentMount) -> Result<(PathBuf, Record), MountError> {
+        let folder = self.records.kernel_folder(uid, plugin, &mount.name).map_err(refused)?;
+        let record = Record { name: mount.name.clone(), ..Record::default() };
+        Ok((folder, record_for_pod(record, mount)))
+    }
+
     async fn nfs(&self, uid: &str, mount: &PersistentMount, server: &str, path: &str) -> Result<Placed, MountError> {
         let target = self.path(uid, "nfs", &mount.name)?;
         let address = nfs::address(server).await.map_err(|fault| MountError::Driver { doing: "nfs", fault })?;
         let (server, path, options) = (server.to_owned(), path.to_owned(), mount.mount_options.clone());
-        let read_only = mount.read_only;
+        let (read_only, note) = (mount.read_only, self.note(uid, "nfs", mount)?);
         self.there("nfs", move || {
             let is_new = !mounts::is_mount_point(&target);
+            records::write(&note.0, &note.1)?;
             with_faults_named(fs::create_dir_all(&target), "make the mount's place")?;
             nfs::mount_folder(&server, address, &path, &target, &options, read_only)?;
             Ok(Placed { path: target, is_new, driver_gives_group: false })
@@ -314,12 +323,17 @@ impl Mounter {
         for it in published {
             self.unpublish(it).await?;
         }
-        let kinds: [(&str, TakeAway); 2] = [("local-volume", file_system::remove_place), ("nfs", file_system::let_go)];
-        for (plugin, take_away) in kinds {
+        let kinds: [TakeAway; 2] = [file_system::remove_place, file_system::let_go];
+        for (plugin, take_away) in records::KERNEL_PLUGINS.into_iter().zip(kinds) {
             let folder = self.records.published_folder(uid, plugin, "x").map_err(refused)?;
+            let notes = self.records.kernel_folder(uid, plugin, "x").map_err(refused)?;
             self.there("unmount", move || {
-                let places = folder.parent().and_then(|it| fs::read_dir(it).ok()).into_iter().flatten().flatten();
-                places.map(|it| it.path()).try_for_each(|it| take_away(&it))
+                let within = |it: &Path| {
+                    let entries = it.parent().and_then(|it| fs::read_dir(it).ok()).into_iter().flatten().flatten();
+                    entries.map(|it| it.path())
+                };
+                within(&folder).try_for_each(|it| take_away(&it))?;
+                within(&notes).try_for_each(|it| records::forget(&it))
             })
             .await?;
         }

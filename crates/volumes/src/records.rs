@@ -55,6 +55,9 @@ pub(crate) struct Published {
     pub(crate) record: Record,
 }
 
+/// Whose mounts the kernel alone has made: the folders beneath a Pod's that they are in are called so.
+pub(crate) const KERNEL_PLUGINS: [&str; 2] = ["local-volume", "nfs"];
+
 /// Where the records of one node lie.
 #[derive(Clone, Debug)]
 pub(crate) struct Records {
@@ -103,6 +106,29 @@ impl Records {
         let uids = children(&self.layout.pods());
         let uids = uids.iter().filter_map(|it| it.file_name()?.to_str());
         uids.flat_map(|it| self.of_pod(it).unwrap_or_default()).collect()
+    }
+
+    /// The folder of what is written down of a mount that the kernel alone has made. It is not beside the mount: whatever is
+    /// there is a mount.
+    pub(crate) fn kernel_folder(&self, uid: &str, plugin: &str, name: &str) -> Result<PathBuf, Fault> {
+        let plugin = format!("kubernetes.io~{}", name_of(plugin)?);
+        Ok(self.layout.pod(name_of(uid)?).join("plugins").join(plugin).join(name_of(name)?))
+    }
+
+    /// All mounts that the kernel alone has made for anybody, and where they are.
+    pub(crate) fn kernel_mounts(&self) -> Vec<(Published, PathBuf)> {
+        let mut found = Vec::new();
+        for pod in children(&self.layout.pods()) {
+            let Some(uid) = pod.file_name().and_then(|it| it.to_str()) else { continue };
+            for plugin in KERNEL_PLUGINS.map(|it| format!("kubernetes.io~{it}")) {
+                for folder in children(&pod.join("plugins").join(&plugin)) {
+                    let (Some(record), Some(name)) = (read(&folder), folder.file_name()) else { continue };
+                    let place = pod.join("volumes").join(&plugin).join(name);
+                    found.push((Published { uid: uid.to_owned(), folder, record }, place));
+                }
+            }
+        }
+        found
     }
 
     /// All that drivers have staged, with the folder of each.

@@ -277,7 +277,7 @@ impl Driver for LocalDriver {
             if volume.form.is_block() {
                 return Ok(VolumeStats { capacity_bytes: volume.bytes, ..VolumeStats::default() });
             }
-            stats_of(&path)
+            file_system::stats_of(&path)
         }))
     }
 
@@ -327,21 +327,6 @@ fn create(store: &Store, request: CreateVolume, form: Form) -> Result<Volume, Fa
         (form, _) => form,
     };
     store.create(&NewVolume { name: request.name, bytes: request.required_bytes, form, source: request.source })
-}
-
-/// What the file system at `path` says of itself.
-fn stats_of(path: &Path) -> Result<VolumeStats, Fault> {
-    let stat = with_faults_named(rustix::fs::statvfs(path), "look at the volume")?;
-    let (total, free) = (stat.f_blocks, stat.f_bfree);
-    Ok(VolumeStats {
-        capacity_bytes: total.saturating_mul(stat.f_frsize),
-        used_bytes: total.saturating_sub(free).saturating_mul(stat.f_frsize),
-        available_bytes: stat.f_bavail.saturating_mul(stat.f_frsize),
-        inodes: stat.f_files,
-        inodes_used: stat.f_files.saturating_sub(stat.f_ffree),
-        inodes_free: stat.f_ffree,
-        abnormal: None,
-    })
 }
 
 /// Mounts the volume for the node; harmless where it is.

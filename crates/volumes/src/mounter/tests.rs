@@ -184,6 +184,39 @@ async fn a_local_folder_is_bound() {
 }
 
 #[tokio::test]
+async fn how_full_a_folder_of_the_machine_is_its_file_system_says() {
+    let Some(world) = world() else { return };
+    let source = world.layout.data.join("disk");
+    fs::create_dir_all(&source).expect("made");
+    let of = |volume: &str, claim: &str| corten_kubelet::VolumeOwner {
+        namespace: "ns".into(),
+        pod: "p".into(),
+        volume: volume.into(),
+        claim: claim.into(),
+    };
+    let mount = PersistentMount {
+        backend: Backend::Local { path: source.to_string_lossy().into_owned(), fs_type: String::new() },
+        owner: of("data", "c"),
+        ..claimed("pv1")
+    };
+    world.mounter.set_up("u1", &mount).await.expect("there");
+    // A server's folder whose mount is gone: the disk beneath is not told of.
+    let note = world.mounter.note("u1", "nfs", &PersistentMount { owner: of("away", ""), ..claimed("pv2") });
+    let (folder, record) = note.expect("names");
+    records::write(&folder, &record).expect("written");
+    let told = world.mounter.figures().await;
+    let [it] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((it.claim.as_ref().map(ToString::to_string), &*it.volume), (Some("ns/c".into()), "data"));
+    let whole = rustix::fs::statvfs(&source).expect("a file system");
+    assert_eq!((it.stats.capacity_bytes, it.tells_health), (whole.f_blocks * whole.f_frsize, false));
+    assert_eq!((&*it.uid, it.pod.to_string()), ("u1", "ns/p".to_owned()));
+
+    world.mounter.tear_down("u1").await.expect("taken away");
+    assert!(!folder.exists() && world.mounter.records.kernel_mounts().is_empty());
+    assert!(mounter(&world.layout, &world.mounts).figures().await.is_empty());
+}
+
+#[tokio::test]
 async fn a_driver_that_is_not_there_is_named() {
     let Some(world) = world() else { return };
     let mut mount = claimed("pvc-1");

@@ -1,6 +1,9 @@
 //! The drivers of this node, as the provisioner asks them; the built-in one among them.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use corten_cli::SNAPSHOTS_MADE;
 use corten_client::BoxFuture;
@@ -269,6 +272,14 @@ impl VolumeHands for NodeVolumes {
         })
     }
 
+    fn conditions(
+        &self,
+        driver: String,
+        handles: BTreeSet<String>,
+    ) -> BoxFuture<'_, Result<BTreeMap<String, Option<String>>, Refusal>> {
+        Box::pin(async move { self.driver(&driver)?.conditions(handles).await.map_err(refusal) })
+    }
+
     fn modify(
         &self,
         driver: String,
@@ -329,6 +340,7 @@ fn node_driver(driver: &dyn Driver) -> NodeDriver {
             snapshots: facts.snapshots,
             clones: facts.clones,
             modifies: facts.modifies,
+            tells_conditions: facts.tells_conditions,
             socket: facts.socket.map(|it| it.display().to_string()),
             topology: facts.topology,
         },

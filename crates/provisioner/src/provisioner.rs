@@ -1,5 +1,6 @@
 //! All claims, volumes and snapshots that drivers of this node have to do with.
 
+mod conditions;
 mod outcomes;
 mod snapshots;
 
@@ -65,6 +66,7 @@ pub struct Provisioner {
     published: BTreeSet<String>,
     capacity_at: Option<Time>,
     capacity_told: Option<Time>,
+    conditions: conditions::Conditions,
     wake: Option<Time>,
 }
 
@@ -109,6 +111,7 @@ impl Provisioner {
             published: BTreeSet::new(),
             capacity_at: None,
             capacity_told: None,
+            conditions: conditions::Conditions::default(),
             wake: None,
         }
     }
@@ -126,9 +129,10 @@ impl Provisioner {
                 self.look_at(&subject, now, &mut effects);
             }
             self.tell_capacity(now, &mut effects);
+            self.ask_conditions(now, &mut effects);
         }
         let retries = self.work.values().filter(|it| !it.in_flight).filter_map(|it| it.retry_at);
-        let wake = retries.chain(self.capacity_at).min();
+        let wake = retries.chain(self.capacity_at).chain(self.conditions.next).min();
         if wake.is_some() && wake != self.wake {
             effects.extend(wake.map(Effect::WakeAt));
         }
@@ -213,6 +217,10 @@ impl Provisioner {
                 self.see_sidecars(now)
             }
             Event::Done(outcome) => vec![self.done(outcome, now, effects)],
+            Event::Conditions(driver, told) => {
+                self.conditions_told(&driver, told.as_ref(), effects);
+                Vec::new()
+            }
             Event::Tick => {
                 self.wake = None;
                 let is_due = |it: &Work| !it.in_flight && it.retry_at.is_some_and(|it| it <= now);

@@ -1,5 +1,5 @@
-//! What sidecars do for a driver of others, which Corten then leaves to them: upstream's csi-provisioner, csi-attacher, csi-resizer
-//! and csi-snapshotter, each its own part.
+//! What sidecars do for a driver of others, which Corten then leaves to them: upstream's csi-provisioner, csi-attacher, csi-resizer,
+//! csi-snapshotter and csi-external-health-monitor-controller, each its own part.
 //!
 //! No Pod says of which driver it is. It is a driver's where it mounts the folder of the driver's socket from the node; and a Pod
 //! anywhere is where it runs the same image as such a Pod beside the sidecar: so drivers are deployed whose controller has a
@@ -16,6 +16,7 @@ const PROVISIONER: [&str; 2] = ["csi-provisioner", "external-provisioner"];
 const ATTACHER: [&str; 2] = ["csi-attacher", "external-attacher"];
 const RESIZER: [&str; 2] = ["csi-resizer", "external-resizer"];
 const SNAPSHOTTER: [&str; 2] = ["csi-snapshotter", "external-snapshotter"];
+const HEALTH_MONITOR: [&str; 2] = ["csi-external-health-monitor-controller", "external-health-monitor-controller"];
 /// Beside many drivers, and so no sign of one.
 const HELPERS: [&str; 4] = ["registrar", "livenessprobe", "csi-external-health-monitor", "pause"];
 
@@ -32,6 +33,7 @@ pub(crate) fn without_theirs(driver: &DriverFacts, node: &str, pods: Option<&BTr
             attaches_nothing: false,
             snapshots: false,
             modifies: false,
+            tells_conditions: false,
             ..driver.clone()
         };
     };
@@ -46,6 +48,7 @@ pub(crate) fn without_theirs(driver: &DriverFacts, node: &str, pods: Option<&BTr
         attaches: driver.attaches && attaches,
         attaches_nothing: driver.attaches_nothing && attaches,
         snapshots: driver.snapshots && !has(SNAPSHOTTER),
+        tells_conditions: driver.tells_conditions && !has(HEALTH_MONITOR),
         ..driver.clone()
     }
 }
@@ -103,12 +106,17 @@ mod tests {
             expands: true,
             attaches: true,
             snapshots: true,
+            tells_conditions: true,
             socket: Some("/var/lib/kubelet/plugins/d/csi.sock".into()),
             ..DriverFacts::default()
         };
         let left = without_theirs(&driver, "n1", Some(&pods.iter().cloned().collect()));
         let parts = [("provision", left.provisions), ("expand", left.expands), ("attach", left.attaches)];
-        let parts = parts.into_iter().chain([("snapshot", left.snapshots)]).filter(|it| it.1).map(|it| it.0);
+        let parts = parts
+            .into_iter()
+            .chain([("snapshot", left.snapshots), ("health", left.tells_conditions)])
+            .filter(|it| it.1)
+            .map(|it| it.0);
         parts.collect::<Vec<_>>().join(" ")
     }
 
@@ -116,16 +124,21 @@ mod tests {
     fn each_sidecar_keeps_its_own_part() {
         let folder = &["/var/lib/kubelet/plugins/d/"][..];
         let driver = pod("n1", folder, &["registry.k8s.io/sig-storage/csi-node-driver-registrar:v2", "vendor/d:v1"]);
-        let all = "provision expand attach snapshot";
+        let all = "provision expand attach snapshot health";
         assert_eq!(left(&[]), all);
         assert_eq!(left(std::slice::from_ref(&driver)), all);
         // In the driver's own Pod.
         let sidecar = "registry.k8s.io:5000/sig-storage/csi-provisioner:v5@sha256:0";
-        assert_eq!(left(&[pod("n1", folder, &["vendor/d:v1", sidecar])]), "expand attach snapshot");
-        assert_eq!(left(&[pod("n1", folder, &["vendor/all:v1 /bin/csi-attacher"])]), "provision expand snapshot");
+        assert_eq!(left(&[pod("n1", folder, &["vendor/d:v1", sidecar])]), "expand attach snapshot health");
+        assert_eq!(
+            left(&[pod("n1", folder, &["vendor/all:v1 /bin/csi-attacher"])]),
+            "provision expand snapshot health"
+        );
         // In a Pod elsewhere that runs the driver, too.
         let controller = pod("n2", &[], &["vendor/d:v1", "mirror/external-resizer", "mirror/csi-snapshotter:v8"]);
-        assert_eq!(left(&[driver.clone(), controller.clone()]), "provision attach");
+        assert_eq!(left(&[driver.clone(), controller.clone()]), "provision attach health");
+        let monitor = "registry.k8s.io/sig-storage/csi-external-health-monitor-controller:v0";
+        assert_eq!(left(&[pod("n1", folder, &["vendor/d:v1", monitor])]), "provision expand attach snapshot");
         assert_eq!(left(&[controller]), all, "of another driver");
         // What runs beside every driver is no sign of one.
         let registrar = "registry.k8s.io/sig-storage/csi-node-driver-registrar:v2";

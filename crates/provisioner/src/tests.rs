@@ -1,5 +1,6 @@
 //! Short stories of claims and volumes, told as objects.
 
+mod conditions;
 mod modification;
 mod snapshots;
 
@@ -143,6 +144,7 @@ fn show(effect: &Effect) -> String {
         Effect::Event { event_type, reason, message, .. } => format!("{} {reason}: {message}", event_type.as_str()),
         Effect::PublishCapacity(it) => format!("capacity {}", it.class),
         Effect::WithdrawCapacity { .. } => "withdraw".into(),
+        Effect::AskConditions { driver, handles } => format!("ask {driver} of {handles:?}"),
         Effect::WakeAt(_) => String::new(),
     }
 }

@@ -42,6 +42,8 @@ pub struct DriverFacts {
     pub clones: bool,
     /// Changes parameters of volumes, and nobody else does it for this driver.
     pub modifies: bool,
+    /// Says of all volumes whether they are well, and nobody else asks for it.
+    pub tells_conditions: bool,
     /// Where a program of somebody else's listens, as its Pods name that; `None`: it is built in.
     pub socket: Option<String>,
     /// This node's labels of the driver's own keys.
@@ -96,6 +98,8 @@ pub enum Event {
     /// All drivers of this node, at first and whenever one comes or goes.
     Drivers(Vec<DriverFacts>),
     Done(Outcome),
+    /// A driver's answer to [`Effect::AskConditions`], where it gave one: why a volume is not well, by handle; `None`: it is.
+    Conditions(String, Option<BTreeMap<String, Option<String>>>),
     /// The time of the last [`Effect::WakeAt`] has come.
     Tick,
 }
@@ -117,6 +121,11 @@ pub enum Effect {
     /// This class is no more: what was told of it goes.
     WithdrawCapacity {
         name: String,
+    },
+    /// Has a driver say of these volumes, by handle, whether they are well. → [`Event::Conditions`], once.
+    AskConditions {
+        driver: String,
+        handles: BTreeSet<String>,
     },
     WakeAt(Time),
 }

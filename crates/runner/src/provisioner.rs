@@ -7,7 +7,7 @@ mod jobs;
 mod snapshots;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
@@ -118,6 +118,12 @@ pub trait VolumeHands: Send + Sync + 'static {
         handle: String,
         secrets: Secrets,
     ) -> BoxFuture<'_, Result<Option<Snapshotted>, Refusal>>;
+    /// Of those of these volumes that the driver knows: why one is not well; `None`: it is.
+    fn conditions(
+        &self,
+        driver: String,
+        handles: BTreeSet<String>,
+    ) -> BoxFuture<'_, Result<BTreeMap<String, Option<String>>, Refusal>>;
     /// Has a volume be as its VolumeAttributesClass says.
     fn modify(
         &self,
@@ -159,6 +165,8 @@ pub struct ProvisionerSettings {
 const JOBS: usize = 8;
 const BATCH: usize = 256;
 const IDLE: Duration = Duration::from_secs(3600);
+/// A driver with many volumes may take long to say of all whether they are well.
+const CONDITIONS_PATIENCE: Duration = Duration::from_secs(60);
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Runs until `shutdown` is ready. What is under way is given up, and begun again by the next run.
@@ -455,6 +463,13 @@ impl ProvisionerLoop {
                         .or_insert_with_key(|driver| EventRecorder::on_node(client.clone(), driver.clone(), node));
                     recorder.record(&about, event_type, reason, &message, now);
                 }
+                Effect::AskConditions { driver, handles } => {
+                    let hands = self.hands.clone();
+                    self.waiting.push_back(Box::pin(async move {
+                        let told = conditions(&*hands, &driver, handles).await;
+                        Some(Event::Conditions(driver, told))
+                    }));
+                }
                 Effect::WakeAt(at) => {
                     self.tick_at = Some(Instant::now() + at.since(now) + Duration::from_millis(1));
                 }
@@ -513,6 +528,25 @@ async fn introduce(
         hands.snapshots_are_made().await;
     }
     Ok(())
+}
+
+async fn conditions(
+    hands: &dyn VolumeHands,
+    driver: &str,
+    handles: BTreeSet<String>,
+) -> Option<BTreeMap<String, Option<String>>> {
+    let asked = tokio::time::timeout(CONDITIONS_PATIENCE, hands.conditions(driver.to_owned(), handles));
+    match asked.await {
+        Ok(Ok(told)) => Some(told),
+        Ok(Err(refusal)) => {
+            tracing::debug!(why = refusal.message, driver, "a driver does not say whether its volumes are well");
+            None
+        }
+        Err(_) => {
+            tracing::debug!(driver, "a driver takes too long to say whether its volumes are well");
+            None
+        }
+    }
 }
 
 async fn publish(client: &Client, hands: &dyn VolumeHands, published: Published, config: &Config) {

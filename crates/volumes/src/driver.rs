@@ -1,7 +1,11 @@
 //! What a driver of volumes can do, whether it is built in or a program of somebody else's. Words and codes are those of the
 //! Container Storage Interface; each call may be made again, and then has the same end.
 
-use std::{collections::BTreeMap, fmt, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::PathBuf,
+};
 
 use futures_util::future::BoxFuture;
 
@@ -195,8 +199,10 @@ pub struct Facts {
     pub modifies: bool,
     /// Gives the files of a volume to a group itself.
     pub takes_group: bool,
-    /// Says of volumes whether they are well.
+    /// Says of volumes that Pods have here whether they are well.
     pub tells_health: bool,
+    /// Says of all volumes whether they are well ([`Driver::conditions`]), and no sidecar asks for it.
+    pub tells_conditions: bool,
     /// Not every node reaches each of its volumes.
     pub has_topology: bool,
     /// Where a program of somebody else's listens, as its Pods name that; `None`: it is built in.
@@ -256,6 +262,10 @@ pub trait Driver: Send + Sync + 'static {
     /// A snapshot that was there before; `None`: the driver does not say which there are.
     fn find_snapshot(&self, _handle: String, _secrets: BTreeMap<String, String>) -> Done<'_, Option<Snapshot>> {
         not_offered("keep snapshots")
+    }
+    /// Of those of these volumes that it knows: why one is not well; `None`: it is.
+    fn conditions(&self, _handles: BTreeSet<String>) -> Done<'_, BTreeMap<String, Option<String>>> {
+        not_offered("say whether volumes are well")
     }
     /// Changes what may be changed of a volume that is there.
     fn modify(

@@ -115,6 +115,15 @@ impl VolumeHands for FakeVolumes {
         Box::pin(std::future::ready(found))
     }
 
+    fn conditions(
+        &self,
+        _: String,
+        handles: BTreeSet<String>,
+    ) -> BoxFuture<'_, Result<BTreeMap<String, Option<String>>, Refusal>> {
+        let told = handles.into_iter().map(|it| (it, Some("bad blocks".to_owned()))).collect();
+        Box::pin(std::future::ready(Ok(told)))
+    }
+
     fn modify(
         &self,
         _: String,

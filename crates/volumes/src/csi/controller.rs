@@ -1,18 +1,18 @@
 //! What a plugin does with volumes as such, where it has the service Controller. What it answers is checked before anybody
 //! believes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     client::{
         ATTACH, CAPACITY, CONTROLLER_CAPABILITIES, CONTROLLER_EXPAND, CREATE, CREATE_SNAPSHOT, Client, DELETE,
-        DELETE_SNAPSHOT, DETACH, LIST_SNAPSHOTS, MODIFY, PLUGIN_CAPABILITIES,
+        DELETE_SNAPSHOT, DETACH, GET, LIST, LIST_SNAPSHOTS, MODIFY, PLUGIN_CAPABILITIES,
     },
     controller_messages::{
         self as cm, AvailableCapacity, ContentSource, ControllerExpand, ControllerExpanded, ControllerModify,
-        ControllerPublish, ControllerPublished, ControllerUnpublish, Delete, GetCapacity, HAS_CONTROLLER, HAS_TOPOLOGY,
-        Id, ListSnapshots, ListedSnapshots, PluginCapabilities, SnapshotStanding, TopologyRequirement, VolumeStanding,
-        can,
+        ControllerPublish, ControllerPublished, ControllerUnpublish, Delete, GetCapacity, GetVolume, HAS_CONTROLLER,
+        HAS_TOPOLOGY, Id, List, ListSnapshots, ListedSnapshots, ListedVolumes, PluginCapabilities, SnapshotStanding,
+        TopologyRequirement, VolumeStanding, can,
     },
     messages::{AccessMode, Capabilities, CapacityRange, Empty, MountVolume, Topology, VolumeCapability},
 };
@@ -24,6 +24,8 @@ use crate::{
 const HANDLE_BYTES_MAX: usize = 1024;
 /// CSI says 4 KiB for a map; a driver is not refused for a little more, and the object has room for it.
 const MAP_BYTES_MAX: usize = 16 << 10;
+/// Of a list of volumes.
+const PAGES_MAX: usize = 10_000;
 /// Of one volume: labels of nodes that reach it.
 const TOPOLOGIES_MAX: usize = 256;
 
@@ -238,6 +240,44 @@ impl Controller {
         self.client.call(DELETE_SNAPSHOT, Delete { id: handle, secrets }).await.map(|Empty {}| ())
     }
 
+    pub(super) fn tells_conditions(&self) -> bool {
+        self.can(can::TELL_CONDITION) && (self.can(can::LIST) || self.can(can::GET))
+    }
+
+    /// As external-health-monitor: of all volumes in one list where the driver has one, else of each by itself.
+    pub(super) async fn conditions(
+        &self,
+        handles: BTreeSet<String>,
+    ) -> Result<BTreeMap<String, Option<String>>, Fault> {
+        if !self.tells_conditions() {
+            return Err(Fault::new(Code::Unimplemented, "the driver does not say whether volumes are well"));
+        }
+        let mut told = BTreeMap::new();
+        if !self.can(can::LIST) {
+            for handle in handles {
+                let request = GetVolume { volume_id: handle.clone() };
+                match self.client.call::<_, VolumeStanding>(GET, request).await {
+                    Ok(standing) => told.extend(condition(standing).map(|it| (handle, it.1))),
+                    // It may be gone by now.
+                    Err(fault) if fault.code == Code::NotFound => {}
+                    Err(fault) => return Err(fault),
+                }
+            }
+            return Ok(told);
+        }
+        let mut starting_token = String::new();
+        for _ in 0..PAGES_MAX {
+            let request = List { max_entries: 0, starting_token };
+            let page: ListedVolumes = self.client.call(LIST, request).await?;
+            told.extend(page.entries.into_iter().filter_map(condition).filter(|it| handles.contains(&it.0)));
+            if page.next_token.is_empty() {
+                return Ok(told);
+            }
+            starting_token = page.next_token;
+        }
+        Err(Fault::internal("the driver's list of volumes does not end"))
+    }
+
     pub(super) async fn modify(
         &self,
         handle: String,
@@ -260,6 +300,17 @@ fn offered<T>(answer: Result<T, Fault>) -> Result<Option<T>, Fault> {
         Err(fault) if fault.code == Code::Unimplemented => Ok(None),
         other => other.map(Some),
     }
+}
+
+/// The volume's handle, and why it is not well.
+fn condition(standing: VolumeStanding) -> Option<(String, Option<String>)> {
+    let condition = standing.status?.volume_condition?;
+    Some((standing.volume?.volume_id, condition.abnormal.then(|| bounded(&condition.message))))
+}
+
+/// What a driver says, as far as an event has room for it.
+pub(super) fn bounded(message: &str) -> String {
+    message.chars().filter(|it| !it.is_control()).take(1024).collect()
 }
 
 fn snapshot(told: cm::Snapshot) -> Result<Snapshot, Fault> {

@@ -58,12 +58,15 @@ pub(crate) const HAS_TOPOLOGY: i32 = 2;
 pub(crate) mod can {
     pub(crate) const CREATE: i32 = 1;
     pub(crate) const PUBLISH: i32 = 2;
+    pub(crate) const LIST: i32 = 3;
     pub(crate) const TELL_CAPACITY: i32 = 4;
     pub(crate) const SNAPSHOT: i32 = 5;
     pub(crate) const LIST_SNAPSHOTS: i32 = 6;
     pub(crate) const CLONE: i32 = 7;
     pub(crate) const PUBLISH_READ_ONLY: i32 = 8;
     pub(crate) const EXPAND: i32 = 9;
+    pub(crate) const TELL_CONDITION: i32 = 11;
+    pub(crate) const GET: i32 = 12;
     pub(crate) const SINGLE_NODE_MULTI_WRITER: i32 = 13;
     pub(crate) const MODIFY: i32 = 14;
 }
@@ -109,6 +112,23 @@ pub(crate) struct TopologyRequirement {
     pub(crate) requisite: Vec<Topology>,
     #[prost(message, repeated, tag = "2")]
     pub(crate) preferred: Vec<Topology>,
+}
+
+/// Of volumes.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct List {
+    #[prost(int32, tag = "1")]
+    pub(crate) max_entries: i32,
+    #[prost(string, tag = "2")]
+    pub(crate) starting_token: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct ListedVolumes {
+    #[prost(message, repeated, tag = "1")]
+    pub(crate) entries: Vec<VolumeStanding>,
+    #[prost(string, tag = "2")]
+    pub(crate) next_token: String,
 }
 
 /// Of `CreateVolume`, too.
@@ -281,6 +301,12 @@ pub(crate) struct ControllerExpanded {
     pub(crate) capacity_bytes: i64,
     #[prost(bool, tag = "2")]
     pub(crate) node_expansion_required: bool,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct GetVolume {
+    #[prost(string, tag = "1")]
+    pub(crate) volume_id: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -1,14 +1,17 @@
 //! A driver at a socket, as the node asks it: for what concerns the node here, for what concerns volumes as such its
 //! [`Controller`].
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use corten_meta::field;
 use futures_util::future::BoxFuture;
 
 use super::{
     client::{CAPABILITIES, Client, EXPAND, INFO, PLUGIN_INFO, PUBLISH, STAGE, STATS, UNPUBLISH, UNSTAGE},
-    controller::{Controller, capability},
+    controller::{Controller, bounded, capability},
     controller_messages::{GetPluginInfo, NodeVolumeStats, can},
     messages::{
         self, Capabilities, CapacityRange, Empty, NodeExpandVolume, NodeExpanded, NodeGetVolumeStats, NodeInfo,
@@ -72,6 +75,7 @@ impl CsiDriver {
             clones: can(can::CLONE),
             modifies: can(can::MODIFY),
             tells_health: capabilities.contains(&messages::TELLS_CONDITION),
+            tells_conditions: controller.as_ref().is_some_and(Controller::tells_conditions),
             takes_group: capabilities.contains(&messages::TAKES_GROUP),
             has_topology: controller.as_ref().is_some_and(|it| it.has_topology),
             socket: Some(socket),
@@ -174,6 +178,10 @@ impl Driver for CsiDriver {
         secrets: BTreeMap<String, String>,
     ) -> BoxFuture<'_, Result<Option<Snapshot>, Fault>> {
         Box::pin(async { self.controller()?.find_snapshot(handle, secrets).await })
+    }
+
+    fn conditions(&self, handles: BTreeSet<String>) -> BoxFuture<'_, Result<BTreeMap<String, Option<String>>, Fault>> {
+        Box::pin(async { self.controller()?.conditions(handles).await })
     }
 
     fn modify(
@@ -298,10 +306,6 @@ fn check_topology(topology: &BTreeMap<String, String>) -> Result<(), Fault> {
 }
 
 /// What of a driver's words about a volume's health is passed on.
-fn bounded(message: &str) -> String {
-    message.chars().filter(|it| !it.is_control()).take(1024).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -163,6 +163,29 @@ async fn a_snapshot_that_was_there_before_is_asked_for() {
 }
 
 #[tokio::test]
+async fn whether_volumes_are_well_is_asked_in_a_list_or_one_by_one() {
+    for (without, method) in [(&[][..], "ListVolumes"), (&["list"][..], "ControllerGetVolume")] {
+        let (world, driver) = World::driver(without).await;
+        assert!(driver.facts().tells_conditions);
+        let first = driver.create(wanted("v1")).await.expect("made").handle;
+        driver.create(wanted("v2")).await.expect("made");
+        let handles = BTreeSet::from([first.clone(), "gone".to_owned()]);
+        let well = [(first.clone(), None)].into();
+        assert_eq!(driver.conditions(handles.clone()).await.expect("told"), well, "of those that were asked for");
+        world.fault(&format!("{method} sick"));
+        let told = driver.conditions(handles.clone()).await.expect("told");
+        assert_eq!(told, [(first, Some("the disk has bad blocks".to_owned()))].into(), "{method}");
+        world.fault(&format!("{method} Unavailable"));
+        assert_eq!(driver.conditions(handles).await.expect_err("told to fail").code, Code::Unavailable);
+    }
+    for without in [&["condition"][..], &["list", "get"][..]] {
+        let (_world, driver) = World::driver(without).await;
+        assert!(!driver.facts().tells_conditions);
+        assert_eq!(driver.conditions(BTreeSet::new()).await.expect_err("not offered").code, Code::Unimplemented);
+    }
+}
+
+#[tokio::test]
 async fn a_driver_comes_is_used_and_goes() {
     let (world, driver) = World::driver(&["attach"]).await;
     assert_eq!(world.asked(), ["NotifyRegistrationStatus true"]);

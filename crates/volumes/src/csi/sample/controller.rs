@@ -39,9 +39,9 @@ impl SampleDriver {
             client::ATTACH => needs("attach").and_then(|()| attach(self, state, &read(question)?)),
             client::DETACH => needs("attach").and_then(|()| detach(state, &read(question)?)),
             sm::VALIDATE => validate(state, read(question)?),
-            sm::LIST => needs("list").and_then(|()| self.list(state, &read(question)?)),
-            sm::GET => {
-                let asked: m::NodeGetVolumeStats = read(question)?;
+            client::LIST => needs("list").and_then(|()| self.list(state, &read(question)?, fault)),
+            client::GET => {
+                let asked: cm::GetVolume = read(question)?;
                 Ok(Served::of(&asked.volume_id, &self.standing(state, &asked.volume_id, fault)?))
             }
             client::CAPACITY => {
@@ -67,14 +67,14 @@ impl SampleDriver {
             ("create", can::CREATE),
             ("attach", can::PUBLISH),
             ("attach", can::PUBLISH_READ_ONLY),
-            ("list", sm::can::LIST),
+            ("list", can::LIST),
             ("capacity", can::TELL_CAPACITY),
             ("snapshot", can::SNAPSHOT),
             ("list-snapshots", can::LIST_SNAPSHOTS),
             ("clone", can::CLONE),
             ("expand", can::EXPAND),
-            ("condition", sm::can::TELL_CONDITION),
-            ("get", sm::can::GET),
+            ("condition", can::TELL_CONDITION),
+            ("get", can::GET),
             ("multi-writer", can::SINGLE_NODE_MULTI_WRITER),
             ("modify", can::MODIFY),
         ];
@@ -218,11 +218,11 @@ impl SampleDriver {
         Ok(Served::of(&asked.id, &m::Empty {}))
     }
 
-    fn list(&self, state: &State, asked: &sm::List) -> Result<Served, Fault> {
+    fn list(&self, state: &State, asked: &cm::List, fault: Option<&faults::Fault>) -> Result<Served, Fault> {
         let ids: Vec<String> = state.volumes.keys().cloned().collect();
         let (ids, next_token) = page(ids, asked.max_entries, &asked.starting_token)?;
-        let entries: Result<Vec<_>, Fault> = ids.iter().map(|it| self.standing(state, it, None)).collect();
-        Ok(Served::of("", &sm::ListedVolumes { entries: entries?, next_token }))
+        let entries: Result<Vec<_>, Fault> = ids.iter().map(|it| self.standing(state, it, fault)).collect();
+        Ok(Served::of("", &cm::ListedVolumes { entries: entries?, next_token }))
     }
 
     fn standing(&self, state: &State, id: &str, fault: Option<&faults::Fault>) -> Result<cm::VolumeStanding, Fault> {

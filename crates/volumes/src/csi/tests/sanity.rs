@@ -108,15 +108,15 @@ async fn volumes_are_made_once_and_removed_as_often_as_is_asked() {
 #[tokio::test]
 async fn volumes_are_listed_page_by_page() {
     let (_world, asked) = sample().await;
-    let list = |max_entries, token: &str| sm::List { max_entries, starting_token: token.into() };
-    asked.refused(sm::LIST, list(0, "invalid-token"), Code::Aborted).await;
-    asked.refused(sm::LIST, list(-1, ""), Code::InvalidArgument).await;
+    let list = |max_entries, token: &str| cm::List { max_entries, starting_token: token.into() };
+    asked.refused(client::LIST, list(0, "invalid-token"), Code::Aborted).await;
+    asked.refused(client::LIST, list(-1, ""), Code::InvalidArgument).await;
     for n in 0..5 {
         make(&asked, &format!("v{n}")).await;
     }
     let (mut found, mut token) = (0, String::new());
     loop {
-        let page: sm::ListedVolumes = asked.ok(sm::LIST, list(2, &token)).await;
+        let page: cm::ListedVolumes = asked.ok(client::LIST, list(2, &token)).await;
         assert!(page.entries.len() <= 2);
         found += page.entries.len();
         token = page.next_token;
@@ -128,7 +128,7 @@ async fn volumes_are_listed_page_by_page() {
     let capacity: cm::AvailableCapacity = asked.ok(client::CAPACITY, cm::GetCapacity::default()).await;
     assert_eq!(capacity.available_capacity, (1 << 30) - (5 << 20));
     let get = m::NodeGetVolumeStats { volume_id: handle_of("v1"), ..m::NodeGetVolumeStats::default() };
-    let standing: cm::VolumeStanding = asked.ok(sm::GET, get).await;
+    let standing: cm::VolumeStanding = asked.ok(client::GET, get).await;
     assert_eq!(standing.status.expect("said").volume_condition.expect("said").message, "well");
 }
 

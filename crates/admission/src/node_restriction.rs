@@ -194,6 +194,10 @@ impl Writer<'_> {
         if !same_list(&old["status"]["resourceClaimStatuses"], &pod["status"]["resourceClaimStatuses"]) {
             return no(format!("node {node:?} cannot update resource claim statues"));
         }
+        // Else a node could name any claim of the namespace here, and read it.
+        if old["status"]["extendedResourceClaimStatus"] != pod["status"]["extendedResourceClaimStatus"] {
+            return no(format!("node {node:?} cannot update extended resource claim status"));
+        }
         YES
     }
 

@@ -70,6 +70,7 @@ struct Spec {
 #[serde(rename_all = "camelCase", default)]
 struct Status {
     resource_claim_statuses: Option<Vec<ClaimReference>>,
+    extended_resource_claim_status: Option<ClaimReference>,
 }
 
 #[derive(Default, Deserialize)]
@@ -186,6 +187,7 @@ impl Pod {
             volume.names(&mut add);
         }
         let claims = spec.resource_claims.into_iter().chain(status.resource_claim_statuses).flatten();
+        let claims = claims.chain(status.extended_resource_claim_status);
         claims.for_each(|it| add(What::ResourceClaim, it.resource_claim_name));
         names.sort_unstable();
         names.dedup();
@@ -241,7 +243,10 @@ mod tests {
                 ],
                 "resourceClaims": [{ "name": "r", "resourceClaimName": "r1" }, { "name": "t" }],
             },
-            "status": { "resourceClaimStatuses": [{ "name": "t", "resourceClaimName": "r2" }] },
+            "status": {
+                "resourceClaimStatuses": [{ "name": "t", "resourceClaimName": "r2" }],
+                "extendedResourceClaimStatus": { "resourceClaimName": "r3", "requestMappings": [] },
+            },
         });
         let found = References::of(&pod);
         assert_eq!(References::read(pod.to_string().as_bytes()).as_ref(), Some(&found));
@@ -251,6 +256,6 @@ mod tests {
         assert_eq!(all(What::ConfigMap), ["c1", "c2", "c3"]);
         assert_eq!(all(What::Claim), ["p-d", "v1"]);
         assert_eq!(all(What::Account), ["sa"]);
-        assert_eq!(all(What::ResourceClaim), ["r1", "r2"]);
+        assert_eq!(all(What::ResourceClaim), ["r1", "r2", "r3"]);
     }
 }

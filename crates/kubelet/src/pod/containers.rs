@@ -139,7 +139,7 @@ fn start(track: &mut ContainerRecord, frame: &Frame<'_>, sandbox: &ObservedSandb
     let around = cx.around(ips);
     let target = frame.target.as_ref();
     let mut devices = cx.devices.given(&frame.who.uid, &frame.container.name);
-    let cdi_devices = cdi_devices(frame.container, frame.prepared);
+    let cdi_devices = cdi_devices(frame.pod, frame.container, frame.prepared);
     devices.granted.add(&Granted { cdi_devices, ..Granted::default() });
     let ingredients = Ingredients {
         sandbox_id: &sandbox.id,

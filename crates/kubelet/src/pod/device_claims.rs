@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use corten_api::core::v1::{Container, Pod};
+use corten_api::core::v1::{Container, Pod, PodExtendedResourceClaimStatus};
 use corten_meta::Time;
 use corten_reconcile::EventType::Warning;
 
@@ -17,6 +17,10 @@ use crate::{
 };
 
 const RETRY_SECONDS_MAX: u64 = 30;
+
+/// Stands for the name in the pod of the claim for its extended resources, which has none: no claim of `spec.resourceClaims`
+/// can be named so.
+const EXTENDED_RESOURCES: &str = "<extended-resources>";
 
 #[derive(Debug, Default)]
 pub(crate) struct DeviceClaims {
@@ -42,7 +46,7 @@ impl DeviceClaims {
 
 impl PodMachine {
     pub(crate) fn has_device_claims(&self) -> bool {
-        self.spec().resource_claims.as_ref().is_some_and(|it| !it.is_empty())
+        self.spec().resource_claims.as_ref().is_some_and(|it| !it.is_empty()) || extended(&self.pod).is_some()
     }
 
     /// True once the containers can have the devices of all claims.
@@ -72,7 +76,7 @@ impl PodMachine {
         false
     }
 
-    /// The claims the pod needs: those that it names, and those that were made for it.
+    /// The claims the pod needs: those that it names, those that were made for it, and the one for its extended resources.
     fn claim_names(&self) -> Result<Vec<ClaimName>, String> {
         let pod = self.pod.clone();
         let told = pod.status.as_ref().and_then(|it| it.resource_claim_statuses.as_ref());
@@ -86,6 +90,8 @@ impl PodMachine {
             };
             names.extend(claim.map(|claim| ClaimName { in_pod: wanted.name.clone(), claim }));
         }
+        let in_pod = || EXTENDED_RESOURCES.to_owned();
+        names.extend(extended(&pod).map(|it| ClaimName { in_pod: in_pod(), claim: it.resource_claim_name.clone() }));
         Ok(names)
     }
 
@@ -135,24 +141,37 @@ impl PodMachine {
     }
 }
 
+/// The claim that the scheduler made for extended resources that a DeviceClass offers (KEP-5004).
+fn extended(pod: &Pod) -> Option<&PodExtendedResourceClaimStatus> {
+    pod.status.as_ref()?.extended_resource_claim_status.as_ref()
+}
+
 fn users(pod: &Pod, claim: &str) -> Vec<ClaimUser> {
     let spec = spec_of(pod);
     let containers = spec.init_containers.iter().flatten().chain(&spec.containers);
-    let named = containers.flat_map(|it| {
-        let claims = it.resources.iter().flat_map(|it| it.claims.iter().flatten());
-        claims.map(move |claim| (it, claim))
-    });
-    let of_claim = named.filter(|(_, it)| it.name == claim);
-    of_claim.map(|(it, named)| ClaimUser { container: it.name.clone(), request: named.request.clone() }).collect()
+    let named = containers.flat_map(|it| uses(pod, it).map(move |(claim, request)| (it, claim, request)));
+    let of_claim = named.filter(|(_, named, _)| *named == claim);
+    of_claim
+        .map(|(it, _, request)| ClaimUser { container: it.name.clone(), request: request.map(str::to_owned) })
+        .collect()
 }
 
-/// The devices of claims that a container names.
-pub(crate) fn cdi_devices(container: &Container, prepared: &[PreparedClaim]) -> Vec<String> {
+/// The claims a container has devices of, by their names in the pod, each with the request where it is one: those that it
+/// names, then those that `requestMappings` give it for its extended resources.
+fn uses<'a>(pod: &'a Pod, container: &'a Container) -> impl Iterator<Item = (&'a str, Option<&'a str>)> {
+    let named = container.resources.iter().flat_map(|it| it.claims.iter().flatten());
+    let mapped = extended(pod).into_iter().flat_map(|it| &it.request_mappings);
+    let own = mapped.filter(|it| it.container_name == container.name);
+    let own = own.map(|it| (EXTENDED_RESOURCES, Some(it.request_name.as_str())));
+    named.map(|it| (it.name.as_str(), it.request.as_deref())).chain(own)
+}
+
+/// The devices of claims that a container has.
+pub(crate) fn cdi_devices(pod: &Pod, container: &Container, prepared: &[PreparedClaim]) -> Vec<String> {
     let mut devices: Vec<String> = Vec::new();
-    for named in container.resources.iter().flat_map(|it| it.claims.iter().flatten()) {
-        let claims = prepared.iter().filter(|it| it.in_pod == named.name);
-        let of_container = claims.flat_map(|it| it.devices_for(named.request.as_deref()));
-        for device in of_container.flat_map(|it| &it.cdi_devices) {
+    for (claim, request) in uses(pod, container) {
+        let claims = prepared.iter().filter(|it| it.in_pod == claim);
+        for device in claims.flat_map(|it| it.devices_for(request)).flat_map(|it| &it.cdi_devices) {
             if !devices.contains(device) {
                 devices.push(device.clone());
             }

@@ -169,7 +169,9 @@ impl World {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         let (name, more) = rest.split_once(' ').unwrap_or((rest, ""));
         match verb {
-            "pod" => self.create(name, more),
+            "pod" => self.create(name, &json!({ "spec": read(more) })),
+            // The same with a status that it has from others.
+            "object" => self.create(name, &read(more)),
             "update" => self.update(name, &serde_json::from_str(more).unwrap()),
             "delete" => {
                 let grace: i64 = more.parse().unwrap();
@@ -365,14 +367,13 @@ impl World {
 
     // ---- the API ----
 
-    fn create(&mut self, name: &str, spec: &str) {
+    fn create(&mut self, name: &str, more: &Value) {
         let mut pod = json!({
             "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}"), "generation": 1},
             "spec": {"nodeName": "n1"},
             "status": {"phase": "Pending"},
         });
-        let spec: Value = serde_json::from_str(spec).unwrap_or_else(|it| panic!("{spec}: {it}"));
-        merge(&mut pod["spec"], &spec);
+        merge(&mut pod, more);
         self.store(name, pod);
     }
 
@@ -538,4 +539,8 @@ fn local_image(text: &str) -> LocalImage {
     let id = parts.next().unwrap_or_default().to_owned();
     let size_bytes = parts.next().map_or(0, bytes);
     LocalImage { id, size_bytes, is_pinned: false, is_used: parts.next() == Some("u") }
+}
+
+fn read(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|it| panic!("{text}: {it}"))
 }

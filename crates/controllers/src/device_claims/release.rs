@@ -82,7 +82,9 @@ fn status(claim: &Claim, status: Value) -> Effect {
 /// node, the mark stays.
 fn unprotect(view: &View, claim: &Claim) -> Option<Effect> {
     let meta = &claim.metadata;
-    let waits = |it: &Pod| it.is_active() && it.spec.node_name.is_empty() && uses(it, &meta.name);
+    let is_owner = |it: &Pod| meta.controller().is_some_and(|owner| owner.uid == it.metadata.uid);
+    let has = |it: &Pod| is_owner(it) || uses(it, &meta.name);
+    let waits = |it: &Pod| it.is_active() && it.spec.node_name.is_empty() && has(it);
     if !meta.is_deleting() && view.in_namespace::<Pod>(&meta.namespace).any(waits) {
         return None;
     }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! no checkpoint       -> Running, with the revision of now
-//! objects older       -> patched, page by page, in the order of their keys
+//! objects older       -> patched, page by page, in the order of their uids
 //! none is left        -> Succeeded
 //! a patch is refused  -> Failed
 //! ```
@@ -29,8 +29,8 @@ use crate::{
     status::{exact_patch, status_patch},
 };
 
-/// The key of the last object that was stored again.
-const CURSOR: &str = "storagemigration.corten.dev/migrated-through";
+/// The uid of the last object that was stored again. Its name would tell who reads migrations of what they may not read.
+const CURSOR: &str = "storagemigration.corten.dev/migrated-through-uid";
 /// How long it may take until a resource is served that a new migration names.
 const UNKNOWN_FOR: Duration = Duration::from_secs(60);
 
@@ -110,9 +110,8 @@ impl Migration {
             .or_else(|| defined(view).find(|it| *it.group == **group && *it.plural == **resource))
     }
 
-    fn cursor(&self) -> Option<Key> {
-        let text = self.metadata.annotations.get(CURSOR)?;
-        Some(text.split_once('/').map_or_else(|| Key::cluster(&**text), |(namespace, name)| Key::new(namespace, name)))
+    fn cursor(&self) -> Option<&str> {
+        self.metadata.annotations.get(CURSOR).map(String::as_str)
     }
 }
 
@@ -196,11 +195,15 @@ fn go_on(view: &View, migration: &Migration, resource: &Resource, now: Time) -> 
     let checkpoint = number(&migration.status.resource_version);
     let cursor = migration.cursor();
     let objects = view.table(resource).into_iter().flat_map(Table::iter).map(|it| it.meta());
-    let is_left = |it: &&ObjectMeta| {
-        cursor.as_ref().is_none_or(|cursor| it.key() > *cursor) && number(&it.resource_version) <= checkpoint
-    };
-    let left: Vec<&ObjectMeta> = objects.filter(is_left).collect();
-    let page = &left[..left.len().min(EFFECTS_MAX)];
+    let is_left =
+        |it: &&ObjectMeta| cursor.is_none_or(|cursor| &*it.uid > cursor) && number(&it.resource_version) <= checkpoint;
+    let mut left: Vec<&ObjectMeta> = objects.filter(is_left).collect();
+    let n_left = left.len();
+    if n_left > EFFECTS_MAX {
+        left.select_nth_unstable_by(EFFECTS_MAX, |one, other| one.uid.cmp(&other.uid));
+    }
+    let page = &mut left[..n_left.min(EFFECTS_MAX)];
+    page.sort_unstable_by(|one, other| one.uid.cmp(&other.uid));
     let Some(last) = page.last() else {
         let mut status = migration.status.clone();
         set(&mut status, "Running", "False", ("StorageVersionMigrationInProgress", ""), now);
@@ -208,9 +211,9 @@ fn go_on(view: &View, migration: &Migration, resource: &Resource, now: Time) -> 
         return Plan { effects: told(migration, &status), ..Plan::default() };
     };
     let mut effects: Vec<Effect> = page.iter().map(|it| exact_patch(resource.clone(), it, json!({}))).collect();
-    let cursor = json!({ "metadata": { "annotations": { CURSOR: last.key().to_string() } } });
+    let cursor = json!({ "metadata": { "annotations": { CURSOR: last.uid } } });
     effects.push(exact_patch(resources::STORAGE_VERSION_MIGRATIONS, &migration.metadata, cursor));
-    let message = format!("{} {resource} are still to be stored again", left.len());
+    let message = format!("{n_left} {resource} are still to be stored again");
     Plan {
         effects,
         waits: vec![Wait::new("StorageVersionMigrationInProgress", message, Actor::Cluster)],

@@ -14,8 +14,12 @@ use std::{
 
 use rustix::{
     fs::{AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, statx},
+    io::Errno,
     mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount_bind, mount_change, mount_remount, unmount},
-    thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe},
+    thread::{
+        CpuSet, LinkNameSpaceType, UnshareFlags, move_into_link_name_space, sched_getaffinity, sched_setaffinity,
+        unshare_unsafe,
+    },
 };
 
 use crate::{Layout, MachineError, error::Doing};
@@ -83,12 +87,35 @@ impl NodeMounts {
     }
 }
 
-/// Makes a namespace in a thread of its own and holds it by `file` before the thread ends.
+/// Makes a namespace and holds it by `file`.
+///
+/// A namespace is held only in one that is older, and a kernel tells that by numbers which it gives out in batches, one for
+/// each CPU (`gen_cookie`, from Linux 6.18): within a container, or a unit with `PrivateTmp`, one that was made by another CPU
+/// may count as older. So each CPU makes one until one can be held.
 fn make_namespace(file: &Path) -> io::Result<()> {
+    let mut result = hold_new_namespace(file, None);
+    let allowed = sched_getaffinity(None)?;
+    for cpu in (0..CpuSet::MAX_CPU).filter(|it| allowed.is_set(*it)) {
+        if !matches!(&result, Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error())) {
+            break;
+        }
+        result = hold_new_namespace(file, Some(cpu));
+    }
+    result
+}
+
+/// In a thread of its own, on one CPU where it is named, and holds it before the thread ends.
+fn hold_new_namespace(file: &Path, cpu: Option<usize>) -> io::Result<()> {
     let (made, is_made) = mpsc::channel();
     let (held, is_held) = mpsc::channel::<()>();
     let thread = std::thread::Builder::new().name("node-mounts".to_owned()).spawn(move || {
-        let _ = made.send(unshare_mounts().map(|()| rustix::thread::gettid().as_raw_nonzero()));
+        let on_cpu = cpu.map_or(Ok(()), |cpu| {
+            let mut set = CpuSet::new();
+            set.set(cpu);
+            sched_setaffinity(None, &set)
+        });
+        let unshared = on_cpu.map_err(io::Error::from).and_then(|()| unshare_mounts());
+        let _ = made.send(unshared.map(|()| rustix::thread::gettid().as_raw_nonzero()));
         // Ends when the other side has let go, whatever became of it.
         let _ = is_held.recv();
     })?;

@@ -130,15 +130,16 @@ fn switches(bridge: &str, networks: &[String]) -> Vec<PathBuf> {
 
 /// Puts one end of a Pod's cable onto the bridge, as the CNI plugin does.
 pub fn plug(layout: &Layout, interface: &str) -> Result<(), MachineError> {
-    let output = std::process::Command::new("ip")
-        .args(["link", "set", interface, "master", &layout.bridge, "up"])
-        .output()
-        .doing("run ip for", interface.as_ref())?;
-    if !output.status.success() {
-        let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(MachineError::Command { program: format!("ip link set {interface}"), message });
+    for settings in [&["master", &layout.bridge, "up"][..], &["type", "bridge_slave", "hairpin", "on"]] {
+        let mut ip = std::process::Command::new("ip");
+        let output = ip.args(["link", "set", interface]).args(settings).output();
+        let output = output.doing("run ip for", interface.as_ref())?;
+        if !output.status.success() {
+            let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(MachineError::Command { program: format!("ip link set {interface}"), message });
+        }
     }
-    set(Path::new("/sys/class/net").join(interface).join("brport/hairpin_mode"), "1")
+    Ok(())
 }
 
 /// A machine that forwards no longer listens to routers, unless told to.

@@ -110,15 +110,17 @@ impl PodNetwork {
             .inspect_err(|error| tracing::warn!(%error, "what others do to the network is seen late"))
             .ok();
         let mut news = News { ours: true, others: false };
+        let mut pause = PAUSE;
         loop {
             let begin = Instant::now();
             if news.others {
                 others.notify_one();
             }
             if news.ours {
-                self.put_back().await;
+                // What fails is itself told by the kernel, as far as it went: it is not tried again at once.
+                pause = if self.put_back().await { PAUSE } else { (pause * 2).min(PERIOD) };
             }
-            pause_after(begin).await;
+            pause_after(begin, pause).await;
             let told = async {
                 match &kernel {
                     Some(kernel) => kernel.next().await,
@@ -137,22 +139,23 @@ impl PodNetwork {
             if is_told || !self.drops().is_empty() {
                 let begin = Instant::now();
                 self.look_at_filters().await;
-                pause_after(begin).await;
+                pause_after(begin, PAUSE).await;
             }
         }
     }
 
-    /// Makes again what is gone of the node's own.
-    async fn put_back(&self) {
+    /// Makes again what is gone of the node's own; was that possible?
+    async fn put_back(&self) -> bool {
+        let mut is_done = true;
         if let Some(what) = bridge::changed(&self.layout, &self.networks).or_else(|| cni::unplugged(&self.layout)) {
             tracing::warn!(what, "the pods' network was changed by another; it is put back");
-            self.tell_failure(bridge::prepare(&self.layout, &self.networks).await);
+            is_done &= self.tell_failure(bridge::prepare(&self.layout, &self.networks).await);
             bridge::filter_bridged(&self.networks).await;
-            self.tell_failure(cni::replug(&self.layout));
+            is_done &= self.tell_failure(cni::replug(&self.layout));
         }
         if matches!(cni::has_rules(&self.layout).await, Ok(false)) {
             tracing::warn!("the packet rules of the pods' network were removed by another; they are put back");
-            self.tell_failure(cni::put_rules(&self.layout, &self.networks).await);
+            is_done &= self.tell_failure(cni::put_rules(&self.layout, &self.networks).await);
         }
         if matches!(SourceGuard::new(&self.layout).is_there().await, Ok(false)) {
             self.source_guards.look().await;
@@ -160,6 +163,7 @@ impl PodNetwork {
         if matches!(self.services.is_there().await, Ok(false)) {
             self.services_lost.notify_one();
         }
+        is_done
     }
 
     async fn look_at_filters(&self) {
@@ -177,16 +181,17 @@ impl PodNetwork {
         if managers::open(&filters, &self.layout).await { Filters::read().await } else { Ok(filters) }
     }
 
-    fn tell_failure(&self, result: Result<(), MachineError>) {
-        if let Err(error) = result {
+    fn tell_failure(&self, result: Result<(), MachineError>) -> bool {
+        let told = result.inspect_err(|error| {
             tracing::warn!(%error, bridge = self.layout.bridge, "the pods' network cannot be put back");
-        }
+        });
+        told.is_ok()
     }
 }
 
 /// Whoever changes hundreds of things one by one is not kept from it by a look at each.
-async fn pause_after(begin: Instant) {
-    tokio::time::sleep(PAUSE.max(begin.elapsed() * 2)).await;
+async fn pause_after(begin: Instant, pause: Duration) {
+    tokio::time::sleep(pause.max(begin.elapsed() * 2)).await;
 }
 
 /// That of the default route; without one only this machine reaches the node.

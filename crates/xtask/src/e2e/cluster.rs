@@ -6,7 +6,10 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::LazyLock,
+    sync::{
+        LazyLock,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -326,7 +329,9 @@ pub(crate) fn build_images(root: &Path, name: &str, another: Option<&str>) -> Re
 }
 
 fn fresh_dir(name: &str) -> Result<PathBuf> {
-    let dir = env::temp_dir().join(format!("corten-e2e-{name}-{}", std::process::id()));
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let n = NEXT.fetch_add(1, Ordering::Relaxed);
+    let dir = env::temp_dir().join(format!("corten-e2e-{name}-{}-{n}", std::process::id()));
     fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
     Ok(dir)
 }

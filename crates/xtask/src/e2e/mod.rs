@@ -4,12 +4,14 @@
 //! real containers, where there is root and containerd; `e2e/pods/` holds Pods as data, and what must be seen of them. A part
 //! that cannot run here says so and is counted as skipped.
 
+mod apart;
 mod cluster;
 mod pods;
 mod script;
 
 use std::{
-    fs,
+    ffi::OsStr,
+    fmt, fs,
     path::{Path, PathBuf},
 };
 
@@ -37,6 +39,9 @@ pub(crate) struct Args {
     /// How many Pods of the suite `pods` are played side by side
     #[arg(long, default_value_t = 12)]
     at_once: usize,
+    /// Play the lane that has a network of its own, in this one
+    #[arg(long, hide = true)]
+    apart: bool,
     #[command(flatten)]
     machine: cluster::Machine,
 }
@@ -48,14 +53,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if !corten.exists() {
         bail!("{} is not there: build it with `cargo build --release -p corten`", corten.display());
     }
-    let lanes: &[&[&str]] =
-        if args.running.is_some() { &[&["pods"]] } else { &[&["node", "pods"], &["control-plane", "clients"]] };
+    let lanes = match (args.running.is_some(), args.apart) {
+        (true, _) => RUNNING,
+        (false, true) => APART,
+        (false, false) => LANES,
+    };
     let tally = std::thread::scope(|scope| {
-        let lanes: Vec<_> = lanes.iter().map(|it| scope.spawn(|| lane(it, &root, &corten, args))).collect();
+        let lanes: Vec<_> = lanes.iter().map(|it| scope.spawn(|| it.play(&root, &corten, args))).collect();
         let tallies = lanes.into_iter().map(|it| it.join().map_err(|_| anyhow!("a lane of scripts panicked"))?);
         tallies.sum::<Result<Tally>>()
     })?;
-    println!("{} passed, {} failed, {} skipped", tally.passed, tally.failed, tally.skipped);
+    println!("{tally}");
     if tally.failed > 0 {
         bail!("{} scripts or cases failed", tally.failed);
     }
@@ -64,25 +72,70 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 /// Suites that are played one after the other. Lanes run side by side: scripts mostly wait, and what one lane does to its
 /// cluster, or to the machine, does not show in the other.
-fn lane(suites: &[&str], root: &Path, corten: &Path, args: &Args) -> Result<Tally> {
-    let mut tally = Tally::default();
-    for &suite in suites.iter().filter(|it| args.suite.as_ref().is_none_or(|wanted| wanted == *it)) {
-        if suite == "pods" {
-            pods(root, corten, args, &mut tally)?;
-            continue;
-        }
-        let scripts = scripts(root, suite, &args.filter)?;
-        if scripts.is_empty() {
-            continue;
-        }
-        if let Some(missing) = cluster::missing(suite) {
-            println!("e2e/{suite}: skipped {} scripts: {missing}", scripts.len());
-            tally.skipped += scripts.len();
-            continue;
-        }
-        play(corten, suite, scripts, args, &mut tally).with_context(|| format!("playing e2e/{suite}"))?;
+struct Lane {
+    suites: &'static [Suite],
+    /// In a network of its own, which leads nowhere: a machine's network has room for one node.
+    is_apart: bool,
+}
+
+/// A folder of e2e; of its scripts those whose names are in the range.
+struct Suite {
+    name: &'static str,
+    from: &'static str,
+    to: &'static str,
+}
+
+const fn whole(name: &'static str) -> Suite {
+    Suite { name, from: "", to: "~" }
+}
+
+impl Suite {
+    fn scripts(&self, root: &Path, filter: &str) -> Result<Vec<Script>> {
+        let mut paths = script_paths(root, self.name, filter)?;
+        let is_ours = |name: &OsStr| name >= OsStr::new(self.from) && name < OsStr::new(self.to);
+        paths.retain(|it| it.file_name().is_some_and(is_ours));
+        paths.iter().map(|it| Script::read(root, it)).collect()
     }
-    Ok(tally)
+}
+
+/// Scripts of nodes are halved by the time they take. What disturbs the whole machine is in the second half.
+const HALF: &str = "76";
+const LANES: &[Lane] = &[
+    Lane { is_apart: true, ..APART[0] },
+    Lane { suites: &[Suite { name: "node", from: HALF, to: "~" }], is_apart: false },
+    Lane { suites: &[whole("control-plane"), whole("clients")], is_apart: false },
+];
+const APART: &[Lane] =
+    &[Lane { suites: &[Suite { name: "node", from: "", to: HALF }, whole("pods")], is_apart: false }];
+/// On a node that runs already.
+const RUNNING: &[Lane] = &[Lane { suites: &[whole("pods")], is_apart: false }];
+
+impl Lane {
+    fn play(&self, root: &Path, corten: &Path, args: &Args) -> Result<Tally> {
+        let mut tally = Tally::default();
+        for suite in self.suites.iter().filter(|it| args.suite.as_ref().is_none_or(|wanted| wanted == it.name)) {
+            let scripts = if suite.name == "pods" { Vec::new() } else { suite.scripts(root, &args.filter)? };
+            let n = if suite.name == "pods" { pods::cases(root, &args.filter)?.len() } else { scripts.len() };
+            if n == 0 {
+                continue;
+            }
+            if let Some(missing) = cluster::missing(suite.name) {
+                println!("e2e/{}: skipped {n}: {missing}", suite.name);
+                tally.skipped += n;
+                continue;
+            }
+            if self.is_apart {
+                return Ok(tally.and(apart::play()?));
+            }
+            if suite.name == "pods" {
+                pods(root, corten, args, &mut tally)?;
+            } else {
+                let playing = || format!("playing e2e/{}", suite.name);
+                play(corten, suite.name, scripts, args, &mut tally).with_context(playing)?;
+            }
+        }
+        Ok(tally)
+    }
 }
 
 /// One suite's scripts share a cluster. One that fails leaves behind what the next would stumble over: these get a new one.
@@ -138,15 +191,32 @@ struct Tally {
 
 impl std::iter::Sum for Tally {
     fn sum<I: Iterator<Item = Self>>(tallies: I) -> Self {
-        tallies.fold(Self::default(), |one, other| Self {
-            passed: one.passed + other.passed,
-            failed: one.failed + other.failed,
-            skipped: one.skipped + other.skipped,
-        })
+        tallies.fold(Self::default(), Self::and)
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
     }
 }
 
 impl Tally {
+    fn and(self, other: Self) -> Self {
+        Self {
+            passed: self.passed + other.passed,
+            failed: self.failed + other.failed,
+            skipped: self.skipped + other.skipped,
+        }
+    }
+
+    /// As it is printed; `None` for any other line.
+    fn parse(line: &str) -> Option<Self> {
+        let numbers: Vec<usize> = line.split(' ').step_by(2).map_while(|it| it.parse().ok()).collect();
+        let [passed, failed, skipped] = numbers[..] else { return None };
+        Some(Self { passed, failed, skipped }).filter(|it| it.to_string() == line)
+    }
+
     fn count(&mut self, passed: bool) {
         if passed {
             self.passed += 1;
@@ -157,6 +227,10 @@ impl Tally {
 }
 
 pub(crate) fn scripts(root: &Path, suite: &str, filter: &str) -> Result<Vec<Script>> {
+    script_paths(root, suite, filter)?.iter().map(|it| Script::read(root, it)).collect()
+}
+
+fn script_paths(root: &Path, suite: &str, filter: &str) -> Result<Vec<PathBuf>> {
     let dir = root.join("e2e").join(suite);
     let mut paths: Vec<PathBuf> = fs::read_dir(&dir)
         .with_context(|| format!("listing {}", dir.display()))?
@@ -164,7 +238,7 @@ pub(crate) fn scripts(root: &Path, suite: &str, filter: &str) -> Result<Vec<Scri
         .filter(|it| it.extension().is_some_and(|it| it == "e2e") && is_wanted(&in_project(root, it), filter))
         .collect();
     paths.sort();
-    paths.iter().map(|it| Script::read(root, it)).collect()
+    Ok(paths)
 }
 
 /// Where the project lies says nothing of a script.
@@ -180,6 +254,15 @@ fn is_wanted(path: &str, filter: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_lane_counted_is_read() {
+        let tally = Tally { passed: 3, failed: 0, skipped: 12 };
+        assert_eq!(Tally::parse(&tally.to_string()).map(|it| it.to_string()), Some(tally.to_string()));
+        for line in ["", "3 passed", "ok     e2e/node/10-pods.e2e", "3 passed, 0 failed, 12 skipped, so far"] {
+            assert!(Tally::parse(line).is_none(), "{line}");
+        }
+    }
 
     #[test]
     fn several_words_choose_scripts() {

@@ -202,20 +202,7 @@ impl Provisioner {
                 self.leases = leases;
                 self.all()
             }
-            Event::Pod(key, pod) => {
-                let is_news = self.pods.get(&key) != Some(&pod);
-                self.pods.insert(key, pod);
-                // Until all are known, one says nothing.
-                if is_news && self.knows_pods { self.see_sidecars(now) } else { Vec::new() }
-            }
-            Event::PodGone(key) => {
-                self.pods.remove(&key);
-                self.see_sidecars(now)
-            }
-            Event::PodsSynced => {
-                self.knows_pods = true;
-                self.see_sidecars(now)
-            }
+            Event::Pod(..) | Event::PodGone(_) | Event::PodsSynced => self.take_in_pod(event, now),
             Event::Done(outcome) => vec![self.done(outcome, now, effects)],
             Event::Conditions(driver, told) => {
                 self.conditions_told(&driver, told.as_ref(), effects);
@@ -255,6 +242,26 @@ impl Provisioner {
             Event::AttributesClassGone(name) => {
                 self.attributes_classes.remove(&name);
                 Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn take_in_pod(&mut self, event: Event, now: Time) -> Vec<Subject> {
+        match event {
+            Event::Pod(key, pod) => {
+                let is_news = self.pods.get(&key) != Some(&pod);
+                self.pods.insert(key, pod);
+                // Until all are known, one says nothing.
+                if is_news && self.knows_pods { self.see_sidecars(now) } else { Vec::new() }
+            }
+            Event::PodGone(key) => {
+                self.pods.remove(&key);
+                self.see_sidecars(now)
+            }
+            Event::PodsSynced => {
+                self.knows_pods = true;
+                self.see_sidecars(now)
             }
             _ => Vec::new(),
         }

@@ -9,7 +9,12 @@ use http_body_util::Full;
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use tokio::{net::TcpStream, task::JoinSet, time::Instant};
+use tokio::{
+    net::TcpStream,
+    runtime::{self, Handle},
+    task::JoinSet,
+    time::Instant,
+};
 use tokio_rustls::client::TlsStream;
 
 /// How an address is reached.
@@ -28,6 +33,8 @@ pub(crate) struct Connection {
     sender: http1::SendRequest<Full<Bytes>>,
     /// Dropped with the connection, which ends it.
     _driver: JoinSet<()>,
+    /// The threads that read and write it. Others would wait until these have time.
+    driven_by: runtime::Id,
     idle_since: Instant,
 }
 
@@ -48,7 +55,7 @@ impl Connection {
                 tracing::debug!(%error, "a connection to a webhook ended");
             }
         });
-        Ok(Self { sender, _driver: driver, idle_since: Instant::now() })
+        Ok(Self { sender, _driver: driver, driven_by: Handle::current().id(), idle_since: Instant::now() })
     }
 
     pub(crate) async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failed> {
@@ -70,7 +77,7 @@ fn in_gos_words(error: &hyper::Error) -> String {
     if error.is_incomplete_message() || error.is_canceled() || is_ended { "EOF".into() } else { error.to_string() }
 }
 
-/// Connections that wait for the next request.
+/// Connections that wait for the next request of the threads that opened them.
 #[derive(Default)]
 pub(crate) struct Pool(Mutex<Vec<Connection>>);
 
@@ -78,7 +85,9 @@ impl Pool {
     pub(crate) fn take(&self) -> Option<Connection> {
         let mut idle = self.0.lock();
         idle.retain(Connection::is_usable);
-        idle.pop()
+        let here = Handle::current().id();
+        let at = idle.iter().rposition(|it| it.driven_by == here)?;
+        Some(idle.remove(at))
     }
 
     pub(crate) fn put(&self, mut connection: Connection) {

@@ -9,12 +9,22 @@ use serde_json::{Number, Value};
 #[derive(Debug)]
 pub(super) struct AllowedValues {
     texts: BTreeSet<String>,
-    /// By their bits as floats: numbers are the same whether or not they are written with a point.
-    numbers: BTreeSet<u64>,
+    numbers: BTreeSet<Exact>,
     /// All others, each with what it takes to compare it, in units of fuel.
     others: Vec<(Value, u64)>,
-    /// All, as they are told.
+    /// As they are told: as many as a message has room for.
     told: Vec<String>,
+}
+
+/// More is cut from a message.
+const TOLD_BYTES_MAX: usize = 16 * 1024;
+
+/// A number as it is compared: the same whether or not it is written with a point, and exact where it is whole.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Exact {
+    Whole(i128),
+    /// By its bits.
+    Fraction(u64),
 }
 
 impl AllowedValues {
@@ -23,17 +33,23 @@ impl AllowedValues {
         if values.is_empty() {
             return None;
         }
-        let told = values.iter().map(shown).collect();
-        let mut allowed = Self { texts: BTreeSet::new(), numbers: BTreeSet::new(), others: Vec::new(), told };
-        for (value, text) in values.iter().zip(&allowed.told) {
+        let mut allowed =
+            Self { texts: BTreeSet::new(), numbers: BTreeSet::new(), others: Vec::new(), told: Vec::new() };
+        let mut room = TOLD_BYTES_MAX;
+        for value in values {
+            let text = shown(value);
             match value {
                 Value::String(it) => {
                     allowed.texts.insert(it.clone());
                 }
                 Value::Number(it) => {
-                    allowed.numbers.insert(bits(it));
+                    allowed.numbers.insert(exact(it));
                 }
                 other => allowed.others.push((other.clone(), 1 + text.len() as u64 / 16)),
+            }
+            if room > 0 {
+                room = room.saturating_sub(text.len());
+                allowed.told.push(text);
             }
         }
         Some(allowed)
@@ -42,7 +58,7 @@ impl AllowedValues {
     pub(super) fn contains(&self, value: &Value) -> bool {
         match value {
             Value::String(it) => self.texts.contains(it),
-            Value::Number(it) => self.numbers.contains(&bits(it)),
+            Value::Number(it) => self.numbers.contains(&exact(it)),
             other => self.others.iter().any(|(it, cost)| spend(*cost) && it == other),
         }
     }
@@ -57,7 +73,15 @@ fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Zero is the same with either sign.
-fn bits(number: &Number) -> u64 {
-    (number.as_f64().unwrap_or_default() + 0.0).to_bits()
+fn exact(number: &Number) -> Exact {
+    /// Below this every float that has no fraction is a whole number of 64 bits.
+    const WHOLE_MAX: f64 = 9.0e18;
+    let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    let float = number.as_f64().unwrap_or_default();
+    match whole {
+        Some(it) => Exact::Whole(it),
+        #[expect(clippy::cast_possible_truncation, reason = "it has no fraction, and is within the range")]
+        None if float.fract() == 0.0 && float.abs() < WHOLE_MAX => Exact::Whole(float as i128),
+        None => Exact::Fraction(float.to_bits()),
+    }
 }

@@ -27,7 +27,7 @@ impl Structural {
             Value::Array(items) => {
                 match &self.list {
                     ListType::Atomic => {}
-                    ListType::Set => twice(items.iter().map(Value::to_string), path, report),
+                    ListType::Set => twice(items.iter().map(in_order), path, report),
                     ListType::Map(keys) => twice(items.iter().map(|it| self.key(keys, it).to_string()), path, report),
                 }
                 let Some(of) = &self.items else { return };
@@ -53,6 +53,16 @@ impl Structural {
         };
         Value::Object(keys.iter().filter_map(of).collect::<Map<_, _>>())
     }
+}
+
+/// An item as a text that is the same in whatever order its fields stand, as `json.Marshal` writes maps.
+fn in_order(item: &Value) -> String {
+    if !(item.is_object() || item.is_array()) {
+        return item.to_string();
+    }
+    let mut item = item.clone();
+    item.sort_all_objects();
+    item.to_string()
 }
 
 fn within(path: &mut String, step: &str, look: impl FnOnce(&mut String)) {

@@ -156,6 +156,12 @@ fn says_what_is_wrong_in_upstreams_words() {
             r#"spec.x[2]: Duplicate value: "a""#,
         ),
         (
+            json!({ "type": "array", "x-kubernetes-list-type": "set", "items": {
+                "type": "object", "x-kubernetes-map-type": "atomic", "additionalProperties": { "type": "integer" } } }),
+            json!([{ "a": 1, "b": 2 }, { "a": 2, "b": 1 }, { "b": 2, "a": 1 }]),
+            r#"spec.x[2]: Duplicate value: {"a":1,"b":2}"#,
+        ),
+        (
             json!({ "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["a"], "items": {
                 "type": "object", "properties": { "a": { "type": "string", "default": "d" }, "b": { "type": "string" } } } }),
             json!([{ "b": "1" }, { "a": "d" }]),
@@ -502,8 +508,12 @@ fn a_violation_that_is_not_told_costs_nothing() {
 
 #[test]
 fn an_enum_allows_what_is_the_same_value() {
-    let schema = of(json!({ "enum": [1, -2.5, "1", true, null, { "a": [1] }, 0] }));
+    let schema = of(json!({ "enum": [1, -2.5, "1", true, null, { "a": [1] }, 0, 9_007_199_254_740_993_i64] }));
     for (x, is_allowed) in [
+        (json!(9_007_199_254_740_993_i64), true),
+        (json!(9_007_199_254_740_992_i64), false),
+        (json!(9_007_199_254_740_992.0), false),
+        (json!(1e300), false),
         (json!(1), true),
         (json!(1.0), true),
         (json!(-2.5), true),

@@ -332,3 +332,22 @@ async fn the_journal_says_which_webhook_fails_and_since_when() {
     assert_eq!(waits().await, Value::Null, "what it did under another configuration says nothing of this one");
     server.stop().await;
 }
+
+/// Large bodies are read on threads of their own: what these leave behind must not hold up who is served by others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_is_used_by_the_threads_that_drive_it() {
+    let server = Arc::new(started().await);
+    let hook = Hook::start(allowed).await;
+    configure(&server, VALIDATING, "v", &[webhook("v.example.com", &hook.client_config(), &json!({}))]).await;
+    let theirs = server.clone();
+    let busy = tokio::task::spawn_blocking(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        assert_eq!(runtime.block_on(create(&theirs, "a")).code, 201);
+        // It goes nowhere from here on, as one whose threads are at work.
+        runtime
+    });
+    let busy = busy.await.expect("a create");
+    assert_eq!(create(&server, "b").await.code, 201);
+    assert_eq!((hook.take_seen().len(), hook.connections()), (2, 2));
+    busy.shutdown_background();
+}

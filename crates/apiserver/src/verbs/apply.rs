@@ -54,9 +54,17 @@ pub(super) async fn apply(ctx: &mut Context, target: &Target, form: Form) -> Res
         // The change takes turns of its own.
         drop(update);
         let make: MakeOwned<'_> = &mut |ctx, old| applied(ctx, target, &configuration, old);
-        let json = change_owned(ctx, target, Part::of(target), make).await?;
-        return respond::object(ctx, StatusCode::OK, &target.asked, json, form);
+        match change_owned(ctx, target, Part::of(target), make).await {
+            Ok(json) => return respond::object(ctx, StatusCode::OK, &target.asked, json, form),
+            // It was deleted since it was looked at: it is made anew (`forceAllowCreate` of `applyPatcher`).
+            Err(status) if status.is_not_found() && is_gone(ctx, target) => update = GuaranteedUpdate::begin(ctx),
+            Err(status) => return Err(status),
+        }
     }
+}
+
+fn is_gone(ctx: &Context, target: &Target) -> bool {
+    target.subresource.is_none() && target.current(ctx).is_err_and(|it| it.is_not_found())
 }
 
 /// `None` where somebody else created it first.

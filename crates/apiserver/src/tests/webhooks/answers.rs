@@ -351,3 +351,31 @@ async fn a_connection_is_used_by_the_threads_that_drive_it() {
     assert_eq!((hook.take_seen().len(), hook.connections()), (2, 2));
     busy.shutdown_background();
 }
+
+#[tokio::test]
+async fn what_is_deleted_while_it_is_applied_is_made_anew() {
+    let server = Arc::new(started().await);
+    let configuration =
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" }, "data": { "k": "v" } });
+    let apply = async |data: &str| {
+        let mut configuration = configuration.clone();
+        configuration["data"]["k"] = data.into();
+        let path = format!("{CONFIGMAPS}/a?fieldManager=m");
+        ask_as(&server, "PATCH", &path, "application/apply-patch+yaml", &configuration).await
+    };
+    assert_eq!(apply("1").await.code, 201);
+    let again = server.clone();
+    let hook = Hook::start_with(Arc::new(move |review: Value| {
+        let server = again.clone();
+        Box::pin(async move {
+            if review["request"]["operation"] == "UPDATE" {
+                assert_eq!(ask(&server, "DELETE", &format!("{CONFIGMAPS}/a"), &Value::Null).await.code, 200);
+            }
+            allowed(&review)
+        })
+    }))
+    .await;
+    configure(&server, VALIDATING, "v", &[webhook("v.example.com", &hook.client_config(), &json!({}))]).await;
+    let answered = apply("2").await;
+    assert_eq!((answered.code, &answered.body["data"]["k"]), (201, &json!("2")), "{}", answered.body);
+}

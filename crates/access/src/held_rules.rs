@@ -10,8 +10,8 @@ const COMPARISONS_MAX: usize = 20_000_000;
 /// So many texts of one list are looked up.
 const LOOKUPS_MAX: usize = 16;
 
-/// Rules of more parts than this are compared as a whole: the parts are a product of four lists, and each is compared with
-/// every rule that is held.
+/// So many parts of one role's rules are compared one by one; rules beyond are compared as a whole. The parts of a rule are a
+/// product of four lists.
 const ATOMS_MAX: usize = 10_000;
 /// So many lines tell enough.
 const LINES_MAX: usize = 100;

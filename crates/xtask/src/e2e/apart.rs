@@ -10,17 +10,19 @@ use anyhow::{Context, Result, bail};
 
 use super::Tally;
 
-/// Loopback, and a way out that leads nowhere, at addresses for documentation (RFC 5737, RFC 3849). The kernel shows the devices
-/// of a network in the `/sys` that was mounted in it.
+/// Loopback, and a way out that leads nowhere, at addresses for documentation (RFC 5737, and RFC 3849 where the machine has
+/// IPv6). The kernel shows the devices of a network in the `/sys` that was mounted in it.
 const SETUP: &str = "set -e
 ip link set lo up
 ip link add out0 type veth peer name out1
 ip link set out0 up
 ip link set out1 up
 ip address add 192.0.2.2/24 dev out0
-ip address add 2001:db8:2::2/64 dev out0 nodad
 ip route add default via 192.0.2.1
+if [ \"$(cat /proc/sys/net/ipv6/conf/all/disable_ipv6 2>/dev/null)\" = 0 ]; then
+ip address add 2001:db8:2::2/64 dev out0 nodad
 ip -6 route add default via 2001:db8:2::1
+fi
 mount -t sysfs sysfs /mnt
 mount --bind /mnt/devices/virtual/net /sys/devices/virtual/net
 mount --bind /mnt/class/net /sys/class/net

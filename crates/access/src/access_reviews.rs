@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write};
 
 use corten_cacher::watch_cache::Caches;
-use corten_meta::{Selector as LabelSelector, Status};
+use corten_meta::{Status, selector::requirements};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ impl Selector {
                 _ => continue,
             };
             // One that no label could meet, or that says another thing in this form, narrows nothing.
-            if LabelSelector::parse(&requirement).is_ok_and(|it| it.0.len() == 1) {
+            if requirements(&requirement).is_ok_and(|it| it.len() == 1) {
                 write!(text, "{comma}{requirement}").expect("writing to memory does not fail");
             }
         }
@@ -154,6 +154,9 @@ pub(crate) async fn access(
     Ok(status)
 }
 
+/// An answer tells rules up to this size: whoever may write roles and bindings would else be answered any length.
+const RULES_BYTES_MAX: usize = 4 << 20;
+
 /// The `status` of a SelfSubjectRulesReview: every rule that holds for the asker in a namespace.
 ///
 /// # Errors
@@ -166,11 +169,17 @@ pub(crate) fn rules(authorizer: &Authorizer, caches: &Caches, spec: &Value, who:
     let unlisted = authorizer.unlisted(node::name_of(&who.user, &who.groups).is_some());
     let compiled = authorizer.compiled(caches);
     let (mut resources, mut paths) = (Vec::new(), Vec::new());
+    let (mut room, mut errors) = (RULES_BYTES_MAX, unlisted.errors.clone());
     if unlisted.allows_all {
         resources.push(json!({ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] }));
         paths.push(json!({ "verbs": ["*"], "nonResourceURLs": ["*"] }));
     }
     for rule in compiled.granted(&who.user, &who.groups, namespace).filter(|_| unlisted.has_rbac) {
+        let Some(rest) = room.checked_sub(rule.n_bytes()) else {
+            errors.push("more rules hold than one answer tells");
+            break;
+        };
+        room = rest;
         if !rule.resources.is_empty() {
             let mut shown = json!({ "verbs": rule.verbs, "apiGroups": rule.api_groups, "resources": rule.resources });
             if !rule.resource_names.is_empty() {
@@ -182,9 +191,8 @@ pub(crate) fn rules(authorizer: &Authorizer, caches: &Caches, spec: &Value, who:
             paths.push(json!({ "verbs": rule.verbs, "nonResourceURLs": rule.non_resource_urls }));
         }
     }
-    let errors = &unlisted.errors;
     let mut status = json!({ "resourceRules": resources, "nonResourceRules": paths, "incomplete": !errors.is_empty() });
-    match &**errors {
+    match &*errors {
         [] => {}
         [one] => status["evaluationError"] = json!(one),
         many => status["evaluationError"] = json!(format!("[{}]", many.join(", "))),

@@ -13,6 +13,8 @@ const LOOKUPS_MAX: usize = 16;
 /// So many parts of one role's rules are compared one by one; rules beyond are compared as a whole. The parts of a rule are a
 /// product of four lists.
 const ATOMS_MAX: usize = 10_000;
+/// And of so many bytes of text: a text of a rule stands in many of its parts.
+const ATOM_BYTES_MAX: usize = 2 << 20;
 /// So many lines tell enough.
 const LINES_MAX: usize = 100;
 const LINE_CHARS_MAX: usize = 1000;
@@ -130,16 +132,17 @@ pub fn missing(held: &[&PolicyRule], wanted: &[PolicyRule]) -> Vec<String> {
 /// The rules that are not held, with their verbs: those that differ in the verb only become one.
 fn lacking(mut held: HeldRules<'_>, wanted: &[PolicyRule]) -> Result<BTreeMap<PolicyRule, Vec<String>>, TooMany> {
     let mut merged: BTreeMap<PolicyRule, Vec<String>> = BTreeMap::new();
-    let mut room = ATOMS_MAX;
+    let (mut atoms, mut bytes) = (ATOMS_MAX, ATOM_BYTES_MAX);
     for rule in wanted {
         if held.cover(rule)? {
             continue;
         }
-        let Some(rest) = room.checked_sub(rule.n_atoms()) else {
+        let room = atoms.checked_sub(rule.n_atoms()).zip(bytes.checked_sub(rule.n_atom_bytes()));
+        let Some(room) = room else {
             merged.insert(PolicyRule { verbs: Vec::new(), ..rule.clone() }, rule.verbs.clone());
             continue;
         };
-        room = rest;
+        (atoms, bytes) = room;
         for mut atom in rule.atoms() {
             if held.cover(&atom)? {
                 continue;
@@ -226,6 +229,19 @@ mod tests {
             assert_eq!(lines.len(), n_lines, "{n} {names}");
             assert!(lines.iter().all(|it| it.len() < 2 * LINE_CHARS_MAX), "{n} {names}");
         }
+    }
+
+    #[test]
+    fn a_long_text_is_not_copied_into_many_parts() {
+        let long = PolicyRule { api_groups: vec!["x".repeat(100_000)], ..rule(100, 99) };
+        assert!(
+            long.n_atoms() < 1_000_000
+                && PolicyRule { verbs: vec!["get".into()], ..long.clone() }.n_atoms() < ATOMS_MAX
+        );
+        let lines = missing(&[], &[PolicyRule { verbs: vec!["get".into()], ..long }]);
+        assert_eq!(lines.len(), 1, "it is told as a whole");
+        let short = PolicyRule { api_groups: vec!["x".repeat(100)], verbs: vec!["get".into()], ..rule(10, 9) };
+        assert_eq!(missing(&[], &[short]).len(), 90, "each part is told");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! The index is made anew when one of the four RBAC resources has changed, and then only objects that changed are decoded.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, LazyLock},
 };
 
@@ -16,6 +16,9 @@ use crate::{
 };
 
 pub type Rules = Arc<[PolicyRule]>;
+
+/// A denial names so many roles that bindings name in vain.
+const ABSENT_ROLES_MAX: usize = 100;
 
 /// A `Role` or `ClusterRole`, as far as decisions go.
 #[derive(Debug, Default, Deserialize)]
@@ -72,6 +75,18 @@ impl Grants {
         let by_user = self.users.get(user).into_iter().flatten();
         by_user.chain(groups.iter().filter_map(|it| self.groups.get(it)).flatten())
     }
+
+    /// Keeps the first of several bindings that give the same role to the same subject: the others give nothing more, and every
+    /// decision would go through their rules again.
+    fn drop_repeated(&mut self) {
+        for grants in self.users.values_mut().chain(self.groups.values_mut()) {
+            let (mut roles, mut absent) = (HashSet::new(), HashSet::new());
+            grants.retain(|it| match &it.rules {
+                Ok(rules) => roles.insert(rules.as_ptr()),
+                Err(role) => absent.insert(role.clone()),
+            });
+        }
+    }
 }
 
 /// Every grant of the cluster, by where and to whom.
@@ -99,7 +114,7 @@ impl Index {
                     return Decision::Allowed(Some(grant.reason.clone()));
                 }
                 Ok(_) => {}
-                Err(role) if !missing.contains(&&**role) => missing.push(&**role),
+                Err(role) if missing.len() < ABSENT_ROLES_MAX && !missing.contains(&&**role) => missing.push(&**role),
                 Err(_) => {}
             }
         }
@@ -124,7 +139,8 @@ impl Index {
         self.cluster.of(user, groups).chain(within)
     }
 
-    /// The rules that bindings give a user in a namespace, each as often as it is given.
+    /// The rules that bindings give a user in a namespace; those of one role once for each of the user's names and groups it is given
+    /// to, and once for the cluster and the namespace.
     pub fn granted<'a>(
         &'a self,
         user: &'a str,
@@ -226,6 +242,7 @@ impl Compiler {
             let name = format!("RoleBinding {:?}", format!("{}/{}", key.name, key.namespace));
             bind(grants, binding, &key.namespace, &rules, &name);
         }
+        index.namespaces.values_mut().chain([&mut index.cluster]).for_each(Grants::drop_repeated);
         index
     }
 }

@@ -85,11 +85,24 @@ impl PolicyRule {
         .fold(1, usize::saturating_add)
     }
 
+    /// About what it takes as JSON.
+    pub(crate) fn n_bytes(&self) -> usize {
+        let lists = [&self.verbs, &self.api_groups, &self.resources, &self.resource_names, &self.non_resource_urls];
+        lists.into_iter().flatten().map(|it| it.len() + 3).sum::<usize>() + 64
+    }
+
     /// How many rules that allow one verb on one thing each make up this one.
     pub(crate) fn n_atoms(&self) -> usize {
         let names = self.resource_names.len().max(1);
         let resources = self.api_groups.len().saturating_mul(self.resources.len()).saturating_mul(names);
         self.verbs.len().saturating_mul(resources.saturating_add(self.non_resource_urls.len()))
+    }
+
+    /// At most how long the texts of all atoms are together: each of them says all its texts again.
+    pub(crate) fn n_atom_bytes(&self) -> usize {
+        let lists = [&self.verbs, &self.api_groups, &self.resources, &self.resource_names, &self.non_resource_urls];
+        let longest = lists.map(|it| it.iter().map(String::len).max().unwrap_or(0));
+        self.n_atoms().saturating_mul(longest.iter().sum())
     }
 
     /// The rule as many that allow one verb on one thing each.

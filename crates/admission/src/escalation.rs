@@ -14,7 +14,7 @@ use corten_access::{
     rule::{PolicyRule, quoted},
 };
 use corten_api::resources::{CLUSTER_ROLES, ROLES};
-use corten_cacher::{body::BoxFuture, watch_cache::Caches};
+use corten_cacher::{apart::apart, body::BoxFuture, watch_cache::Caches};
 use corten_meta::Status;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -49,7 +49,8 @@ impl Admission for Escalation {
             let compiled = cluster.authorizer().compiled(cluster.caches());
             let check = |answers: &Answers<'_>| {
                 let writer = Writer { index: &compiled, answers, who, namespace: request.namespace };
-                writer.check(cluster.caches(), request, object)
+                // How long it takes depends on what somebody wrote, and on what they hold.
+                apart(|| writer.check(cluster.caches(), request, object))
             };
             cluster.access.answered(check).await
         })

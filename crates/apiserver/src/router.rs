@@ -25,7 +25,7 @@ use crate::{
 
 pub(crate) async fn answer(ctx: &mut Context) -> Response {
     if ctx.is_aggregated() {
-        return answer::of(connect::aggregated(ctx).await);
+        return answer::of(Box::pin(connect::aggregated(ctx)).await);
     }
     // What is asked of others is not ours to rewrite.
     let as_yaml = if ctx.info.proxied.is_some() { Ok(false) } else { yaml::wanted(&mut ctx.headers, ctx.info.verb) };
@@ -38,10 +38,10 @@ pub(crate) async fn answer(ctx: &mut Context) -> Response {
     ctx.take_notes();
     let mut response = answer::of(result);
     if let Ok(true) = as_yaml {
-        response = yaml::rewritten(response).await;
+        response = Box::pin(yaml::rewritten(response)).await;
     }
     if as_protobuf {
-        response = protobuf::rewritten(response).await;
+        response = Box::pin(protobuf::rewritten(response)).await;
     }
     for warning in ctx.warnings.headers() {
         response.headers_mut().append(http::header::WARNING, warning);
@@ -68,7 +68,7 @@ async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
         ctx.warn(deprecation);
     }
     let response = match route {
-        Route::NonResource if ctx.info.path == debug_flags::PATH => return debug_flags::answer(ctx).await,
+        Route::NonResource if ctx.info.path == debug_flags::PATH => return Box::pin(debug_flags::answer(ctx)).await,
         Route::NonResource => return elsewhere(ctx),
         Route::UnknownResource | Route::NoSuchPath(_) | Route::Aggregated { .. } => Err(Status::no_such_path()),
         Route::NoSuchMethod(kind) if ctx.method == Method::POST && ctx.info.name.is_empty() && is_leaving(&kind) => {
@@ -77,24 +77,22 @@ async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
         Route::NoSuchMethod(_) => Err(not_allowed()),
         Route::Collection(kind, verb) | Route::Object(kind, verb) if !watch_cache::is_stored(&kind.stored_row()) => {
             let KindRef::BuiltIn(kind) = kind else { return Err(Status::no_such_path()) };
-            return made_for_asking(ctx, kind, verb).await;
+            return Box::pin(made_for_asking(ctx, kind, verb)).await;
         }
         Route::Collection(kind, verb) => collection(ctx, Target::of(ctx, kind)?, verb).await,
         Route::Object(kind, verb) => {
             let target = Target::of(ctx, kind)?;
             if !ctx.method.is_safe() && target.is_large(ctx) {
-                stepwise(object(ctx, target, verb)).await
+                Box::pin(stepwise(object(ctx, target, verb))).await
             } else {
                 object(ctx, target, verb).await
             }
         }
         Route::Subresource(kind, subresource, verb) => {
             let target = Target::of(ctx, kind)?;
-            if matches!(verb, Some(Verb::Update | Verb::Patch)) && target.is_large(ctx) {
-                stepwise(below_object(ctx, target, subresource, verb)).await
-            } else {
-                below_object(ctx, target, subresource, verb).await
-            }
+            let is_large = matches!(verb, Some(Verb::Update | Verb::Patch)) && target.is_large(ctx);
+            let below_object = Box::pin(below_object(ctx, target, subresource, verb));
+            if is_large { stepwise(below_object).await } else { below_object.await }
         }
     }?;
     connect::messages(ctx, response)
@@ -130,10 +128,10 @@ async fn collection(ctx: &mut Context, target: Target, verb: Verb) -> Result<Res
     options::dry_run(ctx)?;
     let form = ctx.form()?;
     match verb {
-        Verb::List => list::list(ctx, &target, form).await,
-        Verb::Watch => watch::watch(ctx, &target, form).await,
-        Verb::Create => create::create(ctx, &target, form).await,
-        Verb::DeleteCollection => delete_collection::delete_collection(ctx, &target, form).await,
+        Verb::List => Box::pin(list::list(ctx, &target, form)).await,
+        Verb::Watch => Box::pin(watch::watch(ctx, &target, form)).await,
+        Verb::Create => Box::pin(create::create(ctx, &target, form)).await,
+        Verb::DeleteCollection => Box::pin(delete_collection::delete_collection(ctx, &target, form)).await,
         Verb::Get | Verb::Update | Verb::Patch | Verb::Delete => Err(not_allowed()),
     }
 }
@@ -143,10 +141,10 @@ async fn object(ctx: &mut Context, target: Target, verb: Verb) -> Result<Respons
     let form = ctx.form()?;
     match verb {
         Verb::Get => get::get(ctx, &target, form).await,
-        Verb::Watch => watch::watch_one(ctx, &target, form).await,
-        Verb::Update => update::update(ctx, &target, form).await,
-        Verb::Patch => patch::patch(ctx, &target, form).await,
-        Verb::Delete => delete::delete(ctx, &target, form).await,
+        Verb::Watch => Box::pin(watch::watch_one(ctx, &target, form)).await,
+        Verb::Update => Box::pin(update::update(ctx, &target, form)).await,
+        Verb::Patch => Box::pin(patch::patch(ctx, &target, form)).await,
+        Verb::Delete => Box::pin(delete::delete(ctx, &target, form)).await,
         Verb::List | Verb::Create | Verb::DeleteCollection => Err(not_allowed()),
     }
 }
@@ -160,21 +158,21 @@ async fn below_object(
     use Subresource as Sub;
     connecting::admit(ctx, &target, subresource).await?;
     if subresource == Sub::Proxy {
-        return connect::proxy(ctx).await;
+        return Box::pin(connect::proxy(ctx)).await;
     }
     let Some(verb) = verb else { return Err(not_allowed()) };
     options::dry_run(ctx)?;
     let form = ctx.form();
     match (subresource, verb) {
-        (Sub::Log | Sub::Exec | Sub::Attach | Sub::PortForward, _) => connect::answer(ctx, subresource).await,
+        (Sub::Log | Sub::Exec | Sub::Attach | Sub::PortForward, _) => Box::pin(connect::answer(ctx, subresource)).await,
         (Sub::Scale, Verb::Get) => scale::get(ctx, &target).await,
-        (Sub::Scale, _) => scale::change_scale(ctx, &target).await,
-        (Sub::Binding, _) => binding::bind(ctx, &target).await,
-        (Sub::Token, _) => token::request(ctx, &target).await,
-        (Sub::Eviction, _) => eviction::evict(ctx, &target).await,
+        (Sub::Scale, _) => Box::pin(scale::change_scale(ctx, &target)).await,
+        (Sub::Binding, _) => Box::pin(binding::bind(ctx, &target)).await,
+        (Sub::Token, _) => Box::pin(token::request(ctx, &target)).await,
+        (Sub::Eviction, _) => Box::pin(eviction::evict(ctx, &target)).await,
         (_, Verb::Get) => get::get(ctx, &target, form?).await,
-        (_, Verb::Update) => update::update(ctx, &target, form?).await,
-        (_, Verb::Patch) => patch::patch(ctx, &target, form?).await,
+        (_, Verb::Update) => Box::pin(update::update(ctx, &target, form?)).await,
+        (_, Verb::Patch) => Box::pin(patch::patch(ctx, &target, form?)).await,
         _ => Err(not_allowed()),
     }
 }

@@ -202,7 +202,7 @@ fn empty(view: &View, namespace: &Namespace, now: Time) -> Plan {
     let unseen = Unseen::of(view);
     conditions::set(&mut status.conditions, conditions::of(&content, &unseen, view.failure(&meta.key())), now);
 
-    let mut plan = Plan { waits: waits(&content), ..Plan::default() };
+    let mut plan = Plan { waits: waits(&content, refused(view, &meta.key())), ..Plan::default() };
     plan.waits.extend(unseen.waits());
     plan.wake_at = (!unseen.is_empty()).then(|| now.after(LOOKS_AGAIN));
     plan.effects.extend(status_patch(resources::NAMESPACES, meta, &namespace.status, &status));
@@ -237,8 +237,20 @@ fn empty_missing(view: &View, key: &Key) -> Plan {
     Plan { effects, ..Plan::default() }
 }
 
-fn waits(content: &Content<'_>) -> Vec<Wait> {
+/// The resource of another server whose objects could not be deleted, and what that said.
+fn refused<'a>(view: &'a View, namespace: &Key) -> Option<(&'a Resource, &'a str)> {
+    let failure = view.failure(namespace)?;
+    let Effect::Delete { resource, .. } = &failure.effect else { return None };
+    elsewhere::resources(view).any(|it| it == *resource).then_some((resource, &*failure.message))
+}
+
+fn waits(content: &Content<'_>, refused: Option<(&Resource, &str)>) -> Vec<Wait> {
     let wait = |(resource, objects): &(&Resource, Vec<&ObjectMeta>)| {
+        if let Some((_, message)) = refused.filter(|it| it.0 == *resource) {
+            let message = format!("{} {resource} remain: their server does not delete them: {message}", objects.len());
+            let of = format!("{}.{}", resource.version, resource.group);
+            return Some(Wait::new("NamespaceContentRemaining", message, Actor::Operator).on("APIService", &of));
+        }
         let oldest = objects.iter().min_by_key(|it| (it.deletion_timestamp.is_none(), it.deletion_timestamp))?;
         let message = format!("{} {resource} remain", objects.len());
         let held = oldest.finalizers.first();

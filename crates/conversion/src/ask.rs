@@ -33,7 +33,8 @@ impl Conversion {
             return Ok(object);
         };
         let to = versions.by_name(&row.resource.version).unwrap_or_else(|| versions.storage());
-        self.0.one(versions, to, object).await
+        // Boxed: seldom asked, and large beside every request that might.
+        Box::pin(self.0.one(versions, to, object)).await
     }
 
     /// A custom resource in the version that it is written in.
@@ -46,7 +47,7 @@ impl Conversion {
             versions::to_storage(versions, &mut object);
             object
         } else {
-            self.0.one(versions, versions.storage(), object).await?
+            Box::pin(self.0.one(versions, versions.storage(), object)).await?
         };
         // As it is read from then on: with the defaults of the version that it is stored in.
         versions.storage().schema.coerce(&mut stored);

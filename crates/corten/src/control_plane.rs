@@ -1,6 +1,7 @@
 //! Store, API server, controllers and scheduler in one process, each loop with a client and an identity of its own.
 
 use std::{
+    io,
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
@@ -19,7 +20,7 @@ use corten_pki::Authority;
 use corten_reconcile::Decision;
 use corten_runner::{ControllerLoop, JournalBook, Loops, QueueCounts, SharedInformers, whole};
 use corten_store::{Store, embedded};
-use tokio::{net::TcpListener, sync::watch, task::JoinSet};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::Instant};
 
 use crate::{
     access_options::AccessOptions,
@@ -29,6 +30,10 @@ use crate::{
     signer::AuthoritySigner,
     switches::Switches,
 };
+
+/// How long a port that another process holds is waited for, and how often it is tried.
+const PORT_WAIT: Duration = Duration::from_secs(2);
+const PORT_RETRY: Duration = Duration::from_millis(50);
 
 /// What a control plane is told.
 pub(crate) struct Settings {
@@ -121,7 +126,7 @@ impl ControlPlane {
         let dir = &settings.data_dir;
         // Only the owner may look into it: it holds keys and secrets.
         corten_machine::close_for_server(dir)?;
-        let listener = TcpListener::bind((settings.bind, settings.port))
+        let listener = listen(settings.bind, settings.port)
             .await
             .with_context(|| format!("listening on {}:{}", settings.bind, settings.port))?;
         let address = listener.local_addr().context("asking for the listener's address")?;
@@ -287,6 +292,19 @@ impl ControlPlane {
             audit_log.close().await;
         }
         self.store.close().await;
+    }
+}
+
+/// A process that was killed holds its port until the kernel has ended it: whoever starts again at once waits for that.
+async fn listen(bind: IpAddr, port: u16) -> io::Result<TcpListener> {
+    let end = Instant::now() + PORT_WAIT;
+    loop {
+        match TcpListener::bind((bind, port)).await {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < end => {
+                tokio::time::sleep(PORT_RETRY).await;
+            }
+            listening => return listening,
+        }
     }
 }
 

@@ -83,9 +83,9 @@ pub(crate) fn first_few(all: &[String], most: usize, separator: &str) -> String 
 pub(crate) fn selector_text(selector: &Value) -> String {
     let selector: LabelSelector = serde::Deserialize::deserialize(selector).unwrap_or_default();
     let labels = selector.match_labels.iter().map(|(key, value)| (key.clone(), format!("{key}={value}")));
-    let expressions = LabelSelector { match_labels: Default::default(), ..selector.clone() }.selector().0;
+    let expressions = LabelSelector { match_labels: Default::default(), ..selector.clone() };
     let set = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(",");
-    let expressions = expressions.into_iter().map(|it| match it {
+    let expressions = expressions.requirements().map(|it| match it {
         Requirement::In(key, values) => (key.clone(), format!("{key} in ({})", set(values))),
         Requirement::NotIn(key, values) => (key.clone(), format!("{key} notin ({})", set(values))),
         Requirement::DoesNotExist(key) => (key.clone(), format!("!{key}")),

@@ -39,7 +39,8 @@ impl Tunnels {
     ) {
         let limits = self.limits;
         self.own(stopping, recheck.refused(), async move {
-            match dialing.await {
+            // Boxed: what dials is several times as large as what copies, and soon done.
+            match Box::pin(dialing).await {
                 Ok(other) => client.tunnel(other, limits).await,
                 Err(status) => {
                     let status = serde_json::to_vec(&status).map_err(io::Error::other)?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// One requirement on one key. Values are a set: there may be thousands, and it is asked for each object.
+/// One requirement on one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requirement {
     In(String, BTreeSet<String>),
@@ -15,46 +15,108 @@ pub enum Requirement {
     LessThan(String, i64),
 }
 
-impl Requirement {
-    fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
-        let number = |key: &String| labels.get(key).and_then(|it| it.parse::<i64>().ok());
-        match self {
-            Self::In(key, values) => labels.get(key).is_some_and(|it| values.contains(it)),
-            Self::NotIn(key, values) => labels.get(key).is_none_or(|it| !values.contains(it)),
-            Self::Exists(key) => labels.contains_key(key),
-            Self::DoesNotExist(key) => !labels.contains_key(key),
-            Self::GreaterThan(key, bound) => number(key).is_some_and(|it| it > *bound),
-            Self::LessThan(key, bound) => number(key).is_some_and(|it| it < *bound),
-        }
+/// A conjunction of requirements, made for matching; the empty one matches everything.
+///
+/// A selector may have thousands of requirements and be asked of thousands of objects, which have few labels each: what it costs to
+/// ask follows the labels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector {
+    /// By their keys, each of which must be there.
+    present: BTreeMap<String, Present>,
+    /// The values that keys may not have; `None` where the key may not be there.
+    absent: BTreeMap<String, Option<BTreeSet<String>>>,
+}
+
+/// What the value of a key must be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Present {
+    one_of: Option<BTreeSet<String>>,
+    above: Option<i64>,
+    below: Option<i64>,
+}
+
+impl Present {
+    fn holds(&self, value: &str) -> bool {
+        let is_bounded = self.above.is_some() || self.below.is_some();
+        let is_within =
+            |it: i64| self.above.is_none_or(|above| it > above) && self.below.is_none_or(|below| it < below);
+        self.one_of.as_ref().is_none_or(|it| it.contains(value)) && (!is_bounded || value.parse().is_ok_and(is_within))
     }
 }
 
-/// A conjunction of requirements; the empty one matches everything.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selector(pub Vec<Requirement>);
-
 impl Selector {
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.0.iter().all(|it| it.holds(labels))
+        self.present.len() <= labels.len()
+            && self.present.iter().all(|(key, it)| labels.get(key).is_some_and(|value| it.holds(value)))
+            && labels.iter().all(|(key, value)| match self.absent.get(key) {
+                None => true,
+                Some(values) => values.as_ref().is_some_and(|it| !it.contains(value)),
+            })
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.present.is_empty() && self.absent.is_empty()
     }
 
-    /// Reads the `labelSelector` query form: `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
+    /// Reads the `labelSelector` query form: see [`requirements`].
     ///
     /// # Errors
     /// A sentence that says which part cannot be read.
     pub fn parse(text: &str) -> Result<Self, String> {
-        split_outside_parentheses(text)
-            .into_iter()
-            .map(str::trim)
-            .filter(|it| !it.is_empty())
-            .map(parse_requirement)
-            .collect::<Result<_, _>>()
-            .map(Self)
+        requirements(text).map(Self::from_iter)
     }
+
+    fn add(&mut self, requirement: Requirement) {
+        match requirement {
+            Requirement::In(key, values) => {
+                let one_of = &mut self.present.entry(key).or_default().one_of;
+                *one_of = Some(match one_of.take() {
+                    Some(before) => before.intersection(&values).cloned().collect(),
+                    None => values,
+                });
+            }
+            Requirement::NotIn(key, values) => {
+                if let Some(all) = self.absent.entry(key).or_insert_with(|| Some(BTreeSet::new())) {
+                    all.extend(values);
+                }
+            }
+            Requirement::Exists(key) => {
+                self.present.entry(key).or_default();
+            }
+            Requirement::DoesNotExist(key) => {
+                self.absent.insert(key, None);
+            }
+            Requirement::GreaterThan(key, bound) => {
+                let above = &mut self.present.entry(key).or_default().above;
+                *above = Some(above.map_or(bound, |it| it.max(bound)));
+            }
+            Requirement::LessThan(key, bound) => {
+                let below = &mut self.present.entry(key).or_default().below;
+                *below = Some(below.map_or(bound, |it| it.min(bound)));
+            }
+        }
+    }
+}
+
+impl FromIterator<Requirement> for Selector {
+    fn from_iter<I: IntoIterator<Item = Requirement>>(requirements: I) -> Self {
+        let mut selector = Self::default();
+        requirements.into_iter().for_each(|it| selector.add(it));
+        selector
+    }
+}
+
+/// Reads the `labelSelector` query form: `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
+///
+/// # Errors
+/// A sentence that says which part cannot be read.
+pub fn requirements(text: &str) -> Result<Vec<Requirement>, String> {
+    split_outside_parentheses(text)
+        .into_iter()
+        .map(str::trim)
+        .filter(|it| !it.is_empty())
+        .map(parse_requirement)
+        .collect()
 }
 
 fn split_outside_parentheses(text: &str) -> Vec<&str> {
@@ -148,18 +210,22 @@ pub struct LabelSelectorRequirement {
 }
 
 impl LabelSelector {
-    /// As requirements. An operator that validation would have refused matches nothing.
     pub fn selector(&self) -> Selector {
+        self.requirements().collect()
+    }
+
+    /// An operator that validation would have refused matches nothing.
+    pub fn requirements(&self) -> impl Iterator<Item = Requirement> {
         let values = |it: &LabelSelectorRequirement| it.values.iter().cloned().collect();
         let labels = self.match_labels.iter().map(|(key, value)| Requirement::In(key.clone(), [value.clone()].into()));
-        let expressions = self.match_expressions.iter().map(|it| match &*it.operator {
+        let expressions = self.match_expressions.iter().map(move |it| match &*it.operator {
             "NotIn" => Requirement::NotIn(it.key.clone(), values(it)),
             "Exists" => Requirement::Exists(it.key.clone()),
             "DoesNotExist" => Requirement::DoesNotExist(it.key.clone()),
             "In" => Requirement::In(it.key.clone(), values(it)),
             _ => Requirement::In(it.key.clone(), BTreeSet::new()),
         });
-        Selector(labels.chain(expressions).collect())
+        labels.chain(expressions)
     }
 
     /// Whoever asks for many objects makes it a [`Selector`] first, once.
@@ -254,6 +320,18 @@ mod tests {
             ("n>4", true),
             ("n<5", false),
             ("app=db", false),
+            ("app in (web,db),app in (db,web,x),app!=db", true),
+            ("app in (web,db),app in (db,x)", false),
+            ("app!=db,app!=x,app notin (y)", true),
+            ("app!=db,app!=web", false),
+            ("!app,app!=x", false),
+            ("app!=x,!app", false),
+            ("!missing,missing!=x", true),
+            ("n>3,n>4,n<6,n<7,n", true),
+            ("n>5,n>4", false),
+            ("app>1", false),
+            ("app,tier,n", true),
+            ("app,tier,n,more", false),
         ] {
             assert_eq!(Selector::parse(text).expect(text).matches(&labels), expected, "{text}");
         }

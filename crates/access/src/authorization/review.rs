@@ -1,6 +1,9 @@
 //! A question as a SubjectAccessReview writes it, and the answer.
 
-use corten_meta::{FieldSelector, Requirement, Selector};
+use corten_meta::{
+    FieldSelector,
+    selector::{Requirement, requirements},
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -26,7 +29,7 @@ pub(super) fn spec(question: &Attributes<'_>) -> Value {
             ]);
             // One that cannot be read narrows nothing: that never allows more.
             let fields = FieldSelector::parse(question.field_selector).map(|it| of_fields(&it)).unwrap_or_default();
-            let labels = Selector::parse(question.label_selector).map(|it| of_labels(&it)).unwrap_or_default();
+            let labels = requirements(question.label_selector).map(|it| of_labels(&it)).unwrap_or_default();
             for (name, requirements) in [("fieldSelector", fields), ("labelSelector", labels)] {
                 if !requirements.is_empty() {
                     of.insert(name.into(), json!({ "requirements": requirements }));
@@ -80,7 +83,7 @@ fn of_fields(selector: &FieldSelector) -> Vec<Value> {
 }
 
 /// As upstream, comparisons of numbers are left out: the API of reviews has no words for them.
-fn of_labels(selector: &Selector) -> Vec<Value> {
+fn of_labels(requirements: &[Requirement]) -> Vec<Value> {
     let requirement = |it: &Requirement| {
         Some(match it {
             Requirement::In(key, values) => json!({ "key": key, "operator": "In", "values": values }),
@@ -90,7 +93,7 @@ fn of_labels(selector: &Selector) -> Vec<Value> {
             Requirement::GreaterThan(..) | Requirement::LessThan(..) => return None,
         })
     };
-    selector.0.iter().filter_map(requirement).collect()
+    requirements.iter().filter_map(requirement).collect()
 }
 
 /// The review that is sent.

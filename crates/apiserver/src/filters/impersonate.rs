@@ -17,8 +17,9 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     };
     impersonation::forget(&mut ctx.headers);
     let Some(wanted) = wanted else { return rest.run(ctx).await };
-    let impersonated = ctx.state.access().impersonated(&wanted, &ctx.info, ctx.asker_now()).await;
-    match impersonated {
+    // Boxed: most requests do not impersonate anybody.
+    let impersonated = Box::pin(ctx.state.access().impersonated(&wanted, &ctx.info, ctx.asker_now()));
+    match impersonated.await {
         Ok(Allowed { identity, constraint }) => {
             ctx.impersonator = ctx.identity.replace(identity);
             ctx.impersonation_constraint = constraint;

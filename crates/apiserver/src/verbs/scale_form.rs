@@ -83,7 +83,7 @@ fn joined(values: BTreeSet<String>) -> String {
 
 /// The selector in its text form.
 fn written(selector: &LabelSelector) -> String {
-    let parts = selector.selector().0.into_iter().map(|it| match it {
+    let parts = selector.requirements().map(|it| match it {
         Requirement::In(key, values) if values.len() == 1 => format!("{key}={}", joined(values)),
         Requirement::In(key, values) => format!("{key} in ({})", joined(values)),
         Requirement::NotIn(key, values) => format!("{key} notin ({})", joined(values)),

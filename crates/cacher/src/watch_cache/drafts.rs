@@ -1,7 +1,11 @@
 //! The DOMs that the newest writes were made of. What changes an object right after another has written it, as the scheduler does
 //! with a new Pod, need not read it out of its bytes again.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::VecDeque,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+};
 
 use corten_store::Revision;
 use parking_lot::Mutex;
@@ -12,9 +16,14 @@ const DRAFTS_MAX: usize = 64;
 const BYTES_MAX: usize = 8 << 10;
 
 #[derive(Default)]
-pub(super) struct Drafts(Mutex<VecDeque<Draft>>);
+pub(super) struct Drafts {
+    drafts: Mutex<VecDeque<Draft>>,
+    hasher: RandomState,
+}
 
 struct Draft {
+    /// Of `key`: the keys themselves lie far apart in memory, and a write looks at all of them.
+    hash: u64,
     /// In the store.
     key: String,
     revision: Revision,
@@ -28,11 +37,13 @@ impl Drafts {
             return;
         }
         let object = Arc::new(object);
-        let mut drafts = self.0.lock();
+        let hash = self.hasher.hash_one(&*key);
+        let mut drafts = self.drafts.lock();
         // Nobody asks for the state before.
-        let outdated = drafts.iter().position(|it| it.key == key).and_then(|at| drafts.remove(at));
+        let is_outdated = |it: &Draft| it.hash == hash && it.key == key;
+        let outdated = drafts.iter().position(is_outdated).and_then(|at| drafts.remove(at));
         let oldest = if drafts.len() >= DRAFTS_MAX { drafts.pop_front() } else { None };
-        drafts.push_back(Draft { key, revision, object });
+        drafts.push_back(Draft { hash, key, revision, object });
         drop(drafts);
         // To free them takes a while.
         drop((outdated, oldest));
@@ -40,12 +51,12 @@ impl Drafts {
 
     pub(super) fn get(&self, prefix: &str, key: &str, revision: Revision) -> Option<Arc<Value>> {
         let is_it = |it: &&Draft| it.revision == revision && it.key.strip_prefix(prefix) == Some(key);
-        self.0.lock().iter().rev().find(is_it).map(|it| it.object.clone())
+        self.drafts.lock().iter().rev().find(is_it).map(|it| it.object.clone())
     }
 
     /// Drops what was written up to `revision`.
     pub(super) fn forget(&self, revision: Revision) {
-        self.0.lock().retain(|it| it.revision > revision);
+        self.drafts.lock().retain(|it| it.revision > revision);
     }
 }
 
@@ -67,7 +78,7 @@ mod tests {
         assert_eq!(get("99", 101), Some(json!("changed")));
         assert_eq!((get("99", 99), get("100", 99), get("1", 1), get("large", 102)), (None, None, None, None));
         assert_eq!(get("100", 100), Some(json!(100)));
-        assert_eq!(drafts.0.lock().len(), DRAFTS_MAX);
+        assert_eq!(drafts.drafts.lock().len(), DRAFTS_MAX);
         drafts.forget(100);
         assert_eq!((get("100", 100), get("99", 101)), (None, Some(json!("changed"))));
     }

@@ -181,11 +181,24 @@ async fn because(reader: &Reader<'_>, kind: &Kind, key: &Key, wait: &Wait, path:
     below(reader, on, on_key, path.to_vec()).await.ok()
 }
 
-/// Of what a node waits for, what explains that something else waits for the node: its other troubles are its own.
-fn explaining(wait: &Wait, siblings: &BTreeSet<String>, mut account: Account) -> Option<Account> {
-    if !account.subject.starts_with("node/") {
-        return Some(account);
+/// Of what another object waits for, what explains that something waits for that object: its other troubles are its own.
+fn explaining(wait: &Wait, siblings: &BTreeSet<String>, account: Account) -> Option<Account> {
+    match account.subject.split_once('/')?.0 {
+        "node" => explaining_node(wait, siblings, account),
+        "mutatingwebhookconfiguration" | "validatingwebhookconfiguration" => explaining_webhook(wait, account),
+        _ => Some(account),
     }
+}
+
+/// A configuration has many webhooks.
+fn explaining_webhook(wait: &Wait, mut account: Account) -> Option<Account> {
+    let Some(webhook) = refusers::webhook_of(wait) else { return Some(account) };
+    account.causes.retain(|it| refusers::webhook_of(&it.wait).is_none_or(|it| it == webhook));
+    account.judge(None);
+    (!account.causes.is_empty()).then_some(account)
+}
+
+fn explaining_node(wait: &Wait, siblings: &BTreeSet<String>, mut account: Account) -> Option<Account> {
     // The scheduler names the nearest node, whatever it lacks.
     let is_cordoned = siblings.contains("NodeUnschedulable");
     let is_tainted = siblings.contains("UntoleratedTaint");

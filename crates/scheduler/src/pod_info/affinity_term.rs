@@ -57,9 +57,9 @@ pub(crate) fn narrowed(
     same: &[String],
     other: &[String],
 ) -> Option<Selector> {
-    let mut selector = selector?.selector();
+    let requirements = selector?.requirements();
     let own = |key: &String| labels.get(key).map(|it| BTreeSet::from([it.clone()]));
-    selector.0.extend(same.iter().filter_map(|key| Some(Requirement::In(key.clone(), own(key)?))));
-    selector.0.extend(other.iter().filter_map(|key| Some(Requirement::NotIn(key.clone(), own(key)?))));
-    Some(selector)
+    let same = same.iter().filter_map(|key| Some(Requirement::In(key.clone(), own(key)?)));
+    let other = other.iter().filter_map(|key| Some(Requirement::NotIn(key.clone(), own(key)?)));
+    Some(requirements.chain(same).chain(other).collect())
 }

@@ -1,8 +1,9 @@
-//! How much of what was converted is kept beside the stored objects.
+//! How much of what was converted is kept beside the stored objects, and for how long.
 
 use std::{
     collections::VecDeque,
     sync::{Arc, Weak},
+    time::Duration,
 };
 
 use corten_cacher::{
@@ -10,9 +11,13 @@ use corten_cacher::{
     watch_cache::{Slot, Stored},
 };
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 /// Of all custom resources together. What is beyond is converted again for who asks.
 const BYTES_MAX: usize = 128 << 20;
+/// Nobody tells that a webhook answers otherwise from now on: after this long it is asked again. Upstream asks it for each read
+/// that its watch cache does not answer.
+const KEPT_FOR: Duration = Duration::from_secs(60);
 /// Of an entry, beside the text of the object.
 const OVERHEAD: usize = 512;
 
@@ -30,6 +35,7 @@ struct Entry<O> {
     stored: Weak<O>,
     version: String,
     bytes: usize,
+    since: Instant,
 }
 
 impl Kept {
@@ -39,12 +45,22 @@ impl Kept {
         if let Some(Slot::Done(_)) = stored.converted.set(version, Slot::Done(converted)) {
             return;
         }
-        let entry = Entry { stored: Arc::downgrade(stored), version: version.to_owned(), bytes };
+        let entry = Entry { stored: Arc::downgrade(stored), version: version.to_owned(), bytes, since: Instant::now() };
         let gone = self.0.lock().add(entry, BYTES_MAX);
-        for Entry { stored, version, .. } in gone {
-            if let Some(stored) = stored.upgrade() {
-                stored.converted.forget(&version);
-            }
+        forget(gone);
+    }
+
+    /// Lets go of what is to be asked again.
+    pub(crate) fn forget_old(&self) {
+        let gone = self.0.lock().older_than(KEPT_FOR, Instant::now());
+        forget(gone);
+    }
+}
+
+fn forget(gone: Vec<Entry<Stored>>) {
+    for Entry { stored, version, .. } in gone {
+        if let Some(stored) = stored.upgrade() {
+            stored.converted.forget(&version);
         }
     }
 }
@@ -65,12 +81,27 @@ impl<O> Ring<O> {
         }
         let mut gone = Vec::new();
         while self.bytes > bytes_max
-            && let Some(oldest) = self.entries.pop_front()
+            && let Some(oldest) = self.pop()
         {
-            self.bytes -= oldest.bytes;
             gone.push(oldest);
         }
         gone
+    }
+
+    fn older_than(&mut self, age: Duration, now: Instant) -> Vec<Entry<O>> {
+        let mut gone = Vec::new();
+        while self.entries.front().is_some_and(|it| now - it.since > age)
+            && let Some(oldest) = self.pop()
+        {
+            gone.push(oldest);
+        }
+        gone
+    }
+
+    fn pop(&mut self) -> Option<Entry<O>> {
+        let oldest = self.entries.pop_front()?;
+        self.bytes -= oldest.bytes;
+        Some(oldest)
     }
 
     /// What went with its stored object is no longer there, whatever the ring says.
@@ -85,7 +116,7 @@ mod tests {
     use super::*;
 
     fn entry(stored: &Arc<usize>) -> Entry<usize> {
-        Entry { stored: Arc::downgrade(stored), version: "v2".into(), bytes: 10 }
+        Entry { stored: Arc::downgrade(stored), version: "v2".into(), bytes: 10, since: Instant::now() }
     }
 
     #[test]
@@ -99,6 +130,16 @@ mod tests {
             assert!(ring.entries.len() <= 4, "{}", ring.entries.len());
         }
         assert!(ring.entries[0].stored.ptr_eq(&Arc::downgrade(&oldest)));
+    }
+
+    #[test]
+    fn what_is_old_goes() {
+        let (mut ring, stored, now) = (Ring::default(), Arc::new(0), Instant::now());
+        for seconds in [61, 60, 0] {
+            ring.add(Entry { since: now - Duration::from_secs(seconds), ..entry(&stored) }, 100);
+        }
+        assert_eq!(ring.older_than(Duration::from_secs(60), now).len(), 1);
+        assert_eq!((ring.entries.len(), ring.bytes), (2, 20));
     }
 
     #[test]

@@ -131,6 +131,7 @@ impl Conversion {
         let mut awaited = Vec::new();
         // A question is about objects of one version.
         let mut fresh: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        self.0.kept.forget_old();
         let _claims = self.0.claims.lock();
         for (at, object) in objects.iter().enumerate() {
             if !versions::needs_webhook(row, object) {

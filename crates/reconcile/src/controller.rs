@@ -92,7 +92,7 @@ pub enum Origin {
 }
 
 /// What two watches must have in common to be fed as one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Subject {
     pub resource: Resource,
     pub field_selector: String,

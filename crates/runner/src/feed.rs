@@ -1,14 +1,14 @@
 //! Keeps one controller's view what its informers say, and tells which keys that wakes.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashSet},
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     task::{Context, Poll},
 };
 
 use corten_meta::{Key, ObjectMeta, Resource};
-use corten_reconcile::{Controller, Origin, Table, View, Wake, Watch};
+use corten_reconcile::{Controller, Origin, Subject, Table, View, Wake, Watch};
 
 use crate::shared_informers::{self, Change, SharedInformers, Subscription};
 
@@ -187,9 +187,11 @@ impl Feeds {
     fn follow(&mut self) {
         let led_to = self.feeds.iter().filter_map(|it| it.watch.leads_to);
         let wanted: Vec<Watch> = led_to.flat_map(|it| it(&self.view)).collect();
-        let is_wanted = |it: &Feed| wanted.iter().any(|wanted| wanted.subject() == it.watch.subject());
-        let gone: Vec<Feed> = self.feeds.extract_if(.., |it| it.is_led_to && !is_wanted(it)).collect();
-        let known: Vec<_> = self.feeds.iter().map(|it| it.watch.subject()).collect();
+        // There may be thousands, and this is done for each definition that comes.
+        let subjects: HashSet<Subject> = wanted.iter().map(Watch::subject).collect();
+        let is_gone = |it: &Feed| it.is_led_to && !subjects.contains(&it.watch.subject());
+        let gone: Vec<Feed> = self.feeds.extract_if(.., |it| is_gone(it)).collect();
+        let known: HashSet<Subject> = self.feeds.iter().map(|it| it.watch.subject()).collect();
         let view = Arc::make_mut(&mut self.view);
         gone.iter().for_each(|it| view.withdraw(&it.watch.resource));
         for watch in wanted.into_iter().filter(|it| !known.contains(&it.subject())) {

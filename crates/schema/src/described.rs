@@ -65,7 +65,7 @@ impl<'t> Struct<'t> {
                 let of = find("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta").expect("it is a row of the table");
                 Some(FieldType::ObjectMeta(of))
             }
-            Self::Custom { of, .. } => of.properties().get(name).map(FieldType::Custom),
+            Self::Custom { of, .. } => of.properties().get(name).map(|it| FieldType::Custom(it)),
         }
     }
 

@@ -22,7 +22,7 @@ mod validate;
 mod value_validation;
 mod violations_of_defaults;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use corten_cel::Pattern;
 use serde_json::Value;
@@ -36,9 +36,10 @@ pub use expressions::check::{Occurrences, RuleCheck, RuleProblem, check_rule, to
 #[derive(Debug, Default)]
 pub struct Structural {
     /// Empty: any type.
-    types: Vec<Type>,
+    types: &'static [Type],
     nullable: bool,
-    properties: BTreeMap<String, Self>,
+    /// Boxed: a node of the map has room for eleven, of which most are not there.
+    properties: BTreeMap<String, Box<Self>>,
     /// Those of them that have a default.
     defaulted: Vec<String>,
     additional_properties: AdditionalProperties,
@@ -48,7 +49,8 @@ pub struct Structural {
     list: ListType,
     is_atomic_map: bool,
     default: Option<DefaultValue>,
-    validation: ValueValidation,
+    /// Of most parts nothing is asked but a type.
+    validation: Option<Box<ValueValidation>>,
     logic: Option<Box<NestedValueValidation>>,
     expressions: Option<Box<Expressions>>,
     /// Has the part rules in CEL, or a part within it?
@@ -138,6 +140,11 @@ const OUT_OF_BUDGET: &str =
 const TYPE_AND_OBJECT_META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 impl Structural {
+    fn validation(&self) -> &ValueValidation {
+        static NOTHING: LazyLock<ValueValidation> = LazyLock::new(ValueValidation::default);
+        self.validation.as_deref().unwrap_or(&NOTHING)
+    }
+
     /// Has it rules in CEL?
     pub fn has_expressions(&self) -> bool {
         self.has_expressions
@@ -145,8 +152,8 @@ impl Structural {
 
     /// The part that says what a property is; `None` where nothing does.
     fn property(&self, name: &str) -> Option<&Self> {
-        self.properties.get(name).or(match &self.additional_properties {
-            AdditionalProperties::Values(of) => Some(of),
+        self.properties.get(name).map(|it| &**it).or(match &self.additional_properties {
+            AdditionalProperties::Values(of) => Some(&**of),
             AdditionalProperties::Unsaid | AdditionalProperties::Allowed(_) => None,
         })
     }

@@ -20,7 +20,7 @@ pub(crate) enum Values<'t> {
 
 impl Structural {
     pub(crate) fn values(&self) -> Values<'_> {
-        match self.types[..] {
+        match *self.types {
             [Type::Object] if !self.properties.is_empty() || self.embedded_resource => Values::Struct,
             [Type::Object] => match &self.additional_properties {
                 AdditionalProperties::Values(of) => Values::Map(Some(of)),
@@ -36,7 +36,7 @@ impl Structural {
         }
     }
 
-    pub(crate) fn properties(&self) -> &BTreeMap<String, Self> {
+    pub(crate) fn properties(&self) -> &BTreeMap<String, Box<Self>> {
         &self.properties
     }
 

@@ -20,10 +20,10 @@ fn part(schema: &Value, is_root: bool) -> Structural {
     let int_or_string = is_set(schema, "x-kubernetes-int-or-string");
     let types = types(schema, int_or_string);
     let mut read = Structural {
-        validation: value_validation(schema, &types),
+        validation: value_validation(schema, types),
         types,
         nullable: is_set(schema, "nullable"),
-        properties: entries(schema, "properties").map(|(name, it)| (name.clone(), part(it, false))).collect(),
+        properties: entries(schema, "properties").map(|(name, it)| (name.clone(), Box::new(part(it, false)))).collect(),
         defaulted: Vec::new(),
         additional_properties: additional_properties(&schema["additionalProperties"]),
         items: schema["items"].is_object().then(|| Box::new(part(&schema["items"], false))),
@@ -41,7 +41,7 @@ fn part(schema: &Value, is_root: bool) -> Structural {
         AdditionalProperties::Values(of) => Some(&**of),
         AdditionalProperties::Unsaid | AdditionalProperties::Allowed(_) => None,
     };
-    let within = || read.properties.values().chain(read.items.as_deref()).chain(values);
+    let within = || read.properties.values().map(|it| &**it).chain(read.items.as_deref()).chain(values);
     let has_expressions = read.expressions.is_some() || within().any(|it| it.has_expressions);
     let has_embedded = read.embedded_resource || within().any(|it| it.has_embedded);
     (read.has_expressions, read.has_embedded) = (has_expressions, has_embedded);
@@ -58,20 +58,16 @@ fn entries<'a>(schema: &'a Value, field: &str) -> impl Iterator<Item = (&'a Stri
     schema[field].as_object().into_iter().flat_map(Map::iter)
 }
 
-fn types(schema: &Value, int_or_string: bool) -> Vec<Type> {
-    let named = match schema["type"].as_str() {
-        Some("array") => Some(Type::Array),
-        Some("boolean") => Some(Type::Boolean),
-        Some("integer") => Some(Type::Integer),
-        Some("number") => Some(Type::Number),
-        Some("object") => Some(Type::Object),
-        Some("string") => Some(Type::String),
-        _ => None,
-    };
-    match named {
-        Some(named) => vec![named],
-        None if int_or_string => vec![Type::Integer, Type::String],
-        None => Vec::new(),
+fn types(schema: &Value, int_or_string: bool) -> &'static [Type] {
+    match schema["type"].as_str() {
+        Some("array") => &[Type::Array],
+        Some("boolean") => &[Type::Boolean],
+        Some("integer") => &[Type::Integer],
+        Some("number") => &[Type::Number],
+        Some("object") => &[Type::Object],
+        Some("string") => &[Type::String],
+        _ if int_or_string => &[Type::Integer, Type::String],
+        _ => &[],
     }
 }
 
@@ -95,14 +91,34 @@ fn texts(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-fn value_validation(schema: &Value, types: &[Type]) -> ValueValidation {
+/// The fields that [`value_validation`] reads.
+const VALIDATIONS: [&str; 13] = [
+    "enum",
+    "format",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "pattern",
+    "required",
+];
+
+fn value_validation(schema: &Value, types: &[Type]) -> Option<Box<ValueValidation>> {
+    if VALIDATIONS.iter().all(|it| schema.get(it).is_none()) {
+        return None;
+    }
     let format = schema["format"].as_str().unwrap_or_default();
     let count = |field: &str| schema[field].as_u64();
     let bound = |field: &str, exclusive: &str| {
         schema[field].as_f64().map(|value| Bound { value, is_exclusive: is_set(schema, exclusive) })
     };
     let pattern = schema["pattern"].as_str().filter(|it| !it.is_empty());
-    ValueValidation {
+    Some(Box::new(ValueValidation {
         format: format.to_owned(),
         numeric_format: NumericFormat::of(types, format),
         maximum: bound("maximum", "exclusiveMaximum"),
@@ -117,7 +133,7 @@ fn value_validation(schema: &Value, types: &[Type]) -> ValueValidation {
         min_properties: count("minProperties"),
         required: texts(&schema["required"]),
         allowed: schema["enum"].as_array().and_then(|it| AllowedValues::of(it)),
-    }
+    }))
 }
 
 fn logic(schema: &Value) -> Option<Box<NestedValueValidation>> {

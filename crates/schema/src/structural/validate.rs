@@ -61,14 +61,14 @@ impl Walk {
             }
             self.made_of(schema, value, old, report);
         }
-        schema.validation.check_enum(&self.path, value, report);
+        schema.validation().check_enum(&self.path, value, report);
         report.matched();
     }
 
     fn kind(&self, schema: &Structural, value: &Value, report: &mut Report) {
         let (Some(first), Some(named)) = (schema.types.first(), named(value)) else {
             if value.is_null() && !schema.types.is_empty() && !schema.nullable {
-                self.wrong_type(&told(&schema.types), "null", report);
+                self.wrong_type(&told(schema.types), "null", report);
             }
             return;
         };
@@ -78,12 +78,12 @@ impl Walk {
             || named == Type::Number && schema.types.contains(&Type::Integer) && is_whole(value);
         // A text with a format is looked at by that alone (typeValidator).
         let is_numeric = matches!(first, Type::Integer | Type::Number);
-        let has_format = !schema.validation.format.is_empty();
+        let has_format = !schema.validation().format.is_empty();
         let is_left_to_format = !is_numeric && has_format && matches!(named, Type::String | Type::Array);
         if !fits && !is_left_to_format {
-            match schema.validation.numeric_format.map(|it| (it.as_str(), format_of(named))) {
+            match schema.validation().numeric_format.map(|it| (it.as_str(), format_of(named))) {
                 Some((format, Some(found))) => self.wrong_type(format, found, report),
-                _ => self.wrong_type(&told(&schema.types), named.as_str(), report),
+                _ => self.wrong_type(&told(schema.types), named.as_str(), report),
             }
         } else {
             report.matched();
@@ -100,10 +100,10 @@ impl Walk {
     fn made_of(&mut self, schema: &Structural, value: &Value, old: Option<&Value>, report: &mut Report) {
         match value {
             Value::String(text) => {
-                schema.validation.text(&self.path, text, report);
-                schema.validation.format(&self.path, text, report);
+                schema.validation().text(&self.path, text, report);
+                schema.validation().format(&self.path, text, report);
             }
-            Value::Number(number) => schema.validation.number(&self.path, number, report),
+            Value::Number(number) => schema.validation().number(&self.path, number, report),
             Value::Array(items) => self.items(schema, items, old, report),
             Value::Object(entries) => self.entries(schema, entries, old, report),
             Value::Null | Value::Bool(_) => {}
@@ -124,11 +124,11 @@ impl Walk {
                 }
             }
         }
-        schema.validation.list(&self.path, items.len(), report);
+        schema.validation().list(&self.path, items.len(), report);
     }
 
     fn entries(&mut self, schema: &Structural, entries: &Map<String, Value>, old: Option<&Value>, report: &mut Report) {
-        if !schema.validation.check_property_count(&self.path, entries.len(), report) {
+        if !schema.validation().check_property_count(&self.path, entries.len(), report) {
             return;
         }
         let old = schema.correlated(old);
@@ -145,8 +145,8 @@ impl Walk {
                 });
             }
         }
-        spend(schema.validation.required.len() as u64);
-        for name in schema.validation.required.iter().filter(|it| !entries.contains_key(*it)) {
+        spend(schema.validation().required.len() as u64);
+        for name in schema.validation().required.iter().filter(|it| !entries.contains_key(*it)) {
             let length = self.path.len();
             self.lengthen(name);
             report.add(|| Violation::required(&*self.path, ""));

@@ -5,10 +5,8 @@
 //! expressions of one question share so much work, and what takes more than a moment holds up nobody on the same thread.
 
 use corten_cacher::apart::apart;
-use corten_cel::Fuel;
+use corten_cel::{Fuel, MOMENT};
 
-/// What is evaluated where it is asked for: some milliseconds.
-const MOMENT: u64 = 500_000;
 /// For all conditions of a webhook, or all expressions of an issuer: about a tenth of a second.
 const BUDGET: u64 = Fuel::OBJECT / 5;
 

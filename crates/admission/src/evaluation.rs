@@ -3,21 +3,9 @@
 //! A mind does not give way to others while it thinks. What takes more than a moment is begun anew on a thread of its own, a few at
 //! a time, so that other requests are answered meanwhile, and the deadline of this one holds.
 
-use std::sync::LazyLock;
-
-use corten_cacher::apart::apart;
-use corten_cel::Fuel;
+use corten_cacher::apart::in_turn;
+use corten_cel::{Fuel, MOMENT};
 use serde_json::Value;
-use tokio::sync::Semaphore;
-
-/// What is evaluated where it is asked for, in units of fuel: some milliseconds.
-const MOMENT: u64 = 500_000;
-
-/// So many may be at much work at the same time: a processor is left for all others, where there are several.
-static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Semaphore::new(cores.saturating_sub(1).max(1))
-});
 
 /// What `evaluate` says, which may take as much as is left. It is asked twice where a moment is not enough.
 pub async fn evaluated<T>(fuel: &Fuel, evaluate: impl Fn() -> T) -> T {
@@ -26,10 +14,7 @@ pub async fn evaluated<T>(fuel: &Fuel, evaluate: impl Fn() -> T) -> T {
     if was_enough || left <= MOMENT {
         return made;
     }
-    let turn = TURNS.acquire().await;
-    let (made, _) = apart(|| fuel.lend(u64::MAX, &evaluate));
-    drop(turn);
-    made
+    in_turn(|| fuel.lend(u64::MAX, &evaluate).0).await
 }
 
 /// Of each part of an object that is shown to an expression and taken back.

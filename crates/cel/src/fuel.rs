@@ -13,6 +13,9 @@ use std::{
 /// What one evaluation may take. A unit is a node that is visited, about ten nanoseconds.
 pub(crate) const OF_EVALUATION: u64 = 50_000_000;
 
+/// What is evaluated where it is asked for: some milliseconds. What takes more is done where nobody waits behind it.
+pub const MOMENT: u64 = 500_000;
+
 /// Outside of every tank nothing is counted.
 const UNBOUNDED: u64 = u64::MAX;
 

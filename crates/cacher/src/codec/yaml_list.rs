@@ -1,6 +1,6 @@
 //! A list as YAML, written again piece by piece while it is sent: no answer is ever in memory as a whole.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use corten_meta::Status;
@@ -8,11 +8,10 @@ use futures_util::{StreamExt, stream};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use serde_json::{Value, value::RawValue};
-use tokio::sync::Semaphore;
 
 use super::yaml;
 use crate::{
-    apart::apart,
+    apart::in_turn,
     body::{self, Body, BoxError},
 };
 
@@ -20,12 +19,6 @@ use crate::{
 const PIECE_BYTES: usize = 32 * 1024;
 /// What comes before the items of a list, and after them.
 const AROUND_BYTES_MAX: usize = 1024 * 1024;
-
-/// So many pieces are written at once: a processor is left for all others, where there are several.
-static TURNS: LazyLock<Semaphore> = LazyLock::new(|| {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Semaphore::new(cores.saturating_sub(1).max(1))
-});
 
 /// The body of a list in JSON as one in YAML. What goes wrong after its first piece ends the connection.
 ///
@@ -65,9 +58,8 @@ impl List {
                 }
                 None => self.has_ended = true,
             }
-            let _turn = TURNS.acquire().await.map_err(Status::internal)?;
             let (split, has_ended) = (&mut self.split, self.has_ended);
-            let piece = apart(|| split.written(has_ended))?;
+            let piece = in_turn(|| split.written(has_ended)).await?;
             if !piece.is_empty() {
                 return Ok(Some(piece.into()));
             }

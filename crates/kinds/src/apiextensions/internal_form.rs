@@ -1,6 +1,8 @@
 //! Definitions as upstream's validation sees them, where it shows a whole struct as a bad value: JSON of its internal types, whose
 //! fields have no tags (`field.Error.ErrorBody`).
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 /// How Go keeps a field.
@@ -132,11 +134,14 @@ pub(super) fn schema(schema: &Value) -> String {
 pub(super) fn versions(versions: &Value) -> String {
     let mut versions = versions.clone();
     if let Some(versions) = versions.as_array_mut() {
-        for field in ["schema", "subresources", "additionalPrinterColumns"] {
-            let first = versions.first().map(|it| it[field].clone());
-            if versions.iter().all(|it| Some(&it[field]) == first.as_ref()) {
-                versions.iter_mut().filter_map(Value::as_object_mut).for_each(|it| drop(it.remove(field)));
-            }
+        let is_same = |field: &str| versions.iter().all(|it| it[field] == versions[0][field]);
+        let (has_one_schema, fields) = (is_same("schema"), ["schema", "subresources", "additionalPrinterColumns"]);
+        let mut same: Vec<&str> = fields.into_iter().filter(|it| is_same(it)).collect();
+        if has_one_schema && is_same("selectableFields") {
+            same.push("selectableFields");
+        }
+        for version in versions.iter_mut().filter_map(Value::as_object_mut) {
+            same.iter().for_each(|it| drop(version.shift_remove(*it)));
         }
     }
     written(Shape::Structs(VERSION), &versions)
@@ -153,13 +158,25 @@ fn written(shape: Shape, value: &Value) -> String {
     out
 }
 
+/// Go writes the keys of a map in their order.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        Value::Object(entries) => {
+            let entries: BTreeMap<&String, Value> = entries.iter().map(|(name, it)| (name, sorted(it))).collect();
+            entries.into_iter().map(|(name, it)| (name.clone(), it)).collect::<Map<_, _>>().into()
+        }
+        other => other.clone(),
+    }
+}
+
 fn write(shape: Shape, value: &Value, out: &mut String) {
     let quoted = |it: &str| Value::from(it).to_string();
     match shape {
         Shape::Text => out.push_str(&quoted(value.as_str().unwrap_or_default())),
         Shape::Bool => out.push_str(&value.as_bool().unwrap_or_default().to_string()),
         Shape::Int => out.push_str(&value.as_i64().unwrap_or_default().to_string()),
-        Shape::Plain => out.push_str(&value.to_string()),
+        Shape::Plain => out.push_str(&sorted(value).to_string()),
         _ if value.is_null() => out.push_str("null"),
         Shape::Struct(fields) => write_fields(fields, value, out),
         Shape::Schema => write_fields(SCHEMA, value, out),
@@ -239,5 +256,22 @@ mod tests {
         ] {
             assert!(shown.contains(part), "{part} in {shown}");
         }
+    }
+
+    #[test]
+    fn selectable_fields_stand_elsewhere_where_the_schemas_are_alike() {
+        let two = |schema: Value| {
+            let fields = json!([{ "jsonPath": ".spec.a" }]);
+            let version = |schema: &Value| json!({ "name": "a", "schema": schema, "selectableFields": fields });
+            versions(&json!([version(&json!({})), version(&schema)])).matches(".spec.a").count()
+        };
+        assert_eq!((two(json!({})), two(json!({ "openAPIV3Schema": {} }))), (0, 2));
+    }
+
+    #[test]
+    fn keys_of_maps_are_in_their_order() {
+        let shown = schema(&json!({ "default": { "b": 1, "a": [{ "d": 1, "c": 2 }] }, "enum": [{ "y": 1, "x": 2 }] }));
+        assert!(shown.contains(r#""Default":{"a":[{"c":2,"d":1}],"b":1}"#), "{shown}");
+        assert!(shown.contains(r#""Enum":[{"x":2,"y":1}]"#), "{shown}");
     }
 }

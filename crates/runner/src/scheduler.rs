@@ -25,7 +25,7 @@ use corten_client::{
 };
 use corten_meta::{Key, Named, Resource, Retry, Time};
 use corten_reconcile::Projection;
-use corten_scheduler::{ClaimReservation, Effect, Event, Node, Pod, Scheduler};
+use corten_scheduler::{ClaimReservation, Effect, Event, ExtendedClaimWrite, Node, Pod, Scheduler};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -105,6 +105,14 @@ enum Job {
         uid: String,
         node: String,
         claims: Vec<ClaimReservation>,
+        extended: Option<ExtendedClaimWrite>,
+    },
+    /// One for extended resources, of which its pod made no use.
+    DeleteClaim {
+        pod: Key,
+        claim: Key,
+        uid: String,
+        finalizers: Vec<String>,
     },
     Patch {
         pod: Key,
@@ -127,7 +135,10 @@ struct Written {
 impl Job {
     fn pod(&self) -> &Key {
         match self {
-            Self::Bind { pod, .. } | Self::Patch { pod, .. } | Self::Volumes { pod, .. } => pod,
+            Self::Bind { pod, .. }
+            | Self::DeleteClaim { pod, .. }
+            | Self::Patch { pod, .. }
+            | Self::Volumes { pod, .. } => pod,
         }
     }
 }
@@ -249,8 +260,11 @@ impl SchedulerLoop {
         drop(begun);
         for effect in effects {
             match effect {
-                Effect::Bind { pod, uid, node, claims } => {
-                    self.waiting.push_back(Job::Bind { pod, uid, node, claims });
+                Effect::Bind { pod, uid, node, claims, extended } => {
+                    self.waiting.push_back(Job::Bind { pod, uid, node, claims, extended });
+                }
+                Effect::DeleteClaim { pod, claim, uid, finalizers } => {
+                    self.waiting.push_back(Job::DeleteClaim { pod, claim, uid, finalizers });
                 }
                 Effect::BindVolumes { pod, uid, patches } => {
                     self.waiting.push_back(Job::Volumes { pod, uid, patches });
@@ -326,11 +340,14 @@ async fn written(client: Client, job: Job) -> Written {
             });
             Written { pod, event }
         }
-        Job::Bind { pod, uid, node, claims } => {
-            let bound = match devices::reserve(&client, claims).await {
-                Ok(()) => bind(&client, &pod, &uid, &node).await,
-                Err(error) => Err(error),
-            };
+        Job::DeleteClaim { pod, claim, uid, finalizers } => {
+            if let Err(error) = devices::delete(&client, &claim, &uid, &finalizers).await {
+                tracing::warn!(%claim, %error, "cannot delete the claim for extended resources that a try before has left");
+            }
+            Written { pod, event: None }
+        }
+        Job::Bind { pod, uid, node, claims, extended } => {
+            let bound = bind_with_devices(&client, (&pod, &uid), &node, claims, extended).await;
             let event = match bound {
                 Ok(node) => Event::Bound { pod: pod.clone(), uid, node },
                 Err(error) => {
@@ -370,6 +387,31 @@ async fn give_volumes(client: &Client, patches: Vec<(Resource, Key, Value)>) -> 
         client.patch(&resource, &key, "", &PatchType::Merge, &patch).await?;
     }
     Ok(())
+}
+
+/// Binds once all claims have their devices.
+async fn bind_with_devices(
+    client: &Client,
+    (pod, uid): (&Key, &str),
+    node: &str,
+    claims: Vec<ClaimReservation>,
+    extended: Option<ExtendedClaimWrite>,
+) -> Result<String, Error> {
+    devices::reserve(client, claims).await?;
+    let made = match extended {
+        Some(write) => devices::extend(client, pod, uid, write).await?,
+        None => None,
+    };
+    let bound = bind(client, pod, uid, node).await;
+    // Where it is not known whether it is bound, its claim stays: it is stale at the next try if there is one.
+    let is_elsewhere = match &bound {
+        Ok(found) => found != node,
+        Err(error) => !error.may_have_been_done(),
+    };
+    if let Some(made) = made.filter(|_| is_elsewhere) {
+        devices::take_back(client, made).await;
+    }
+    bound
 }
 
 /// Binds, and does not come back before it is certain where the pod is. Gives its node, which is another than the one

@@ -31,7 +31,7 @@ const REASONS_MAX: usize = 100;
 pub(crate) struct Failure {
     pub(crate) n_nodes: usize,
     /// The plugin that turned the pod down whatever the nodes are like, and why.
-    pub(crate) refusal: Option<(usize, Refusal)>,
+    pub(crate) refusal: Option<Box<(usize, Refusal)>>,
     pub(crate) rejections: Vec<Rejections>,
     pub(crate) nearest: Option<Nearest>,
 }
@@ -67,7 +67,7 @@ impl Cycle {
     pub(crate) fn run(&mut self, pod: &PodInfo, snapshot: &Snapshot) -> Result<usize, Failure> {
         if let Some(refusal) = refusal(pod, snapshot) {
             let n_nodes = snapshot.n_nodes();
-            return Err(Failure { n_nodes, refusal: Some(refusal), rejections: Vec::new(), nearest: None });
+            return Err(Failure { n_nodes, refusal: Some(Box::new(refusal)), rejections: Vec::new(), nearest: None });
         }
         let tally = self.filter(pod, snapshot);
         match &*self.feasible {
@@ -230,7 +230,7 @@ impl Failure {
         if self.n_nodes == 0 {
             return "no nodes available to schedule pods".into();
         }
-        if let Some((_, refusal)) = &self.refusal {
+        if let Some((_, refusal)) = self.refusal.as_deref() {
             return format!("0/{} nodes are available: {}.", self.n_nodes, refusal.message);
         }
         let mut reasons: Vec<String> =

@@ -4,7 +4,7 @@ use corten_meta::{Key, ObjectReference, Resource, Retry, Time};
 use corten_reconcile::{Decision, EventType};
 use serde_json::Value;
 
-use crate::{ClaimReservation, Node, Pod, StorageObject};
+use crate::{ClaimReservation, ExtendedClaimWrite, Node, Pod, StorageObject};
 
 /// What happened.
 #[derive(Clone, Debug)]
@@ -44,12 +44,21 @@ pub enum Event {
 /// What to do. Binds may run at the same time as each other and as further steps; each is answered by one event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Reserves the pod's claims for devices, in this order, then creates its `binding`, with `metadata.uid` so that a namesake is never bound.
+    /// Reserves the pod's claims for devices, in this order, makes the one for its extended resources, then creates its `binding`,
+    /// with `metadata.uid` so that a namesake is never bound. What was made is taken back where the pod is not bound to the node.
     Bind {
         pod: Key,
         uid: String,
         node: String,
         claims: Vec<ClaimReservation>,
+        extended: Option<ExtendedClaimWrite>,
+    },
+    /// Deletes a claim that was made for the extended resources of a pod, of which it keeps these finalizers. That it is done is seen.
+    DeleteClaim {
+        pod: Key,
+        claim: Key,
+        uid: String,
+        finalizers: Vec<String>,
     },
     /// Merge patches, in this order, that give a pod's claims their volumes, or have them made. That they are done is seen.
     BindVolumes {

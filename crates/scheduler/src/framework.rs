@@ -37,8 +37,8 @@ pub struct Plugin {
 /// Why a pod cannot be placed, whatever the nodes are like.
 pub(crate) struct Refusal {
     pub(crate) message: String,
-    /// The claim that it waits for.
-    pub(crate) claim: Option<String>,
+    /// The claim that it waits for: of which kind, and its name.
+    pub(crate) claim: Option<(&'static str, String)>,
 }
 
 pub(crate) type FilterAmong = for<'p> fn(&'p PodInfo, &Row<'_>, &Among<'_>, &mut Vec<Reason<'p>>);

@@ -32,7 +32,10 @@ use std::{
 
 use corten_meta::{Key, Time};
 
-pub use devices::{ClaimReservation, DeviceClaim, DeviceClass, DeviceObject, DeviceSlice, DeviceTaintRule};
+pub use devices::{
+    CLAIM_FINALIZER, ClaimReservation, DeviceClaim, DeviceClass, DeviceObject, DeviceSlice, DeviceTaintRule,
+    ExtendedClaimWrite, NewClaim,
+};
 pub use event::{Effect, Event};
 pub use framework::Plugin;
 pub use plugins::PLUGINS;
@@ -345,8 +348,10 @@ impl Scheduler {
                 self.wake_concerned(&info, now);
             }
             Err(failure) => {
+                let info = Arc::clone(&entry.info);
                 self.queue.park(key, entry.info.priority, now);
                 effects.extend(report::unschedulable(entry, &failure, &self.snapshot, now));
+                effects.extend(self.delete_stale_claim(&info));
             }
         }
     }

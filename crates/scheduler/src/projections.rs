@@ -109,6 +109,7 @@ pub(crate) struct Gate {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Container {
+    pub(crate) name: String,
     pub(crate) resources: Requirements,
     pub(crate) ports: Vec<ContainerPort>,
     pub(crate) restart_policy: String,
@@ -209,6 +210,7 @@ pub(crate) struct PodStatus {
     pub(crate) phase: String,
     pub(crate) conditions: Vec<serde_json::Value>,
     pub(crate) resource_claim_statuses: Vec<ResourceClaim>,
+    pub(crate) extended_resource_claim_status: Option<serde_json::Value>,
 }
 
 impl Pod {

@@ -132,11 +132,11 @@ fn waits(info: &PodInfo, failure: &Failure, snapshot: &Snapshot) -> Vec<Wait> {
     if failure.n_nodes == 0 {
         return vec![Wait::new("NoNodes", "the cluster has no node", Actor::Operator)];
     }
-    if let Some((plugin_idx, refusal)) = &failure.refusal {
+    if let Some((plugin_idx, refusal)) = failure.refusal.as_deref() {
         let plugin = &PLUGINS[*plugin_idx];
         let wait = Wait::new(plugin.wait, refusal.message.clone(), plugin.actor);
         return vec![match &refusal.claim {
-            Some(claim) => wait.on("PersistentVolumeClaim", claim),
+            Some((kind, claim)) => wait.on(kind, claim),
             None => wait,
         }];
     }

@@ -8,7 +8,7 @@ use corten_meta::Key;
 
 use crate::{
     Node,
-    devices::Devices,
+    devices::{DeviceNode, Devices, ResourceClasses},
     pod_info::{HostPort, PodInfo},
     projections::Taint,
     requests::Amounts,
@@ -59,6 +59,14 @@ pub(crate) struct Row<'a> {
     pub(crate) pods: &'a BTreeMap<Key, Arc<PodInfo>>,
     pub(crate) ports: &'a BTreeMap<HostPort, usize>,
     pub(crate) has_repelling_pods: bool,
+    /// Of all nodes.
+    pub(crate) classes: &'a ResourceClasses,
+}
+
+impl<'a> Row<'a> {
+    pub(crate) fn for_devices(&self) -> DeviceNode<'a> {
+        DeviceNode { name: self.name, labels: self.labels, allocatable: self.allocatable }
+    }
 }
 
 impl Snapshot {
@@ -86,6 +94,7 @@ impl Snapshot {
             pods: &self.pods[idx],
             ports: &self.ports[idx],
             has_repelling_pods: self.repelling[idx] > 0,
+            classes: &self.devices.classes,
         }
     }
 

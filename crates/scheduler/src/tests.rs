@@ -1,21 +1,22 @@
 //! The scheduler against text worlds, and against random histories.
 
+mod devices;
 mod history;
 mod volumes;
 
 use std::{fmt::Write as _, time::Duration};
 
 use corten_api::resources::{
-    CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS,
-    STORAGE_CLASSES,
+    CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, DEVICE_CLASSES, NODES, PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, STORAGE_CLASSES,
 };
 use corten_meta::{Key, Retry, Time};
 use corten_reconcile::fixture::{self, World};
 use serde_json::{Value, json};
 
 use crate::{
-    Claim, Config, CsiDriver, CsiNode, Effect, Event, PLUGINS, Scheduler, StorageCapacity, StorageClass, StorageObject,
-    Volume, requests::Amounts,
+    Claim, Config, CsiDriver, CsiNode, DeviceClaim, DeviceClass, DeviceSlice, Effect, Event, ExtendedClaimWrite,
+    NewClaim, PLUGINS, Scheduler, StorageCapacity, StorageClass, StorageObject, Volume, requests::Amounts,
 };
 
 fn node(object: &Value) -> Event {
@@ -39,7 +40,11 @@ fn storage(world: &World) -> Vec<Event> {
     let drivers = world.list(&CSI_DRIVERS).map(|it| seen::<CsiDriver>(it.1));
     let nodes = world.list(&CSI_NODES).map(|it| seen::<CsiNode>(it.1));
     let capacities = world.list(&CSI_STORAGE_CAPACITIES).map(|it| seen::<StorageCapacity>(it.1));
-    claims.chain(volumes).chain(classes).chain(drivers).chain(nodes).chain(capacities).collect()
+    let slices = world.list(&RESOURCE_SLICES).map(|it| seen::<DeviceSlice>(it.1));
+    let device_classes = world.list(&DEVICE_CLASSES).map(|it| seen::<DeviceClass>(it.1));
+    let device_claims = world.list(&RESOURCE_CLAIMS).map(|it| seen::<DeviceClaim>(it.1));
+    let devices = slices.chain(device_classes).chain(device_claims);
+    claims.chain(volumes).chain(classes).chain(drivers).chain(nodes).chain(capacities).chain(devices).collect()
 }
 
 /// All of a world, told at once.
@@ -60,7 +65,14 @@ fn describe(effects: &[Effect], now: Time) -> String {
     let mut text = String::new();
     for effect in effects {
         let _ = match effect {
-            Effect::Bind { pod, node, .. } => writeln!(text, "bind {pod} to {node}"),
+            Effect::Bind { pod, node, claims, extended, .. } => {
+                for it in claims {
+                    let _ = writeln!(text, "reserve {} {:?} {}", it.claim, it.finalizers, it.status);
+                }
+                describe_extended(extended.as_ref(), &mut text);
+                writeln!(text, "bind {pod} to {node}")
+            }
+            Effect::DeleteClaim { claim, finalizers, .. } => writeln!(text, "delete claim {claim} {finalizers:?}"),
             Effect::BindVolumes { patches, .. } => patches
                 .iter()
                 .try_for_each(|(resource, key, patch)| writeln!(text, "patch {} {key} {patch}", resource.kind)),
@@ -79,6 +91,24 @@ fn describe(effects: &[Effect], now: Time) -> String {
         };
     }
     text
+}
+
+fn describe_extended(extended: Option<&ExtendedClaimWrite>, text: &mut String) {
+    let _ = match extended {
+        None => Ok(()),
+        Some(ExtendedClaimWrite::Forget) => writeln!(text, "forget the claim for extended resources"),
+        Some(ExtendedClaimWrite::Make(it)) => {
+            let NewClaim { claim, status, mappings } = &**it;
+            let _ = writeln!(text, "make claim {} {}", claim["metadata"], claim["spec"]);
+            let _ = writeln!(text, "  status {status}");
+            let lines = mappings.as_array().into_iter().flatten();
+            let field = |it: &Value, name: &str| it[name].as_str().unwrap_or_default().to_owned();
+            lines.into_iter().try_for_each(|it| {
+                let (container, resource) = (field(it, "containerName"), field(it, "resourceName"));
+                writeln!(text, "  {container} has {resource} of {}", field(it, "requestName"))
+            })
+        }
+    };
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use corten_allocator::TargetNode;
 use corten_api::volumes::{BOUND_BY_CONTROLLER, SELECTED_NODE, reference_to};
 use corten_meta::{Key, Resource, Time};
 use corten_reconcile::Projection;
@@ -10,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Effect, PodInfo, Scheduler, StorageObject,
-    devices::PodDevices,
+    devices::{CLAIM_FINALIZER, PodDevices},
     entry::PodState,
     report,
     storage::{Claim, Concern, Decisions, Progress, Volume},
@@ -40,19 +39,25 @@ impl Scheduler {
 
     fn bind_now(&self, info: &PodInfo, node: &str) -> Effect {
         let claims = self.snapshot.devices.reservations(info);
-        Effect::Bind { pod: info.key.clone(), uid: info.uid.clone(), node: node.to_owned(), claims }
+        let extended = self.snapshot.devices.extended_claim(info);
+        Effect::Bind { pod: info.key.clone(), uid: info.uid.clone(), node: node.to_owned(), claims, extended }
     }
 
-    /// Gives the pod's claims their devices on the node; no other pod gets them from now on.
+    /// Gives the pod's claims their devices on the node, and makes one for its extended resources; no other pod gets them from now on.
     fn give_devices(&mut self, info: &PodInfo, node: &str) {
-        if info.device_claims.is_empty() {
+        if !info.may_be_given_devices() {
             return;
         }
         let row = self.snapshot.row(node).expect("the node that was just chosen");
-        let given = PodDevices::of(info, &self.snapshot.devices)
-            .on(TargetNode { name: node, labels: row.labels })
-            .unwrap_or_default();
-        self.snapshot.devices.assume(&info.key, given);
+        let given = PodDevices::of(info, &self.snapshot.devices).on(row.for_devices()).unwrap_or_default();
+        self.snapshot.devices.assume(info, given);
+    }
+
+    /// As in `PostFilter`: what an earlier try has left keeps the pod waiting until it is gone.
+    pub(crate) fn delete_stale_claim(&self, info: &PodInfo) -> Option<Effect> {
+        let meta = &self.snapshot.devices.stale_claim(info).filter(|it| !it.metadata.is_deleting())?.metadata;
+        let finalizers = meta.finalizers.iter().filter(|it| *it != CLAIM_FINALIZER).cloned().collect();
+        Some(Effect::DeleteClaim { pod: info.key.clone(), claim: meta.key(), uid: meta.uid.clone(), finalizers })
     }
 
     fn decisions(&self, info: &PodInfo, node: &str) -> Decisions {
@@ -96,7 +101,7 @@ impl Scheduler {
     /// Whoever waits for devices may have them now.
     fn devices_moved(&mut self, now: Time) -> Vec<Effect> {
         let pods = &self.pods;
-        self.queue.wake(|it: &Key| pods.get(it).is_some_and(|it| !it.info.device_claims.is_empty()), now);
+        self.queue.wake(|it: &Key| pods.get(it).is_some_and(|it| it.info.may_be_given_devices()), now);
         Vec::new()
     }
 

@@ -65,7 +65,11 @@ fn scheduler() -> Vec<Value> {
         rule(READ, &["storage.k8s.io"], &["csidrivers"]),
         rule(READ, &["storage.k8s.io"], &["csistoragecapacities"]),
         rule(READ, &["resource.k8s.io"], &["deviceclasses"]),
-        rule(&["get", "list", "patch", "update", "watch"], &["resource.k8s.io"], &["resourceclaims"]),
+        rule(
+            &["create", "delete", "get", "list", "patch", "update", "watch"],
+            &["resource.k8s.io"],
+            &["resourceclaims"],
+        ),
         rule(CHANGE, &["resource.k8s.io"], &["resourceclaims/status"]),
         rule(&["update"], &[""], &["pods/finalizers"]),
         rule(READ, &["resource.k8s.io"], &["resourceslices"]),

@@ -1,3 +1,5 @@
+mod extended_resources;
+
 use std::task::{Wake, Waker};
 
 use corten_scheduler::Config;

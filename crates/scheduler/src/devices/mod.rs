@@ -1,7 +1,9 @@
 //! What is known of devices and of the claims for them; and what was given here and is not seen yet.
 
+mod extended_claim;
 mod objects;
 mod pod_devices;
+mod resource_classes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,21 +12,27 @@ use corten_meta::{Key, Resource};
 use corten_reconcile::Projection;
 use serde_json::{Value, json};
 
+pub use extended_claim::{ExtendedClaimWrite, NewClaim};
 pub use objects::{DeviceClaim, DeviceClass, DeviceObject, DeviceSlice, DeviceTaintRule};
-pub(crate) use pod_devices::{Conflict, PodDevices, TIMED_OUT, refusal};
+pub(crate) use pod_devices::{Conflict, DeviceNode, Given, PodDevices, TIMED_OUT, refusal};
+pub(crate) use resource_classes::ResourceClasses;
 
+use self::extended_claim::AllocatedClaim;
 use crate::PodInfo;
 
 /// Keeps a claim that has devices from being gone before they are given back.
-const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
+pub const CLAIM_FINALIZER: &str = "resource.kubernetes.io/delete-protection";
 
 /// See the module's documentation.
 #[derive(Default)]
 pub(crate) struct Devices {
     inventory: Inventory,
+    pub(crate) classes: ResourceClasses,
     claims: BTreeMap<Key, DeviceClaim>,
     /// Claims that were given devices here, and for which pod.
     assumed: BTreeMap<Key, (Allocation, Key)>,
+    /// By pod: the claim for its extended resources, which is not seen yet.
+    extended: BTreeMap<Key, AllocatedClaim>,
 }
 
 /// What is written into a claim before its pod is bound.
@@ -43,12 +51,18 @@ impl Devices {
     pub(crate) fn set(&mut self, object: DeviceObject) {
         match object {
             DeviceObject::Slice(it) => self.inventory.set_slice(it.metadata.name, it.spec),
-            DeviceObject::Class(it) => self.inventory.set_class(it.metadata.name, it.spec.unwrap_or_default()),
+            DeviceObject::Class(it) => {
+                self.classes.set(&it);
+                self.inventory.set_class(it.metadata.name, it.spec.unwrap_or_default());
+            }
             DeviceObject::TaintRule(it) => self.inventory.set_taint_rule(it.metadata.name.clone(), it.rule()),
             DeviceObject::Claim(it) => {
                 let key = it.metadata.key();
-                if it.allocation().is_some() {
+                if let Some(allocation) = it.allocation() {
                     self.assumed.remove(&key);
+                    self.extended.retain(|_, assumed| {
+                        !it.is_for_extended_resources_of(&assumed.pod_uid) || assumed.allocation != *allocation
+                    });
                 }
                 self.claims.insert(key, it);
             }
@@ -60,6 +74,7 @@ impl Devices {
         if *resource == DeviceSlice::RESOURCE {
             self.inventory.remove_slice(&key.name);
         } else if *resource == DeviceClass::RESOURCE {
+            self.classes.remove(&key.name);
             self.inventory.remove_class(&key.name);
         } else if *resource == DeviceTaintRule::RESOURCE {
             self.inventory.remove_taint_rule(&key.name);
@@ -85,22 +100,44 @@ impl Devices {
     /// The devices that somebody has.
     fn taken(&self) -> BTreeSet<DeviceId> {
         let seen = self.claims.values().filter_map(DeviceClaim::allocation);
-        seen.chain(self.assumed.values().map(|it| &it.0)).flat_map(allocated_devices).collect()
+        let assumed = self.assumed.values().map(|it| &it.0).chain(self.extended.values().map(|it| &it.allocation));
+        seen.chain(assumed).flat_map(allocated_devices).collect()
     }
 
-    pub(crate) fn assume(&mut self, pod: &Key, given: Vec<(Key, Allocation)>) {
-        self.assumed.extend(given.into_iter().map(|(claim, it)| (claim, (it, pod.clone()))));
+    pub(crate) fn assume(&mut self, pod: &PodInfo, given: Given) {
+        self.assumed.extend(given.claims.into_iter().map(|(claim, it)| (claim, (it, pod.key.clone()))));
+        if let Some((claim, allocation)) = given.extended {
+            let pod_uid = pod.uid.clone();
+            self.extended.insert(pod.key.clone(), AllocatedClaim { claim, allocation, pod_uid });
+        }
     }
 
     /// The pod is not bound with them: what was given here is nobody's again.
     pub(crate) fn forget(&mut self, pod: &Key) {
         self.assumed.retain(|_, it| it.1 != *pod);
+        self.extended.remove(pod);
     }
 
     /// What has to be written before the pod is bound.
     pub(crate) fn reservations(&self, pod: &PodInfo) -> Vec<ClaimReservation> {
         let claims = pod.device_claims.iter().filter_map(|it| self.claims.get(&it.key(pod)?));
         claims.filter_map(|claim| self.reservation(pod, claim)).collect()
+    }
+
+    /// What is to be written of the claim for its extended resources.
+    pub(crate) fn extended_claim(&self, pod: &PodInfo) -> Option<ExtendedClaimWrite> {
+        let made = self.extended.get(&pod.key).map(|it| it.write(pod));
+        made.or_else(|| pod.names_extended_claim.then_some(ExtendedClaimWrite::Forget))
+    }
+
+    /// A claim for its extended resources of an earlier try, which came to nothing.
+    pub(crate) fn stale_claim(&self, pod: &PodInfo) -> Option<&DeviceClaim> {
+        if pod.extended.is_empty() {
+            return None;
+        }
+        let of_namespace = self.claims.range(Key::new(&*pod.key.namespace, "")..);
+        let mut of_namespace = of_namespace.take_while(|it| it.0.namespace == pod.key.namespace);
+        of_namespace.find(|it| it.1.is_for_extended_resources_of(&pod.uid)).map(|it| it.1)
     }
 
     fn reservation(&self, pod: &PodInfo, claim: &DeviceClaim) -> Option<ClaimReservation> {
@@ -110,8 +147,8 @@ impl Devices {
         if claim.allocation().is_none() {
             status["allocation"] = json!(self.assumed.get(&key)?.0);
             let mut all = claim.metadata.finalizers.clone();
-            if !all.iter().any(|it| it == FINALIZER) {
-                all.push(FINALIZER.to_owned());
+            if !all.iter().any(|it| it == CLAIM_FINALIZER) {
+                all.push(CLAIM_FINALIZER.to_owned());
                 finalizers = Some(all);
             }
         }

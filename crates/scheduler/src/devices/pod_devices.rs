@@ -1,13 +1,32 @@
 //! The claims of one pod: why it cannot be placed yet, and what they are given on a node.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corten_allocator::{Allocation, DeviceId, Refusal as NoDevices, Selectors, TargetNode, allocate, check, selects};
 use corten_api::resource::v1::ResourceClaimSpec;
 use corten_meta::Key;
 
-use super::{DeviceClaim, Devices};
-use crate::PodInfo;
+use super::{
+    DeviceClaim, Devices, ResourceClasses,
+    extended_claim::{self, ExtendedClaim},
+};
+use crate::{PodInfo, requests::Amounts};
+
+/// A node, as far as devices are concerned.
+#[derive(Clone, Copy)]
+pub(crate) struct DeviceNode<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) labels: &'a BTreeMap<String, String>,
+    pub(crate) allocatable: &'a Amounts,
+}
+
+/// What a pod is given on a node.
+#[derive(Default)]
+pub(crate) struct Given {
+    pub(crate) claims: Vec<(Key, Allocation)>,
+    /// The claim for its extended resources.
+    pub(crate) extended: Option<(ExtendedClaim, Allocation)>,
+}
 
 /// Why the pod's claims keep it off a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +43,7 @@ pub(crate) const TIMED_OUT: &str = "timed out trying to allocate devices";
 
 /// The claims of one pod, and what others have.
 pub(crate) struct PodDevices<'a> {
+    pod: &'a PodInfo,
     devices: &'a Devices,
     open: Vec<&'a DeviceClaim>,
     allocated: Vec<&'a Allocation>,
@@ -33,6 +53,9 @@ pub(crate) struct PodDevices<'a> {
 
 /// Why the pod cannot be placed, whatever the nodes are like: the message, and the claim it is about.
 pub(crate) fn refusal(pod: &PodInfo, devices: &Devices) -> Option<(String, Option<String>)> {
+    if let Some(stale) = devices.stale_claim(pod) {
+        return Some(("cannot schedule extended resource claim".into(), Some(stale.metadata.name.clone())));
+    }
     let selectors = Selectors::default();
     for reference in &pod.device_claims {
         let Some(key) = reference.key(pod) else {
@@ -65,7 +88,7 @@ pub(crate) fn refusal(pod: &PodInfo, devices: &Devices) -> Option<(String, Optio
 }
 
 impl<'a> PodDevices<'a> {
-    pub(crate) fn of(pod: &PodInfo, devices: &'a Devices) -> Self {
+    pub(crate) fn of(pod: &'a PodInfo, devices: &'a Devices) -> Self {
         let (mut open, mut allocated) = (Vec::new(), Vec::new());
         for key in pod.device_claims.iter().filter_map(|it| it.key(pod)) {
             match (devices.allocation_of(&key), devices.claim(&key)) {
@@ -74,22 +97,35 @@ impl<'a> PodDevices<'a> {
                 (None, None) => {}
             }
         }
-        let taken = if open.is_empty() { BTreeSet::new() } else { devices.taken() };
-        Self { devices, open, allocated, taken, selectors: Selectors::default() }
+        let is_asking = !open.is_empty() || !pod.extended.is_empty();
+        let taken = if is_asking { devices.taken() } else { BTreeSet::new() };
+        Self { pod, devices, open, allocated, taken, selectors: Selectors::default() }
     }
 
-    /// What the claims are given on the node that have nothing yet.
-    pub(crate) fn on(&self, node: TargetNode<'_>) -> Result<Vec<(Key, Allocation)>, Conflict> {
+    /// Does it matter to the pod which devices the node can use?
+    pub(crate) fn matter(pod: &PodInfo, node: DeviceNode<'_>, classes: &ResourceClasses) -> bool {
+        !pod.device_claims.is_empty() || extended_claim::is_needed(pod, node, classes)
+    }
+
+    /// What the claims are given on the node that have nothing yet, and what the extended resources are.
+    pub(crate) fn on(&self, node: DeviceNode<'_>) -> Result<Given, Conflict> {
+        let extended = extended_claim::needed(self.pod, node, &self.devices.classes);
+        let node = TargetNode { name: node.name, labels: node.labels };
         let is_here = |it: &&Allocation| it.node_selector.as_ref().is_none_or(|it| selects(it, node));
         if !self.allocated.iter().all(is_here) {
             return Err(Conflict::Elsewhere);
         }
-        let specs: Vec<&ResourceClaimSpec> = self.open.iter().map(|it| &it.spec).collect();
+        let own = self.open.iter().map(|it| &it.spec);
+        let specs: Vec<&ResourceClaimSpec> = own.chain(extended.iter().map(|it| &it.spec)).collect();
         if specs.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Given::default());
         }
         match allocate(&specs, node, &self.devices.inventory, &self.taken, &self.selectors) {
-            Ok(given) => Ok(self.open.iter().map(|it| it.metadata.key()).zip(given).collect()),
+            Ok(given) => {
+                let mut given = given.into_iter();
+                let claims = self.open.iter().map(|it| it.metadata.key()).zip(given.by_ref()).collect();
+                Ok(Given { claims, extended: extended.zip(given.next()) })
+            }
             Err(NoDevices::NotHere | NoDevices::Broken(_)) => Err(Conflict::NoDevices),
             Err(NoDevices::TooMuchWork) => Err(Conflict::TooMuchWork),
         }

@@ -1,12 +1,11 @@
 //! A pod runs where its claims for devices have theirs, or can be given some. One that waits for its claims waits with them.
 
-use corten_allocator::TargetNode;
 use corten_reconcile::Actor;
 
 use crate::{
     Plugin, PodInfo,
     among::Among,
-    devices::{self, Conflict},
+    devices::{self, Conflict, PodDevices},
     framework::{Reason, Refusal},
     snapshot::{Row, Snapshot},
 };
@@ -22,14 +21,14 @@ pub(super) const PLUGIN: Plugin = Plugin {
 
 fn pre_filter(pod: &PodInfo, snapshot: &Snapshot) -> Option<Refusal> {
     let (message, claim) = devices::refusal(pod, &snapshot.devices)?;
-    Some(Refusal { message, claim })
+    Some(Refusal { message, claim: claim.map(|it| ("ResourceClaim", it)) })
 }
 
 fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, among: &Among<'_>, reasons: &mut Vec<Reason<'p>>) {
-    if pod.device_claims.is_empty() {
+    if !PodDevices::matter(pod, row.for_devices(), row.classes) {
         return;
     }
-    match among.devices.on(TargetNode { name: row.name, labels: row.labels }) {
+    match among.devices.on(row.for_devices()) {
         Ok(_) => {}
         Err(Conflict::Elsewhere) => reasons.push(Reason::Text("resourceclaim not available on the node")),
         Err(Conflict::TooMuchWork) => reasons.push(Reason::Text(devices::TIMED_OUT)),

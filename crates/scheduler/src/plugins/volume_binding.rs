@@ -21,7 +21,7 @@ pub(super) const PLUGIN: Plugin = Plugin {
 
 fn pre_filter(pod: &PodInfo, snapshot: &Snapshot) -> Option<Refusal> {
     let (message, claim) = storage::refusal(pod, &snapshot.storage)?;
-    Some(Refusal { message, claim: Some(claim) })
+    Some(Refusal { message, claim: Some(("PersistentVolumeClaim", claim)) })
 }
 
 fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, among: &Among<'_>, reasons: &mut Vec<Reason<'p>>) {

@@ -3,6 +3,7 @@
 mod affinity_term;
 mod claim;
 mod device_claim;
+mod extended_resources;
 mod host_port;
 mod spread_constraint;
 
@@ -19,6 +20,7 @@ use crate::{
 pub(crate) use affinity_term::{Namespaces, Term};
 pub(crate) use claim::Claim;
 pub(crate) use device_claim::DeviceClaimRef;
+pub(crate) use extended_resources::{ExtendedRequest, ExtendedResources};
 pub(crate) use host_port::HostPort;
 pub(crate) use spread_constraint::Constraint;
 
@@ -46,6 +48,10 @@ pub struct PodInfo {
     pub(crate) claims: Vec<Claim>,
     /// Its claims for devices.
     pub(crate) device_claims: Vec<DeviceClaimRef>,
+    /// What its containers ask for of extended resources.
+    pub(crate) extended: Vec<ExtendedResources>,
+    /// Its status names a claim for those.
+    pub(crate) names_extended_claim: bool,
 }
 
 impl PodInfo {
@@ -73,6 +79,8 @@ impl PodInfo {
             spread: Constraint::all(&spec.topology_spread_constraints, &pod.metadata.labels),
             claims: claim::claims(&pod.metadata.name, spec),
             device_claims: DeviceClaimRef::all(pod),
+            extended: ExtendedResources::all(spec),
+            names_extended_claim: pod.status.extended_resource_claim_status.is_some(),
         }
     }
 
@@ -101,6 +109,11 @@ impl PodInfo {
             && self.labels == other.labels
             && self.deleting == other.deleting
             && self.pod_anti_affinity == other.pod_anti_affinity
+    }
+
+    /// Can it be that it is given devices before it is bound?
+    pub(crate) fn may_be_given_devices(&self) -> bool {
+        !self.device_claims.is_empty() || !self.extended.is_empty()
     }
 
     /// Does its place depend on what runs on other nodes?

@@ -8,6 +8,7 @@ mod counters;
 mod inventory;
 mod node;
 mod request;
+mod resource_classes;
 mod search;
 mod selector;
 mod shortage;
@@ -16,6 +17,7 @@ mod tests;
 
 pub use inventory::{DeviceId, Inventory, TaintRule, allocated_devices};
 pub use node::{TargetNode, selects};
+pub use resource_classes::ResourceClasses;
 pub use search::{Allocation, Refusal, allocate, check};
 pub use selector::Selectors;
 pub use shortage::{Shortage, selected_by, shortages};

@@ -4,11 +4,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use corten_allocator::ResourceClasses;
 use corten_meta::Key;
 
 use crate::{
     Node,
-    devices::{DeviceNode, Devices, ResourceClasses},
+    devices::{DeviceNode, Devices},
     pod_info::{HostPort, PodInfo},
     projections::Taint,
     requests::Amounts,

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use corten_allocator::Allocation;
+use corten_allocator::{Allocation, ResourceClasses};
 use corten_api::{
     core::v1::ContainerExtendedResourceRequest,
     resource::v1::{DeviceClaim, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec},
 };
 use serde_json::{Value, json};
 
-use super::{DeviceNode, ResourceClasses};
+use super::DeviceNode;
 use crate::{
     PodInfo,
     pod_info::{ExtendedRequest, ExtendedResources},
+    requests::Amounts,
 };
 
 /// Says of a claim that it was made for the extended resources of its pod.
@@ -53,10 +54,17 @@ pub struct NewClaim {
     pub mappings: Value,
 }
 
+/// The class that has the devices of a resource on a node of which this is allocatable: none where a device plugin has them
+/// (`shouldDelegateResourceToDRA`).
+pub(crate) fn class_on<'a>(resource: &str, allocatable: &Amounts, classes: &'a ResourceClasses) -> Option<&'a str> {
+    let is_of_plugin = allocatable.extended.get(resource).is_some_and(|it| *it > 0);
+    classes.class_of(resource).filter(|_| !is_of_plugin)
+}
+
 /// Does the pod need such a claim on the node?
 pub(crate) fn is_needed(pod: &PodInfo, node: DeviceNode<'_>, classes: &ResourceClasses) -> bool {
     let mut requests = pod.extended.iter().flat_map(|it| &it.requests);
-    requests.any(|it| classes.class_on(&it.resource, node.allocatable).is_some())
+    requests.any(|it| class_on(&it.resource, node.allocatable, classes).is_some())
 }
 
 /// The claim that the pod needs on the node (`createRequestsAndMappings`).
@@ -64,7 +72,7 @@ pub(crate) fn needed(pod: &PodInfo, node: DeviceNode<'_>, classes: &ResourceClas
     let resources: BTreeSet<&str> = pod.extended.iter().flat_map(|it| &it.requests).map(|it| &*it.resource).collect();
     let (mut requests, mut mappings) = (Vec::new(), Vec::new());
     for resource in resources {
-        let Some(class) = classes.class_on(resource, node.allocatable) else { continue };
+        let Some(class) = class_on(resource, node.allocatable, classes) else { continue };
         let of_resource = Requests::of(resource, &pod.extended);
         requests.extend(of_resource.all().map(|it| it.written(class)));
         mappings.extend(of_resource.mappings(resource));

@@ -3,19 +3,18 @@
 mod extended_claim;
 mod objects;
 mod pod_devices;
-mod resource_classes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use corten_allocator::{Allocation, DeviceId, Inventory, allocated_devices};
+use corten_allocator::{Allocation, DeviceId, Inventory, ResourceClasses, allocated_devices};
 use corten_meta::{Key, Resource};
 use corten_reconcile::Projection;
 use serde_json::{Value, json};
 
+pub(crate) use extended_claim::class_on;
 pub use extended_claim::{ExtendedClaimWrite, NewClaim};
 pub use objects::{DeviceClaim, DeviceClass, DeviceObject, DeviceSlice, DeviceTaintRule};
 pub(crate) use pod_devices::{Conflict, DeviceNode, Given, PodDevices, TIMED_OUT, refusal};
-pub(crate) use resource_classes::ResourceClasses;
 
 use self::extended_claim::AllocatedClaim;
 use crate::PodInfo;
@@ -52,8 +51,9 @@ impl Devices {
         match object {
             DeviceObject::Slice(it) => self.inventory.set_slice(it.metadata.name, it.spec),
             DeviceObject::Class(it) => {
-                self.classes.set(&it);
-                self.inventory.set_class(it.metadata.name, it.spec.unwrap_or_default());
+                let (meta, spec) = (it.metadata, it.spec.unwrap_or_default());
+                self.classes.set(meta.name.clone(), meta.creation_timestamp, spec.extended_resource_name.clone());
+                self.inventory.set_class(meta.name, spec);
             }
             DeviceObject::TaintRule(it) => self.inventory.set_taint_rule(it.metadata.name.clone(), it.rule()),
             DeviceObject::Claim(it) => {

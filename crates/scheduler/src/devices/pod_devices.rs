@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use corten_allocator::{Allocation, DeviceId, Refusal as NoDevices, Selectors, TargetNode, allocate, check, selects};
+use corten_allocator::{
+    Allocation, DeviceId, Refusal as NoDevices, ResourceClasses, Selectors, TargetNode, allocate, check, selects,
+};
 use corten_api::resource::v1::ResourceClaimSpec;
 use corten_meta::Key;
 
 use super::{
-    DeviceClaim, Devices, ResourceClasses,
+    DeviceClaim, Devices,
     extended_claim::{self, ExtendedClaim},
 };
 use crate::{PodInfo, requests::Amounts};

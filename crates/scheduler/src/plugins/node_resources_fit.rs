@@ -4,7 +4,7 @@ use corten_meta::Quantity;
 use corten_reconcile::Actor;
 
 use crate::{
-    Plugin, PodInfo,
+    Plugin, PodInfo, devices,
     framework::{Gap, Reason},
     snapshot::Row,
 };
@@ -39,7 +39,7 @@ fn for_each_lack<'p>(pod: &'p PodInfo, row: &Row<'_>, mut found: impl FnMut(&'p 
     let left = total.ephemeral_storage_bytes.saturating_sub(used.ephemeral_storage_bytes);
     check("ephemeral-storage", wanted.ephemeral_storage_bytes, left);
     for (name, wanted) in &wanted.extended {
-        if row.classes.class_on(name, total).is_some() {
+        if devices::class_on(name, total, row.classes).is_some() {
             // A claim for devices is made for it: see DynamicResources.
             continue;
         }

@@ -1,13 +1,15 @@
 //! Claims for devices: what each has been given, which Pod it waits for, and what it asks for that nobody offers.
 
-use corten_allocator::{Inventory, Shortage, selected_by, shortages};
+use std::collections::BTreeSet;
+
+use corten_allocator::{Inventory, ResourceClasses, Shortage, selected_by, shortages};
 use corten_api::{
     resource::v1::ResourceClaimSpec,
-    resources::{DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES},
+    resources::{DEVICE_CLASSES, NODES, RESOURCE_CLAIMS, RESOURCE_SLICES},
 };
-use corten_meta::Key;
+use corten_meta::{Key, Quantity};
 use corten_reconcile::{Actor, Wait};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::found::Findings;
 use crate::why::{
@@ -79,6 +81,37 @@ pub(super) async fn of_pod(reader: &Reader<'_>, pod: &Value, found: &mut Finding
             let message = format!("its claim {name} can be given no devices");
             found.add_once(Wait::new("ClaimNotAllocated", message, Actor::Cluster).on("ResourceClaim", name));
         }
+    }
+}
+
+/// As [`of_pod`], of extended resources: a claim is made for those that a class has and no device plugin.
+pub(super) async fn extended_resources(reader: &Reader<'_>, pod: &Value, found: &mut Findings) {
+    let containers = items(pod, "/spec/initContainers").iter().chain(items(pod, "/spec/containers"));
+    let asked = containers.filter_map(|it| it["resources"]["requests"].as_object()).flat_map(|it| it.keys());
+    let asked: BTreeSet<&str> = asked.map(String::as_str).filter(|it| it.contains('/')).collect();
+    if asked.is_empty() {
+        return;
+    }
+    let (classes, nodes) = (reader.list(&DEVICE_CLASSES, "").await, reader.list(&NODES, "").await);
+    if !reader.is_whole(&DEVICE_CLASSES, &classes) || !reader.is_whole(&NODES, &nodes) {
+        return;
+    }
+    let mut of_resources = ResourceClasses::default();
+    for class in classes.iter() {
+        let (name, made) = (text(class, "/metadata/name"), time(&class["metadata"]["creationTimestamp"]));
+        let resource = class["spec"]["extendedResourceName"].as_str().map(str::to_owned);
+        of_resources.set(name.to_owned(), made, resource);
+    }
+    let has = |node: &Value, resource: &str| {
+        let amount = node["status"]["allocatable"][resource].as_str().unwrap_or_default();
+        amount.parse::<Quantity>().is_ok_and(|it| it.value() > 0)
+    };
+    let of_classes = asked.into_iter().filter(|it| !nodes.iter().any(|node| has(node, it)));
+    let request = |it: &str| Some(json!({ "name": it, "exactly": { "deviceClassName": of_resources.class_of(it)? } }));
+    let requests: Vec<Value> = of_classes.filter_map(request).collect();
+    for wait in lacking(reader, &json!({ "devices": { "requests": requests } })).await {
+        found.explains.push("DynamicResources");
+        found.add_once(wait);
     }
 }
 

@@ -30,7 +30,10 @@ pub(super) async fn pod(reader: &Reader<'_>, object: &Value, found: &mut Finding
             return;
         }
         "Failed" => return failed(object, found),
-        _ if node.is_empty() => return device_claims::of_pod(reader, object, found).await,
+        _ if node.is_empty() => {
+            device_claims::of_pod(reader, object, found).await;
+            return device_claims::extended_resources(reader, object, found).await;
+        }
         _ => {}
     }
     if reader.is_missing(&NODES, &Key::cluster(node)).await {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use corten_api::resource::v1::{
-    AllocationResult, DeviceAllocationConfiguration, DeviceAllocationResult, DeviceClaim, DeviceClassSpec,
+    AllocationResult, Device, DeviceAllocationConfiguration, DeviceAllocationResult, DeviceClaim, DeviceClassSpec,
     DeviceConstraint, DeviceRequestAllocationResult, ResourceClaimSpec, ResourceSliceSpec,
 };
 
@@ -56,7 +56,8 @@ pub fn allocate(
     selectors: &Selectors,
 ) -> Result<Vec<Allocation>, Refusal> {
     let slices = inventory.slices();
-    let context = Context { inventory, slices: &slices, node, selectors };
+    let late_pools = slices.iter().copied().filter(|it| awaits_conditions(it)).map(pool).collect();
+    let context = Context { inventory, slices: &slices, late_pools, node, selectors };
     let mut tasks = Vec::new();
     for (claim, spec) in claims.iter().enumerate() {
         let Some(devices) = &spec.devices else { continue };
@@ -109,6 +110,8 @@ fn class_of<'a>(wanted: &RequestedDevices<'_>, inventory: &'a Inventory) -> Resu
 struct Context<'a> {
     inventory: &'a Inventory,
     slices: &'a [&'a ResourceSliceSpec],
+    /// Devices of these have to be made ready, and are given where no others are left.
+    late_pools: BTreeSet<(&'a str, &'a str)>,
     node: TargetNode<'a>,
     selectors: &'a Selectors,
 }
@@ -134,12 +137,8 @@ impl<'a> Context<'a> {
         for slice in self.slices.iter().copied() {
             for device in slice.devices.iter().flatten() {
                 let offer = Offer { slice, device };
-                // Conditions before the binding are somebody else's word that is not waited for here.
-                let waits = device.binding_conditions.as_ref().is_some_and(|it| !it.is_empty());
-                if waits
-                    || !reaches(slice, device, self.node)
-                    || !wanted.takes(device, self.inventory.taints(slice, device))
-                {
+                let taints = self.inventory.taints(slice, device);
+                if !reaches(slice, device, self.node) || !wanted.takes(device, taints) {
                     continue;
                 }
                 let is_of_class = self.selectors.select(of_class, offer).map_err(|it| wanted.refusal_of_class(it))?;
@@ -149,8 +148,19 @@ impl<'a> Context<'a> {
                 }
             }
         }
+        offers.sort_by_key(|it| self.late_pools.contains(&pool(it.slice)));
         Ok(offers)
     }
+}
+
+fn pool(slice: &ResourceSliceSpec) -> (&str, &str) {
+    (&slice.driver, &slice.pool.name)
+}
+
+/// Do pods wait for conditions of a device of the slice before they are bound (KEP-5007)?
+fn awaits_conditions(slice: &ResourceSliceSpec) -> bool {
+    let awaits = |it: &Device| it.binding_conditions.as_ref().is_some_and(|it| !it.is_empty());
+    slice.devices.iter().flatten().any(awaits)
 }
 
 struct Chosen<'a> {
@@ -260,10 +270,14 @@ fn result(
             device,
             admin_access: it.wanted.has_admin_access.then_some(true),
             tolerations: Some(it.wanted.tolerations.to_vec()).filter(|it| !it.is_empty()),
+            binding_conditions: it.offer.device.binding_conditions.clone().filter(|it| !it.is_empty()),
+            binding_failure_conditions: it.offer.device.binding_failure_conditions.clone().filter(|it| !it.is_empty()),
             ..DeviceRequestAllocationResult::default()
         }
     };
-    let is_everywhere = own().all(|it| is_everywhere(it.offer.slice, it.offer.device));
+    let is_usable =
+        |it: &Chosen<'_>| it.offer.device.binds_to_node != Some(true) && is_everywhere(it.offer.slice, it.offer.device);
+    let is_everywhere = own().all(is_usable);
     let config = config(spec, &own().map(|it| it.wanted).collect::<Vec<_>>(), inventory);
     let devices = DeviceAllocationResult {
         results: Some(own().map(one).collect()),

@@ -25,7 +25,7 @@ use corten_client::{
 };
 use corten_meta::{Key, Named, Resource, Retry, Time};
 use corten_reconcile::Projection;
-use corten_scheduler::{ClaimReservation, Effect, Event, ExtendedClaimWrite, Node, Pod, Scheduler};
+use corten_scheduler::{ClaimRelease, ClaimReservation, Effect, Event, ExtendedClaimWrite, Node, Pod, Scheduler};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -107,6 +107,17 @@ enum Job {
         claims: Vec<ClaimReservation>,
         extended: Option<ExtendedClaimWrite>,
     },
+    /// As far as the binding itself.
+    Reserve {
+        pod: Key,
+        uid: String,
+        claims: Vec<ClaimReservation>,
+        extended: Option<ExtendedClaimWrite>,
+    },
+    ReleaseClaims {
+        pod: Key,
+        claims: Vec<ClaimRelease>,
+    },
     /// One for extended resources, of which its pod made no use.
     DeleteClaim {
         pod: Key,
@@ -138,6 +149,8 @@ impl Job {
             Self::Bind { pod, .. }
             | Self::DeleteClaim { pod, .. }
             | Self::Patch { pod, .. }
+            | Self::ReleaseClaims { pod, .. }
+            | Self::Reserve { pod, .. }
             | Self::Volumes { pod, .. } => pod,
         }
     }
@@ -263,6 +276,10 @@ impl SchedulerLoop {
                 Effect::Bind { pod, uid, node, claims, extended } => {
                     self.waiting.push_back(Job::Bind { pod, uid, node, claims, extended });
                 }
+                Effect::Reserve { pod, uid, claims, extended } => {
+                    self.waiting.push_back(Job::Reserve { pod, uid, claims, extended });
+                }
+                Effect::ReleaseClaims { pod, claims } => self.waiting.push_back(Job::ReleaseClaims { pod, claims }),
                 Effect::DeleteClaim { pod, claim, uid, finalizers } => {
                     self.waiting.push_back(Job::DeleteClaim { pod, claim, uid, finalizers });
                 }
@@ -340,6 +357,18 @@ async fn written(client: Client, job: Job) -> Written {
             });
             Written { pod, event }
         }
+        Job::Reserve { pod, uid, claims, extended } => {
+            let failed = devices::reserve_all(&client, (&pod, &uid), claims, extended).await.err();
+            let event = failed.map(|error| {
+                tracing::debug!(%error, "cannot reserve a pod's devices");
+                Event::ReserveFailed { pod: pod.clone(), uid, message: error.to_string() }
+            });
+            Written { pod, event }
+        }
+        Job::ReleaseClaims { pod, claims } => {
+            devices::release(&client, claims).await;
+            Written { pod, event: None }
+        }
         Job::DeleteClaim { pod, claim, uid, finalizers } => {
             if let Err(error) = devices::delete(&client, &claim, &uid, &finalizers).await {
                 tracing::warn!(%claim, %error, "cannot delete the claim for extended resources that a try before has left");
@@ -397,11 +426,7 @@ async fn bind_with_devices(
     claims: Vec<ClaimReservation>,
     extended: Option<ExtendedClaimWrite>,
 ) -> Result<String, Error> {
-    devices::reserve(client, claims).await?;
-    let made = match extended {
-        Some(write) => devices::extend(client, pod, uid, write).await?,
-        None => None,
-    };
+    let made = devices::reserve_all(client, (pod, uid), claims, extended).await?;
     let bound = bind(client, pod, uid, node).await;
     // Where it is not known whether it is bound, its claim stays: it is stale at the next try if there is one.
     let is_elsewhere = match &bound {

@@ -4,7 +4,7 @@ use corten_meta::{Key, ObjectReference, Resource, Retry, Time};
 use corten_reconcile::{Decision, EventType};
 use serde_json::Value;
 
-use crate::{ClaimReservation, ExtendedClaimWrite, Node, Pod, StorageObject};
+use crate::{ClaimRelease, ClaimReservation, ExtendedClaimWrite, Node, Pod, StorageObject};
 
 /// What happened.
 #[derive(Clone, Debug)]
@@ -20,6 +20,12 @@ pub enum Event {
     StorageGone(Resource, Key),
     /// One of the patches of an [`Effect::BindVolumes`] was not taken.
     VolumesFailed {
+        pod: Key,
+        uid: String,
+        message: String,
+    },
+    /// An [`Effect::Reserve`] was not taken.
+    ReserveFailed {
         pod: Key,
         uid: String,
         message: String,
@@ -52,6 +58,18 @@ pub enum Effect {
         node: String,
         claims: Vec<ClaimReservation>,
         extended: Option<ExtendedClaimWrite>,
+    },
+    /// As [`Effect::Bind`], and does not bind yet: the drivers make the devices ready first. That they are is seen.
+    Reserve {
+        pod: Key,
+        uid: String,
+        claims: Vec<ClaimReservation>,
+        extended: Option<ExtendedClaimWrite>,
+    },
+    /// Takes from claims of the pod the devices that did not become ready. That it is done is seen.
+    ReleaseClaims {
+        pod: Key,
+        claims: Vec<ClaimRelease>,
     },
     /// Deletes a claim that was made for the extended resources of a pod, of which it keeps these finalizers. That it is done is seen.
     DeleteClaim {

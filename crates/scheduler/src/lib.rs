@@ -6,6 +6,7 @@
 
 mod among;
 mod cycle;
+mod device_waits;
 mod devices;
 mod entry;
 mod event;
@@ -33,8 +34,8 @@ use std::{
 use corten_meta::{Key, Time};
 
 pub use devices::{
-    CLAIM_FINALIZER, ClaimReservation, DeviceClaim, DeviceClass, DeviceObject, DeviceSlice, DeviceTaintRule,
-    ExtendedClaimWrite, NewClaim,
+    CLAIM_FINALIZER, ClaimRelease, ClaimReservation, DeviceClaim, DeviceClass, DeviceObject, DeviceSlice,
+    DeviceTaintRule, ExtendedClaimWrite, NewClaim,
 };
 pub use event::{Effect, Event};
 pub use framework::Plugin;
@@ -44,6 +45,7 @@ pub use projections::{Node, Pod};
 pub use snapshot::Snapshot;
 pub use storage::{Claim, CsiDriver, CsiNode, StorageCapacity, StorageClass, StorageObject, Volume};
 
+use device_waits::DeviceWait;
 use entry::{Entry, PodState};
 use queue::Queue;
 use storage::Waiting;
@@ -90,6 +92,7 @@ pub struct Scheduler {
     queue: Queue,
     cycle: cycle::Cycle,
     waiting: Waiting,
+    device_waits: BTreeMap<Key, DeviceWait>,
     /// The earliest wake-up already asked for and not yet answered by a tick.
     announced: Option<Time>,
 }
@@ -99,8 +102,8 @@ impl Scheduler {
         let queue = Queue::new(config.backoff_initial, config.backoff_max, config.unschedulable_retry);
         let cycle = cycle::Cycle::new(config.seed);
         let (snapshot, pods) = (Snapshot::default(), BTreeMap::new());
-        let waiting = Waiting::default();
-        Self { config, snapshot, pods, queue, cycle, waiting, announced: None }
+        let (waiting, device_waits) = (Waiting::default(), BTreeMap::new());
+        Self { config, snapshot, pods, queue, cycle, waiting, device_waits, announced: None }
     }
 
     pub fn config(&self) -> &Config {
@@ -123,6 +126,7 @@ impl Scheduler {
             Event::Storage(object) => self.storage_seen(*object, now),
             Event::StorageGone(resource, key) => self.storage_gone(&resource, &key, now),
             Event::VolumesFailed { pod, uid, message } => self.volumes_failed(&pod, &uid, &message, now),
+            Event::ReserveFailed { pod, uid, message } => self.devices_failed(&pod, &uid, &message, now),
             Event::Bound { pod, uid, node } => self.bound(&pod, &uid, &node, now),
             Event::BindFailed { pod, uid, retry, message } => self.bind_failed(&pod, &uid, retry, &message, now),
             Event::Tick => {
@@ -184,7 +188,7 @@ impl Scheduler {
 
         if place != PodState::Waiting {
             if !matches!(place, PodState::Assumed(_)) {
-                self.forget_volumes(&key);
+                self.wait_no_more(&key);
             }
             self.queue.remove(&key);
             return effects;
@@ -244,7 +248,7 @@ impl Scheduler {
 
     fn forget(&mut self, key: &Key, now: Time) {
         self.queue.remove(key);
-        self.forget_volumes(key);
+        self.wait_no_more(key);
         self.snapshot.devices.forget(key);
         let Some(entry) = self.pods.remove(key) else { return };
         if let Some(node) = entry.place.node() {
@@ -358,7 +362,8 @@ impl Scheduler {
 
     /// Asks for the next tick, unless one that is early enough has been asked for already.
     fn wake_at(&mut self, now: Time) -> Option<Effect> {
-        let expires = self.waiting.next().map(|it| it.0);
+        let expires =
+            self.waiting.next().map(|it| it.0).into_iter().chain(self.device_waits.values().map(|it| it.until));
         let at = self.queue.next_at(now).into_iter().chain(expires).min()?;
         if self.announced.is_some_and(|it| it <= at) {
             return None;

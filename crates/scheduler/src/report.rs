@@ -70,6 +70,39 @@ pub(crate) fn volumes_failed(entry: &Entry, node: &str, error: &str, now: Time) 
     effects
 }
 
+/// It has a node, where the drivers of its devices make them ready.
+pub(crate) fn waits_for_devices(
+    info: &PodInfo,
+    node: &str,
+    claim: Option<&str>,
+    since: Time,
+    now: Time,
+) -> Vec<Effect> {
+    let message = format!("node {node} is chosen, its devices are made ready there first");
+    let wait = Wait::new("DevicesNotReady", message.clone(), Actor::External);
+    let wait = match claim {
+        Some(claim) => wait.on("ResourceClaim", claim),
+        None => wait,
+    };
+    let event = Effect::Event {
+        about: info.reference(),
+        event_type: EventType::Normal,
+        reason: "BindingConditionsPending",
+        message: format!("waiting for binding conditions for device on node {node}"),
+    };
+    vec![event, blocked(info, &message, vec![wait], since, now)]
+}
+
+/// It had a node, and its devices did not become ready there.
+pub(crate) fn devices_failed(entry: &Entry, node: &str, error: &str, now: Time) -> Vec<Effect> {
+    let message = format!("running PreBind plugin \"DynamicResources\": {error}");
+    let mut effects = not_scheduled(entry, "SchedulerError", &message, now);
+    let told = format!("its devices were not made ready for node {node}: {error}");
+    let wait = Wait::new("DevicesNotReady", told, Actor::External).on("node", node);
+    effects.push(blocked(&entry.info, &message, vec![wait], entry.since, now));
+    effects
+}
+
 /// The scheduler itself broke at it.
 pub(crate) fn broken(entry: &Entry, now: Time) -> Vec<Effect> {
     let message = "internal error of the scheduler, see its log";

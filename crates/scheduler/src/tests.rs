@@ -72,6 +72,16 @@ fn describe(effects: &[Effect], now: Time) -> String {
                 describe_extended(extended.as_ref(), &mut text);
                 writeln!(text, "bind {pod} to {node}")
             }
+            Effect::Reserve { pod, claims, extended, .. } => {
+                for it in claims {
+                    let _ = writeln!(text, "reserve {} {:?} {}", it.claim, it.finalizers, it.status);
+                }
+                describe_extended(extended.as_ref(), &mut text);
+                writeln!(text, "do not bind {pod} yet")
+            }
+            Effect::ReleaseClaims { claims, .. } => {
+                claims.iter().try_for_each(|it| writeln!(text, "release {} {}", it.claim, it.patch))
+            }
             Effect::DeleteClaim { claim, finalizers, .. } => writeln!(text, "delete claim {claim} {finalizers:?}"),
             Effect::BindVolumes { patches, .. } => patches
                 .iter()

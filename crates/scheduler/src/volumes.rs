@@ -20,11 +20,10 @@ type Patch = (Resource, Key, Value);
 impl Scheduler {
     /// Binds a pod to its node, or first its volumes.
     pub(crate) fn bind(&mut self, info: &Arc<PodInfo>, node: &str, now: Time) -> Vec<Effect> {
-        self.give_devices(info, node);
-        let bind = self.bind_now(info, node);
+        self.give_devices(info, node, now);
         let decisions = self.decisions(info, node);
         if decisions == Decisions::default() {
-            return vec![bind];
+            return self.bind_with_devices(info, node, now);
         }
         let patches = self.patches(&decisions, node);
         self.snapshot.storage.assume(&decisions, node);
@@ -37,20 +36,14 @@ impl Scheduler {
         effects
     }
 
-    fn bind_now(&self, info: &PodInfo, node: &str) -> Effect {
-        let claims = self.snapshot.devices.reservations(info);
-        let extended = self.snapshot.devices.extended_claim(info);
-        Effect::Bind { pod: info.key.clone(), uid: info.uid.clone(), node: node.to_owned(), claims, extended }
-    }
-
     /// Gives the pod's claims their devices on the node, and makes one for its extended resources; no other pod gets them from now on.
-    fn give_devices(&mut self, info: &PodInfo, node: &str) {
+    fn give_devices(&mut self, info: &PodInfo, node: &str, now: Time) {
         if !info.may_be_given_devices() {
             return;
         }
         let row = self.snapshot.row(node).expect("the node that was just chosen");
         let given = PodDevices::of(info, &self.snapshot.devices).on(row.for_devices()).unwrap_or_default();
-        self.snapshot.devices.assume(info, given);
+        self.snapshot.devices.assume(info, given, now);
     }
 
     /// As in `PostFilter`: what an earlier try has left keeps the pod waiting until it is gone.
@@ -102,7 +95,7 @@ impl Scheduler {
     fn devices_moved(&mut self, now: Time) -> Vec<Effect> {
         let pods = &self.pods;
         self.queue.wake(|it: &Key| pods.get(it).is_some_and(|it| it.info.may_be_given_devices()), now);
-        Vec::new()
+        self.look_at_device_waits(now)
     }
 
     fn storage_moved(&mut self, concern: &Concern, now: Time) -> Vec<Effect> {
@@ -129,7 +122,7 @@ impl Scheduler {
             Some(Progress::Open(claim)) => vec![report::waits_for_volumes(&info, &node, &claim, since, now)],
             Some(Progress::Bound) => {
                 self.forget_volumes(pod);
-                vec![self.bind_now(&info, &node)]
+                self.bind_with_devices(&info, &node, now)
             }
             Some(Progress::Failed(message)) => self.volumes_failed(pod, &info.uid, &message, now),
         }
@@ -162,11 +155,18 @@ impl Scheduler {
             let uid = self.pods.get(&pod).map(|it| it.info.uid.clone()).unwrap_or_default();
             effects.extend(self.volumes_failed(&pod, &uid, "context deadline exceeded", now));
         }
+        effects.extend(self.end_device_waits(now));
         effects
     }
 
+    /// The pod waits neither for volumes nor for devices any more.
+    pub(crate) fn wait_no_more(&mut self, pod: &Key) {
+        self.forget_volumes(pod);
+        self.device_waits.remove(pod);
+    }
+
     /// The pod waits for volumes no more.
-    pub(crate) fn forget_volumes(&mut self, pod: &Key) {
+    fn forget_volumes(&mut self, pod: &Key) {
         let claims = self.waiting.end(pod);
         if !claims.is_empty() {
             self.snapshot.storage.forget_assumed(claims.iter());

@@ -3,7 +3,7 @@
 use corten_api::resources::{PODS, RESOURCE_CLAIMS};
 use corten_client::{Client, DeleteParams, Error, PatchType, decode};
 use corten_meta::{Key, ObjectMeta};
-use corten_scheduler::{CLAIM_FINALIZER, ClaimReservation, ExtendedClaimWrite, NewClaim};
+use corten_scheduler::{CLAIM_FINALIZER, ClaimRelease, ClaimReservation, ExtendedClaimWrite, NewClaim};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -20,8 +20,32 @@ pub(super) struct MadeClaim {
     finalizers: Vec<String>,
 }
 
+/// All that a pod's devices are written into.
+pub(super) async fn reserve_all(
+    client: &Client,
+    (pod, uid): (&Key, &str),
+    claims: Vec<ClaimReservation>,
+    extended: Option<ExtendedClaimWrite>,
+) -> Result<Option<MadeClaim>, Error> {
+    reserve(client, claims).await?;
+    match extended {
+        Some(write) => extend(client, pod, uid, write).await,
+        None => Ok(None),
+    }
+}
+
+/// Whoever changed a claim meanwhile is right: the next try sees it.
+pub(super) async fn release(client: &Client, claims: Vec<ClaimRelease>) {
+    for it in claims {
+        let released = client.patch(&RESOURCE_CLAIMS, &it.claim, "status", &PatchType::Merge, &it.patch).await;
+        if let Err(error) = released {
+            tracing::debug!(claim = %it.claim, %error, "cannot take the devices from a claim");
+        }
+    }
+}
+
 /// Up to the first that is not taken: somebody else changed it, and the pod is tried again.
-pub(super) async fn reserve(client: &Client, claims: Vec<ClaimReservation>) -> Result<(), Error> {
+async fn reserve(client: &Client, claims: Vec<ClaimReservation>) -> Result<(), Error> {
     for it in claims {
         let mut version = it.resource_version;
         if let Some(finalizers) = it.finalizers {
@@ -38,12 +62,7 @@ pub(super) async fn reserve(client: &Client, claims: Vec<ClaimReservation>) -> R
 
 /// Makes the claim for a pod's extended resources, and names it in the pod's status. It is there only if all of that is done, or
 /// if it is not known whether it was made: then it is stale at the next try.
-pub(super) async fn extend(
-    client: &Client,
-    pod: &Key,
-    uid: &str,
-    write: ExtendedClaimWrite,
-) -> Result<Option<MadeClaim>, Error> {
+async fn extend(client: &Client, pod: &Key, uid: &str, write: ExtendedClaimWrite) -> Result<Option<MadeClaim>, Error> {
     let NewClaim { claim, status, mappings } = match write {
         ExtendedClaimWrite::Make(it) => *it,
         ExtendedClaimWrite::Forget => return name(client, pod, uid, Value::Null).await.map(|()| None),

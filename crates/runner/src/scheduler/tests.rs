@@ -1,3 +1,4 @@
+mod device_conditions;
 mod extended_resources;
 
 use std::task::{Wake, Waker};

@@ -3,11 +3,12 @@
 mod extended_claim;
 mod objects;
 mod pod_devices;
+mod readiness;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use corten_allocator::{Allocation, DeviceId, Inventory, ResourceClasses, allocated_devices};
-use corten_meta::{Key, Resource};
+use corten_meta::{Key, Resource, Time};
 use corten_reconcile::Projection;
 use serde_json::{Value, json};
 
@@ -15,6 +16,7 @@ pub(crate) use extended_claim::class_on;
 pub use extended_claim::{ExtendedClaimWrite, NewClaim};
 pub use objects::{DeviceClaim, DeviceClass, DeviceObject, DeviceSlice, DeviceTaintRule};
 pub(crate) use pod_devices::{Conflict, DeviceNode, Given, PodDevices, TIMED_OUT, refusal};
+pub(crate) use readiness::Readiness;
 
 use self::extended_claim::AllocatedClaim;
 use crate::PodInfo;
@@ -32,6 +34,14 @@ pub(crate) struct Devices {
     assumed: BTreeMap<Key, (Allocation, Key)>,
     /// By pod: the claim for its extended resources, which is not seen yet.
     extended: BTreeMap<Key, AllocatedClaim>,
+}
+
+/// Takes its devices from a claim that no pod but this one has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaimRelease {
+    pub claim: Key,
+    /// A merge patch of its `status`, of the claim as it was seen.
+    pub patch: Value,
 }
 
 /// What is written into a claim before its pod is bound.
@@ -104,7 +114,11 @@ impl Devices {
         seen.chain(assumed).flat_map(allocated_devices).collect()
     }
 
-    pub(crate) fn assume(&mut self, pod: &PodInfo, given: Given) {
+    pub(crate) fn assume(&mut self, pod: &PodInfo, mut given: Given, now: Time) {
+        let extended = given.extended.iter_mut().map(|it| &mut it.1);
+        for it in given.claims.iter_mut().map(|it| &mut it.1).chain(extended) {
+            it.allocation_timestamp = serde_json::from_value(json!(now)).ok();
+        }
         self.assumed.extend(given.claims.into_iter().map(|(claim, it)| (claim, (it, pod.key.clone()))));
         if let Some((claim, allocation)) = given.extended {
             let pod_uid = pod.uid.clone();
@@ -130,6 +144,11 @@ impl Devices {
         made.or_else(|| pod.names_extended_claim.then_some(ExtendedClaimWrite::Forget))
     }
 
+    /// Is there the claim for its extended resources, or is it about to be?
+    pub(crate) fn has_extended_claim(&self, pod: &PodInfo) -> bool {
+        self.extended.contains_key(&pod.key) || self.stale_claim(pod).is_some()
+    }
+
     /// A claim for its extended resources of an earlier try, which came to nothing.
     pub(crate) fn stale_claim(&self, pod: &PodInfo) -> Option<&DeviceClaim> {
         if pod.extended.is_empty() {
@@ -138,6 +157,23 @@ impl Devices {
         let of_namespace = self.claims.range(Key::new(&*pod.key.namespace, "")..);
         let mut of_namespace = of_namespace.take_while(|it| it.0.namespace == pod.key.namespace);
         of_namespace.find(|it| it.1.is_for_extended_resources_of(&pod.uid)).map(|it| it.1)
+    }
+
+    /// As in `PostFilter`: what is to be taken from claims whose devices did not become ready, where nobody else has them.
+    pub(crate) fn releases(&self, pod: &PodInfo) -> Vec<ClaimRelease> {
+        let claims = pod.device_claims.iter().filter_map(|it| self.claims.get(&it.key(pod)?));
+        let unready = claims.filter(|it| it.readiness() != Readiness::Ready);
+        let is_own = |it: &&DeviceClaim| {
+            let mut users = it.status.iter().flat_map(|it| it.reserved_for.iter().flatten());
+            users.all(|it| it.uid == pod.uid)
+        };
+        let release = |claim: &DeviceClaim| {
+            let meta = &claim.metadata;
+            let head = json!({ "uid": meta.uid, "resourceVersion": meta.resource_version });
+            let status = json!({ "allocation": null, "reservedFor": null, "devices": null });
+            ClaimRelease { claim: meta.key(), patch: json!({ "metadata": head, "status": status }) }
+        };
+        unready.filter(is_own).map(release).collect()
     }
 
     fn reservation(&self, pod: &PodInfo, claim: &DeviceClaim) -> Option<ClaimReservation> {

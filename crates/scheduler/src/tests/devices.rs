@@ -58,3 +58,120 @@ fn a_class_that_comes_wakes_who_waits_for_its_resource() {
     scheduler.step(seen::<DeviceClass>(&class), world.now);
     assert_eq!(binds(&mut scheduler, Event::Tick, later(world.now)), ["a>n1", "b!"]);
 }
+
+/// A device that has to be attached to the node, and one that is there.
+const TO_BE_ATTACHED: &str = r#"
+node n1
+deviceclass gpu spec.extendedResourceName="example.com/gpu"
+resourceslice s spec.driver="d" spec.nodeName="n1" spec.pool={"name":"p","generation":1,"resourceSliceCount":1} spec.devices=[{"name":"a","bindingConditions":["Attached"],"bindingFailureConditions":["Broken"]}]
+resourceclaim c spec.devices.requests=[{"name":"r","exactly":{"deviceClassName":"gpu"}}]
+pod a spec.resourceClaims=[{"name":"c","resourceClaimName":"c"}] spec.containers=[{"name":"c"}]
+"#;
+
+/// The claim of that world as the API server has it once it is reserved, with what its driver says.
+fn reserved(effects: &[Effect], conditions: &Value) -> Value {
+    let reservation = effects.iter().find_map(|it| match it {
+        Effect::Reserve { claims, .. } => claims.first(),
+        _ => None,
+    });
+    let mut claim = object_of(TO_BE_ATTACHED, "c");
+    claim["metadata"]["resourceVersion"] = json!("2");
+    claim["status"] = reservation.expect("the claim is reserved").status.clone();
+    claim["status"]["devices"] = json!([{"driver": "d", "pool": "p", "device": "a", "conditions": conditions}]);
+    claim
+}
+
+fn object_of(lines: &str, name: &str) -> Value {
+    let world = world(lines);
+    world.get(&RESOURCE_CLAIMS, &Key::new("default", name)).expect("it is in the world").clone()
+}
+
+fn says(r#type: &str) -> Value {
+    let since = "2026-11-20T12:00:00Z";
+    json!([{"type": r#type, "status": "True", "reason": "Told", "message": "by the driver", "lastTransitionTime": since}])
+}
+
+#[test]
+fn a_pod_is_bound_when_its_devices_are_ready() {
+    let world = world(TO_BE_ATTACHED);
+    let mut scheduler = told(&world);
+    let effects = scheduler.step(Event::Tick, world.now);
+    let text = describe(&effects, world.now);
+    assert!(text.contains("do not bind default/a yet"), "{text}");
+    assert!(text.contains("BindingConditionsPending: waiting for binding conditions for device on node n1"), "{text}");
+    assert!(text.contains("wait DevicesNotReady on resourceclaim/c (External)"), "{text}");
+    assert!(text.contains(r#""allocationTimestamp":"2026-11-20T12:00:00Z""#), "{text}");
+
+    let open = reserved(&effects, &json!([]));
+    assert!(binds(&mut scheduler, seen::<DeviceClaim>(&open), world.now).is_empty());
+    assert!(binds(&mut scheduler, Event::Tick, world.now).is_empty());
+    let ready = reserved(&effects, &says("Attached"));
+    assert_eq!(binds(&mut scheduler, seen::<DeviceClaim>(&ready), world.now), ["a>n1"]);
+    assert!(binds(&mut scheduler, seen::<DeviceClaim>(&ready), world.now).is_empty(), "once");
+}
+
+#[test]
+fn devices_that_do_not_become_ready_are_given_back() {
+    for (what, conditions, message) in [
+        ("it fails", Some(says("Broken")), r#"claim c binding failed: reason=Told, message=\"by the driver\""#),
+        ("nobody answers", None, "device binding timeout"),
+    ] {
+        let world = world(TO_BE_ATTACHED);
+        let mut scheduler = told(&world);
+        let effects = scheduler.step(Event::Tick, world.now);
+        scheduler.step(seen::<DeviceClaim>(&reserved(&effects, &json!([]))), world.now);
+        let late = world.now.after(scheduler.config().bind_timeout);
+        let event = match &conditions {
+            Some(it) => seen::<DeviceClaim>(&reserved(&effects, it)),
+            None => Event::Tick,
+        };
+        let text = describe(&scheduler.step(event, late), late);
+        assert!(text.contains(message), "{what}: {text}");
+        let release = r#"{"metadata":{"uid":"resourceclaim-c","resourceVersion":"2"},"status":{"allocation":null,"reservedFor":null,"devices":null}}"#;
+        assert!(text.contains(&format!("release default/c {release}")), "{what}: {text}");
+
+        // The claim has nothing any more: the pod is tried again.
+        scheduler.step(seen::<DeviceClaim>(&object_of(TO_BE_ATTACHED, "c")), late);
+        let text = describe(&scheduler.step(Event::Tick, later(late)), later(late));
+        assert!(text.contains("do not bind default/a yet"), "{what}: {text}");
+    }
+}
+
+#[test]
+fn a_claim_that_goes_while_it_is_waited_for_sends_the_pod_back() {
+    let world = world(TO_BE_ATTACHED);
+    let mut scheduler = told(&world);
+    scheduler.step(Event::Tick, world.now);
+    let gone = Event::StorageGone(RESOURCE_CLAIMS, Key::new("default", "c"));
+    assert_eq!(binds(&mut scheduler, gone, world.now), ["a!"]);
+}
+
+/// A device that is there is given before one that has to be attached; the claim for extended resources waits, too.
+#[test]
+fn devices_that_are_ready_are_given_first() {
+    let lines = r#"
+node n1
+deviceclass gpu spec.extendedResourceName="example.com/gpu"
+resourceslice s spec.driver="d" spec.nodeName="n1" spec.pool={"name":"p","generation":1,"resourceSliceCount":1} spec.devices=[{"name":"a","bindingConditions":["Attached"]}]
+resourceslice t spec.driver="d" spec.nodeName="n1" spec.pool={"name":"q","generation":1,"resourceSliceCount":1} spec.devices=[{"name":"b"}]
+pod a priority=1 spec.containers=[{"name":"c","resources":{"requests":{"example.com/gpu":"1"}}}]
+pod b spec.containers=[{"name":"c","resources":{"requests":{"example.com/gpu":"1"}}}]
+"#;
+    let world = world(lines);
+    let mut scheduler = told(&world);
+    let effects = scheduler.step(Event::Tick, world.now);
+    let text = describe(&effects, world.now);
+    assert!(text.contains("bind default/a to n1") && text.contains("do not bind default/b yet"), "{text}");
+    let made = effects.iter().find_map(|it| match it {
+        Effect::Reserve { extended: Some(ExtendedClaimWrite::Make(it)), .. } => Some(&**it),
+        _ => None,
+    });
+    let NewClaim { claim, status, .. } = made.expect("a claim is made");
+    let mut claim = claim.clone();
+    claim["metadata"]["name"] = json!("made");
+    claim["status"] = status.clone();
+    assert!(binds(&mut scheduler, seen::<DeviceClaim>(&claim), world.now).is_empty());
+    claim["status"]["devices"] = json!([{"driver": "d", "pool": "p", "device": "a", "conditions": says("Attached")}]);
+    let text = describe(&scheduler.step(seen::<DeviceClaim>(&claim), world.now), world.now);
+    assert_eq!(text, "bind default/b to n1\n");
+}

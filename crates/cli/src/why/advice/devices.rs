@@ -30,6 +30,14 @@ pub(super) fn selector(case: &Case<'_>) -> Advice {
         .hint("an attribute that not every device has is asked for with `in` or `?` first")
 }
 
+/// Its drivers have not made them ready, or say that they cannot.
+pub(super) fn readiness(case: &Case<'_>) -> Advice {
+    let namespace = text(case.object, "/metadata/namespace");
+    Advice::run(kubectl(namespace, &["get", "resourceclaims", "-o", "yaml"]))
+        .who("whoever runs the driver: it says in the claim's status.devices when they are ready")
+        .hint("the pod is bound to its node by itself as soon as they are")
+}
+
 /// The drivers of the node do not prepare them.
 pub(super) fn preparation(case: &Case<'_>) -> Advice {
     let node = text(case.object, "/spec/nodeName").to_owned();

@@ -113,6 +113,7 @@ async fn of_nodes(case: &Case<'_>) -> Option<Option<Advice>> {
         "UntoleratedTaint" => scheduling::taint(case).await,
         "NodeAffinity" => scheduling::affinity(case).await,
         "DynamicResources" | "NoDeviceMatches" => Some(devices::allocation(case)),
+        "DevicesNotReady" => Some(devices::readiness(case)),
         "DeviceClassNotFound" => Some(devices::class(case).await),
         "DeviceSelectorFails" => Some(devices::selector(case)),
         "FailedPrepareDynamicResources" => Some(devices::preparation(case)),

@@ -1,0 +1,107 @@
+//! Between the choice of a node and the binding of the pod: the drivers of its devices say that these are ready (KEP-5007).
+
+use std::sync::Arc;
+
+use corten_meta::{Key, Time};
+
+use crate::{Effect, ExtendedClaimWrite, PodInfo, Scheduler, devices::Readiness, entry::PodState, report};
+
+/// A pod that has its node and waits there for its devices.
+pub(crate) struct DeviceWait {
+    pub(crate) until: Time,
+    /// Some are those of the claim for its extended resources.
+    has_extended: bool,
+}
+
+impl Scheduler {
+    /// Binds a pod, or has its devices made ready first.
+    pub(crate) fn bind_with_devices(&mut self, info: &Arc<PodInfo>, node: &str, now: Time) -> Vec<Effect> {
+        let extended = self.snapshot.devices.extended_claim(info);
+        let claim = match self.snapshot.devices.readiness(info) {
+            Readiness::Ready => return vec![self.bind_now(info, node, extended)],
+            Readiness::Open(claim) => claim,
+            Readiness::Failed(message) => {
+                self.begin_device_wait(info, now);
+                return self.devices_failed(&info.key, &info.uid, &message, now);
+            }
+        };
+        self.begin_device_wait(info, now.after(self.config.bind_timeout));
+        let claims = self.snapshot.devices.reservations(info);
+        let since = self.pods.get(&info.key).map_or(now, |it| it.since);
+        let mut effects = Vec::new();
+        if !claims.is_empty() || extended.is_some() {
+            effects.push(Effect::Reserve { pod: info.key.clone(), uid: info.uid.clone(), claims, extended });
+        }
+        effects.extend(report::waits_for_devices(info, node, claim.as_deref(), since, now));
+        effects
+    }
+
+    fn begin_device_wait(&mut self, info: &PodInfo, until: Time) {
+        let has_extended = self.snapshot.devices.has_extended_claim(info);
+        self.device_waits.insert(info.key.clone(), DeviceWait { until, has_extended });
+    }
+
+    fn bind_now(&self, info: &PodInfo, node: &str, extended: Option<ExtendedClaimWrite>) -> Effect {
+        let claims = self.snapshot.devices.reservations(info);
+        Effect::Bind { pod: info.key.clone(), uid: info.uid.clone(), node: node.to_owned(), claims, extended }
+    }
+
+    /// A claim moved: whoever waits for its devices may be bound now, or never.
+    pub(crate) fn look_at_device_waits(&mut self, now: Time) -> Vec<Effect> {
+        let pods: Vec<(Key, bool)> = self.device_waits.iter().map(|it| (it.0.clone(), it.1.has_extended)).collect();
+        let mut effects = Vec::new();
+        for (pod, has_extended) in pods {
+            let Some(entry) = self.pods.get(&pod) else { continue };
+            let PodState::Assumed(node) = entry.place.clone() else { continue };
+            let info = Arc::clone(&entry.info);
+            let devices = &self.snapshot.devices;
+            let readiness = match has_extended && !devices.has_extended_claim(&info) {
+                true => Readiness::Failed("the claim for extended resources was deleted in the meantime".into()),
+                false => devices.readiness(&info),
+            };
+            match readiness {
+                Readiness::Open(_) => {}
+                Readiness::Ready => {
+                    self.device_waits.remove(&pod);
+                    // The claim for its extended resources is made, and named by its status.
+                    effects.push(self.bind_now(&info, &node, None));
+                }
+                Readiness::Failed(message) => effects.extend(self.devices_failed(&pod, &info.uid, &message, now)),
+            }
+        }
+        effects
+    }
+
+    /// Takes the pod's node away, and from its claims what nobody else has: another try may find others.
+    pub(crate) fn devices_failed(&mut self, pod: &Key, uid: &str, message: &str, now: Time) -> Vec<Effect> {
+        if self.device_waits.remove(pod).is_none() {
+            return Vec::new();
+        }
+        let Some(entry) = self.pods.get_mut(pod).filter(|it| it.info.uid == uid) else { return Vec::new() };
+        let PodState::Assumed(node) = entry.place.clone() else { return Vec::new() };
+        entry.place = PodState::Waiting;
+        let info = Arc::clone(&entry.info);
+        let mut effects = report::devices_failed(entry, &node, message, now);
+        let claims = self.snapshot.devices.releases(&info);
+        if !claims.is_empty() {
+            effects.push(Effect::ReleaseClaims { pod: pod.clone(), claims });
+        }
+        self.snapshot.remove_pod(&node, pod, &info);
+        self.snapshot.devices.forget(pod);
+        self.queue.back_off(pod, info.priority, now);
+        self.wake_helped(&node, now);
+        self.wake_concerned(&info, now);
+        effects
+    }
+
+    /// Gives up those that have waited long enough.
+    pub(crate) fn end_device_waits(&mut self, now: Time) -> Vec<Effect> {
+        let over: Vec<Key> = self.device_waits.iter().filter(|it| it.1.until <= now).map(|it| it.0.clone()).collect();
+        let mut effects = Vec::new();
+        for pod in over {
+            let uid = self.pods.get(&pod).map(|it| it.info.uid.clone()).unwrap_or_default();
+            effects.extend(self.devices_failed(&pod, &uid, "device binding timeout", now));
+        }
+        effects
+    }
+}

@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use corten_meta::{Key, Time};
 
-use crate::{Effect, ExtendedClaimWrite, PodInfo, Scheduler, devices::Readiness, entry::PodState, report};
-
-/// A pod that has its node and waits there for its devices.
-pub(crate) struct DeviceWait {
-    pub(crate) until: Time,
-    /// Some are those of the claim for its extended resources.
-    has_extended: bool,
-}
+use crate::{
+    Effect, ExtendedClaimWrite, PodInfo, Scheduler,
+    devices::Readiness,
+    entry::{DeviceWait, PodState},
+    report,
+};
 
 impl Scheduler {
     /// Binds a pod, or has its devices made ready first.

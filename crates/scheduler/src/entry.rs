@@ -39,3 +39,10 @@ impl PodState {
         }
     }
 }
+
+/// A pod that has its node and waits there for its devices.
+pub(crate) struct DeviceWait {
+    pub(crate) until: Time,
+    /// Some are those of the claim for its extended resources.
+    pub(crate) has_extended: bool,
+}

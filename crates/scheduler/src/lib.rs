@@ -45,8 +45,7 @@ pub use projections::{Node, Pod};
 pub use snapshot::Snapshot;
 pub use storage::{Claim, CsiDriver, CsiNode, StorageCapacity, StorageClass, StorageObject, Volume};
 
-use device_waits::DeviceWait;
-use entry::{Entry, PodState};
+use entry::{DeviceWait, Entry, PodState};
 use queue::Queue;
 use storage::Waiting;
 

@@ -99,6 +99,23 @@ impl Policy for ResourceClaim {
         })
     }
 
+    /// As in `dropDeallocatedStatusDevices`: what is told of a device goes when the claim has it no more.
+    fn prepare_status_update(&self, new: &mut Value, old: &Value) {
+        let results = "/status/allocation/devices/results";
+        let has =
+            |claim: &Value, device: &Value| items(claim, results).iter().any(|it| identity(it) == identity(device));
+        let told = items(new, "/status/devices");
+        let left: Vec<Value> = told.iter().filter(|it| has(new, it) || !has(old, it)).cloned().collect();
+        if left.len() == told.len() {
+            return;
+        }
+        let Some(status) = new.as_object_mut().and_then(|it| inner(it, "status")) else { return };
+        match left.is_empty() {
+            true => drop(status.shift_remove("devices")),
+            false => drop(status.insert("devices".into(), left.into())),
+        }
+    }
+
     fn has_generation(&self) -> bool {
         false
     }
@@ -177,4 +194,30 @@ fn device(device: Cursor<'_>, allocated: &BTreeSet<[Ordered<'_>; 3]>) {
     not_longer(network.at("hardwareAddress"), HARDWARE_BYTES_MAX);
     at_most(network.at("ips"), ADDRESSES_MAX);
     rules::unique(network.at("ips"), |it| it);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_of_devices_goes_with_them() {
+        let device = |name: &str| json!({ "driver": "d.example.com", "pool": "p", "device": name });
+        let claim = |has: &[&str], told: &[&str]| {
+            let [has, told] = [has, told].map(|it| it.iter().map(|it| device(it)).collect::<Vec<_>>());
+            json!({ "status": { "allocation": { "devices": { "results": has } }, "devices": told } })
+        };
+        let old = claim(&["a", "b"], &["a", "b"]);
+        let mut released = json!({ "status": { "devices": [device("a"), device("b")] } });
+        ResourceClaim.prepare_status_update(&mut released, &old);
+        assert_eq!(released, json!({ "status": {} }));
+
+        let mut kept = claim(&["a", "b"], &["b", "never-had"]);
+        ResourceClaim.prepare_status_update(&mut kept, &old);
+        assert_eq!(kept, claim(&["a", "b"], &["b", "never-had"]), "that of others is for the validation");
+
+        let mut fewer = claim(&["b"], &["a", "b"]);
+        ResourceClaim.prepare_status_update(&mut fewer, &old);
+        assert_eq!(fewer, claim(&["b"], &["b"]));
+    }
 }

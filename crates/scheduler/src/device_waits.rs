@@ -84,11 +84,7 @@ impl Scheduler {
         if !claims.is_empty() {
             effects.push(Effect::ReleaseClaims { pod: pod.clone(), claims });
         }
-        self.snapshot.remove_pod(&node, pod, &info);
-        self.snapshot.devices.forget(pod);
-        self.queue.back_off(pod, info.priority, now);
-        self.wake_helped(&node, now);
-        self.wake_concerned(&info, now);
+        self.leave_node(pod, &info, &node, now);
         effects
     }
 

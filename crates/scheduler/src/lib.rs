@@ -304,6 +304,15 @@ impl Scheduler {
         self.queue.wake(helped, now);
     }
 
+    /// What was assumed of a pod on its node counts no more, and it is tried again after its back-off.
+    fn leave_node(&mut self, pod: &Key, info: &PodInfo, node: &str, now: Time) {
+        self.snapshot.remove_pod(node, pod, info);
+        self.snapshot.devices.forget(pod);
+        self.queue.back_off(pod, info.priority, now);
+        self.wake_helped(node, now);
+        self.wake_concerned(info, now);
+    }
+
     /// Wakes the parked pods to which a pod that came to a node, left one or changed there may matter: on any node.
     fn wake_concerned(&mut self, placed: &PodInfo, now: Time) {
         let pods = &self.pods;

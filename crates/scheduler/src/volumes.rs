@@ -140,11 +140,7 @@ impl Scheduler {
         entry.place = PodState::Waiting;
         let info = Arc::clone(&entry.info);
         let effects = report::volumes_failed(entry, &node, message, now);
-        self.snapshot.remove_pod(&node, pod, &info);
-        self.snapshot.devices.forget(pod);
-        self.queue.back_off(pod, info.priority, now);
-        self.wake_helped(&node, now);
-        self.wake_concerned(&info, now);
+        self.leave_node(pod, &info, &node, now);
         effects
     }
 

@@ -121,7 +121,7 @@ fn is_unreachable(error: &anyhow::Error) -> bool {
 async fn outage_behind(error: anyhow::Error, folders: &[PathBuf], connection: &Connection) -> Result<Outage> {
     tokio::time::sleep(LAST_LOOK).await;
     let life = Life::find(folders);
-    if let Some(outage) = life.as_ref().and_then(Life::outage) {
+    if let Some(outage) = life.as_ref().and_then(|it| it.outage().or_else(|| it.outage_of_start())) {
         return Ok(outage);
     }
     let said = format!("{error:#}");

@@ -77,6 +77,14 @@ impl Life {
         outage(&record, &node.layout, has_just_ended, n_sandboxes)
     }
 
+    /// Its process runs and has served nothing yet, after others that failed: for whoever got no answer of it.
+    pub(crate) fn outage_of_start(&self) -> Option<Outage> {
+        let node = self.node();
+        let is_starting = node.runs().ok()? && self.record.begun.as_ref()?.serves_since.is_none();
+        self.record.ends.last().filter(|it| is_starting && it.is_failure())?;
+        outage(&self.record, &node.layout, false, corten_host::n_sandboxes(&node.layout))
+    }
+
     /// What somebody must see to though the cluster runs.
     pub(crate) fn concerns(&self, now: Time) -> Vec<Group> {
         let node = self.node();
@@ -200,8 +208,9 @@ fn verdict(record: &Record, end: &End, n_sandboxes: usize) -> (&'static str, Str
         );
         return ("GivenUp", message, Actor::Operator);
     }
-    if record.restart_at.is_some() {
-        let message = format!("it failed {n} since `corten up`, and is started again{containers}");
+    if record.restart_at.is_some() || (record.begun.is_some() && end.is_failure()) {
+        let again = if record.restart_at.is_some() { "is started again" } else { "is starting again now" };
+        let message = format!("it failed {n} since `corten up`, and {again}{containers}");
         return ("BackOff", message, Actor::Cluster);
     }
     match &end.how {
@@ -340,6 +349,11 @@ run next:      corten up
         let mut killed = record(&[]);
         killed.note_begin(7, 0, at(0));
         killed.note_unseen(Path::new("/absent"), at(1_000_000));
+        let mut starts = record(&loops[..3]);
+        starts.note_begin(7, 0, at(20));
+        let starting = outage(&starts, &usual(), false, 0).expect("others have ended");
+        assert_eq!((starting.reason, starting.failures, starting.restart_at), ("BackOff", 3, None));
+        assert!(starting.message.ends_with("3 times since `corten up`, and is starting again now"), "{starting:?}");
         assert_eq!(
             outage(&killed, &usual(), true, 0).map(|it| it.actor),
             Some(Actor::Cluster),

@@ -91,7 +91,16 @@ impl Controller for LeaderElection {
     }
 
     fn about(&self) -> Option<Resource> {
-        Some(resources::LEASES)
+        None
+    }
+
+    /// The Lease; where there is none yet, the first of its candidates.
+    fn subject(&self, view: &View, key: &Key) -> Option<(Resource, Key)> {
+        if view.get::<Lease>(key).is_some() {
+            return Some((resources::LEASES, key.clone()));
+        }
+        let first = candidates(view, key).map(|it| it.metadata.key()).min()?;
+        Some((resources::LEASE_CANDIDATES, first))
     }
 
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
@@ -151,10 +160,8 @@ fn ask(candidate: &Candidate, now: Time) -> Option<Effect> {
 
 fn elect(lease: Option<&Lease>, key: &Key, present: &[&Candidate], now: Time) -> Plan {
     let again = |plan: Plan| Plan { wake_at: Some(now.after(ELECTION)), ..plan };
-    let wait = |reason, message: &str| {
-        let wait = Wait::new(reason, message, Actor::Author).on("Lease", &key.name);
-        Plan { waits: vec![wait], ..Plan::default() }
-    };
+    let wait =
+        |reason, message: &str| Plan { waits: vec![Wait::new(reason, message, Actor::Author)], ..Plan::default() };
     if present.is_empty() {
         return again(wait("NoCandidateAnswers", "no candidate has renewed itself since it was asked to"));
     }

@@ -5,7 +5,7 @@ use std::{
     rc::Rc,
 };
 
-use corten_api::resources::{CUSTOM_RESOURCE_DEFINITIONS, EVENTS};
+use corten_api::resources::{CUSTOM_RESOURCE_DEFINITIONS, EVENTS, LEASE_CANDIDATES, LEASES};
 use corten_client::Error;
 use corten_kinds::Kind;
 use corten_meta::Key;
@@ -67,13 +67,7 @@ fn below<'a>(
         let object = reader.must_get(&kind.resource, &key).await?;
         let Journal { mut decisions, mut off, .. } =
             if kind.is_custom() { Journal::default() } else { reader.journal(kind, &key).await };
-        // What is wrong with all objects of a definition stands in its own journal.
-        if let Some(definitions) =
-            corten_kinds::by_qualified(&CUSTOM_RESOURCE_DEFINITIONS.qualified()).filter(|_| kind.is_custom())
-        {
-            let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
-            decisions.extend(reader.decisions_if_shown(definitions, &Key::cluster(name)).await);
-        }
+        decisions.extend(decisions_elsewhere(reader, kind, &object).await);
         path.push(format!("{}/{}", kind.singular, key.name));
         let mut steps = steps(reader, kind, &object, &decisions).await;
         let mut found = findings::of(reader, kind, &object).await;
@@ -111,6 +105,21 @@ fn below<'a>(
         account.judge(verdict);
         Ok(account)
     })
+}
+
+/// What is wrong with all objects of a definition stands in its journal, and what the candidates of a Lease wait for in the
+/// Lease's.
+async fn decisions_elsewhere(reader: &Reader<'_>, kind: &Kind, object: &Value) -> Vec<Decision> {
+    let (resource, key) = if kind.is_custom() {
+        let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
+        (CUSTOM_RESOURCE_DEFINITIONS, Key::cluster(name))
+    } else if kind.resource == LEASE_CANDIDATES {
+        (LEASES, Key::new(text(object, "/metadata/namespace"), text(object, "/spec/leaseName")))
+    } else {
+        return Vec::new();
+    };
+    let Some(kind) = corten_kinds::by_qualified(&resource.qualified()) else { return Vec::new() };
+    reader.decisions_if_shown(kind, &key).await
 }
 
 fn is_in_steps(wait: &Wait, steps: &[Step]) -> bool {

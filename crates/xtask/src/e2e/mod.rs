@@ -56,6 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let lanes = match (args.running.is_some(), args.apart) {
         (true, _) => RUNNING,
         (false, true) => APART,
+        (false, false) if corten_machine::systemd_is_in_charge() => LANES_OF_SYSTEMD,
         (false, false) => LANES,
     };
     let tally = std::thread::scope(|scope| {
@@ -72,6 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 /// Suites that are played one after the other. Lanes run side by side: scripts mostly wait, and what one lane does to its
 /// cluster, or to the machine, does not show in the other.
+#[derive(Clone, Copy)]
 struct Lane {
     suites: &'static [Suite],
     /// In a network of its own, which leads nowhere: a machine's network has room for one node.
@@ -107,6 +109,8 @@ const LANES: &[Lane] = &[
 ];
 const APART: &[Lane] =
     &[Lane { suites: &[Suite { name: "node", from: "", to: HALF }, whole("pods")], is_apart: false }];
+/// systemd starts nodes in the machine's own network, whichever that is of whoever asks for one.
+const LANES_OF_SYSTEMD: &[Lane] = &[Lane { suites: &[whole("node"), whole("pods")], is_apart: false }, LANES[2]];
 /// On a node that runs already.
 const RUNNING: &[Lane] = &[Lane { suites: &[whole("pods")], is_apart: false }];
 

@@ -10,6 +10,7 @@
 //! owner in foreground deletion     -> dependents deleted; the finalizer goes when none blocks it any more
 //! and waits so for itself          -> those it waits for block it no longer
 //! owner in orphan deletion         -> references to it removed, then the finalizer
+//! owner in another namespace       -> it is none: an event at the dependent, which goes unless it is cluster-scoped
 //! ```
 //! That an owner has no dependents left is known only where all kinds are.
 
@@ -23,7 +24,7 @@ use circle::Waiting;
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, OwnerReference, Resource, Time};
 use corten_reconcile::{Actor, Controller, DEFINED, Effect, Plan, Verb, View, Wait, Wake, Watch, Write};
-use owners::{find_dependent, key_of_dependent, lives, owner_of, see_to};
+use owners::{LookedUp, find_dependent, key_of_dependent, lives, owner_of, see_to};
 use serde_json::{Value, json};
 
 use crate::{
@@ -97,7 +98,7 @@ impl Controller for GarbageCollector {
         let mut plan =
             Plan { wake_at: is_held_back(view, key).then(|| now.after(UNREADABLE_AGAIN)), ..Plan::default() };
         if let Some((resource, dependent)) = find_dependent(view, key) {
-            plan.effects = see_to(view, resource, dependent, &mut BTreeSet::new());
+            plan.effects = see_to(view, resource, dependent, &mut LookedUp::default());
             return plan;
         }
         let uid = &*key.name;
@@ -236,12 +237,12 @@ fn is_waiting(object: &ObjectMeta) -> bool {
 
 /// Sees to every dependent of the owner with this uid that has few owners, whatever has become of the owner.
 fn collect(view: &View, uid: &str, plan: &mut Plan) {
-    let mut asked = BTreeSet::new();
+    let mut looked_up = LookedUp::default();
     for (resource, dependent) in view.dependents(uid).filter(|it| !has_many_owners(it.1)) {
         if plan.effects.len() >= EFFECTS_MAX {
             break;
         }
-        plan.effects.extend(see_to(view, resource, dependent, &mut asked));
+        plan.effects.extend(see_to(view, resource, dependent, &mut looked_up));
     }
 }
 

@@ -147,6 +147,12 @@ impl View {
         self.tables.get(resource)?.get(key).map(|it| it.meta())
     }
 
+    /// The metadata of a resource's objects of this name, in whichever namespace.
+    pub fn named<'a>(&'a self, resource: &Resource, name: &'a str) -> impl Iterator<Item = &'a ObjectMeta> {
+        let table = self.tables.get(resource).map(|it| it.named(name));
+        table.into_iter().flatten().map(|it| it.meta())
+    }
+
     /// The metadata of every object of every resource, resource by resource, in key order.
     pub fn all_meta(&self) -> impl Iterator<Item = (&Resource, &ObjectMeta)> {
         self.tables.iter().flat_map(|(resource, it)| it.iter().map(move |it| (resource, it.meta())))

@@ -1,12 +1,15 @@
 //! What has become of the owners of one dependent, and what that means for it.
+//!
+//! An owner in another namespace is none: the dependent goes as if it were gone, and an event tells why
+//! (`GraphBuilder.reportInvalidNamespaceOwnerRef`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::LazyLock,
 };
 
-use corten_meta::{Key, ObjectMeta, OwnerReference, Resource};
-use corten_reconcile::{Answer, Effect, Propagation, View};
+use corten_meta::{Key, ObjectMeta, ObjectReference, OwnerReference, Resource};
+use corten_reconcile::{Answer, Effect, EventType, Propagation, View};
 
 use super::{COLLECTED, FOREGROUND, ORPHAN, has, is_waiting, without_owners};
 use crate::EFFECTS_MAX;
@@ -30,8 +33,20 @@ enum Owner {
     /// In foreground deletion: it waits for its dependents, and is no reason to keep them.
     Waiting,
     Gone,
+    /// Nobody serves its kind, or it would be in a namespace, where a cluster-scoped dependent has no owner. As upstream:
+    /// what cannot be resolved is no reason to delete.
+    Unresolvable,
     /// The view does not hold it; the server must be asked.
     Unknown,
+}
+
+/// What one plan has looked up, so that many dependents of one owner look it up once.
+#[derive(Default)]
+pub(super) struct LookedUp<'v> {
+    /// What the server is asked for already.
+    asked: BTreeSet<(&'v Resource, Key)>,
+    /// Whether an owner is in another namespace: by its kind, name and uid.
+    elsewhere: BTreeMap<(&'v Resource, String, String), bool>,
 }
 
 fn plural_and_group(resource: &Resource) -> String {
@@ -60,15 +75,19 @@ pub(super) fn find_dependent<'v>(view: &'v View, key: &Key) -> Option<(&'v Resou
 /// Where an owner would be: among the resources that are watched, in the dependent's namespace or in none. A
 /// cluster-scoped dependent cannot have an owner in a namespace.
 fn address<'v>(view: &'v View, dependent: &ObjectMeta, reference: &OwnerReference) -> Option<(&'v Resource, Key)> {
-    let group = reference.api_version.split_once('/').map_or("", |it| it.0);
-    let built_in = BY_KIND.get(&(group, &*reference.kind)).copied();
-    let resource = built_in.or_else(|| defined(view, |it| it.group == group && it.kind == reference.kind))?;
+    let resource = resource_of(view, reference)?;
     let namespace = match (resource.namespaced, dependent.namespace.is_empty()) {
         (true, true) => return None,
         (true, false) => &*dependent.namespace,
         (false, _) => "",
     };
     Some((resource, Key::new(namespace, &*reference.name)))
+}
+
+fn resource_of<'v>(view: &'v View, reference: &OwnerReference) -> Option<&'v Resource> {
+    let group = reference.api_version.split_once('/').map_or("", |it| it.0);
+    let built_in = BY_KIND.get(&(group, &*reference.kind)).copied();
+    built_in.or_else(|| defined(view, |it| it.group == group && it.kind == reference.kind))
 }
 
 /// The owner itself, where the view holds it.
@@ -87,10 +106,7 @@ pub(super) fn lives(view: &View, dependent: &ObjectMeta, reference: &OwnerRefere
 }
 
 fn find(view: &View, dependent: &ObjectMeta, reference: &OwnerReference) -> Owner {
-    let Some((resource, key)) = address(view, dependent, reference) else {
-        // As upstream: what cannot be resolved is no reason to delete.
-        return Owner::Living;
-    };
+    let Some((resource, key)) = address(view, dependent, reference) else { return Owner::Unresolvable };
     match view.meta(resource, &key) {
         Some(owner) if owner.uid == reference.uid => {
             if is_waiting(owner) {
@@ -107,19 +123,18 @@ fn find(view: &View, dependent: &ObjectMeta, reference: &OwnerReference) -> Owne
     }
 }
 
-/// What is to be done about one dependent: all of its owners are looked at once. What the server was asked for already is
-/// in `asked`.
+/// What is to be done about one dependent: all of its owners are looked at once.
 pub(super) fn see_to<'v>(
     view: &'v View,
     resource: &Resource,
     dependent: &ObjectMeta,
-    asked: &mut BTreeSet<(&'v Resource, Key)>,
+    looked_up: &mut LookedUp<'v>,
 ) -> Vec<Effect> {
     // What cannot be listed may be another by now than it is seen.
     if dependent.is_deleting() || view.cannot_be_listed().contains(resource) {
         return Vec::new();
     }
-    let mut lost = BTreeSet::new();
+    let (mut lost, mut unseen) = (BTreeSet::new(), Vec::new());
     let (mut has_living, mut has_waiting) = (false, false);
     let (mut has_unknown, mut asks) = (false, Vec::new());
     for reference in &dependent.owner_references {
@@ -129,11 +144,18 @@ pub(super) fn see_to<'v>(
                 has_waiting = true;
                 lost.insert(&*reference.uid);
             }
-            Owner::Gone => drop(lost.insert(&*reference.uid)),
+            Owner::Gone => {
+                lost.insert(&*reference.uid);
+                unseen.push(reference);
+            }
+            Owner::Unresolvable => {
+                has_living = true;
+                unseen.push(reference);
+            }
             Owner::Unknown => {
                 has_unknown = true;
                 let Some((resource, key)) = address(view, dependent, reference) else { continue };
-                if asked.insert((resource, key.clone())) {
+                if looked_up.asked.insert((resource, key.clone())) {
                     asks.push(Effect::Ask { resource: resource.clone(), key });
                 }
             }
@@ -144,14 +166,42 @@ pub(super) fn see_to<'v>(
         }
     }
     if has_unknown {
-        asks
-    } else if !has_living {
-        vec![delete(view, resource, dependent, has_waiting)]
-    } else if lost.is_empty() {
-        Vec::new()
-    } else {
-        vec![without_owners(resource, dependent, &lost)]
+        return asks;
     }
+    let mut effects = Vec::new();
+    if !has_living {
+        effects.push(delete(view, resource, dependent, has_waiting));
+    } else if !lost.is_empty() {
+        effects.push(without_owners(resource, dependent, &lost));
+    }
+    let misplaced = unseen.into_iter().find(|it| is_in_another_namespace(view, it, looked_up));
+    effects.extend(misplaced.map(|it| invalid_namespace(resource, dependent, it)));
+    effects
+}
+
+/// Is an owner that is not where the dependent's would be in another namespace?
+fn is_in_another_namespace<'v>(view: &'v View, reference: &OwnerReference, looked_up: &mut LookedUp<'v>) -> bool {
+    let Some(resource) = resource_of(view, reference).filter(|it| it.namespaced) else { return false };
+    let OwnerReference { name, uid, .. } = reference;
+    let looked_up = looked_up.elsewhere.entry((resource, name.clone(), uid.clone()));
+    *looked_up.or_insert_with(|| view.named(resource, name).any(|it| it.uid == *uid))
+}
+
+fn invalid_namespace(resource: &Resource, dependent: &ObjectMeta, owner: &OwnerReference) -> Effect {
+    let namespace = &dependent.namespace;
+    let OwnerReference { api_version, kind, name, uid, .. } = owner;
+    let message = format!(
+        "ownerRef [{api_version}/{kind}, namespace: {namespace}, name: {name}, uid: {uid}] does not exist in namespace {namespace:?}"
+    );
+    let about = ObjectReference {
+        kind: resource.kind.to_string(),
+        api_version: resource.api_version(),
+        namespace: namespace.clone(),
+        name: dependent.name.clone(),
+        uid: dependent.uid.clone(),
+        ..ObjectReference::default()
+    };
+    Effect::Event { about, event_type: EventType::Warning, reason: "OwnerRefInvalidNamespace", message }
 }
 
 /// An object that was marked for a way of deletion goes that way; else in the background, unless its owner waits for it

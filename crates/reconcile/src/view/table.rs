@@ -52,6 +52,18 @@ impl Table {
         range.take_while(move |(key, _)| key.namespace == namespace).map(|it| it.1)
     }
 
+    /// The objects of this name, one in each namespace that has it. Namespaces without any object here cost nothing.
+    pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Object> {
+        let mut from = Key::default();
+        let namespaces = std::iter::from_fn(move || {
+            let namespace = self.objects.range(from.clone()..).next()?.0.namespace.clone();
+            // No namespace comes between one and itself with a NUL behind it.
+            from = Key::new(format!("{namespace}\0"), "");
+            Some(namespace)
+        });
+        namespaces.filter_map(move |it| self.objects.get(&Key::new(it, name)))
+    }
+
     /// The objects that name `uid` among their owners.
     pub fn owned_by<'a>(&'a self, uid: &str) -> impl Iterator<Item = &'a Object> + use<'a> {
         self.dependents(uid).filter_map(|it| self.objects.get(it.0))

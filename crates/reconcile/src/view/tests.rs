@@ -58,6 +58,10 @@ fn objects_are_found_by_namespace_owner_and_absence_of_one() {
         insert(&mut view, pod(name, owners));
     }
     assert_eq!(names(view.in_namespace::<Pod>("b")), ["1", "2", "3"]);
+    let namespaces_of = |name| view.named(&PODS, name).map(|it| &*it.namespace).collect::<Vec<_>>();
+    assert_eq!(namespaces_of("1"), ["a", "b", "c"]);
+    assert_eq!(namespaces_of("3"), ["b"]);
+    assert!(namespaces_of("4").is_empty());
     assert_eq!(names(view.uncontrolled::<Pod>("b")), ["1", "2"]);
     assert_eq!(names(view.owned_by::<Pod>("s")), ["1", "3"]);
     assert_eq!(view.dependents("t").count(), 2);

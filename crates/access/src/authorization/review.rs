@@ -107,7 +107,7 @@ pub(super) fn body(version: ReviewVersion, mut spec: Value) -> Value {
     json!({
         "kind": KIND,
         "apiVersion": format!("{GROUP}/{}", version.as_str()),
-        "metadata": { "creationTimestamp": null },
+        "metadata": {},
         "spec": spec,
         "status": { "allowed": false },
     })

@@ -62,7 +62,7 @@ async fn a_webhook_allows_denies_or_leaves_it_to_others() {
         hook.last(),
         json!({
             "kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1",
-            "metadata": { "creationTimestamp": null },
+            "metadata": {},
             "spec": {
                 "resourceAttributes": { "namespace": "default", "verb": "get", "version": "v1", "resource": "pods", "name": "mine" },
                 "user": "jane", "groups": ["dev"], "uid": "u1",

@@ -64,6 +64,7 @@ async fn tokens_that_nobody_here_knows_are_asked_about() {
         (&hook.last()["apiVersion"], &hook.last()["spec"]),
         (&json!("authentication.k8s.io/v1"), &json!({ "token": "good", "audiences": [ISSUER] }))
     );
+    assert_eq!(hook.last()["metadata"], json!({}), "a review has no time of creation");
     assert!(who(&access, "s3cret").await.is_ok());
     assert_eq!(hook.n_asked(), 1, "who is known here is not asked about");
     for token in ["bad", "nameless", "refused", "for-vault"] {

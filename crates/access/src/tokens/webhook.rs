@@ -196,7 +196,7 @@ impl TokenWebhook {
         let review = json!({
             "kind": KIND,
             "apiVersion": self.api_version,
-            "metadata": { "creationTimestamp": null },
+            "metadata": {},
             "spec": { "token": token, "audiences": wanted },
             "status": { "user": {} },
         });

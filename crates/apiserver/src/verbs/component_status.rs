@@ -58,7 +58,7 @@ fn component(name: &str, health: Health) -> Value {
     json!({
         "kind": "ComponentStatus",
         "apiVersion": "v1",
-        "metadata": { "name": name, "creationTimestamp": null },
+        "metadata": { "name": name },
         "conditions": [condition],
     })
 }

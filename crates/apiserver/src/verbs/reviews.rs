@@ -11,7 +11,7 @@ use corten_meta::Status;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::body;
+use super::{body, metadata};
 use crate::context::Context;
 
 /// A create of a review kind.
@@ -42,11 +42,8 @@ pub(crate) async fn answer(ctx: &mut Context, kind: &'static Kind) -> Result<Res
         ctx.state.access().review_access(&review["spec"], asker).await?
     };
     review["status"] = status;
-    if !review["metadata"].is_object() {
-        review["metadata"] = json!({});
-    }
-    // Go's zero time: the review was never stored.
-    review["metadata"]["creationTimestamp"] = Value::Null;
+    // The review is never stored: it has no time of creation.
+    metadata::of(&mut review).shift_remove("creationTimestamp");
     Ok(answer::json(StatusCode::CREATED, &review))
 }
 

@@ -454,7 +454,7 @@ impl Frames {
     }
 
     fn bookmark(&self, initial_events_end: bool) -> Bytes {
-        let mut metadata = json!({ "resourceVersion": self.revision.to_string(), "creationTimestamp": null });
+        let mut metadata = json!({ "resourceVersion": self.revision.to_string() });
         if initial_events_end {
             metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
         }

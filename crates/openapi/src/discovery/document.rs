@@ -305,7 +305,7 @@ pub(super) fn aggregated(groups: &[Listed<'_>], version: &str, chosen: impl Fn(&
     };
     let of_group = |Listed { name, versions }: &Listed<'_>| {
         let versions: Vec<Value> = versions.iter().map(of_version).collect();
-        json!({ "metadata": { "name": name, "creationTimestamp": null }, "versions": versions })
+        json!({ "metadata": { "name": name }, "versions": versions })
     };
     let items: Vec<Value> = groups.iter().filter(|it| chosen(it.name)).map(of_group).collect();
     json!({

@@ -53,6 +53,8 @@ pub struct Violation {
 }
 
 impl Violation {
+    /// The path of an object as a whole, as `field.NewPath("")` is printed.
+    pub const WHOLE_OBJECT: &str = "[]";
     /// As many of one object are told.
     pub const MOST: usize = 100;
 

@@ -35,7 +35,7 @@ pub(super) fn log(info: &RequestInfo) -> Result<String, Status> {
     if let Some(time) = query.get("sinceTime") {
         if query.get("sinceSeconds").is_some() {
             let rule = "at most one of `sinceTime` or `sinceSeconds` may be specified";
-            violations.push(Violation::forbidden("", rule));
+            violations.push(Violation::forbidden(Violation::WHOLE_OBJECT, rule));
         }
         time.parse::<corten_meta::Time>().map_err(|it| Status::bad_request(format!("sinceTime: {it}")))?;
         written.append_pair("sinceTime", time);
@@ -46,7 +46,7 @@ pub(super) fn log(info: &RequestInfo) -> Result<String, Status> {
         }
         if query.get("tailLines").is_some() {
             let rule = "`tailLines` and specific `stream` are mutually exclusive for now";
-            violations.push(Violation::forbidden("", rule));
+            violations.push(Violation::forbidden(Violation::WHOLE_OBJECT, rule));
         }
         written.append_pair("stream", stream);
     }

@@ -69,7 +69,7 @@ fn log_options_are_checked_and_passed_on() {
             "stream=Stdout&tailLines=1",
             Err((
                 422,
-                r#"PodLogOptions "web" is invalid: Forbidden: `tailLines` and specific `stream` are mutually exclusive for now"#,
+                r#"PodLogOptions "web" is invalid: []: Forbidden: `tailLines` and specific `stream` are mutually exclusive for now"#,
             )),
         ),
     ] {

@@ -53,7 +53,7 @@ impl Policy for ConfigMap {
                 bytes += decoded_len(value.str());
             }
             if bytes > DATA_BYTES_MAX {
-                object.report(Violation::too_long("", DATA_BYTES_MAX));
+                object.report(Violation::too_long(Violation::WHOLE_OBJECT, DATA_BYTES_MAX));
             }
         })
     }
@@ -95,4 +95,24 @@ pub(super) fn data_key(entry: Cursor<'_>, key: &str) {
 pub(super) fn decoded_len(base64: &str) -> usize {
     let digits = base64.bytes().filter(|it| !matches!(it, b'=' | b'\r' | b'\n')).count();
     digits * 3 / 4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_values_together_are_bounded() {
+        let told = |data: Value| -> Vec<String> {
+            let (half, quarter) = ("x".repeat(DATA_BYTES_MAX / 2), "eHh4".repeat(DATA_BYTES_MAX / 12));
+            let mut object = json!({ "metadata": { "name": "c" }, "data": data, "binaryData": { "b": quarter } });
+            object["data"]["half"] = json!(half);
+            ConfigMap.validate(&object).iter().map(ToString::to_string).collect()
+        };
+        assert!(told(json!({ "quarter": "x".repeat(DATA_BYTES_MAX / 4) })).is_empty());
+        assert_eq!(
+            told(json!({ "more": "x".repeat(DATA_BYTES_MAX / 4 + 2) })),
+            ["[]: Too long: may not be more than 1048576 bytes"]
+        );
+    }
 }

@@ -32,7 +32,7 @@ pub(super) fn taken(asked: &Value, old: &Value) -> Value {
 
 pub(super) fn violations_of(new: &Value, old: &Value) -> Vec<Violation> {
     if !old["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_null() {
-        return vec![Violation::forbidden("", "static pods do not support ephemeral containers")];
+        return vec![Violation::forbidden(Violation::WHOLE_OBJECT, "static pods do not support ephemeral containers")];
     }
     violations(new, |pod| {
         let spec = pod.at("spec");

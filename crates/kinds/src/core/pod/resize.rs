@@ -34,7 +34,7 @@ pub(super) fn taken(asked: &Value, old: &Value) -> Value {
 }
 
 pub(super) fn violations_of(new: &Value, old: &Value) -> Vec<Violation> {
-    let refused = |detail: &str| vec![Violation::forbidden("", detail)];
+    let refused = |detail: &str| vec![Violation::forbidden(Violation::WHOLE_OBJECT, detail)];
     if !old["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_null() {
         return refused("static pods cannot be resized");
     }

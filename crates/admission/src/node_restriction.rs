@@ -144,6 +144,10 @@ impl Writer<'_> {
             "podcertificates"
         } else if volumes().any(|it| !it["persistentVolumeClaim"].is_null()) {
             "persistentvolumeclaims"
+        } else if volumes().any(|it| !it["ephemeral"].is_null()) {
+            // A controller would make the claim, in whichever namespace the node chose. Upstream's plugin lets the Pod in, though
+            // its kubelet takes no such static Pod (`HasAPIObjectReference`).
+            "persistentvolumeclaims (via ephemeral volumes)"
         } else if pod["spec"]["resourceClaims"].as_array().is_some_and(|it| !it.is_empty()) {
             "resourceclaims"
         } else {

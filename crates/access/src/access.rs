@@ -20,6 +20,7 @@ use crate::{
     identity::{Identity, Peer},
     impersonation::{Allowed, ImpersonatedUser, Refused},
     question::{Attributes, Decision},
+    refusals::Refusals,
     reloads::Reloads,
     remote::Unanswering,
     rights_changed::RightsChanged,
@@ -35,6 +36,7 @@ pub struct Access {
     authenticator: Authenticator,
     authorizer: Authorizer,
     rights_changed: Arc<RightsChanged>,
+    refusals: Refusals,
 }
 
 impl Access {
@@ -48,7 +50,8 @@ impl Access {
     ) -> Self {
         let authorization = Arc::new(Authorization::new(authorization, clients, registry));
         let rights_changed = Arc::new(RightsChanged::new(&caches, authorization.changes()));
-        Self { caches, clock, authenticator, authorizer: Authorizer::new(authorization), rights_changed }
+        let authorizer = Authorizer::new(authorization);
+        Self { caches, clock, authenticator, authorizer, rights_changed, refusals: Refusals::default() }
     }
 
     /// Keeps who decides up to its file until the server ends.
@@ -92,7 +95,7 @@ impl Access {
     /// What was tried, where something is shown that proves nothing.
     pub async fn identify(&self, peer: Option<&Peer>, headers: &HeaderMap, path: &str) -> Result<Proof, Attempted> {
         credential::prepare(&self.authenticator, headers).await;
-        credential::identify(&self.authenticator, &self.look(), peer, headers, path).await
+        credential::identify(&self.authenticator, &self.refusals, &self.look(), peer, headers, path).await
     }
 
     /// The `status` of a TokenReview.

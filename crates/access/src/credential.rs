@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::{
     identity::{Identity, Peer},
+    refusals::Refusals,
     request_header,
     tokens::{Accepted, Authenticator, CREDENTIAL_ID, ISSUER, Look, Unproven},
 };
@@ -85,6 +86,7 @@ pub(crate) async fn prepare(authenticator: &Authenticator, headers: &HeaderMap) 
 /// What was tried, where something is shown that proves nothing, or where nothing is shown and something must be.
 pub(crate) async fn identify(
     authenticator: &Authenticator,
+    refusals: &Refusals,
     at: &Look<'_>,
     peer: Option<&Peer>,
     headers: &HeaderMap,
@@ -101,13 +103,16 @@ pub(crate) async fn identify(
     }
     if let Some(token) = token(headers).map(|it| BearerToken(it.into())) {
         let Accepted { who, stale, .. } = by_token(authenticator, at, &token, peer).await.map_err(|unproven| {
-            tracing::debug!(reasons = ?unproven.reasons, "a bearer token was refused");
+            refusals.tell(&unproven.reasons, at.now);
             Attempted("attempted: bearer")
         })?;
         return Ok(Proof { identity: who.authenticated(), credential: Credential::Token(token), stale });
     }
     match certificate {
-        Some(_) => Err(Attempted("attempted: x509")),
+        Some(refused) => {
+            refusals.tell(&refused.err().into_iter().collect::<Vec<_>>(), at.now);
+            Err(Attempted("attempted: x509"))
+        }
         None if !authenticator.issuers().lets_in_strangers(path) => Err(Attempted("")),
         None => Ok(Proof { identity: Identity::anonymous(), credential: Credential::Nothing, stale: None }),
     }
@@ -160,12 +165,10 @@ async fn by_token(
 }
 
 /// `None` where none was shown; `Err` where it proves nothing.
-fn by_certificate(peer: Option<&Peer>, pki: &Authority) -> Option<Result<Identity, ()>> {
+fn by_certificate(peer: Option<&Peer>, pki: &Authority) -> Option<Result<Identity, String>> {
     let chain = peer.map_or(&[][..], |it| &it.certificates);
     chain.first()?;
-    Some(pki.verify_client(chain).map(holder_of).map_err(|error| {
-        tracing::debug!(%error, "a client certificate was refused");
-    }))
+    Some(pki.verify_client(chain).map(holder_of).map_err(|error| error.to_string()))
 }
 
 fn holder_of(proven: Proven) -> Identity {

@@ -25,6 +25,7 @@ mod problems;
 mod question;
 pub mod rbac;
 mod recheck;
+mod refusals;
 mod reloads;
 mod remote;
 pub mod request_header;

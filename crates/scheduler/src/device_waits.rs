@@ -23,7 +23,16 @@ impl Scheduler {
                 return self.devices_failed(&info.key, &info.uid, &message, now);
             }
         };
-        self.begin_device_wait(info, now.after(self.config.bind_timeout));
+        let timeout = self.config.bind_timeout;
+        // As in `isClaimTimeout`: what an earlier scheduler has begun, or another pod, is waited for from then on.
+        let begun = self.snapshot.devices.longest_unready(info);
+        let due = begun.map(|(claim, since)| (since.after(timeout), claim.metadata.name.clone()));
+        if let Some((_, claim)) = due.as_ref().filter(|it| it.0 <= now) {
+            self.begin_device_wait(info, now);
+            return self.devices_failed(&info.key, &info.uid, &format!("claim {claim} binding timeout"), now);
+        }
+        let until = now.after(timeout);
+        self.begin_device_wait(info, due.map_or(until, |it| it.0.min(until)));
         let claims = self.snapshot.devices.reservations(info);
         let since = self.pods.get(&info.key).map_or(now, |it| it.since);
         let mut effects = Vec::new();

@@ -14,7 +14,8 @@ const POD: &str = "/api/v1/namespaces/default/pods";
 struct World {
     api: Arc<FakeApi>,
     journal: Arc<JournalBook>,
-    _running: tokio::task::JoinHandle<()>,
+    clock: Clock,
+    running: tokio::task::JoinHandle<()>,
 }
 
 impl World {
@@ -24,9 +25,15 @@ impl World {
         for name in names {
             api.put(&format!("/api/v1/nodes/{name}"), node(name));
         }
-        let scheduler = Scheduler::new(Config::default());
-        let running = run_scheduler(scheduler, api.client(), clock(), journal.clone(), std::future::pending());
-        Self { api, journal, _running: tokio::spawn(running) }
+        let clock = clock();
+        let running = started(&api, &clock, &journal);
+        Self { api, journal, clock, running }
+    }
+
+    /// It ends amid its work, and another one begins.
+    fn restart_scheduler(&mut self) {
+        self.running.abort();
+        self.running = started(&self.api, &self.clock, &self.journal);
     }
 
     fn pod(&self, name: &str) {
@@ -37,6 +44,11 @@ impl World {
         let pod = self.api.object(&format!("{POD}/{name}"))?;
         pod["spec"]["nodeName"].as_str().map(str::to_owned)
     }
+}
+
+fn started(api: &Arc<FakeApi>, clock: &Clock, journal: &Arc<JournalBook>) -> tokio::task::JoinHandle<()> {
+    let scheduler = Scheduler::new(Config::default());
+    tokio::spawn(run_scheduler(scheduler, api.client(), clock.clone(), journal.clone(), std::future::pending()))
 }
 
 fn node(name: &str) -> Value {

@@ -36,7 +36,7 @@ pub(crate) struct Devices {
     extended: BTreeMap<Key, AllocatedClaim>,
 }
 
-/// Takes its devices from a claim that no pod but this one has.
+/// Takes its devices from a claim, or the pod's place among those that have it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimRelease {
     pub claim: Key,
@@ -159,21 +159,24 @@ impl Devices {
         of_namespace.find(|it| it.1.is_for_extended_resources_of(&pod.uid)).map(|it| it.1)
     }
 
-    /// As in `PostFilter`: what is to be taken from claims whose devices did not become ready, where nobody else has them.
+    /// What is to be taken from claims whose devices did not become ready: as in `PostFilter`, the devices where nobody else has them;
+    /// else, as in `Unreserve`, the pod's own reservation, so that the last of several pods gives the devices back.
     pub(crate) fn releases(&self, pod: &PodInfo) -> Vec<ClaimRelease> {
         let claims = pod.device_claims.iter().filter_map(|it| self.claims.get(&it.key(pod)?));
         let unready = claims.filter(|it| it.readiness() != Readiness::Ready);
-        let is_own = |it: &&DeviceClaim| {
-            let mut users = it.status.iter().flat_map(|it| it.reserved_for.iter().flatten());
-            users.all(|it| it.uid == pod.uid)
-        };
         let release = |claim: &DeviceClaim| {
+            let users = || claim.status.iter().flat_map(|it| it.reserved_for.iter().flatten());
+            let others: Vec<_> = users().filter(|it| it.uid != pod.uid).collect();
+            let status = match (others.is_empty(), others.len() < users().count()) {
+                (true, _) => json!({ "allocation": null, "reservedFor": null, "devices": null }),
+                (false, true) => json!({ "reservedFor": others }),
+                (false, false) => return None,
+            };
             let meta = &claim.metadata;
             let head = json!({ "uid": meta.uid, "resourceVersion": meta.resource_version });
-            let status = json!({ "allocation": null, "reservedFor": null, "devices": null });
-            ClaimRelease { claim: meta.key(), patch: json!({ "metadata": head, "status": status }) }
+            Some(ClaimRelease { claim: meta.key(), patch: json!({ "metadata": head, "status": status }) })
         };
-        unready.filter(is_own).map(release).collect()
+        unready.filter_map(release).collect()
     }
 
     fn reservation(&self, pod: &PodInfo, claim: &DeviceClaim) -> Option<ClaimReservation> {

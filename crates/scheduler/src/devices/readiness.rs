@@ -5,6 +5,7 @@ use corten_api::{
     apimachinery::pkg::apis::meta::v1::Condition,
     resource::v1::{AllocatedDeviceStatus, DeviceRequestAllocationResult},
 };
+use corten_meta::Time;
 
 use super::{DeviceClaim, Devices};
 use crate::PodInfo;
@@ -43,6 +44,14 @@ impl Devices {
             _ => Readiness::Ready,
         };
         if extended == Readiness::Ready { open } else { extended }
+    }
+
+    /// Of the pod's claims that are not ready, the one that was given its devices first, and when.
+    pub(crate) fn longest_unready(&self, pod: &PodInfo) -> Option<(&DeviceClaim, Time)> {
+        let claims = pod.device_claims.iter().filter_map(|it| self.claims.get(&it.key(pod)?));
+        let unready = claims.filter(|it| matches!(it.readiness(), Readiness::Open(_)));
+        let since = |it: &DeviceClaim| Some(Time(it.allocation()?.allocation_timestamp.as_ref()?.0));
+        unready.filter_map(|it| Some((it, since(it)?))).min_by_key(|it| it.1)
     }
 }
 

@@ -146,6 +146,67 @@ fn a_claim_that_goes_while_it_is_waited_for_sends_the_pod_back() {
     assert_eq!(binds(&mut scheduler, gone, world.now), ["a!"]);
 }
 
+/// Another scheduler gave the devices: what is left of the time is left.
+#[test]
+fn a_wait_goes_on_after_a_restart() {
+    let began = world(TO_BE_ATTACHED).now;
+    let timeout = Config::default().bind_timeout;
+    let effects = told(&world(TO_BE_ATTACHED)).step(Event::Tick, began);
+    let restarted = |conditions: &Value, after: Duration| {
+        let mut world = world(TO_BE_ATTACHED);
+        *world.get_mut(&RESOURCE_CLAIMS, &Key::new("default", "c")).expect("it is there") =
+            reserved(&effects, conditions);
+        world.now = began.after(after);
+        (told(&world), world.now)
+    };
+    let (mut scheduler, now) = restarted(&json!([]), timeout / 2);
+    let text = describe(&scheduler.step(Event::Tick, now), now);
+    assert!(text.contains("wait DevicesNotReady on resourceclaim/c (External)"), "{text}");
+    assert!(!text.contains("bind default/a to") && !text.contains("reserve"), "{text}");
+    assert!(text.contains(&format!("wake in {} ms", (timeout / 2).as_millis())), "not the whole time again: {text}");
+    let ready = reserved(&effects, &says("Attached"));
+    assert_eq!(binds(&mut scheduler, seen::<DeviceClaim>(&ready), now), ["a>n1"]);
+
+    let (mut scheduler, now) = restarted(&json!([]), timeout / 2);
+    scheduler.step(Event::Tick, now);
+    let text = describe(&scheduler.step(Event::Tick, began.after(timeout)), began.after(timeout));
+    assert!(text.contains("device binding timeout") && text.contains("release default/c"), "{text}");
+
+    for (what, conditions, after, message) in [
+        ("it failed meanwhile", says("Broken"), timeout / 2, "claim c binding failed: reason=Told"),
+        ("the time is over", json!([]), timeout, "claim c binding timeout"),
+    ] {
+        let (mut scheduler, now) = restarted(&conditions, after);
+        let text = describe(&scheduler.step(Event::Tick, now), now);
+        assert!(text.contains(message) && text.contains("release default/c"), "{what}: {text}");
+        assert!(!text.contains("do not bind") && !text.contains("bind default/a to"), "{what}: {text}");
+    }
+    let (mut scheduler, now) = restarted(&says("Attached"), timeout * 2);
+    assert_eq!(binds(&mut scheduler, Event::Tick, now), ["a>n1"], "it became ready while nobody looked");
+}
+
+/// Of two pods that have one claim, the last that gives up gives the devices back.
+#[test]
+fn devices_that_several_pods_wait_for_are_given_back_by_the_last() {
+    let mut world = world(&format!(
+        "{TO_BE_ATTACHED}pod b spec.resourceClaims=[{{\"name\":\"c\",\"resourceClaimName\":\"c\"}}] spec.containers=[{{\"name\":\"c\"}}]\n"
+    ));
+    let mut claim = reserved(&told(&self::world(TO_BE_ATTACHED)).step(Event::Tick, world.now), &json!([]));
+    claim["status"]["reservedFor"] =
+        json!(["a", "b"].map(|it| json!({"resource": "pods", "name": it, "uid": format!("pod-{it}")})));
+    *world.get_mut(&RESOURCE_CLAIMS, &Key::new("default", "c")).expect("it is there") = claim.clone();
+    let mut scheduler = told(&world);
+    let late = world.now.after(scheduler.config().bind_timeout);
+    let text = describe(&scheduler.step(Event::Tick, late), late);
+    let a_leaves = r#""status":{"reservedFor":[{"name":"b","resource":"pods","uid":"pod-b"}]}}"#;
+    assert!(text.contains(a_leaves) && !text.contains(r#""allocation":null"#), "{text}");
+
+    claim["status"]["reservedFor"] = json!([{"resource": "pods", "name": "b", "uid": "pod-b"}]);
+    scheduler.step(seen::<DeviceClaim>(&claim), late);
+    let text = describe(&scheduler.step(Event::Tick, later(late)), later(late));
+    assert!(text.contains(r#""status":{"allocation":null,"reservedFor":null,"devices":null}}"#), "{text}");
+}
+
 /// A device that is there is given before one that has to be attached; the claim for extended resources waits, too.
 #[test]
 fn devices_that_are_ready_are_given_first() {

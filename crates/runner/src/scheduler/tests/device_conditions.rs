@@ -60,3 +60,54 @@ async fn a_device_that_fails_is_tried_again() {
     pass(5).await;
     assert_eq!(world.node_of("a").as_deref(), Some("n1"));
 }
+
+/// What the first scheduler has begun goes on: the pod is bound when its driver says so, or tried again when the time is over that
+/// began with the allocation.
+#[tokio::test(start_paused = true)]
+async fn a_wait_goes_on_after_a_restart() {
+    for (is_ready, left) in [(true, 300), (false, 590), (false, 30)] {
+        let mut world = world_that_waits().await;
+        let begun = world.api.object(CLAIM).expect("stored")["status"]["allocation"].clone();
+        pass(595 - left).await;
+        world.restart_scheduler();
+        pass(2).await;
+        assert_eq!(world.node_of("a"), None, "{left}");
+        assert_eq!(world.api.object(CLAIM).expect("stored")["status"]["allocation"], begun, "{left}: it is kept");
+        if is_ready {
+            say(&world, "Attached");
+            pass(2).await;
+            assert_eq!(world.node_of("a").as_deref(), Some("n1"));
+            continue;
+        }
+        pass(left.saturating_sub(4)).await;
+        assert_eq!(
+            world.api.object(CLAIM).expect("stored")["status"]["allocation"],
+            begun,
+            "{left}: not before its time"
+        );
+        pass(20).await;
+        let waiting = world.api.object(&format!("{POD}/a")).expect("stored");
+        let said = waiting["status"]["conditions"][0]["message"].as_str().unwrap_or_default().to_owned();
+        assert!(said.contains("device binding timeout"), "{left}: {said}");
+        let anew = world.api.object(CLAIM).expect("stored")["status"]["allocation"].clone();
+        assert!(anew["devices"] == begun["devices"] && anew != begun, "{left}: it is asked for again: {anew}");
+    }
+}
+
+/// It is over while no scheduler runs.
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_is_over_at_a_restart_is_not_begun_again() {
+    let mut world = world_that_waits().await;
+    world.running.abort();
+    pass(700).await;
+    world.restart_scheduler();
+    pass(1).await;
+    assert_eq!(world.api.object(CLAIM).expect("stored")["status"].get("allocation"), None);
+    let waiting = world.api.object(&format!("{POD}/a")).expect("stored");
+    let said = waiting["status"]["conditions"][0]["message"].as_str().unwrap_or_default().to_owned();
+    assert!(said.contains("claim c binding timeout"), "{said}");
+    pass(20).await;
+    say(&world, "Attached");
+    pass(5).await;
+    assert_eq!(world.node_of("a").as_deref(), Some("n1"));
+}

@@ -4,6 +4,8 @@
 //! Writes to a namespace with quotas take turns, so that they wait for each other instead of failing on each other. The
 //! turn is only politeness: what keeps the count exact, over a crash too, is the condition.
 
+mod cached;
+
 use std::sync::Arc;
 
 use corten_api::resources::{PODS, RESOURCE_QUOTAS};
@@ -18,6 +20,7 @@ use corten_store::{Compare, Operation as StoreOperation, Txn};
 use serde_json::Value;
 use tokio::sync::SemaphorePermit;
 
+use self::cached::Cached;
 use super::{
     Admission, Attributes, Operation,
     commit_hook::{Begun, CommitHook, Write},
@@ -118,7 +121,8 @@ fn charges(request: &Attributes<'_>, object: &Value) -> Result<Txn, Status> {
     let stored = quotas(request);
     let mut parsed: Vec<Value> = stored.iter().map(|it| it.draft()).collect();
     let now = request.cluster.now();
-    let charged = quota::charge(&parsed, &request.kind.resource, object, request.old, now)
+    let neighbours = Cached::of(request);
+    let charged = quota::charge(&parsed, &request.kind.resource, object, request.old, now, &neighbours)
         .map_err(|reason| forbidden(request, object, &reason))?;
     let cache = request.cluster.caches().get(&RESOURCE_QUOTAS).expect("quotas are a row of the table");
     let mut txn = Txn::default();
@@ -154,11 +158,10 @@ async fn never_too_low(request: &Attributes<'_>, quota: &Value) -> Result<(), St
     let revision = quota["metadata"]["resourceVersion"].as_str().and_then(|it| it.parse().ok()).unwrap_or_default();
     // What was charged at this revision is in the caches by then.
     caches.until(|| (caches.applied() >= revision).then_some(())).await;
-    let counted = fell.iter().filter_map(|it| quota::counted_by(it));
     let objects: Vec<(&'static Resource, Value)> = KINDS
         .iter()
         .filter(|kind| kind.is_stored() && kind.resource.namespaced)
-        .filter(|kind| counted.clone().any(|it| it == (&*kind.resource.group, &*kind.resource.plural)))
+        .filter(|kind| fell.iter().any(|it| quota::counts(it, &kind.resource)))
         .flat_map(|kind| {
             let snapshot = request.cluster.cache(kind).snapshot();
             let objects: Vec<_> =
@@ -166,7 +169,8 @@ async fn never_too_low(request: &Attributes<'_>, quota: &Value) -> Result<(), St
             objects
         })
         .collect();
-    let is = quota::used(&quota["spec"], objects.iter().map(|(resource, it)| (*resource, it)), request.cluster.now());
+    let objects = objects.iter().map(|(resource, it)| (*resource, it));
+    let is = quota::used(&quota["spec"], objects, request.cluster.now(), &Cached::of(request));
     if fell.iter().any(|name| claimed.get(*name) < is.get(*name)) {
         return Err(Status::stale(&RESOURCE_QUOTAS, request.name));
     }

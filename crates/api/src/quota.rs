@@ -62,8 +62,13 @@ pub const COST_READS: &[Path] = &[
     &["status", "containerStatuses", "allocatedResources"],
     &["status", "containerStatuses", "name"],
     &["status", "containerStatuses", "resources"],
+    &["status", "extendedResourceClaimStatus"],
     &["status", "initContainerStatuses", "allocatedResources"],
     &["status", "initContainerStatuses", "name"],
     &["status", "initContainerStatuses", "resources"],
     &["status", "phase"],
 ];
+
+/// What decides beside that what a claim for devices costs: whether it was made for a Pod that pays for them.
+pub const DEVICE_CLAIM_READS: &[Path] =
+    &[&["metadata", "annotations", "resource.kubernetes.io/extended-resource-claim"], &["metadata", "ownerReferences"]];

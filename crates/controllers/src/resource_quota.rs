@@ -3,12 +3,13 @@
 //!
 //! Nothing is held of what quotas count before there is a quota in the cluster.
 
+mod beside;
 mod counted;
 
 use std::time::Duration;
 
 use corten_api::resources;
-use corten_meta::{Key, Named, ObjectMeta, Quantity, Resource, Time};
+use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
 use corten_policies::quota::{self, Amounts};
 use corten_reconcile::{Actor, Controller, Effect, Plan, Projection, Verb, View, Wait, Wake, Watch, Write};
 use serde::Deserialize;
@@ -18,6 +19,7 @@ use crate::{
     everything::with_namespaced,
     projections::{Bare, Definition, defined, not_known_yet, projection},
 };
+use beside::{Beside, DeviceClass};
 use counted::Counted;
 
 macro_rules! list {
@@ -77,7 +79,8 @@ impl Controller for ResourceQuotas {
         });
         let definitions = Watch::new::<Definition>(Wake::Nobody).leading_to(defined_counted);
         let quotas = Watch::new::<Quota>(Wake::With(quotas_beside)).telling_changes_of::<Quota>();
-        [quotas, definitions].into_iter().chain(counted).collect()
+        let classes = Watch::new::<DeviceClass>(Wake::With(quotas_of_devices)).telling_changes_of::<DeviceClass>();
+        [quotas, definitions, classes.once(is_any)].into_iter().chain(counted).collect()
     }
 
     fn writes(&self) -> &'static [Write] {
@@ -127,6 +130,15 @@ fn quotas_beside(view: &View, quota: &ObjectMeta) -> Vec<Key> {
     others.chain([quota.key()]).collect()
 }
 
+/// What a class names decides what claims for its devices cost.
+fn quotas_of_devices(view: &View, _class: &ObjectMeta) -> Vec<Key> {
+    let counts = |it: &&Quota| {
+        let names = it.spec["hard"].as_object().into_iter().flat_map(Map::keys);
+        names.into_iter().any(|it| quota::counts(it, &resources::RESOURCE_CLAIMS))
+    };
+    view.list::<Quota>().filter(counts).map(|it| it.metadata.key()).collect()
+}
+
 /// What comes has been charged; what goes, or has ended, must be counted off.
 fn quotas_of(view: &View, object: &ObjectMeta) -> Vec<Key> {
     let key = object.key();
@@ -149,34 +161,22 @@ fn uncounted(view: &View, quota: &Quota) -> Option<Resource> {
 }
 
 fn used(view: &View, quota: &Quota, now: Time) -> Amounts {
-    let namespace = &*quota.metadata.namespace;
+    let (namespace, beside) = (&*quota.metadata.namespace, Beside::of(view));
     // Every name that something is counted by, at zero.
-    let mut used = quota::used(&quota.spec, [], now);
+    let mut used = quota::used(&quota.spec, [], now, &beside);
     let names: Vec<String> = used.keys().cloned().collect();
     for resource in view.resources().filter(|it| it.namespaced && names.iter().any(|name| quota::counts(name, it))) {
+        let mut count = |object: &Value, n| {
+            quota::count(&mut used, &quota.spec, (resource, object), n, now, &beside);
+        };
         if LOOKED_INTO.contains(resource) {
-            for object in view.in_namespace_of::<Counted>(resource, namespace) {
-                let object = object.value();
-                if quota::in_scope(&quota.spec, resource, &object) {
-                    add(&mut used, quota::usage(resource, &object, now), 1);
-                }
-            }
-        } else if quota::in_scope(&quota.spec, resource, &Value::Null) {
+            view.in_namespace_of::<Counted>(resource, namespace).for_each(|it| count(&it.value(), 1));
+        } else {
             let n = view.table(resource).map_or(0, |it| it.in_namespace(namespace).count());
-            add(&mut used, quota::usage(resource, &Value::Null, now), i64::try_from(n).unwrap_or(i64::MAX));
+            count(&Value::Null, i64::try_from(n).unwrap_or(i64::MAX));
         }
     }
     used
-}
-
-fn add(used: &mut Amounts, usage: Amounts, times: i64) {
-    for (name, amount) in usage {
-        if let Some(sum) = used.get_mut(&name) {
-            // What is only counted costs one.
-            let amount = if times == 1 { amount } else { Quantity::units(times) };
-            *sum = sum.plus(amount);
-        }
-    }
 }
 
 /// Only onto what was seen: a charge in between makes the count wrong.

@@ -3,10 +3,10 @@
 #[cfg(test)]
 mod tests;
 
-use corten_api::quota::{COST_READS, Path, SCOPES};
+use corten_api::quota::{COST_READS, DEVICE_CLAIM_READS, Path, SCOPES};
 use corten_meta::{Named, ObjectMeta, Time};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(super) struct Counted {
     pub(super) metadata: ObjectMeta,
@@ -22,7 +22,13 @@ impl Named for Counted {
 
 impl Counted {
     pub(super) fn value(&self) -> Value {
-        serde_json::from_str(&self.text).expect("it was written here")
+        let mut value: Value = serde_json::from_str(&self.text).expect("it was written here");
+        let meta = &self.metadata;
+        for (name, text) in [("name", &meta.name), ("namespace", &meta.namespace), ("uid", &meta.uid)] {
+            value["metadata"][name] = json!(text);
+        }
+        value["metadata"]["creationTimestamp"] = json!(meta.creation_timestamp);
+        value
     }
 
     /// A pod that has ended costs no more than its place. What a claim or a service costs may change at any time.
@@ -36,17 +42,20 @@ impl<'de> Deserialize<'de> for Counted {
         let whole = Value::deserialize(deserializer)?;
         let metadata = &whole["metadata"];
         let text = |name: &str| metadata[name].as_str().unwrap_or_default().to_owned();
+        let time = |name: &str| metadata[name].as_str().and_then(|it| it.parse::<Time>().ok());
         let kept = ObjectMeta {
             name: text("name"),
             namespace: text("namespace"),
             uid: text("uid"),
             resource_version: text("resourceVersion"),
-            deletion_timestamp: metadata["deletionTimestamp"].as_str().and_then(|it| it.parse::<Time>().ok()),
+            creation_timestamp: time("creationTimestamp"),
+            deletion_timestamp: time("deletionTimestamp"),
             ..ObjectMeta::default()
         };
         let is_pod = whole["spec"]["containers"].is_array();
         let is_over = matches!(whole["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
-        let paths = SCOPES.iter().flat_map(|it| it.reads).chain(COST_READS).copied();
+        let of_claim = if whole["spec"]["devices"].is_object() { DEVICE_CLAIM_READS } else { &[] };
+        let paths = SCOPES.iter().flat_map(|it| it.reads).chain(COST_READS).chain(of_claim).copied();
         let text = only(&whole, &paths.collect::<Vec<_>>()).to_string().into();
         Ok(Self { has_ended: !is_pod || is_over || kept.is_deleting(), metadata: kept, text })
     }

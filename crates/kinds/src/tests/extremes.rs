@@ -61,7 +61,7 @@ fn work_with(cases: &Cases, kind: &'static Kind, object: &Value, change: &str) {
         show(kind, object);
         for now in [Time::MIN, Time::from_unix_seconds(0), Time::MAX] {
             kind.columns.iter().for_each(|it| drop(it.cell(object, now)));
-            quota::usage(&kind.resource, object, now);
+            quota::usage(&kind.resource, object, now, &());
         }
         work(kind, object.clone(), change);
         kind.policy.validate_status_update(object, object);

@@ -90,7 +90,7 @@ fn lists_may_be_long() {
             work(kind, wide.clone(), path);
             kind.policy.validate_status_update(&wide, &wide);
             kind.policy.warnings(&wide, None);
-            quota::usage(&kind.resource, &wide, Time::from_unix_seconds(0));
+            quota::usage(&kind.resource, &wide, Time::from_unix_seconds(0), &());
         }
     }
 }

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::{
     amounts::{Amounts, add, amounts, listed, subtract},
-    counted_by, in_scope,
+    extended::{Neighbours, is_counted},
+    in_scope,
     usage::{of_compute, usage},
 };
 
@@ -26,11 +27,13 @@ pub fn charge(
     object: &Value,
     old: Option<&Value>,
     now: Time,
+    neighbours: &dyn Neighbours,
 ) -> Result<Vec<(usize, Amounts)>, String> {
     let mut concerned = Vec::new();
     for (at, quota) in quotas.iter().enumerate() {
         let hard = amounts(&quota["status"]["hard"]);
-        let restricted: BTreeSet<&str> = hard.keys().map(|it| &**it).filter(|it| counts(it, resource)).collect();
+        let is_restricted = |it: &&str| is_counted(it, resource, neighbours);
+        let restricted: BTreeSet<&str> = hard.keys().map(|it| &**it).filter(is_restricted).collect();
         if restricted.is_empty() || !in_scope(&quota["spec"], resource, object) {
             continue;
         }
@@ -46,10 +49,10 @@ pub fn charge(
     if concerned.is_empty() {
         return Ok(Vec::new());
     }
-    let change = change(resource, object, old, now)?;
+    let change = change(resource, object, old, now, neighbours)?;
     let mut charged = Vec::new();
     for (at, name, hard, used) in concerned {
-        let requested = masked(&change, |it| hard.contains_key(it));
+        let requested = masked(&change, |it| hard.contains_key(it) && is_counted(it, resource, neighbours));
         let mut after = used.clone();
         add(&mut after, &requested);
         let exceeded = |it: &str| requested.contains_key(it) && after.get(it) > hard.get(it);
@@ -68,24 +71,25 @@ pub fn charge(
     Ok(charged)
 }
 
-/// Does the name count objects of this resource?
-pub fn counts(name: &str, resource: &Resource) -> bool {
-    counted_by(name) == Some((&*resource.group, &*resource.plural))
-}
-
 fn masked(amounts: &Amounts, keep: impl Fn(&str) -> bool) -> Amounts {
     amounts.iter().filter(|(name, _)| keep(name)).map(|(name, it)| (name.clone(), *it)).collect()
 }
 
 /// What the write adds; nothing that stays the same.
-fn change(resource: &Resource, object: &Value, old: Option<&Value>, now: Time) -> Result<Amounts, String> {
-    let mut change = usage(resource, object, now);
+fn change(
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+    now: Time,
+    neighbours: &dyn Neighbours,
+) -> Result<Amounts, String> {
+    let mut change = usage(resource, object, now, neighbours);
     let negative: Vec<&str> = change.iter().filter(|(_, it)| it.is_negative()).map(|(name, _)| &**name).collect();
     if !negative.is_empty() {
         return Err(format!("quota usage is negative for resource(s): {}", negative.join(",")));
     }
     if let Some(old) = old {
-        subtract(&mut change, &usage(resource, old, now));
+        subtract(&mut change, &usage(resource, old, now, neighbours));
     }
     change.retain(|_, it| !it.is_zero());
     Ok(change)

@@ -95,11 +95,12 @@ fn objects_cost() {
             devices,
             json!({
                 "big.deviceclass.resource.k8s.io/devices": "32", "count/resourceclaims.resource.k8s.io": "1",
-                "gpu.deviceclass.resource.k8s.io/devices": "3",
+                "gpu.deviceclass.resource.k8s.io/devices": "3", "requests.deviceclass.resource.kubernetes.io/big": "32",
+                "requests.deviceclass.resource.kubernetes.io/gpu": "3",
             }),
         ),
     ] {
-        assert_eq!(written(&usage(&resource, &object, now())), expected, "{object}");
+        assert_eq!(written(&usage(&resource, &object, now(), &())), expected, "{object}");
     }
 }
 
@@ -112,6 +113,8 @@ fn names_count_resources() {
         ("requests.hugepages-1Gi", Some(("", "pods"))),
         ("limits.hugepages-1Gi", None),
         ("requests.nvidia.com/gpu", Some(("", "pods"))),
+        ("requests.deviceclass.resource.kubernetes.io/gpu", Some(("", "pods"))),
+        ("requests.other.kubernetes.io/gpu", None),
         ("nvidia.com/gpu", None),
         ("requests.storage", Some(("", "persistentvolumeclaims"))),
         ("gold.storageclass.storage.k8s.io/requests.storage", Some(("", "persistentvolumeclaims"))),
@@ -237,7 +240,7 @@ fn charges() {
         ),
     ];
     for (quota, resource, object, old, expected) in cases {
-        let found = charge(std::slice::from_ref(&quota), &resource, object, old, now());
+        let found = charge(std::slice::from_ref(&quota), &resource, object, old, now(), &());
         let found = found.map(|it| it.iter().map(|(_, used)| written(used)).collect::<Value>());
         assert_eq!(found, expected.map_err(str::to_owned), "{quota}");
     }
@@ -251,7 +254,7 @@ fn a_quota_sums_up_what_is_in_its_scope() {
     let (pods, deployments) = (PODS, DEPLOYMENTS);
     let objects = [(&pods, &bare), (&pods, &asks), (&pods, &asks), (&deployments, &deployment)];
     assert_eq!(
-        written(&used(&spec, objects, now())),
+        written(&used(&spec, objects, now(), &())),
         json!({ "count/deployments.apps": "0", "pods": "2", "requests.cpu": "500m" })
     );
 }

@@ -7,20 +7,21 @@ use serde_json::Value;
 
 use super::{
     amounts::Amounts,
+    extended::{IMPLIED, Neighbours, add_extended},
     pod_amounts::{Side, of_pod},
 };
 
 const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 const CLASS_SUFFIX: &str = ".storageclass.storage.k8s.io/";
-const DEVICES_SUFFIX: &str = ".deviceclass.resource.k8s.io/devices";
+pub(super) const DEVICES_SUFFIX: &str = ".deviceclass.resource.k8s.io/devices";
 /// Objects that upstream counted by their plain names before `count/` came.
 const PLAIN: [&str; 4] = ["configmaps", "replicationcontrollers", "resourcequotas", "secrets"];
 /// `AllocationResultsMaxSize`: a claim for all devices may get no more than this.
 const DEVICES_MAX: i64 = 32;
 
 /// Group and plural of the resource whose objects `name` counts: `count/jobs.batch` gives `("batch", "jobs")`. `None` for a
-/// name that nothing is counted by.
-pub fn counted_by(name: &str) -> Option<(&str, &str)> {
+/// name that nothing is counted by. Names of extended resources may count claims for devices, too.
+pub(super) fn counted_by(name: &str) -> Option<(&str, &str)> {
     if let Some(counted) = name.strip_prefix("count/") {
         let (plural, group) = counted.split_once('.').unwrap_or((counted, ""));
         return (!is_uncounted(group, plural)).then_some((group, plural));
@@ -46,10 +47,12 @@ pub fn counted_by(name: &str) -> Option<(&str, &str)> {
 fn is_pods(name: &str) -> bool {
     let asked = name.strip_prefix("requests.");
     let bound = asked.or_else(|| name.strip_prefix("limits.")).unwrap_or(name);
-    name == "pods"
-        || COMPUTE.contains(&bound)
-        || asked.unwrap_or(name).starts_with("hugepages-")
-        || asked.is_some_and(|_| !is_native(name))
+    name == "pods" || COMPUTE.contains(&bound) || asked.unwrap_or(name).starts_with("hugepages-") || is_extended(name)
+}
+
+/// Does a quota name an extended resource (`isExtendedResourceNameForQuota`)?
+pub(super) fn is_extended(name: &str) -> bool {
+    name.starts_with("requests.") && (!is_native(name) || name.starts_with(IMPLIED))
 }
 
 /// Names without a domain, and those of Kubernetes itself.
@@ -67,12 +70,12 @@ pub fn is_counted_on_update(resource: &Resource) -> bool {
     *resource == SERVICES || *resource == PERSISTENT_VOLUME_CLAIMS || is_claim(resource)
 }
 
-fn is_claim(resource: &Resource) -> bool {
+pub(super) fn is_claim(resource: &Resource) -> bool {
     resource.group == "resource.k8s.io" && resource.plural == "resourceclaims"
 }
 
 /// What an object costs its namespace. Pods that have ended cost no more than their own object.
-pub fn usage(resource: &Resource, object: &Value, now: Time) -> Amounts {
+pub fn usage(resource: &Resource, object: &Value, now: Time, neighbours: &dyn Neighbours) -> Amounts {
     let mut usage = Amounts::new();
     if is_uncounted(&resource.group, &resource.plural) {
         return usage;
@@ -88,6 +91,7 @@ pub fn usage(resource: &Resource, object: &Value, now: Time) -> Amounts {
         volume_claim(object, &mut usage);
     } else if is_claim(resource) {
         device_claim(object, &mut usage);
+        add_extended(object, &mut usage, neighbours, now);
     } else if resource.group.is_empty() && PLAIN.contains(&&*resource.plural) {
         usage.insert(resource.plural.to_string(), Quantity::units(1));
     }
@@ -123,8 +127,9 @@ pub(super) fn of_compute(requests: &Amounts, limits: &Amounts) -> Amounts {
         if is_huge {
             usage.insert(name.clone(), *request);
         }
-        if is_huge || (!is_native(name) && !name.starts_with("requests.")) {
-            usage.insert(format!("requests.{name}"), *request);
+        let asked = format!("requests.{name}");
+        if is_huge || (is_extended(&asked) && !name.starts_with("requests.")) {
+            usage.insert(asked, *request);
         }
     }
     usage

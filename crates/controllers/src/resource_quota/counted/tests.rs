@@ -3,7 +3,7 @@ use corten_api::{
     resources::{PERSISTENT_VOLUME_CLAIMS, PODS, RESOURCE_CLAIMS, SERVICES},
 };
 use corten_meta::{Resource, Time};
-use corten_policies::quota::{in_scope, usage};
+use corten_policies::quota::{DeviceClasses, Neighbours, in_scope, usage};
 use serde_json::{Value, json};
 
 use super::Counted;
@@ -71,11 +71,50 @@ fn objects() -> Vec<(Resource, Value)> {
     ]
 }
 
+/// The claim that is made for a Pod is spared what the Pod pays for.
+#[test]
+fn what_is_kept_says_whose_claim_it_is() {
+    struct World(Value);
+    impl Neighbours for World {
+        fn classes(&self) -> &DeviceClasses {
+            ().classes()
+        }
+        fn pod(&self, _: &str, name: &str) -> Option<Value> {
+            (name == "p").then(|| self.0.clone())
+        }
+        fn claims(&self, _: &str) -> Vec<Value> {
+            Vec::new()
+        }
+    }
+    let owner = json!({ "apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u", "controller": true });
+    let annotations = json!({ "resource.kubernetes.io/extended-resource-claim": "true", "other": "x" });
+    let requests = json!([{ "name": "r", "exactly": { "deviceClassName": "gpu", "count": 3 } }]);
+    let claim = json!({
+        "metadata": { "name": "c", "namespace": "n", "annotations": annotations, "ownerReferences": [owner] },
+        "spec": { "devices": { "requests": requests } },
+    });
+    let resources = json!({ "requests": { "deviceclass.resource.kubernetes.io/gpu": "2" } });
+    let pod = |named: &str| {
+        json!({
+            "metadata": { "name": "p", "namespace": "n", "uid": "u" },
+            "spec": { "containers": [{ "name": "c", "resources": resources }] },
+            "status": { "extendedResourceClaimStatus": { "resourceClaimName": named, "requestMappings": [] } },
+        })
+    };
+    let now: Time = "2026-11-20T12:00:10Z".parse().expect("a time");
+    let cost = |claim: &Value, pod: Value| usage(&RESOURCE_CLAIMS, claim, now, &World(pod));
+    for (named, left) in [("c", "1"), ("another", "3")] {
+        let whole = cost(&claim, pod(named));
+        assert_eq!(whole["requests.deviceclass.resource.kubernetes.io/gpu"].to_string(), left);
+        assert_eq!(cost(&kept(&claim), kept(&pod(named))), whole, "{named}");
+    }
+}
+
 #[test]
 fn what_is_kept_costs_what_the_whole_costs() {
     let now: Time = "2026-11-20T12:00:10Z".parse().expect("a time");
     for (resource, object) in objects() {
-        assert_eq!(usage(&resource, &kept(&object), now), usage(&resource, &object, now), "{object}");
+        assert_eq!(usage(&resource, &kept(&object), now, &()), usage(&resource, &object, now, &()), "{object}");
     }
 }
 

@@ -164,14 +164,14 @@ fn noticed(mut answer: Answer, target: &Subject, life: Option<&Life>, connection
     let notices = || life.map(|it| it.notices(now)).unwrap_or_default();
     match (&mut answer, target) {
         (Answer::Survey(it), Subject::Everything) => {
-            for group in it.groups.iter_mut().filter(|it| it.is_of_cluster) {
+            for group in it.groups.iter_mut().filter(|it| it.is_of_cluster()) {
                 if let Some(remedy) = life.and_then(|life| life.remedy(&group.summary)) {
                     group.next = remedy.next;
                 }
             }
             let concerns = life.map(|it| it.concerns(now)).unwrap_or_default();
             let concerns = concerns.into_iter().chain(of_certificate(connection, life));
-            let at = it.groups.iter().take_while(|it| it.is_of_cluster).count();
+            let at = it.groups.iter().take_while(|it| it.is_of_cluster()).count();
             it.groups.splice(at..at, concerns);
             it.notices.extend(notices());
         }

@@ -5,6 +5,7 @@
 
 mod account;
 mod advice;
+mod beyond;
 mod certificates;
 mod command;
 mod custom;
@@ -17,6 +18,7 @@ mod missing;
 mod nearest;
 mod outage;
 mod pod_steps;
+mod reach;
 mod reader;
 mod remedy;
 mod render;

@@ -5,9 +5,12 @@
 
 use crate::why::gather::DEFECTS;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
-use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
+use corten_api::resources::{API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS};
 use corten_client::Error;
 use corten_kinds::Kind;
 use corten_meta::{Key, Time};
@@ -16,9 +19,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    Explanation, State, explain,
+    Explanation, State, beyond, explain,
     fields::{key_of, one_line},
     gather,
+    reach::{self, Reach},
     reader::Reader,
     suspects::{self, Suspect, Suspects},
 };
@@ -64,9 +68,8 @@ pub(crate) struct Group {
     /// What the cause is about, where that is none of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) because: Option<String>,
-    /// It is about the cluster itself, and comes first.
     #[serde(skip)]
-    pub(crate) is_of_cluster: bool,
+    pub(crate) reach: Reach,
 }
 
 impl Group {
@@ -81,8 +84,13 @@ impl Group {
             since: None,
             subjects: vec![Subject { subject: subject.to_owned(), namespace: String::new() }],
             because: None,
-            is_of_cluster: true,
+            reach: Reach::Cluster,
         }
+    }
+
+    /// Is it about the cluster itself? Then it comes first.
+    pub(crate) fn is_of_cluster(&self) -> bool {
+        self.reach == Reach::Cluster
     }
 }
 
@@ -118,34 +126,19 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
         of_cluster.iter().any(|it: &Group| it.subjects.contains(&subject))
     };
     unwell.retain(|it| !is_defect(it.0, &it.1));
-    let owned: BTreeSet<(String, Key)> = unwell.iter().map(|it| (it.0.singular.to_string(), key_of(&it.1))).collect();
-    let is_explained_above = |object: &Value| {
-        let owner = gather::owner(object);
-        owner.is_some_and(|(kind, name)| {
-            owned.contains(&(kind.singular.to_string(), Key::new(key_of(object).namespace, name)))
-        })
-    };
-    unwell.retain(|it| !is_explained_above(&it.1));
-    let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+    leave_to_owners(&mut unwell);
+    // What keeps others from being written or read is explained, however much else looks unwell.
+    let holding: BTreeSet<(&str, &Key)> =
+        journals.iter().filter(|it| reach::refusal(it.0, &it.2).is_some()).map(|it| (&*it.0.singular, &it.1)).collect();
+    unwell.sort_by_key(|it| it.0.resource != API_SERVICES && !holding.contains(&(&*it.0.singular, &key_of(&it.1))));
     // What looks well by its status may wait for something all the same.
-    for (kind, object) in unwell.iter().chain(&well).take(EXPLAINED_MAX) {
-        let key = key_of(object);
-        let explanation = match explain(reader, kind, &key).await {
-            Ok(explanation) => explanation,
-            // It may be gone by now; what nobody could look at is not fine.
-            Err(error) => {
-                reader.note(&error, || format!("{} {:?}", kind.resource.plural, key.name));
-                continue;
-            }
-        };
-        if !matches!(explanation.account.state, State::Fine | State::Finished) {
-            add(&mut groups, explanation);
-        }
-    }
-    let mut groups: Vec<Group> = groups.into_values().collect();
-    groups.sort_by_key(|it| (!it.needs_somebody, std::cmp::Reverse(it.subjects.len()), it.since));
-    groups.splice(0..0, unlisted.into_iter().map(|it| unreadable(reader, it.0, &it.1, namespace)));
+    let explained = unwell.iter().chain(&well).take(EXPLAINED_MAX);
+    let mut groups: Vec<Group> = unlisted.into_iter().map(|it| unreadable(reader, it.0, &it.1, namespace)).collect();
+    groups.extend(by_cause(reader, explained).await);
+    groups.sort_by_key(|it| (!it.needs_somebody, it.reach, Reverse(it.subjects.len()), it.since));
     groups.splice(0..0, of_cluster);
+    let beyond =
+        if only.is_none() && !namespace.is_empty() { beyond::told(reader, &journals, &groups).await } else { None };
     match reader.unreachable() {
         Some(error) if groups.is_empty() => return Err(error.into()),
         _ => {}
@@ -158,9 +151,36 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
         groups,
         not_looked_at: unwell.len().saturating_sub(EXPLAINED_MAX),
         well_not_looked_at: well.len().saturating_sub(n_left_for_well),
-        notices: remarks,
+        notices: beyond.into_iter().chain(remarks).collect(),
         unknown: reader.hidden(),
     })
+}
+
+/// What belongs to something that does not look well is left to that.
+fn leave_to_owners(unwell: &mut Vec<Suspect>) {
+    let owned: BTreeSet<(String, Key)> = unwell.iter().map(|it| (it.0.singular.to_string(), key_of(&it.1))).collect();
+    let is_explained_above = |object: &Value| {
+        let owner = gather::owner(object);
+        owner.is_some_and(|(kind, name)| {
+            owned.contains(&(kind.singular.to_string(), Key::new(key_of(object).namespace, name)))
+        })
+    };
+    unwell.retain(|it| !is_explained_above(&it.1));
+}
+
+/// Explains them, and puts those together that wait for the same.
+async fn by_cause<'a>(reader: &Reader<'_>, suspects: impl Iterator<Item = &'a Suspect>) -> Vec<Group> {
+    let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+    for (kind, object) in suspects {
+        let key = key_of(object);
+        match explain(reader, kind, &key).await {
+            Ok(it) if matches!(it.account.state, State::Fine | State::Finished) => {}
+            Ok(explanation) => add(&mut groups, explanation),
+            // It may be gone by now; what nobody could look at is not fine.
+            Err(error) => reader.note(&error, || format!("{} {:?}", kind.resource.plural, key.name)),
+        }
+    }
+    groups.into_values().collect()
 }
 
 /// Everything else depends on it.
@@ -198,7 +218,7 @@ fn unreadable(reader: &Reader<'_>, kind: &Kind, said: &str, namespace: &str) -> 
         format!("kubectl get {definition}{place}")
     };
     let of_cluster = Group::of_cluster("", summary, next);
-    Group { subjects: vec![subject], actor: Actor::External, is_of_cluster: false, ..of_cluster }
+    Group { subjects: vec![subject], actor: Actor::External, reach: Reach::Kind, ..of_cluster }
 }
 
 /// Loops that stand still or broke: where one does, what it looks after may look well.
@@ -273,6 +293,7 @@ fn subject(kind: &Kind, key: &Key) -> Subject {
 fn add(groups: &mut BTreeMap<String, Group>, explanation: Explanation) {
     let Explanation { account, root, .. } = explanation;
     let because = account.root().filter(|_| root.is_some()).and_then(|it| Some(it.elsewhere()?.subject.clone()));
+    let reach = account.root().map_or(Reach::Objects, |it| reach::of(&it));
     let nobody = if account.needs_somebody() { Actor::Operator } else { Actor::Cluster };
     let actor = root.as_ref().map_or(nobody, |it| it.actor);
     let since = root.and_then(|it| it.since);
@@ -286,8 +307,9 @@ fn add(groups: &mut BTreeMap<String, Group>, explanation: Explanation) {
         since,
         subjects: Vec::new(),
         because: because.clone(),
-        is_of_cluster: false,
+        reach,
     });
+    group.reach = group.reach.min(reach);
     // Whoever is named as one of them need not be named before.
     if because.is_none() {
         group.because = None;

@@ -319,6 +319,41 @@ fn of_many_the_unwell_are_explained_and_the_others_counted() {
 }
 
 #[test]
+fn however_many_look_unwell_what_refuses_writes_comes_first() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/why/refused-writes.txt");
+    let mut world = World::parse(fs::read_to_string(file).expect("a text").split(QUESTION).next().expect("a world"));
+    world.0.extend((0..50).map(|n| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("web-{n:03}"), "namespace": "shop"},
+               "spec": {"nodeName": "n1"}, "status": {"phase": "Failed"}})
+    }));
+    let reader = Reader::new(&world, NOW.parse().expect("a time"));
+    let found = runtime.block_on(survey(&reader, "", None)).expect("seen");
+    let first: Vec<&str> = found.groups.iter().map(|it| &*it.subjects[0].subject).take(3).collect();
+    assert_eq!(
+        first,
+        ["validatingwebhookconfiguration/zeal", "validatingwebhookconfiguration/pods", "apiservice/v1.agg.example.com"]
+    );
+    assert!(found.not_looked_at > 0);
+}
+
+#[test]
+fn of_the_rest_of_the_cluster_is_told_what_may_be_seen() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/why/refused-writes.txt");
+    let mut world = World::parse(fs::read_to_string(file).expect("a text").split(QUESTION).next().expect("a world"));
+    world.0.retain(|it| it["kind"] != "Journal");
+    for (is_refused, n_notices) in [(false, 1), (true, 0)] {
+        if is_refused {
+            world.0.push(json!({"kind": "Refused", "resource": "apiservices"}));
+        }
+        let reader = Reader::new(&world, NOW.parse().expect("a time"));
+        let found = runtime.block_on(survey(&reader, "quiet", None)).expect("seen");
+        assert_eq!((found.notices.len(), found.unknown.len()), (n_notices, 0), "{:?}", found.notices);
+    }
+}
+
+#[test]
 fn a_journal_is_found_by_the_name_the_server_gives_it() {
     let world = World::parse(
         "apiVersion: corten.dev/v1\nkind: Journal\nmetadata: {name: pods.web, namespace: shop}\ndecisions: []\n",

@@ -32,7 +32,7 @@ pub(crate) fn render(survey: &Survey, now: Time, look: Look) -> String {
         page.push(Line::new(0, head(survey, &place)).cut());
     }
     // Two rows each, the head, and what is said at the end.
-    let n_of_cluster = survey.groups.iter().filter(|it| it.is_of_cluster).count();
+    let n_of_cluster = survey.groups.iter().filter(|it| it.is_of_cluster()).count();
     let n_more_rows = (CLUSTER_ROWS - 1) * n_of_cluster.min(ROOM_FOR_CLUSTER);
     let n_shown =
         (HEIGHT - 3 - n_more_rows - 2 * survey.notices.len().min(2) - survey.unknown.len().min(UNKNOWN_ROWS + 1)) / 2;
@@ -73,7 +73,7 @@ fn show_unknown(page: &mut Page, survey: &Survey, place: &str) {
 
 fn head(survey: &Survey, place: &str) -> String {
     let causes = plural(survey.groups.len(), "cause");
-    let (of_cluster, others): (Vec<&Group>, Vec<&Group>) = survey.groups.iter().partition(|it| it.is_of_cluster);
+    let (of_cluster, others): (Vec<&Group>, Vec<&Group>) = survey.groups.iter().partition(|it| it.is_of_cluster());
     let n_objects: usize = others.iter().map(|it| it.subjects.len()).sum();
     let objects = plural(n_objects, "object");
     match (of_cluster.is_empty(), n_objects) {
@@ -106,13 +106,13 @@ fn show(page: &mut Page, group: &Group, (is_cluster, width): (bool, usize), now:
         _ => (YELLOW, "▸"),
     };
     let told = of_whom(&group.summary, group.because.as_deref());
-    let summary = if ENDS_MATTER.iter().any(|it| group.summary.starts_with(it)) && !group.is_of_cluster {
+    let summary = if ENDS_MATTER.iter().any(|it| group.summary.starts_with(it)) && !group.is_of_cluster() {
         both_ends(&told, width.saturating_sub(2))
     } else {
         told
     };
     let summary = Line::new(0, format!("{mark} {summary}")).word(colour, mark);
-    page.push(if group.is_of_cluster { summary.wrapped(CLUSTER_ROWS) } else { summary.cut() });
+    page.push(if group.is_of_cluster() { summary.wrapped(CLUSTER_ROWS) } else { summary.cut() });
     let first = &group.subjects[0];
     let others = match group.subjects.len() - 1 {
         0 => String::new(),
@@ -120,7 +120,7 @@ fn show(page: &mut Page, group: &Group, (is_cluster, width): (bool, usize), now:
     };
     let since =
         group.since.filter(|it| *it <= now).map(|it| format!(", for {}", duration(now.since(it)))).unwrap_or_default();
-    let place = if (is_cluster || group.is_of_cluster) && !first.namespace.is_empty() {
+    let place = if (is_cluster || group.is_of_cluster()) && !first.namespace.is_empty() {
         format!(" in {}", first.namespace)
     } else {
         String::new()

@@ -106,7 +106,7 @@ impl DnsServer {
                     let desk = Desk {
                         zone: ArcSwap::from_pointee(zone),
                         turn: AtomicUsize::new(0),
-                        clients: Clients::new(&options.networks, &options.addresses),
+                        clients: Clients::new(&options.networks),
                         forwarder: Arc::new(Forwarder::new(own, options.own_names, options.servers)?),
                         in_flight: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
                     };

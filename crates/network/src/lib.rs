@@ -12,7 +12,7 @@ mod routes;
 mod service_health;
 pub mod source_guards;
 
-pub use addresses::addresses;
+pub use addresses::{addresses, is_of_this_machine};
 pub use listening::{listening, listening_in};
 pub use nft::ServiceRules;
 pub use pod_network::{PodNetwork, withdraw};

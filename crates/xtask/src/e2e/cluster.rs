@@ -328,10 +328,12 @@ pub(crate) fn build_images(root: &Path, name: &str, another: Option<&str>) -> Re
     Ok(())
 }
 
+/// On a disk: `/tmp` is often made of memory, which images and volumes of nodes would fill.
 fn fresh_dir(name: &str) -> Result<PathBuf> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let n = NEXT.fetch_add(1, Ordering::Relaxed);
-    let dir = env::temp_dir().join(format!("corten-e2e-{name}-{}-{n}", std::process::id()));
+    let disk = env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);
+    let dir = disk.join(format!("corten-e2e-{name}-{}-{n}", std::process::id()));
     fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
     Ok(dir)
 }

@@ -11,7 +11,7 @@ use crate::{
     authorizer::Authorizer,
     identity::Identity,
     node,
-    question::{Attributes, Decision, Target},
+    question::{Attributes, Decision, ResourceOrPath},
 };
 
 /// The `spec` of the access reviews; `user` and `groups` count only for those about others.
@@ -129,9 +129,9 @@ pub(crate) async fn access(
     let (verb, target) = match (&spec.resource_attributes, &spec.non_resource_attributes) {
         (Some(it), _) => {
             let ResourceAttributes { namespace, group, resource, subresource, name, .. } = it;
-            (&it.verb, Target::Resource { group, resource, subresource, namespace, name })
+            (&it.verb, ResourceOrPath::Resource { group, resource, subresource, namespace, name })
         }
-        (None, Some(it)) => (&it.verb, Target::Path(&it.path)),
+        (None, Some(it)) => (&it.verb, ResourceOrPath::Path(&it.path)),
         (None, None) => return Err(Status::internal("a review without attributes was not refused")),
     };
     let question = Attributes { verb, target, version, field_selector: &fields, label_selector: &labels, ..who };

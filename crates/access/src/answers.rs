@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::{
     authorizer::Authorizer,
-    question::{Attributes, Decision, Denial, Target},
+    question::{Attributes, Decision, Denial, ResourceOrPath},
 };
 
 /// So often somebody begins again for one question more.
@@ -93,8 +93,8 @@ struct Question {
 impl Question {
     fn of(question: &Attributes<'_>) -> Self {
         let resource = match question.target {
-            Target::Path(path) => Err(path.to_owned()),
-            Target::Resource { group, resource, subresource, namespace, name } => {
+            ResourceOrPath::Path(path) => Err(path.to_owned()),
+            ResourceOrPath::Resource { group, resource, subresource, namespace, name } => {
                 Ok([group, resource, subresource, namespace, name].map(str::to_owned))
             }
         };
@@ -113,9 +113,9 @@ impl Question {
 
     fn attributes(&self) -> Attributes<'_> {
         let target = match &self.resource {
-            Err(path) => Target::Path(path),
+            Err(path) => ResourceOrPath::Path(path),
             Ok([group, resource, subresource, namespace, name]) => {
-                Target::Resource { group, resource, subresource, namespace, name }
+                ResourceOrPath::Resource { group, resource, subresource, namespace, name }
             }
         };
         Attributes {

@@ -41,7 +41,7 @@ pub use authorizer::{Authorizer, Compiled};
 pub use identity::{Identity, Peer};
 pub use issuers::Issuers;
 pub use problems::{ConfigError, LoadError};
-pub use question::{Attributes, Decision, Denial, MASTERS, Target};
+pub use question::{Attributes, Decision, Denial, MASTERS, ResourceOrPath};
 pub use recheck::{EVERY, Impersonation, Recheck, Request};
 pub use reloads::Reloads;
 pub use remote::Unanswering;

@@ -16,7 +16,7 @@ pub use references::References;
 pub(crate) use role::{rules, signing_requests};
 
 use crate::{
-    question::{Attributes, Target},
+    question::{Attributes, ResourceOrPath},
     rule::PolicyRule,
 };
 
@@ -53,7 +53,7 @@ impl NodeAuthorizer {
         if node.is_empty() {
             return Some(Err(format!("unknown node for user {:?}", question.user)));
         }
-        let Target::Resource { group, resource, subresource, namespace, name } = question.target else {
+        let ResourceOrPath::Resource { group, resource, subresource, namespace, name } = question.target else {
             return Some(by_rules(question));
         };
         let asked = NodeQuery { authorizer: self, caches, node, verb: question.verb, subresource, namespace, name };

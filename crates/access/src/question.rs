@@ -16,7 +16,7 @@ pub struct Attributes<'a> {
     pub extra: &'a BTreeMap<String, Vec<String>>,
     /// `get`, `list`, `create`; for paths the HTTP method in lower case.
     pub verb: &'a str,
-    pub target: Target<'a>,
+    pub target: ResourceOrPath<'a>,
     /// Of the resource; empty where any is meant.
     pub version: &'a str,
     /// What a list or watch is narrowed to, as the query writes it; empty where it is not.
@@ -29,7 +29,7 @@ static NO_EXTRA: BTreeMap<String, Vec<String>> = BTreeMap::new();
 
 /// What the question is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target<'a> {
+pub enum ResourceOrPath<'a> {
     /// Empty strings where there is no subresource, namespace or name.
     Resource { group: &'a str, resource: &'a str, subresource: &'a str, namespace: &'a str, name: &'a str },
     /// A path that is no resource: `/healthz`.
@@ -83,7 +83,7 @@ impl<'a> Attributes<'a> {
             groups,
             extra: &NO_EXTRA,
             verb: "",
-            target: Target::Path(""),
+            target: ResourceOrPath::Path(""),
             version: "",
             field_selector: "",
             label_selector: "",
@@ -93,7 +93,7 @@ impl<'a> Attributes<'a> {
     /// The question that a request asks.
     pub fn of_request(who: &'a Identity, info: &'a RequestInfo) -> Self {
         let target = if info.is_resource() {
-            Target::Resource {
+            ResourceOrPath::Resource {
                 group: &info.group,
                 resource: &info.plural,
                 subresource: &info.subresource,
@@ -101,7 +101,7 @@ impl<'a> Attributes<'a> {
                 name: &info.name,
             }
         } else {
-            Target::Path(&info.path)
+            ResourceOrPath::Path(&info.path)
         };
         let is_narrowed = matches!(info.verb, "list" | "watch" | "deletecollection");
         let selector = |name| if is_narrowed { info.query.get(name).unwrap_or_default() } else { "" };
@@ -123,8 +123,8 @@ impl<'a> Attributes<'a> {
     fn sentence(&self) -> String {
         let Self { user, verb, .. } = self;
         match self.target {
-            Target::Path(path) => format!("User {user:?} cannot {verb} path {path:?}"),
-            Target::Resource { group, resource, subresource, namespace, .. } => {
+            ResourceOrPath::Path(path) => format!("User {user:?} cannot {verb} path {path:?}"),
+            ResourceOrPath::Resource { group, resource, subresource, namespace, .. } => {
                 let resource = combined(resource, subresource);
                 let place = match namespace {
                     "" => "at the cluster scope".to_owned(),
@@ -150,12 +150,12 @@ impl<'a> Attributes<'a> {
             sentence = format!("{sentence}: {reason}");
         }
         match self.target {
-            Target::Path(_) => {
+            ResourceOrPath::Path(_) => {
                 let mut status = Status::failure(403, "Forbidden", format!("forbidden: {sentence}"));
                 status.details = Some(corten_meta::Details::default());
                 status
             }
-            Target::Resource { group, resource, name, .. } => {
+            ResourceOrPath::Resource { group, resource, name, .. } => {
                 let resource = Resource {
                     group: group.to_owned().into(),
                     version: "".into(),

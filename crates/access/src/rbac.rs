@@ -11,7 +11,7 @@ use corten_meta::Key;
 use serde::Deserialize;
 
 use crate::{
-    question::{Attributes, Decision, MASTERS, Target},
+    question::{Attributes, Decision, MASTERS, ResourceOrPath},
     rule::PolicyRule,
 };
 
@@ -104,8 +104,8 @@ impl Index {
             return Decision::Allowed(None);
         }
         let namespace = match question.target {
-            Target::Resource { namespace, .. } => namespace,
-            Target::Path(_) => "",
+            ResourceOrPath::Resource { namespace, .. } => namespace,
+            ResourceOrPath::Path(_) => "",
         };
         let mut missing = Vec::new();
         for grant in self.grants(question.user, question.groups, namespace) {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::question::{Attributes, Target, combined};
+use crate::question::{Attributes, ResourceOrPath, combined};
 
 /// `rbac.authorization.k8s.io/v1 PolicyRule`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -48,8 +48,8 @@ impl PolicyRule {
             return false;
         }
         match question.target {
-            Target::Path(path) => self.non_resource_urls.iter().any(|it| path_matches(it, path)),
-            Target::Resource { group, resource, subresource, name, .. } => {
+            ResourceOrPath::Path(path) => self.non_resource_urls.iter().any(|it| path_matches(it, path)),
+            ResourceOrPath::Resource { group, resource, subresource, name, .. } => {
                 has_or_all(&self.api_groups, group)
                     && self.resources.iter().any(|it| resource_matches(it, resource, subresource))
                     && (self.resource_names.is_empty() || has(&self.resource_names, name))

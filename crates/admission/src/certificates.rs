@@ -3,7 +3,7 @@
 mod of_pods;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use corten_access::{Attributes as Question, MASTERS, Target};
+use corten_access::{Attributes as Question, MASTERS, ResourceOrPath};
 use corten_api::resources::{CERTIFICATE_SIGNING_REQUESTS, CLUSTER_TRUST_BUNDLES};
 use corten_cacher::body::BoxFuture;
 use corten_kinds::Subresource;
@@ -137,7 +137,7 @@ async fn may(request: &Attributes<'_>, verb: &str, signer: &str) -> bool {
     let who = request.who;
     let all = format!("{}/*", signer.split('/').next().unwrap_or_default());
     for name in [signer, &*all] {
-        let target = Target::Resource {
+        let target = ResourceOrPath::Resource {
             group: "certificates.k8s.io",
             resource: "signers",
             subresource: "",

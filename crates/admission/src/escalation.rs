@@ -8,7 +8,7 @@ mod aggregation;
 use std::collections::BTreeSet;
 
 use corten_access::{
-    Answers, Attributes, Identity, Target,
+    Answers, Attributes, Identity, ResourceOrPath,
     held_rules::missing,
     rbac::{Binding, EVERYTHING, Index, Role},
     rule::{PolicyRule, quoted},
@@ -131,8 +131,13 @@ impl Writer<'_> {
     }
 
     fn may(&self, verb: &str, plural: &str, name: &str) -> bool {
-        let target =
-            Target::Resource { group: GROUP, resource: plural, subresource: "", namespace: self.namespace, name };
+        let target = ResourceOrPath::Resource {
+            group: GROUP,
+            resource: plural,
+            subresource: "",
+            namespace: self.namespace,
+            name,
+        };
         let question = Attributes { verb, target, ..Attributes::of(self.who) };
         self.answers.decide(&question).is_allowed()
     }

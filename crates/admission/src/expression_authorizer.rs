@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use corten_access::{Access, Answers, Attributes, Decision, Identity, Target};
+use corten_access::{Access, Answers, Attributes, Decision, Identity, ResourceOrPath};
 use corten_cel::{self as cel, Fuel};
 
 use crate::evaluation::evaluated;
@@ -43,8 +43,8 @@ impl cel::Authorizer for ExpressionAuthorizer<'_> {
         });
         let who = Attributes::of(account.as_ref().unwrap_or(self.who));
         let target = match &asked.path {
-            Some(path) => Target::Path(path),
-            None => Target::Resource {
+            Some(path) => ResourceOrPath::Path(path),
+            None => ResourceOrPath::Resource {
                 group: &asked.group,
                 resource: &asked.resource,
                 subresource: &asked.subresource,

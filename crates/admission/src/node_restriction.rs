@@ -1,7 +1,7 @@
 //! Keeps a node to its own: its Node, the Pods bound to it, tokens for those Pods, its lease.
 
 use corten_access::{
-    Answers, Attributes as Question, Target,
+    Answers, Attributes as Question, ResourceOrPath,
     node::{self, References},
     tokens::ISSUER,
 };
@@ -352,7 +352,7 @@ impl Writer<'_> {
     }
 
     fn may_ask_for(&self, audience: &str) -> bool {
-        let target = Target::Resource {
+        let target = ResourceOrPath::Resource {
             group: "",
             resource: audience,
             subresource: "",

@@ -3,7 +3,7 @@
 //! The rules of `authorize` in upstream's registries of policies and bindings (`authz.go` of each). There they are the last
 //! of validation, so this comes before all plugins that validate.
 
-use corten_access::{Attributes as Question, Decision, Identity, Target};
+use corten_access::{Attributes as Question, Decision, Identity, ResourceOrPath};
 use corten_api::resources::{
     MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS, VALIDATING_ADMISSION_POLICIES,
     VALIDATING_ADMISSION_POLICY_BINDINGS,
@@ -113,7 +113,8 @@ impl Asked {
 
     /// `None` where the author of the request may; else why nobody could say so, where that is why.
     async fn lacks(&self, request: &Attributes<'_>, verb: &str, namespace: &str, name: &str) -> Option<Option<String>> {
-        let target = Target::Resource { group: &self.group, resource: &self.plural, subresource: "", namespace, name };
+        let target =
+            ResourceOrPath::Resource { group: &self.group, resource: &self.plural, subresource: "", namespace, name };
         let question = Question { verb, target, version: &self.version, ..Question::of(request.who) };
         match request.cluster.access.decide(&question).await {
             Decision::Allowed(_) => None,

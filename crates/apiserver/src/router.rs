@@ -19,7 +19,7 @@ use crate::{
     debug_fairness, debug_flags, health, progress,
     verbs::{
         binding, component_status, connecting, create, delete, delete_collection, eviction, get, journal, list,
-        options, patch, reviews, scale, target::Target, token, update, usage, watch, write,
+        options, patch, request_scope::RequestScope, reviews, scale, token, update, usage, watch, write,
     },
 };
 
@@ -79,9 +79,9 @@ async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
             let KindRef::BuiltIn(kind) = kind else { return Err(Status::no_such_path()) };
             return Box::pin(made_for_asking(ctx, kind, verb)).await;
         }
-        Route::Collection(kind, verb) => collection(ctx, Target::of(ctx, kind)?, verb).await,
+        Route::Collection(kind, verb) => collection(ctx, RequestScope::of(ctx, kind)?, verb).await,
         Route::Object(kind, verb) => {
-            let target = Target::of(ctx, kind)?;
+            let target = RequestScope::of(ctx, kind)?;
             if !ctx.method.is_safe() && target.is_large(ctx) {
                 Box::pin(stepwise(object(ctx, target, verb))).await
             } else {
@@ -89,7 +89,7 @@ async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
             }
         }
         Route::Subresource(kind, subresource, verb) => {
-            let target = Target::of(ctx, kind)?;
+            let target = RequestScope::of(ctx, kind)?;
             let is_large = matches!(verb, Some(Verb::Update | Verb::Patch)) && target.is_large(ctx);
             let below_object = Box::pin(below_object(ctx, target, subresource, verb));
             if is_large { stepwise(below_object).await } else { below_object.await }
@@ -124,7 +124,7 @@ async fn made_for_asking(ctx: &mut Context, kind: &'static Kind, verb: Verb) -> 
     }
 }
 
-async fn collection(ctx: &mut Context, target: Target, verb: Verb) -> Result<Response, Status> {
+async fn collection(ctx: &mut Context, target: RequestScope, verb: Verb) -> Result<Response, Status> {
     options::dry_run(ctx)?;
     let form = ctx.form()?;
     match verb {
@@ -136,7 +136,7 @@ async fn collection(ctx: &mut Context, target: Target, verb: Verb) -> Result<Res
     }
 }
 
-async fn object(ctx: &mut Context, target: Target, verb: Verb) -> Result<Response, Status> {
+async fn object(ctx: &mut Context, target: RequestScope, verb: Verb) -> Result<Response, Status> {
     options::dry_run(ctx)?;
     let form = ctx.form()?;
     match verb {
@@ -151,7 +151,7 @@ async fn object(ctx: &mut Context, target: Target, verb: Verb) -> Result<Respons
 
 async fn below_object(
     ctx: &mut Context,
-    target: Target,
+    target: RequestScope,
     subresource: Subresource,
     verb: Option<Verb>,
 ) -> Result<Response, Status> {

@@ -8,16 +8,16 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::compiled::ReviewVersion;
-use crate::question::{Attributes, Target};
+use crate::question::{Attributes, ResourceOrPath};
 
 /// The `spec` in version `v1`. What is empty is left out, as Go does.
 pub(super) fn spec(question: &Attributes<'_>) -> Value {
     let mut spec = Map::new();
     match question.target {
-        Target::Path(path) => {
+        ResourceOrPath::Path(path) => {
             spec.insert("nonResourceAttributes".into(), texts([("path", path), ("verb", question.verb)]).into());
         }
-        Target::Resource { group, resource, subresource, namespace, name } => {
+        ResourceOrPath::Resource { group, resource, subresource, namespace, name } => {
             let mut of = texts([
                 ("namespace", namespace),
                 ("verb", question.verb),
@@ -158,7 +158,7 @@ mod tests {
             uid: "u1",
             extra: &extra,
             verb: "list",
-            target: Target::Resource { group: "", resource: "pods", subresource: "", namespace: "n", name: "" },
+            target: ResourceOrPath::Resource { group: "", resource: "pods", subresource: "", namespace: "n", name: "" },
             version: "v1",
             field_selector: "spec.nodeName=a,x!=b",
             label_selector: "a in (b,c),!d,e>1",

@@ -13,7 +13,7 @@ use super::{
     verdict::{Opinion, Verdict},
 };
 use crate::{
-    question::{Attributes, Target},
+    question::{Attributes, ResourceOrPath},
     remote::{Key, Keys, Memory, Outcome, Remote, Trouble, Unanswering},
 };
 
@@ -157,8 +157,8 @@ fn verdict(answer: &Answer) -> Verdict {
 fn n_chosen_bytes(question: &Attributes<'_>) -> usize {
     question.verb.len()
         + match question.target {
-            Target::Path(path) => path.len(),
-            Target::Resource { group, resource, subresource, namespace, name } => {
+            ResourceOrPath::Path(path) => path.len(),
+            ResourceOrPath::Resource { group, resource, subresource, namespace, name } => {
                 [group, question.version, resource, subresource, namespace, name].iter().map(|it| it.len()).sum()
             }
         }

@@ -10,7 +10,7 @@ use super::ImpersonatedUser;
 use crate::{
     answers::Answers,
     identity::Identity,
-    question::{Attributes, Decision, MASTERS, Target},
+    question::{Attributes, Decision, MASTERS, ResourceOrPath},
 };
 
 const NODE: &str = "system:node:";
@@ -114,7 +114,7 @@ impl Asker<'_> {
         }
     }
 
-    fn may(&self, verb: &str, target: Target<'_>) -> Result<(), Status> {
+    fn may(&self, verb: &str, target: ResourceOrPath<'_>) -> Result<(), Status> {
         self.ask(&Attributes { verb, target, ..Attributes::of(self.who) })
     }
 
@@ -158,7 +158,7 @@ impl Asker<'_> {
         Ok(self.wanted.identity(&[]))
     }
 
-    fn refuse(&self, verb: &str, target: Target<'_>, reason: &str) -> Status {
+    fn refuse(&self, verb: &str, target: ResourceOrPath<'_>, reason: &str) -> Status {
         Attributes { verb, target, ..Attributes::of(self.who) }.forbidden(reason)
     }
 
@@ -221,6 +221,6 @@ fn resource<'a>(
     subresource: &'a str,
     namespace: &'a str,
     name: &'a str,
-) -> Target<'a> {
-    Target::Resource { group, resource, subresource, namespace, name }
+) -> ResourceOrPath<'a> {
+    ResourceOrPath::Resource { group, resource, subresource, namespace, name }
 }

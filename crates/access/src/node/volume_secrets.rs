@@ -13,13 +13,14 @@ use corten_meta::{Key, Resource};
 use corten_provisioner::{controller_secrets_have, provisioner_secret_is};
 use serde::de::DeserializeOwned;
 
-use crate::question::{Attributes, Target};
+use crate::question::{Attributes, ResourceOrPath};
 
 pub(super) const USER: &str = "system:node-volume-provisioner";
 
 /// `None` for what this does not decide; `Err` says why not.
 pub(super) fn decide(caches: &Caches, question: &Attributes<'_>) -> Option<Result<(), String>> {
-    let Target::Resource { group: "", resource: "secrets", subresource: "", namespace, name } = question.target else {
+    let ResourceOrPath::Resource { group: "", resource: "secrets", subresource: "", namespace, name } = question.target
+    else {
         return None;
     };
     if question.verb != "get" || name.is_empty() {

@@ -68,9 +68,9 @@ fn ask(index: &Index, question: &str) -> (bool, String) {
     let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
     let (namespace, name) = words.get(3).map_or(("", ""), |it| it.split_once('/').unwrap_or((it, "")));
     let target = if words[2].starts_with('/') {
-        Target::Path(words[2])
+        ResourceOrPath::Path(words[2])
     } else {
-        Target::Resource { group, resource, subresource, namespace, name }
+        ResourceOrPath::Resource { group, resource, subresource, namespace, name }
     };
     let attributes = Attributes { verb: words[1], target, ..Attributes::of_user(user, &groups) };
     match index.decide(&attributes) {

@@ -8,7 +8,9 @@ use super::{
     hook::{Hook, Said, status},
     until, write,
 };
-use crate::{Access, Attributes, AuthorizationOptions, AuthorizationSettings, Decision, Denial, Identity, Target};
+use crate::{
+    Access, Attributes, AuthorizationOptions, AuthorizationSettings, Decision, Denial, Identity, ResourceOrPath,
+};
 
 const HEAD: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers:\n";
 const REST: &str = "- {type: Node, name: node}\n- {type: RBAC, name: rbac}\n";
@@ -31,7 +33,7 @@ fn jane() -> Identity {
 }
 
 async fn asks(access: &Access, who: &Identity, name: &str) -> Decision {
-    let target = Target::Resource { group: "", resource: "pods", subresource: "", namespace: "default", name };
+    let target = ResourceOrPath::Resource { group: "", resource: "pods", subresource: "", namespace: "default", name };
     access.decide(&Attributes { verb: "get", target, version: "v1", ..Attributes::of(who) }).await
 }
 
@@ -209,7 +211,8 @@ async fn who_cannot_wait_asks_again() {
     let jane = jane();
     let may = access.answered(|answers| {
         let one = |name| {
-            let target = Target::Resource { group: "", resource: "pods", subresource: "", namespace: "default", name };
+            let target =
+                ResourceOrPath::Resource { group: "", resource: "pods", subresource: "", namespace: "default", name };
             answers.decide(&Attributes { verb: "get", target, ..Attributes::of(&jane) }).is_allowed()
         };
         (one("mine") && one("other"), one("never"))

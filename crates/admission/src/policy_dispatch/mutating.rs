@@ -3,7 +3,7 @@
 use corten_cacher::body::BoxFuture;
 use corten_meta::{Cause, Status};
 use corten_policies::{
-    admission_policy::{Binding, MutatingPolicy, Target},
+    admission_policy::{Binding, MutatingPolicy, ObjectType},
     matching::{OUT_OF_BUDGET, Verdict},
 };
 use serde_json::Value;
@@ -149,7 +149,7 @@ impl<'r> Round<'r> {
                     None => row.schema.fields(),
                 };
                 let text = |name: &str| shown[name].as_str().unwrap_or_default();
-                let target = Target { api_version: text("apiVersion"), kind: text("kind"), fields };
+                let target = ObjectType { api_version: text("apiVersion"), kind: text("kind"), fields };
                 asked.authorizer.answered(self.request.fuel, || policy.mutate(nth, &bindings, target)).await
             };
             let taken = match mutated {

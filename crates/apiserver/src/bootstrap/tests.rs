@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use corten_access::{
-    Attributes, Target,
+    Attributes, ResourceOrPath,
     identity::AUTHENTICATED,
     rbac::{Compiler, Index, Objects},
 };
@@ -33,7 +33,7 @@ fn index() -> Index {
 
 fn may(index: &Index, user: &str, groups: &[&str], verb: &str, resource: &Resource, subresource: &str) -> bool {
     let groups: Vec<String> = groups.iter().map(|it| (*it).to_owned()).collect();
-    let target = Target::Resource {
+    let target = ResourceOrPath::Resource {
         group: &resource.group,
         resource: &resource.plural,
         subresource,
@@ -102,7 +102,8 @@ fn users_get_what_their_roles_say() {
         (&[AUTHENTICATED], "/metrics", false),
     ] {
         let groups: Vec<String> = groups.iter().map(|it| (*it).to_owned()).collect();
-        let question = Attributes { verb: "get", target: Target::Path(path), ..Attributes::of_user("x", &groups) };
+        let question =
+            Attributes { verb: "get", target: ResourceOrPath::Path(path), ..Attributes::of_user("x", &groups) };
         assert_eq!(index.decide(&question).is_allowed(), allowed, "{path}");
     }
 }

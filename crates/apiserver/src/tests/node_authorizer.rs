@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use corten_access::{Attributes, Decision, Identity, Target};
+use corten_access::{Attributes, Decision, Identity, ResourceOrPath};
 use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
 use corten_kinds::custom::has_condition;
 use http::Request;
@@ -37,7 +37,7 @@ fn decide(
     let (resource, subresource, namespace, name) = path;
     let (group, resource) = resource.split_once('/').unwrap_or(("", resource));
     let who = Identity::new(format!("system:node:{node}"), &["system:nodes"]);
-    let target = Target::Resource { group, resource, subresource, namespace, name };
+    let target = ResourceOrPath::Resource { group, resource, subresource, namespace, name };
     let question = Attributes { verb, target, field_selector: selector, ..Attributes::of(&who) };
     match server.access().answers().decide(&question) {
         Decision::Allowed(_) => Ok(()),
@@ -149,7 +149,7 @@ async fn who_makes_volumes_reads_the_secrets_that_classes_and_volumes_name() {
     let server = server::started().await;
     let may_read = |namespace: &str, name: &str| {
         let who = Identity::new("system:node-volume-provisioner", &["system:authenticated"]);
-        let target = Target::Resource { group: "", resource: "secrets", subresource: "", namespace, name };
+        let target = ResourceOrPath::Resource { group: "", resource: "secrets", subresource: "", namespace, name };
         let question = Attributes { verb: "get", target, ..Attributes::of(&who) };
         matches!(server.access().answers().decide(&question), Decision::Allowed(_))
     };
@@ -215,7 +215,8 @@ async fn who_finds_snapshots_reads_the_secrets_that_classes_of_snapshots_name_fo
     let server = server::started().await;
     let may_read = |name: &str| {
         let who = Identity::new("system:node-volume-provisioner", &["system:authenticated"]);
-        let target = Target::Resource { group: "", resource: "secrets", subresource: "", namespace: "vault", name };
+        let target =
+            ResourceOrPath::Resource { group: "", resource: "secrets", subresource: "", namespace: "vault", name };
         let question = Attributes { verb: "get", target, ..Attributes::of(&who) };
         matches!(server.access().answers().decide(&question), Decision::Allowed(_))
     };

@@ -16,8 +16,9 @@ use super::{
     body, create,
     guaranteed_update::GuaranteedUpdate,
     managed::{self, Author, OfKind, Tracked},
-    metadata, respond,
-    target::Target,
+    metadata,
+    request_scope::RequestScope,
+    respond,
     update::{MakeOwned, Part, change_owned},
     write::{self, Written},
     write_request::WriteRequest,
@@ -29,7 +30,7 @@ const KUBECTL: &str = "kubectl";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
-pub(super) async fn apply(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(super) async fn apply(ctx: &mut Context, target: &RequestScope, form: Form) -> Result<Response, Status> {
     managed::check_options(ctx, true)?;
     let body = ctx.read_body().await?;
     let configuration = codec::configuration(&body)?;
@@ -63,14 +64,14 @@ pub(super) async fn apply(ctx: &mut Context, target: &Target, form: Form) -> Res
     }
 }
 
-fn is_gone(ctx: &Context, target: &Target) -> bool {
+fn is_gone(ctx: &Context, target: &RequestScope) -> bool {
     target.subresource.is_none() && target.current(ctx).is_err_and(|it| it.is_not_found())
 }
 
 /// `None` where somebody else created it first.
 async fn created(
     ctx: &mut Context,
-    target: &Target,
+    target: &RequestScope,
     configuration: &Configuration,
     form: Form,
 ) -> Result<Option<Response>, Status> {
@@ -122,7 +123,7 @@ fn strict(ctx: &Context, configuration: &Configuration) -> Result<(), Status> {
 /// Makes the new object out of the stored draft.
 fn applied(
     ctx: &mut Context,
-    target: &Target,
+    target: &RequestScope,
     configuration: &Configuration,
     old: &Value,
 ) -> Result<(Value, Option<Tracked>), Status> {
@@ -137,7 +138,7 @@ fn applied(
 /// The merged object in the form that was asked for, checked against its type, without its owners; and those.
 fn merge(
     ctx: &mut Context,
-    target: &Target,
+    target: &RequestScope,
     configuration: &Value,
     old: Option<&Value>,
 ) -> Result<(Value, Tracked), Status> {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     body, metadata,
-    target::Target,
+    request_scope::RequestScope,
     update::{Part, change},
     write_request::WriteRequest,
 };
@@ -21,11 +21,11 @@ pub(crate) async fn legacy(ctx: &mut Context) -> Result<Response, Status> {
     let binding = body::part(ctx, "Binding", &["v1"], SCHEMA).await?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let subresource = Some(corten_kinds::Subresource::Binding);
-    let target = Target::built_in(kind, ctx.info.namespace.clone(), name, subresource);
+    let target = RequestScope::built_in(kind, ctx.info.namespace.clone(), name, subresource);
     assign(ctx, &target, binding).await
 }
 
-pub(crate) async fn bind(ctx: &mut Context, target: &Target) -> Result<Response, Status> {
+pub(crate) async fn bind(ctx: &mut Context, target: &RequestScope) -> Result<Response, Status> {
     let binding = body::part(ctx, "Binding", &["v1"], SCHEMA).await?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default();
     if !name.is_empty() && name != target.name {
@@ -34,7 +34,7 @@ pub(crate) async fn bind(ctx: &mut Context, target: &Target) -> Result<Response,
     assign(ctx, target, binding).await
 }
 
-async fn assign(ctx: &mut Context, target: &Target, mut binding: Value) -> Result<Response, Status> {
+async fn assign(ctx: &mut Context, target: &RequestScope, mut binding: Value) -> Result<Response, Status> {
     metadata::place(&mut binding, target, "")?;
     let asked = WriteRequest::create(ctx, target);
     asked.admit(&mut binding).await?;
@@ -64,7 +64,7 @@ fn violations(binding: &Value) -> Vec<Violation> {
 }
 
 /// The Pod with its node, unless it has one or must not get one.
-fn assigned(ctx: &mut Context, target: &Target, binding: &Value, pod: &Value) -> Result<Value, Status> {
+fn assigned(ctx: &mut Context, target: &RequestScope, binding: &Value, pod: &Value) -> Result<Value, Status> {
     let conflict = |detail: String| Err(Status::conflict(target.resource(), &target.name, &detail));
     let (wanted, meta) = (&binding["metadata"], &pod["metadata"]);
     for name in ["uid", "resourceVersion"] {

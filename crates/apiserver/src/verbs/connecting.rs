@@ -4,12 +4,12 @@ use corten_kinds::Subresource;
 use corten_meta::Status;
 use serde_json::{Value, json};
 
-use super::{target::Target, write_request::WriteRequest};
+use super::{request_scope::RequestScope, write_request::WriteRequest};
 use crate::context::Context;
 
 /// # Errors
 /// As the request is to be answered where it may not.
-pub(crate) async fn admit(ctx: &Context, target: &Target, subresource: Subresource) -> Result<(), Status> {
+pub(crate) async fn admit(ctx: &Context, target: &RequestScope, subresource: Subresource) -> Result<(), Status> {
     let Some(mut options) = options(ctx, target, subresource) else { return Ok(()) };
     let asked = WriteRequest::connect(ctx, target);
     asked.admit(&mut options).await?;
@@ -17,7 +17,7 @@ pub(crate) async fn admit(ctx: &Context, target: &Target, subresource: Subresour
 }
 
 /// The query as the object that others are shown (`PodExecOptions`); `None` for what is only read.
-fn options(ctx: &Context, target: &Target, subresource: Subresource) -> Option<Value> {
+fn options(ctx: &Context, target: &RequestScope, subresource: Subresource) -> Option<Value> {
     let kind = match subresource {
         Subresource::Exec => "PodExecOptions",
         Subresource::Attach => "PodAttachOptions",

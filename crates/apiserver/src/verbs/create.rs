@@ -8,8 +8,9 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::{
-    body, managed, metadata, respond,
-    target::Target,
+    body, managed, metadata,
+    request_scope::RequestScope,
+    respond,
     write::{self, Written},
     write_request::WriteRequest,
 };
@@ -18,7 +19,7 @@ use crate::context::Context;
 /// A generated name that is taken is replaced so often (`maxNameGenerationCreateAttempts`, KEP-4420).
 const NAMES_MAX: usize = 8;
 
-pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(crate) async fn create(ctx: &mut Context, target: &RequestScope, form: Form) -> Result<Response, Status> {
     managed::check_options(ctx, false)?;
     let mut body = body::object(ctx, &target.asked).await?;
     versions::to_stored(&target.asked, &mut body);
@@ -32,7 +33,8 @@ pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Re
         let object = if generated || allocated { body.clone() } else { body.take() };
         let object = prepared(ctx, target, object, None).await?;
         write::warn(ctx, target, &object, None);
-        let target = Target { name: object["metadata"]["name"].as_str().unwrap_or_default().into(), ..target.clone() };
+        let target =
+            RequestScope { name: object["metadata"]["name"].as_str().unwrap_or_default().into(), ..target.clone() };
         if ctx.dry_run() {
             return dry_run(ctx, &target, &object, form).await;
         }
@@ -57,7 +59,7 @@ pub(crate) async fn create(ctx: &mut Context, target: &Target, form: Form) -> Re
 /// The object as it would be stored. `owners` are known where it is applied.
 pub(crate) async fn prepared(
     ctx: &Context,
-    target: &Target,
+    target: &RequestScope,
     mut object: Value,
     owners: Option<&str>,
 ) -> Result<Value, Status> {
@@ -102,12 +104,12 @@ pub(crate) async fn prepared(
 ///
 /// # Errors
 /// 422 where that makes the object too large.
-pub(super) fn defaulted(target: &Target, policy: &dyn Policy, object: &mut Value) -> Result<(), Status> {
+pub(super) fn defaulted(target: &RequestScope, policy: &dyn Policy, object: &mut Value) -> Result<(), Status> {
     let refused = |it| Status::invalid(&target.kind.resource, &target.name, &[it]);
     policy.try_default(object).map_err(refused)
 }
 
-async fn dry_run(ctx: &Context, target: &Target, object: &Value, form: Form) -> Result<Response, Status> {
+async fn dry_run(ctx: &Context, target: &RequestScope, object: &Value, form: Form) -> Result<Response, Status> {
     if target.cache(ctx).get(&target.namespace, &target.name).is_some() {
         return Err(Status::already_exists(target.resource(), &target.name));
     }

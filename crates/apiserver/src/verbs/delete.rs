@@ -11,14 +11,14 @@ use super::{
     delete_options::{DeleteOptions, Propagation},
     guaranteed_update::GuaranteedUpdate,
     metadata::{self, FOREGROUND, ORPHAN},
+    request_scope::RequestScope,
     respond,
-    target::Target,
     write::{self, Written},
     write_request::WriteRequest,
 };
 use crate::context::Context;
 
-pub(crate) async fn delete(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(crate) async fn delete(ctx: &mut Context, target: &RequestScope, form: Form) -> Result<Response, Status> {
     let options = DeleteOptions::read(ctx).await?;
     match remove(ctx, target, &options).await? {
         Removed::Waiting(json) => {
@@ -32,7 +32,7 @@ pub(crate) async fn delete(ctx: &mut Context, target: &Target, form: Form) -> Re
     }
 }
 
-fn gone(target: &Target, uid: &str) -> Status {
+fn gone(target: &RequestScope, uid: &str) -> Status {
     // `finalizeDelete`: this answer says no code.
     let mut status = Status { code: 0, ..Status::success() };
     let resource = target.resource();
@@ -60,7 +60,7 @@ enum Step {
     Remove,
 }
 
-pub(super) async fn remove(ctx: &Context, target: &Target, options: &DeleteOptions) -> Result<Removed, Status> {
+pub(super) async fn remove(ctx: &Context, target: &RequestScope, options: &DeleteOptions) -> Result<Removed, Status> {
     let mut update = GuaranteedUpdate::begin(ctx);
     loop {
         let current = target.current(ctx)?;
@@ -92,7 +92,7 @@ pub(super) async fn remove(ctx: &Context, target: &Target, options: &DeleteOptio
     }
 }
 
-fn step(ctx: &Context, target: &Target, options: &DeleteOptions, old: &Value) -> Step {
+fn step(ctx: &Context, target: &RequestScope, options: &DeleteOptions, old: &Value) -> Step {
     let mut new = old.clone();
     set_finalizers(&mut new, options.propagation);
     let marked_before = !old["metadata"]["deletionTimestamp"].is_null();

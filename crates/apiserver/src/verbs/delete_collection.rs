@@ -18,19 +18,23 @@ use super::{
     delete::{self, Removed},
     delete_options::DeleteOptions,
     list,
-    target::Target,
+    request_scope::RequestScope,
 };
 use crate::context::Context;
 
 /// So many deletions wait for the store together.
 const BATCH: usize = 32;
 
-fn remove_one<'a>(ctx: &'a Context, one: Target, options: &'a DeleteOptions) -> BoxFuture<'a, Result<Removed, Status>> {
+fn remove_one<'a>(
+    ctx: &'a Context,
+    one: RequestScope,
+    options: &'a DeleteOptions,
+) -> BoxFuture<'a, Result<Removed, Status>> {
     Box::pin(async move { delete::remove(ctx, &one, options).await })
 }
 
 /// As the deletion of one object answers.
-fn all_gone(target: &Target) -> Status {
+fn all_gone(target: &RequestScope) -> Status {
     let resource = target.resource();
     let details =
         Details { group: resource.group.to_string(), kind: resource.plural.to_string(), ..Details::default() };
@@ -39,14 +43,14 @@ fn all_gone(target: &Target) -> Status {
 
 async fn remove_all(
     ctx: &Context,
-    target: &Target,
+    target: &RequestScope,
     doomed: &[Arc<Stored>],
     options: &DeleteOptions,
 ) -> Result<(), Status> {
     for batch in doomed.chunks(BATCH) {
         let mut removals = Vec::with_capacity(batch.len());
         for it in batch {
-            let one = Target { namespace: it.namespace().into(), name: it.name().into(), ..target.clone() };
+            let one = RequestScope { namespace: it.namespace().into(), name: it.name().into(), ..target.clone() };
             removals.push(remove_one(ctx, one, options));
         }
         for result in join_all(removals).await {
@@ -65,13 +69,17 @@ async fn remove_all(
 /// # Errors
 /// Why the first object that stays does.
 pub(crate) async fn at_the_store(ctx: &Context, kind: &KindRef, doomed: &[Arc<Stored>]) -> Result<(), Status> {
-    let target = Target::of(ctx, kind.clone())?;
+    let target = RequestScope::of(ctx, kind.clone())?;
     remove_all(ctx, &target, doomed, &DeleteOptions::default()).await
 }
 
 /// Answers with the list of what was asked to go, as it was before. As in `DeleteCollection` of the generic store, `limit`
 /// ends the list and what goes.
-pub(crate) async fn delete_collection(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(crate) async fn delete_collection(
+    ctx: &mut Context,
+    target: &RequestScope,
+    form: Form,
+) -> Result<Response, Status> {
     let options = DeleteOptions::read(ctx).await?;
     let matcher = list::matcher(ctx, target)?;
     // What is to go is known without its webhook, unless a selector asks for what only that can tell.

@@ -4,7 +4,7 @@ use corten_cacher::watch_cache::Stored;
 use corten_meta::{Resource, Status, Violation};
 use serde_json::Value;
 
-use super::{body, target::Target};
+use super::{body, request_scope::RequestScope};
 use crate::context::Context;
 
 const KIND: &str = "DeleteOptions";
@@ -98,7 +98,7 @@ impl DeleteOptions {
         }
     }
 
-    pub(super) fn check(&self, target: &Target, object: &Stored) -> Result<(), Status> {
+    pub(super) fn check(&self, target: &RequestScope, object: &Stored) -> Result<(), Status> {
         // As in `Preconditions.Check`: this conflict goes by the kind's name.
         let resource = target.resource();
         let by_kind = Resource { plural: resource.kind.clone(), ..resource.clone() };

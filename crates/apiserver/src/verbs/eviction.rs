@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{
     body, delete,
     delete_options::DeleteOptions,
-    target::Target,
+    request_scope::RequestScope,
     update::{Make, Part, change},
     write_request::WriteRequest,
 };
@@ -26,7 +26,7 @@ const SCHEMA: &str = "io.k8s.api.policy.v1.Eviction";
 /// How often a budget that others take from at the same time is asked again; each time one of them got on.
 const ATTEMPTS: usize = 20;
 
-pub(crate) async fn evict(ctx: &mut Context, target: &Target) -> Result<Response, Status> {
+pub(crate) async fn evict(ctx: &mut Context, target: &RequestScope) -> Result<Response, Status> {
     let mut eviction = body::part(ctx, "Eviction", VERSIONS, SCHEMA).await?;
     if eviction["metadata"]["name"].as_str() != Some(&target.name) {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
@@ -43,7 +43,7 @@ pub(crate) async fn evict(ctx: &mut Context, target: &Target) -> Result<Response
     Ok(answer::json(StatusCode::CREATED, &status))
 }
 
-async fn remove(ctx: &mut Context, target: &Target, options: &DeleteOptions) -> Result<(), Status> {
+async fn remove(ctx: &mut Context, target: &RequestScope, options: &DeleteOptions) -> Result<(), Status> {
     let mut conflict = Status::stale(target.resource(), &target.name);
     for _ in 0..ATTEMPTS {
         let stored = target.current(ctx)?;
@@ -64,7 +64,7 @@ async fn remove(ctx: &mut Context, target: &Target, options: &DeleteOptions) -> 
 
 async fn remove_guarded(
     ctx: &mut Context,
-    target: &Target,
+    target: &RequestScope,
     options: &DeleteOptions,
     stored: &Stored,
     pod: &Value,
@@ -96,15 +96,15 @@ fn budgets_kind() -> &'static Kind {
     corten_kinds::by_path(&resource.group, &resource.version, &resource.plural).expect("budgets are a row of the table")
 }
 
-fn guarding(ctx: &Context, target: &Target, pod: &Value) -> Vec<Arc<Stored>> {
+fn guarding(ctx: &Context, target: &RequestScope, pod: &Value) -> Vec<Arc<Stored>> {
     let budgets = ctx.state.cache(budgets_kind()).snapshot();
     let in_namespace = budgets.range(&target.namespace, None);
     in_namespace.filter(|it| eviction::guards(&it.parse(), pod)).cloned().collect()
 }
 
 /// Takes one disruption from the budget, as it is when the write is made.
-async fn pay(ctx: &mut Context, pod: &Target, budget: &str, options: &DeleteOptions) -> Result<(), Status> {
-    let target = Target::built_in(budgets_kind(), pod.namespace.clone(), budget.to_owned(), None);
+async fn pay(ctx: &mut Context, pod: &RequestScope, budget: &str, options: &DeleteOptions) -> Result<(), Status> {
+    let target = RequestScope::built_in(budgets_kind(), pod.namespace.clone(), budget.to_owned(), None);
     let now = ctx.state.now();
     if options.dry_run {
         return eviction::take(&mut target.current(ctx)?.parse(), &pod.name, now);
@@ -124,7 +124,7 @@ async fn pay(ctx: &mut Context, pod: &Target, budget: &str, options: &DeleteOpti
 }
 
 /// Says in the Pod's status why it goes, then deletes it.
-async fn mark_and_delete(ctx: &mut Context, target: &Target, options: &DeleteOptions) -> Result<(), Status> {
+async fn mark_and_delete(ctx: &mut Context, target: &RequestScope, options: &DeleteOptions) -> Result<(), Status> {
     let mut options = options.clone();
     if !options.dry_run {
         let checked = options.clone();

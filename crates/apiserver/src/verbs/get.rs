@@ -8,10 +8,10 @@ use corten_cacher::{
 use corten_meta::Status;
 use http::StatusCode;
 
-use super::{options, respond, target::Target};
+use super::{options, request_scope::RequestScope, respond};
 use crate::context::Context;
 
-pub(crate) async fn get(ctx: &Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(crate) async fn get(ctx: &Context, target: &RequestScope, form: Form) -> Result<Response, Status> {
     if let Some(revision) = options::resource_version(ctx)? {
         ctx.state.caches().reach(revision).await?;
     }

@@ -11,7 +11,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::target::Target;
+use super::request_scope::RequestScope;
 use crate::context::Context;
 
 /// What a write of the server itself has, whose request has no deadline.
@@ -38,7 +38,7 @@ impl GuaranteedUpdate {
     ///
     /// # Errors
     /// 409 at the deadline.
-    pub(super) async fn again(&mut self, target: &Target) -> Result<(), Status> {
+    pub(super) async fn again(&mut self, target: &RequestScope) -> Result<(), Status> {
         if Instant::now() >= self.deadline {
             return Err(Status::stale(target.resource(), &target.name));
         }
@@ -50,8 +50,8 @@ impl GuaranteedUpdate {
     }
 }
 
-fn turns(target: &Target) -> &'static Semaphore {
-    let Target { namespace, name, kind, .. } = target;
+fn turns(target: &RequestScope) -> &'static Semaphore {
+    let RequestScope { namespace, name, kind, .. } = target;
     let key = format!("{}/{}/{namespace}/{name}", kind.resource.group, kind.resource.plural);
     let place = usize::try_from(corten_meta::stable_hash(key.as_bytes()) % N_TURNS as u64);
     &TURNS[place.expect("less than the number of turns")]

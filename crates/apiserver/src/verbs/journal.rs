@@ -5,7 +5,7 @@
 //! What a loop says of further objects is shown to who may read those, and a container's last words to who may read logs.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use corten_access::{Answers, Attributes, Decision as Access, Identity, Target};
+use corten_access::{Answers, Attributes, Decision as Access, Identity, ResourceOrPath};
 use corten_api::resources::{NAMESPACES, PODS};
 use corten_cacher::{answer, body::Response, watch_cache};
 use corten_kinds::{KINDS, Kind};
@@ -178,7 +178,7 @@ impl Reader<'_> {
         // As in paths: a Namespace is in itself.
         let namespace = if *resource == NAMESPACES { &key.name } else { &key.namespace };
         let (group, plural) = (&*resource.group, &*resource.plural);
-        let target = Target::Resource { group, resource: plural, subresource, namespace, name: &key.name };
+        let target = ResourceOrPath::Resource { group, resource: plural, subresource, namespace, name: &key.name };
         let question = Attributes { verb: "get", target, ..Attributes::of(self.who) };
         answer(&question, self.answers.decide(&question))
     }

@@ -25,11 +25,11 @@ use serde::{Deserialize, Serialize};
 use super::{
     continue_token,
     options::{self, ListOptions},
-    target::Target,
+    request_scope::RequestScope,
 };
 use crate::context::Context;
 
-pub(crate) async fn list(ctx: &Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(crate) async fn list(ctx: &Context, target: &RequestScope, form: Form) -> Result<Response, Status> {
     let mut items = items(ctx, target, form).await?;
     if ctx.protobuf {
         let mut list = protobuf::list(&items).await;
@@ -43,7 +43,7 @@ pub(crate) async fn list(ctx: &Context, target: &Target, form: Form) -> Result<R
 }
 
 /// What the request asks for, still to be written.
-pub(crate) async fn items(ctx: &Context, target: &Target, form: Form) -> Result<Items, Status> {
+pub(crate) async fn items(ctx: &Context, target: &RequestScope, form: Form) -> Result<Items, Status> {
     let options = options::list(ctx)?;
     let matcher = matcher(ctx, target)?;
     let cache = target.cache(ctx);
@@ -83,7 +83,7 @@ pub(crate) async fn items(ctx: &Context, target: &Target, form: Form) -> Result<
 
 async fn converted(
     ctx: &Context,
-    target: &Target,
+    target: &RequestScope,
     cache: &Arc<ResourceCache>,
     start: &Start,
     matcher: &Matcher,
@@ -93,7 +93,7 @@ async fn converted(
     ctx.state.conversion().snapshot(&target.asked, cache, &wanted).await.map(Arc::new)
 }
 
-pub(crate) fn matcher(ctx: &Context, target: &Target) -> Result<Matcher, Status> {
+pub(crate) fn matcher(ctx: &Context, target: &RequestScope) -> Result<Matcher, Status> {
     let selector = |name: &str| ctx.info.query.get(name).unwrap_or_default();
     let (labels, fields) = (selector("labelSelector"), selector("fieldSelector"));
     let recorded = &target.cache(ctx).kind().selectable_fields;

@@ -14,7 +14,7 @@ use corten_schema::{
 };
 use serde_json::{Value, json};
 
-use super::{metadata, target::Target};
+use super::{metadata, request_scope::RequestScope};
 use crate::context::Context;
 
 const MANAGER_BYTES_MAX: usize = 128;
@@ -84,7 +84,7 @@ pub(super) fn without_text<T>(draft: &mut Value, work: impl FnOnce(&mut Value) -
 }
 
 /// After a create. `object` is defaulted, but nothing of it is the server's own yet.
-pub(super) async fn after_create(ctx: &Context, target: &Target, object: &Value, sent: &Sent) -> String {
+pub(super) async fn after_create(ctx: &Context, target: &RequestScope, object: &Value, sent: &Sent) -> String {
     let list = if let Sent::List(list) = sent { list } else { "" };
     let read = || Owners::read_whole(list).unwrap_or_default();
     settled(ctx, target, || track(ctx, target, None, object, read(), reset(target))).await.owners
@@ -92,7 +92,7 @@ pub(super) async fn after_create(ctx: &Context, target: &Target, object: &Value,
 
 /// Computes again until all is known that was asked of objects in other versions. Who owns something in a version that the webhook
 /// does not convert to owns it no longer. Upstream drops such owners, too (`versionConverter.IsMissingVersionError`).
-async fn settled<T>(ctx: &Context, target: &Target, compute: impl Fn() -> T) -> T {
+async fn settled<T>(ctx: &Context, target: &RequestScope, compute: impl Fn() -> T) -> T {
     let Some(memo) = &target.memo else { return compute() };
     for _ in 0..ROUNDS_MAX {
         let computed = compute();
@@ -106,7 +106,13 @@ async fn settled<T>(ctx: &Context, target: &Target, compute: impl Fn() -> T) -> 
 
 /// After an update or patch of `old`, a draft. For a subresource `new` is what its part makes of the object, so that nothing
 /// else can be gained.
-pub(super) async fn after_update(ctx: &Context, target: &Target, old: &Value, new: &Value, sent: &Sent) -> Tracked {
+pub(super) async fn after_update(
+    ctx: &Context,
+    target: &RequestScope,
+    old: &Value,
+    new: &Value,
+    sent: &Sent,
+) -> Tracked {
     let stored = text_of(old);
     let list = match sent {
         _ if target.subresource.is_some() => stored,
@@ -139,7 +145,7 @@ struct Text {
 /// In the words of the version that was asked for.
 fn track(
     ctx: &Context,
-    target: &Target,
+    target: &RequestScope,
     old: Option<&Value>,
     new: &Value,
     owners: Owners<'_>,
@@ -173,19 +179,19 @@ pub(super) struct Author<'a> {
 }
 
 impl<'a> Author<'a> {
-    pub(super) fn owner(&self, target: &Target, version: &'a str) -> Owner<'a> {
+    pub(super) fn owner(&self, target: &RequestScope, version: &'a str) -> Owner<'a> {
         let subresource = target.subresource.map_or("", Subresource::as_str);
         Owner::new(self.name, self.operation, version, subresource)
     }
 }
 
 /// What a write of the object itself cannot change.
-fn reset(target: &Target) -> &'static LazyLock<Set<'static>> {
+fn reset(target: &RequestScope) -> &'static LazyLock<Set<'static>> {
     if target.kind.has(Subresource::Status) { &STATUS } else { &NOTHING }
 }
 
 /// What an applied configuration may name without owning it: all that the path's part of the object does not hold.
-pub(super) fn reset_by_apply<'t>(target: &Target, of: Struct<'t>) -> Set<'t> {
+pub(super) fn reset_by_apply<'t>(target: &RequestScope, of: Struct<'t>) -> Set<'t> {
     if !matches!(target.subresource, Some(Subresource::Status | Subresource::Approval)) {
         return (**reset(target)).clone();
     }
@@ -207,7 +213,7 @@ pub(super) fn reset_by_apply<'t>(target: &Target, of: Struct<'t>) -> Set<'t> {
 /// The versions of one kind.
 pub(super) struct OfKind<'a> {
     pub(super) kinds: &'a Kinds,
-    pub(super) target: &'a Target,
+    pub(super) target: &'a RequestScope,
 }
 
 impl OfKind<'_> {

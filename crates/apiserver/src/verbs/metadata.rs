@@ -7,7 +7,7 @@ use corten_kinds::{Kind, MetadataChecks};
 use corten_meta::{Status, Violation, Violations, field};
 use serde_json::{Map, Value, json};
 
-use super::target::Target;
+use super::request_scope::RequestScope;
 use crate::context::Context;
 
 /// Set by the server alone; what a client sends is dropped.
@@ -52,7 +52,7 @@ pub(super) fn finalizers(object: &Value) -> Vec<&str> {
 ///
 /// # Errors
 /// 400 where the object names another.
-pub(super) fn place(object: &mut Value, target: &Target, on: &str) -> Result<(), Status> {
+pub(super) fn place(object: &mut Value, target: &RequestScope, on: &str) -> Result<(), Status> {
     let named = text(object, "namespace");
     if !target.kind.resource.namespaced {
         return Ok(());
@@ -72,7 +72,7 @@ pub(super) fn place(object: &mut Value, target: &Target, on: &str) -> Result<(),
 }
 
 /// Makes an update's name the path's.
-pub(super) fn rename(object: &mut Value, target: &Target) -> Result<(), Status> {
+pub(super) fn rename(object: &mut Value, target: &RequestScope) -> Result<(), Status> {
     let named = text(object, "name");
     if named.is_empty() {
         return Err(Status::bad_request(format!(

@@ -15,8 +15,9 @@ use http::{StatusCode, header};
 use serde_json::Value;
 
 use super::{
-    managed, metadata, respond,
-    target::Target,
+    managed, metadata,
+    request_scope::RequestScope,
+    respond,
     update::{Make, Part, change},
 };
 use crate::context::Context;
@@ -30,7 +31,7 @@ const SECRET: &str = "io.k8s.api.core.v1.Secret";
 const REDACTED: &str = "<secret contents redacted>";
 pub(crate) const APPLY: &str = "application/apply-patch+yaml";
 
-pub(crate) async fn patch(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(crate) async fn patch(ctx: &mut Context, target: &RequestScope, form: Form) -> Result<Response, Status> {
     if media_type(ctx) == APPLY {
         return super::apply::apply(ctx, target, form).await;
     }
@@ -46,7 +47,7 @@ pub(crate) async fn patch(ctx: &mut Context, target: &Target, form: Form) -> Res
 }
 
 /// What the patch makes of an object.
-fn patched(ctx: &mut Context, target: &Target, patch: &Patch, old: &Value) -> Result<Value, Status> {
+fn patched(ctx: &mut Context, target: &RequestScope, patch: &Patch, old: &Value) -> Result<Value, Status> {
     let kind = &target.asked;
     let mut shown = Cow::Borrowed(old);
     if kind.view_of.is_some() {
@@ -126,7 +127,7 @@ impl Patch {
 
     /// What of an object counts where only its status is taken from what the patch makes of it: its head, its status, and what the patch
     /// names. `None` where that is not known, or all of it counts.
-    fn concerned(&self, target: &Target, old: &Value) -> Option<Value> {
+    fn concerned(&self, target: &RequestScope, old: &Value) -> Option<Value> {
         let (Way::Merge(Value::Object(patch)) | Way::Strategic(Value::Object(patch))) = &self.way else { return None };
         let is_status = target.subresource == Some(Subresource::Status) && target.asked.view_of.is_none();
         // `$patch: replace` is about what it does not name, too.

@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::{
     body, managed,
     patch::{self, Patch},
+    request_scope::RequestScope,
     scale_apply,
     scale_form::{place_of, scale_of, set_replicas, walked},
-    target::Target,
     update::{Part, change},
 };
 use crate::context::Context;
@@ -20,7 +20,7 @@ use crate::context::Context;
 pub(crate) const SCALE: Resource = Resource::namespaced("autoscaling", "v1", "Scale", "scales");
 pub(crate) const SCHEMA: &str = "io.k8s.api.autoscaling.v1.Scale";
 
-pub(crate) async fn get(ctx: &Context, target: &Target) -> Result<Response, Status> {
+pub(crate) async fn get(ctx: &Context, target: &RequestScope) -> Result<Response, Status> {
     let stored = target.current(ctx)?;
     let mut object = target.converted(ctx, stored).await?.draft();
     if target.kind.is_custom() {
@@ -35,7 +35,7 @@ pub(crate) async fn get(ctx: &Context, target: &Target) -> Result<Response, Stat
     Ok(answer::json(StatusCode::OK, &scale_of(target, &object)))
 }
 
-pub(crate) async fn change_by(ctx: &mut Context, target: &Target, wish: &Wish) -> Result<Bytes, Status> {
+pub(crate) async fn change_by(ctx: &mut Context, target: &RequestScope, wish: &Wish) -> Result<Bytes, Status> {
     change(ctx, target, Part::Main, &mut |ctx, old| {
         let asked = wish.apply(ctx, target, old)?;
         let replicas = checked(&asked, target)?;
@@ -52,7 +52,7 @@ pub(crate) async fn change_by(ctx: &mut Context, target: &Target, wish: &Wish) -
     .await
 }
 
-pub(crate) async fn change_scale(ctx: &mut Context, target: &Target) -> Result<Response, Status> {
+pub(crate) async fn change_scale(ctx: &mut Context, target: &RequestScope) -> Result<Response, Status> {
     let is_patch = ctx.info.verb == "patch";
     if is_patch && patch::media_type(ctx) == patch::APPLY {
         return scale_apply::apply(ctx, target).await;
@@ -75,7 +75,7 @@ pub(crate) enum Wish {
 }
 
 impl Wish {
-    fn apply(&self, ctx: &mut Context, target: &Target, old: &Value) -> Result<Value, Status> {
+    fn apply(&self, ctx: &mut Context, target: &RequestScope, old: &Value) -> Result<Value, Status> {
         let patch = match self {
             Self::Whole(scale) => return Ok(scale.clone()),
             Self::Patch(patch) => patch,
@@ -87,7 +87,7 @@ impl Wish {
     }
 }
 
-pub(crate) fn checked(scale: &Value, target: &Target) -> Result<i64, Status> {
+pub(crate) fn checked(scale: &Value, target: &RequestScope) -> Result<i64, Status> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (kind, api_version) = (text(&scale["kind"]), text(&scale["apiVersion"]));
     if kind != "Scale" || api_version != "autoscaling/v1" {

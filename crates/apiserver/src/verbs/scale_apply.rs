@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::{
     apply::{identified, refusal},
     managed::{self, Author, Tracked},
+    request_scope::RequestScope,
     scale::{SCALE, SCHEMA, checked},
     scale_form::{place_of, scale_of, set_replicas},
-    target::Target,
     update::{MakeOwned, Part, change_owned},
 };
 use crate::context::Context;
@@ -19,7 +19,7 @@ use crate::context::Context;
 const VERSION: &str = "autoscaling/v1";
 const REPLICAS: &[&str] = &["spec", "replicas"];
 
-pub(super) async fn apply(ctx: &mut Context, target: &Target) -> Result<Response, Status> {
+pub(super) async fn apply(ctx: &mut Context, target: &RequestScope) -> Result<Response, Status> {
     managed::check_options(ctx, true)?;
     let body = ctx.read_body().await?;
     let configuration = codec::configuration(&body)?.value;
@@ -33,7 +33,12 @@ pub(super) async fn apply(ctx: &mut Context, target: &Target) -> Result<Response
     Ok(answer::json(StatusCode::OK, &scale_of(target, &object)))
 }
 
-fn applied(ctx: &Context, target: &Target, configuration: &Value, old: &Value) -> Result<(Value, Tracked), Status> {
+fn applied(
+    ctx: &Context,
+    target: &RequestScope,
+    configuration: &Value,
+    old: &Value,
+) -> Result<(Value, Tracked), Status> {
     let of = corten_schema::find(SCHEMA).ok_or_else(|| Status::internal("a Scale has no schema"))?;
     let (author, now) = (managed::author(ctx), ctx.state.now().to_string());
     let by = Author { name: &author, operation: Operation::Apply };

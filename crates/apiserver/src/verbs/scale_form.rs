@@ -6,10 +6,10 @@ use corten_kinds::{Scale, Schema};
 use corten_meta::{LabelSelector, selector::Requirement};
 use serde_json::{Value, json};
 
-use super::target::Target;
+use super::request_scope::RequestScope;
 
 /// Where the object says how many replicas it wants.
-pub(super) fn place_of(target: &Target) -> Vec<&str> {
+pub(super) fn place_of(target: &RequestScope) -> Vec<&str> {
     match scale_paths(target) {
         Some(scale) => scale.spec_replicas.iter().map(String::as_str).collect(),
         None => vec!["spec", "replicas"],
@@ -17,7 +17,7 @@ pub(super) fn place_of(target: &Target) -> Vec<&str> {
 }
 
 /// What a definition says of its objects' scale.
-fn scale_paths(target: &Target) -> Option<&Scale> {
+fn scale_paths(target: &RequestScope) -> Option<&Scale> {
     match &target.asked.schema {
         Schema::Structural(schema) => schema.scale.as_ref(),
         Schema::Table(_) => None,
@@ -28,7 +28,7 @@ pub(super) fn walked<'v>(object: &'v Value, path: &[impl AsRef<str>]) -> Option<
     path.iter().try_fold(object, |value, name| value.get(name.as_ref()))
 }
 
-pub(super) fn set_replicas(target: &Target, object: &mut Value, replicas: i64) {
+pub(super) fn set_replicas(target: &RequestScope, object: &mut Value, replicas: i64) {
     let mut value = object;
     for name in place_of(target) {
         if !value.is_object() {
@@ -39,7 +39,7 @@ pub(super) fn set_replicas(target: &Target, object: &mut Value, replicas: i64) {
     *value = replicas.into();
 }
 
-pub(crate) fn scale_of(target: &Target, object: &Value) -> Value {
+pub(crate) fn scale_of(target: &RequestScope, object: &Value) -> Value {
     let meta = &object["metadata"];
     let count = |path: &[&str]| walked(object, path).and_then(Value::as_i64).unwrap_or_default();
     let (in_status, selector) = match scale_paths(target) {

@@ -6,7 +6,7 @@ use corten_meta::{Resource, Status, Violation};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{body, target::Target, write_request::WriteRequest};
+use super::{body, request_scope::RequestScope, write_request::WriteRequest};
 use crate::context::Context;
 
 const KIND: &str = "TokenRequest";
@@ -16,7 +16,7 @@ const SECONDS: i64 = 3600;
 const SECONDS_MIN: i64 = 600;
 const SECONDS_MAX: i64 = 1 << 32;
 
-pub(crate) async fn request(ctx: &mut Context, target: &Target) -> Result<Response, Status> {
+pub(crate) async fn request(ctx: &mut Context, target: &RequestScope) -> Result<Response, Status> {
     let mut request = read(ctx).await?;
     let account = target.current(ctx)?;
     default(&mut request);
@@ -87,7 +87,7 @@ fn default(request: &mut Value) {
     }
 }
 
-fn violations(request: &Value, target: &Target) -> Vec<Violation> {
+fn violations(request: &Value, target: &RequestScope) -> Vec<Violation> {
     let mut found = Vec::new();
     for (field, expected) in [("name", &target.name), ("namespace", &target.namespace)] {
         let given = request["metadata"][field].as_str().unwrap_or_default();

@@ -19,14 +19,15 @@ use super::{
     body, create,
     guaranteed_update::GuaranteedUpdate,
     managed::{self, Tracked},
-    metadata, respond,
-    target::Target,
+    metadata,
+    request_scope::RequestScope,
+    respond,
     write::{self, Written},
     write_request::WriteRequest,
 };
 use crate::context::Context;
 
-pub(crate) async fn update(ctx: &mut Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(crate) async fn update(ctx: &mut Context, target: &RequestScope, form: Form) -> Result<Response, Status> {
     managed::check_options(ctx, false)?;
     let mut body = body::object(ctx, &target.asked).await?;
     versions::to_stored(&target.asked, &mut body);
@@ -53,7 +54,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    pub(crate) fn of(target: &Target) -> Self {
+    pub(crate) fn of(target: &RequestScope) -> Self {
         match target.subresource {
             Some(Subresource::Status) => Self::Status,
             Some(Subresource::Finalize) => Self::Finalizers,
@@ -73,13 +74,18 @@ pub(super) type MakeOwned<'a> =
 
 /// Reads, changes and stores an object, again where another write came between, unless the change names a revision. Gives
 /// the object as it is then.
-pub(crate) async fn change(ctx: &mut Context, target: &Target, part: Part, make: Make<'_>) -> Result<Bytes, Status> {
+pub(crate) async fn change(
+    ctx: &mut Context,
+    target: &RequestScope,
+    part: Part,
+    make: Make<'_>,
+) -> Result<Bytes, Status> {
     change_owned(ctx, target, part, &mut |ctx, old| Ok((make(ctx, old)?, None))).await
 }
 
 pub(super) async fn change_owned(
     ctx: &mut Context,
-    target: &Target,
+    target: &RequestScope,
     part: Part,
     make: MakeOwned<'_>,
 ) -> Result<Bytes, Status> {
@@ -132,7 +138,7 @@ pub(super) async fn change_owned(
 /// Makes the new object, once more where it asked for an object in a version that nobody had made yet.
 async fn made(
     ctx: &mut Context,
-    target: &Target,
+    target: &RequestScope,
     make: MakeOwned<'_>,
     old: &Value,
 ) -> Result<(Value, Option<Tracked>), Status> {
@@ -150,12 +156,12 @@ async fn made(
 }
 
 /// Does the request bring the whole object? All else would lose the part of the stored one that is too deep to be read.
-fn replaces(ctx: &Context, target: &Target) -> bool {
+fn replaces(ctx: &Context, target: &RequestScope) -> bool {
     ctx.info.verb == "update" && target.subresource.is_none()
 }
 
 /// `resourceVersion` and `uid` in a change say which object and which state of it is meant.
-fn preconditions(ctx: &Context, target: &Target, asked: &Value, current: &Stored) -> Result<(), Status> {
+fn preconditions(ctx: &Context, target: &RequestScope, asked: &Value, current: &Stored) -> Result<(), Status> {
     let metadata = &asked["metadata"];
     let revision = metadata["resourceVersion"].as_str().unwrap_or_default();
     if matches!(revision, "" | "0") {
@@ -193,7 +199,7 @@ fn preconditions(ctx: &Context, target: &Target, asked: &Value, current: &Stored
 /// else of it differs, where only their times do.
 async fn prepared(
     ctx: &Context,
-    target: &Target,
+    target: &RequestScope,
     part: Part,
     mut asked: Value,
     tracked: Option<Tracked>,
@@ -256,7 +262,7 @@ async fn prepared(
 }
 
 /// What the kind's own rules say of a change of this part.
-fn violations_of(target: &Target, part: Part, new: &Value, old: &Value) -> Vec<Violation> {
+fn violations_of(target: &RequestScope, part: Part, new: &Value, old: &Value) -> Vec<Violation> {
     let policy = &target.kind.policy;
     match part {
         Part::Main => rules(&*target.asked.policy, new, old),

@@ -31,7 +31,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::{
     list,
     options::{self, Match},
-    target::Target,
+    request_scope::RequestScope,
 };
 use crate::{context::Context, state::State};
 use corten_fairness::Permit;
@@ -45,13 +45,13 @@ const LIFETIME_SECONDS_MIN: u64 = 1800;
 /// Initial events are sent in pieces of about this size.
 const PIECE_BYTES: usize = 64 * 1024;
 
-pub(crate) async fn watch(ctx: &Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(crate) async fn watch(ctx: &Context, target: &RequestScope, form: Form) -> Result<Response, Status> {
     let matcher = list::matcher(ctx, target)?;
     begin(ctx, target, form, matcher).await
 }
 
 /// The older way to watch one object: its name is in the path.
-pub(crate) async fn watch_one(ctx: &Context, target: &Target, form: Form) -> Result<Response, Status> {
+pub(crate) async fn watch_one(ctx: &Context, target: &RequestScope, form: Form) -> Result<Response, Status> {
     let matcher = list::matcher(ctx, target)?.of_object(&target.namespace, &target.name);
     begin(ctx, target, form, matcher).await
 }
@@ -62,7 +62,7 @@ struct Converter {
     matcher: Matcher,
 }
 
-async fn begin(ctx: &Context, target: &Target, form: Form, matcher: Matcher) -> Result<Response, Status> {
+async fn begin(ctx: &Context, target: &RequestScope, form: Form, matcher: Matcher) -> Result<Response, Status> {
     let options = WatchOptions::read(ctx)?;
     // The loops of this process are few and need theirs.
     let place = ctx.peer.is_some().then(|| ctx.state.room().for_watch(ctx.asker())).transpose()?;

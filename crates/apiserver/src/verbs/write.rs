@@ -16,7 +16,7 @@ use corten_meta::{
 use corten_store::{Compare, Entry, Operation, Outcome, Revision, Txn};
 use serde_json::Value;
 
-use super::{target::Target, write_request::WriteRequest};
+use super::{request_scope::RequestScope, write_request::WriteRequest};
 use crate::context::Context;
 
 /// How often a write is tried again when what it commits beside its object has changed, such as what a quota counts.
@@ -59,7 +59,7 @@ pub(super) async fn put_as_it_is(
 }
 
 /// The object in the version that it is written in.
-async fn storage_form<'v>(ctx: &Context, target: &Target, object: &'v Value) -> Result<Cow<'v, Value>, Status> {
+async fn storage_form<'v>(ctx: &Context, target: &RequestScope, object: &'v Value) -> Result<Cow<'v, Value>, Status> {
     let is_written_so =
         !target.kind.is_custom() || object["apiVersion"] == target.kind.storage_resource().api_version();
     if is_written_so {
@@ -71,7 +71,7 @@ async fn storage_form<'v>(ctx: &Context, target: &Target, object: &'v Value) -> 
 /// The target with the row that is served now. While an object was admitted or converted its definition may have come to store
 /// another version, and all that was stored before may have been migrated to that: who then wrote the older one would leave what
 /// nobody migrates, and nobody can read once that version is gone.
-fn served_now<'t>(ctx: &Context, target: &'t Target) -> Result<Cow<'t, Target>, Status> {
+fn served_now<'t>(ctx: &Context, target: &'t RequestScope) -> Result<Cow<'t, RequestScope>, Status> {
     if !target.kind.is_custom() {
         return Ok(Cow::Borrowed(target));
     }
@@ -80,7 +80,7 @@ fn served_now<'t>(ctx: &Context, target: &'t Target) -> Result<Cow<'t, Target>, 
         return Ok(Cow::Borrowed(target));
     }
     let custom = ctx.state.caches().custom(&kind).ok_or_else(|| outdated(target))?;
-    Ok(Cow::Owned(Target { kind, custom: Some(custom), ..target.clone() }))
+    Ok(Cow::Owned(RequestScope { kind, custom: Some(custom), ..target.clone() }))
 }
 
 /// The row of a custom resource as it is served now: of the same version, or of another where that is no longer served though its
@@ -95,7 +95,7 @@ fn row_now(ctx: &Context, kind: &Kind) -> Option<KindRef> {
     served.kinds().by_path(group, version, plural).or_else(|| served.kinds().custom().find(knows))
 }
 
-fn outdated(target: &Target) -> Status {
+fn outdated(target: &RequestScope) -> Status {
     let detail = "the versions of its definition have changed; please try again";
     Status::conflict(target.resource(), &target.name, detail)
 }
@@ -108,13 +108,13 @@ pub(crate) fn leaving(resource: &Resource) -> Status {
 }
 
 /// Keeps what was written as a DOM: who changes it next need not read it.
-pub(super) fn keep_draft(ctx: &Context, target: &Target, revision: Revision, json: &Bytes, object: Value) {
+pub(super) fn keep_draft(ctx: &Context, target: &RequestScope, revision: Revision, json: &Bytes, object: Value) {
     let key = key_of(&target.namespace, &target.name);
     ctx.state.caches().keep_draft(target.cache(ctx), &key, revision, json.len(), object);
 }
 
 /// The answer to a write: what was stored, or would have been, and not what was sent.
-pub(super) async fn shown(ctx: &Context, target: &Target, json: Bytes) -> Result<Bytes, Status> {
+pub(super) async fn shown(ctx: &Context, target: &RequestScope, json: Bytes) -> Result<Bytes, Status> {
     if !target.kind.is_custom() || json.starts_with(head(&target.kind.resource).as_bytes()) {
         return Ok(json);
     }
@@ -132,7 +132,7 @@ pub(super) async fn shown(ctx: &Context, target: &Target, json: Bytes) -> Result
 struct Put<'a> {
     asked: &'a WriteRequest<'a>,
     /// As it is served; the request may know an older row.
-    target: &'a Target,
+    target: &'a RequestScope,
     value: Bytes,
     /// Where it is read as more than is stored: see [`as_read`].
     read: Option<Bytes>,
@@ -236,7 +236,7 @@ impl Put<'_> {
 
 /// Is an object that does not change to be written all the same, because today it is stored in another form? As in etcd3's
 /// `GuaranteedUpdate`: so rewriting every object rotates the key it is encrypted with.
-pub(super) async fn is_stale(ctx: &Context, target: &Target) -> Result<bool, Status> {
+pub(super) async fn is_stale(ctx: &Context, target: &RequestScope) -> Result<bool, Status> {
     if ctx.state.config().encryption.is_none() || ctx.dry_run() {
         return Ok(false);
     }
@@ -245,7 +245,7 @@ pub(super) async fn is_stale(ctx: &Context, target: &Target) -> Result<bool, Sta
 }
 
 /// Tells the author what the kind has to say of the object; once, however often the write is tried.
-pub(super) fn warn(ctx: &mut Context, target: &Target, new: &Value, old: Option<&Value>) {
+pub(super) fn warn(ctx: &mut Context, target: &RequestScope, new: &Value, old: Option<&Value>) {
     ctx.warnings.extend(target.policy().warnings(new, old));
 }
 
@@ -281,7 +281,7 @@ async fn finish(ctx: &Context, hooks: Commit<'_>, is_committed: bool) -> Result<
 /// As the write itself would answer where the object goes beyond a bound.
 pub(super) async fn pretend(
     ctx: &Context,
-    target: &Target,
+    target: &RequestScope,
     object: &Value,
     revision: Option<Revision>,
 ) -> Result<Bytes, Status> {
@@ -298,7 +298,7 @@ pub(super) async fn pretend(
 /// As [`pretend`], in the version that the object is in.
 pub(super) fn pretend_as_it_is(
     ctx: &Context,
-    target: &Target,
+    target: &RequestScope,
     object: &Value,
     revision: Revision,
 ) -> Result<Bytes, Status> {
@@ -307,7 +307,7 @@ pub(super) fn pretend_as_it_is(
 }
 
 /// What the last write of an object answers, which was never stored.
-pub(super) fn last(target: &Target, object: &Value, revision: Revision) -> Bytes {
+pub(super) fn last(target: &RequestScope, object: &Value, revision: Revision) -> Bytes {
     with_version(target, &encode(form_of(target, object), object), revision)
 }
 
@@ -316,7 +316,7 @@ const MARKS_BYTES: usize = 4096;
 
 /// The object's encoding, where everybody can read what was written: within the depth that every reader takes, and no larger
 /// than what a client could send back. One that is larger already may shrink step by step, and go.
-fn bounded(ctx: &Context, target: &Target, object: &Value) -> Result<Bytes, Status> {
+fn bounded(ctx: &Context, target: &RequestScope, object: &Value) -> Result<Bytes, Status> {
     let metadata = &object["metadata"];
     let owners = metadata["managedFields"].as_str().unwrap_or_default();
     if !depth::fits(object, LEVELS_MAX) || !owners_fit(owners) {
@@ -332,24 +332,24 @@ fn bounded(ctx: &Context, target: &Target, object: &Value) -> Result<Bytes, Stat
 }
 
 /// What everybody sees of a custom resource, in answers too, where the store has less: defaults are filled in when it is read.
-fn as_read(target: &Target, stored: &Value) -> Option<Bytes> {
+fn as_read(target: &RequestScope, stored: &Value) -> Option<Bytes> {
     let read = target.kind.versions.as_ref()?.as_read(stored)?;
     Some(encode(form_of(target, &read), &read))
 }
 
-pub(super) fn too_deep(target: &Target, reason: &str) -> Status {
+pub(super) fn too_deep(target: &RequestScope, reason: &str) -> Status {
     let (resource, name) = (target.resource(), &target.name);
     Status::failure(422, "Invalid", format!("{} {name:?} is invalid: {reason}", resource.kind)).about(resource, name)
 }
 
 /// The version an object is in: of a custom resource it says so itself.
-fn form_of<'t>(target: &'t Target, object: &Value) -> &'t Resource {
+fn form_of<'t>(target: &'t RequestScope, object: &Value) -> &'t Resource {
     let version = object["apiVersion"].as_str().and_then(|it| it.rsplit('/').next());
     let known = target.kind.versions.as_ref().zip(version).and_then(|(versions, it)| versions.by_name(it));
     known.map_or(&target.kind.resource, |it| &it.resource)
 }
 
-fn with_version(target: &Target, value: &[u8], revision: Revision) -> Bytes {
+fn with_version(target: &RequestScope, value: &[u8], revision: Revision) -> Bytes {
     let mut json = Vec::with_capacity(value.len() + 64);
     let is_in = |resource: &Resource| value.starts_with(head(resource).as_bytes());
     let versions = target.kind.versions.iter().flat_map(|it| it.iter()).map(|it| &it.resource);
@@ -361,7 +361,7 @@ fn with_version(target: &Target, value: &[u8], revision: Revision) -> Bytes {
 /// `operation` is what measurements call it.
 async fn commit_txn(
     ctx: &Context,
-    target: &Target,
+    target: &RequestScope,
     operation: &'static str,
     txn: Txn,
 ) -> Result<Option<Revision>, Status> {

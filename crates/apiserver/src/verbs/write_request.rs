@@ -5,12 +5,12 @@ use corten_kinds::Subresource;
 use corten_meta::Status;
 use serde_json::{Value, json};
 
-use super::{delete_options::DeleteOptions, scale_form, target::Target};
+use super::{delete_options::DeleteOptions, request_scope::RequestScope, scale_form};
 use crate::context::Context;
 
 pub(super) struct WriteRequest<'a> {
     pub(super) ctx: &'a Context,
-    pub(super) target: &'a Target,
+    pub(super) target: &'a RequestScope,
     operation: Operation,
     old: Option<&'a Value>,
     deletion: Option<&'a DeleteOptions>,
@@ -21,7 +21,7 @@ pub(super) struct WriteRequest<'a> {
 }
 
 impl<'a> WriteRequest<'a> {
-    pub(super) fn create(ctx: &'a Context, target: &'a Target) -> Self {
+    pub(super) fn create(ctx: &'a Context, target: &'a RequestScope) -> Self {
         Self {
             ctx,
             target,
@@ -34,15 +34,20 @@ impl<'a> WriteRequest<'a> {
         }
     }
 
-    pub(super) fn update(ctx: &'a Context, target: &'a Target, old: &'a Value) -> Self {
+    pub(super) fn update(ctx: &'a Context, target: &'a RequestScope, old: &'a Value) -> Self {
         Self { operation: Operation::Update, old: Some(old), ..Self::create(ctx, target) }
     }
 
-    pub(super) fn delete(ctx: &'a Context, target: &'a Target, old: &'a Value, options: &'a DeleteOptions) -> Self {
+    pub(super) fn delete(
+        ctx: &'a Context,
+        target: &'a RequestScope,
+        old: &'a Value,
+        options: &'a DeleteOptions,
+    ) -> Self {
         Self { operation: Operation::Delete, old: Some(old), deletion: Some(options), ..Self::create(ctx, target) }
     }
 
-    pub(super) fn connect(ctx: &'a Context, target: &'a Target) -> Self {
+    pub(super) fn connect(ctx: &'a Context, target: &'a RequestScope) -> Self {
         Self { operation: Operation::Connect, ..Self::create(ctx, target) }
     }
 

@@ -53,10 +53,10 @@ impl Systemd {
     }
 }
 
-struct Target;
+struct PoweroffUnit;
 
 #[interface(name = "org.freedesktop.systemd1.Unit")]
-impl Target {
+impl PoweroffUnit {
     #[zbus(property)]
     fn load_state(&self) -> String {
         "loaded".to_owned()
@@ -104,7 +104,7 @@ impl Machine {
         let (asked, n_asked) = watch::channel(0);
         let connection = Builder::address(address.as_str())
             .serve_at("/org/freedesktop/systemd1", Systemd { logind: pid, n_asked: asked })
-            .serve_at("/org/freedesktop/systemd1/unit/poweroff_2etarget", Target)
+            .serve_at("/org/freedesktop/systemd1/unit/poweroff_2etarget", PoweroffUnit)
             .name("org.freedesktop.systemd1")
             .build()
             .await

@@ -25,7 +25,7 @@ struct Mutation {
 
 /// What an object is that is to be changed.
 #[derive(Clone, Copy)]
-pub struct Target<'a> {
+pub struct ObjectType<'a> {
     pub api_version: &'a str,
     pub kind: &'a str,
     /// `None` where nothing describes it.
@@ -53,7 +53,7 @@ impl MutatingPolicy {
     ///
     /// # Errors
     /// What is said where it cannot be made.
-    pub fn mutate(&self, nth: usize, bindings: &Bindings<'_>, target: Target<'_>) -> Result<Value, String> {
+    pub fn mutate(&self, nth: usize, bindings: &Bindings<'_>, target: ObjectType<'_>) -> Result<Value, String> {
         let (mutation, object) = (&self.mutations[nth], bindings.object.unwrap_or(&Value::Null));
         let program = mutation.program.as_ref().map_err(|it| format!("compilation error: {it}"))?;
         let activation = self.policy.activation(bindings);
@@ -80,7 +80,7 @@ fn mutation(mutation: &Value, compiler: &mut Compiler) -> Mutation {
 }
 
 /// As `ApplyStructuredMergeDiff`: nobody owns what a policy writes, so that it cannot say a part of what is replaced as a whole.
-fn merged(object: &Value, mut configuration: Value, target: Target<'_>) -> Result<Value, String> {
+fn merged(object: &Value, mut configuration: Value, target: ObjectType<'_>) -> Result<Value, String> {
     let Some(fields) = target.fields else {
         return Err(format!("no schema describes {}, Kind={}", target.api_version, target.kind));
     };

@@ -3,7 +3,7 @@
 use corten_schema::Struct;
 use serde_json::{Value, json};
 
-use super::{MutatingPolicy, Target, Unevaluated, ValidatingPolicy};
+use super::{MutatingPolicy, ObjectType, Unevaluated, ValidatingPolicy};
 use crate::matching::Bindings;
 
 /// What is said, a line each.
@@ -138,7 +138,7 @@ fn mutated(mutation: Value) -> Result<Value, String> {
     let object = deployment();
     let bindings = Bindings { object: Some(&object), ..Bindings::default() };
     let fields = corten_schema::find("io.k8s.api.apps.v1.Deployment").map(Struct::Table);
-    policy.mutate(0, &bindings, Target { api_version: "apps/v1", kind: "Deployment", fields })
+    policy.mutate(0, &bindings, ObjectType { api_version: "apps/v1", kind: "Deployment", fields })
 }
 
 fn configuration(expression: &str) -> Value {

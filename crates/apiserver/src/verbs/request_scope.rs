@@ -15,7 +15,7 @@ use crate::context::Context;
 const LARGE_BYTES: usize = 64 * 1024;
 
 #[derive(Clone)]
-pub(crate) struct Target {
+pub(crate) struct RequestScope {
     /// The row in whose form an object is while it is written: what defaults, admits and validates it. Of a built-in kind that in
     /// which it is stored, of a custom resource that which was asked for, as in apiextensions-apiserver's `crdHandler`.
     pub(crate) kind: KindRef,
@@ -32,7 +32,7 @@ pub(crate) struct Target {
     pub(crate) memo: Option<Arc<Memo>>,
 }
 
-impl Target {
+impl RequestScope {
     /// # Errors
     /// 404 where the kind's definition has just gone.
     pub(crate) fn of(ctx: &Context, asked: KindRef) -> Result<Self, Status> {

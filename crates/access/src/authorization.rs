@@ -107,11 +107,11 @@ pub(crate) struct Chain {
 
 pub(crate) struct Link {
     decisions: Decisions,
-    asked: Asked,
+    asked: AuthorizerType,
 }
 
 /// Whom a link stands for.
-enum Asked {
+enum AuthorizerType {
     Node,
     Rbac,
     All(Verdict),
@@ -134,15 +134,17 @@ pub(crate) enum Authority<'a> {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct WebhookLink<'a>(&'a Asked);
+pub(crate) struct WebhookLink<'a>(&'a AuthorizerType);
 
 impl Link {
     pub(crate) fn authority(&self) -> Authority<'_> {
         match &self.asked {
-            Asked::Node => Authority::Node,
-            Asked::Rbac => Authority::Rbac,
-            Asked::All(verdict) => Authority::All(verdict),
-            asked @ (Asked::Webhook(_) | Asked::Broken { .. }) => Authority::Webhook(WebhookLink(asked)),
+            AuthorizerType::Node => Authority::Node,
+            AuthorizerType::Rbac => Authority::Rbac,
+            AuthorizerType::All(verdict) => Authority::All(verdict),
+            asked @ (AuthorizerType::Webhook(_) | AuthorizerType::Broken { .. }) => {
+                Authority::Webhook(WebhookLink(asked))
+            }
         }
     }
 
@@ -155,16 +157,16 @@ impl WebhookLink<'_> {
     /// The verdict, where nobody need be asked for it.
     pub(crate) fn known(self, question: &Attributes<'_>) -> Result<Verdict, Unasked> {
         match self.0 {
-            Asked::Webhook(webhook) => webhook.known(question),
-            Asked::Broken { verdict, .. } => Ok(verdict.clone()),
+            AuthorizerType::Webhook(webhook) => webhook.known(question),
+            AuthorizerType::Broken { verdict, .. } => Ok(verdict.clone()),
             _ => Ok(Verdict::of(Opinion::None)),
         }
     }
 
     pub(crate) async fn ask(self, unasked: Unasked) -> Verdict {
         match self.0 {
-            Asked::Webhook(webhook) => webhook.ask(unasked).await,
-            Asked::Broken { verdict, .. } => verdict.clone(),
+            AuthorizerType::Webhook(webhook) => webhook.ask(unasked).await,
+            AuthorizerType::Broken { verdict, .. } => verdict.clone(),
             _ => Verdict::of(Opinion::None),
         }
     }
@@ -190,9 +192,9 @@ impl Authorization {
     pub(crate) fn unanswering(&self) -> Vec<Unanswering> {
         let chain = self.chain.load();
         let trouble = |link: &Link| match &link.asked {
-            Asked::Webhook(webhook) => webhook.trouble(),
-            Asked::Broken { trouble, name, .. } => trouble.of(|| webhook::words(name)),
-            Asked::Node | Asked::Rbac | Asked::All(_) => None,
+            AuthorizerType::Webhook(webhook) => webhook.trouble(),
+            AuthorizerType::Broken { trouble, name, .. } => trouble.of(|| webhook::words(name)),
+            AuthorizerType::Node | AuthorizerType::Rbac | AuthorizerType::All(_) => None,
         };
         chain.links.iter().filter_map(trouble).collect()
     }
@@ -260,21 +262,27 @@ impl Chain {
         let link = |(of, name): (Type, String)| Link {
             decisions: measures.decisions(of.as_str(), &name),
             asked: match of {
-                Type::Node => Asked::Node,
-                Type::Rbac => Asked::Rbac,
-                Type::AlwaysAllow => Asked::All(Verdict::of(Opinion::Allow)),
+                Type::Node => AuthorizerType::Node,
+                Type::Rbac => AuthorizerType::Rbac,
+                Type::AlwaysAllow => AuthorizerType::All(Verdict::of(Opinion::Allow)),
                 // It has no opinion, so that others may still allow (`alwaysDenyAuthorizer.Authorize`).
                 Type::AlwaysDeny => {
                     let reason = "Everything is forbidden.".to_owned();
-                    Asked::All(Verdict { reason, ..Verdict::of(Opinion::None) })
+                    AuthorizerType::All(Verdict { reason, ..Verdict::of(Opinion::None) })
                 }
                 Type::Webhook(webhook) => match clients.client(&webhook.client) {
-                    Ok(client) => Asked::Webhook(Box::new(Webhook::new(*webhook, client, measures.webhook(&name)))),
+                    Ok(client) => {
+                        AuthorizerType::Webhook(Box::new(Webhook::new(*webhook, client, measures.webhook(&name))))
+                    }
                     Err(error) => {
                         let opinion = if webhook.denies_on_error { Opinion::Deny } else { Opinion::None };
                         let trouble = Trouble::default();
                         trouble.goes_on(&error.0);
-                        Asked::Broken { verdict: Verdict { error: error.0, ..Verdict::of(opinion) }, name, trouble }
+                        AuthorizerType::Broken {
+                            verdict: Verdict { error: error.0, ..Verdict::of(opinion) },
+                            name,
+                            trouble,
+                        }
                     }
                 },
             },

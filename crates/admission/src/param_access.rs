@@ -69,7 +69,7 @@ async fn of_policy(request: &Attributes<'_>, policy: &Value) -> Option<String> {
             "user {who} must have \"get\" permission on all objects of the referenced paramKind (kind={kind}, apiVersion={api_version})"
         )
     };
-    let resource = Asked::of(request, Some(&kind));
+    let resource = ParamResource::of(request, Some(&kind));
     resource.lacks(request, "get", "*", "*").await.map(|error| error.unwrap_or_else(refusal))
 }
 
@@ -88,19 +88,19 @@ async fn of_binding(request: &Attributes<'_>, policies: &Resource, binding: &Val
     let verb = if selects { "list" } else { "get" };
     let who = shown(request.who);
     let refusal = || format!("user {who} does not have {verb:?} permission on the object referenced by paramRef");
-    let resource = Asked::of(request, kind.as_ref());
+    let resource = ParamResource::of(request, kind.as_ref());
     let lacking = resource.lacks(request, verb, &reference.namespace, &reference.name).await;
     lacking.map(|error| error.unwrap_or_else(refusal))
 }
 
 /// What the right is asked for; `*` is what is not known.
-struct Asked {
+struct ParamResource {
     group: String,
     version: String,
     plural: String,
 }
 
-impl Asked {
+impl ParamResource {
     /// Where nobody knows the kind, somebody may come to define it later as anything.
     fn of(request: &Attributes<'_>, kind: Option<&ParamKind>) -> Self {
         let any = || "*".to_owned();

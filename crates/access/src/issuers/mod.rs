@@ -71,11 +71,11 @@ struct Issuer {
     /// Somebody shows a token whose key is not here.
     wanted: Notify,
     /// How often it was asked, and when it is being asked, since when.
-    asked: watch::Sender<Asked>,
+    asked: watch::Sender<KeyFetches>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Asked {
+struct KeyFetches {
     times: u64,
     since: Option<Instant>,
 }
@@ -223,7 +223,7 @@ impl Current {
                 keys: ArcSwapOption::new(same.and_then(|it| it.keys.load_full())),
                 compiled: it,
                 wanted: Notify::new(),
-                asked: watch::Sender::new(Asked::default()),
+                asked: watch::Sender::new(KeyFetches::default()),
             })
         };
         Self { issuers: compiled.issuers.into_iter().map(with_keys).collect(), anonymous: compiled.anonymous }
@@ -276,7 +276,7 @@ impl Issuer {
                 }
                 Err(_) => {}
             }
-            self.asked.send_modify(|it| *it = Asked { times: it.times + 1, since: None });
+            self.asked.send_modify(|it| *it = KeyFetches { times: it.times + 1, since: None });
             tokio::time::sleep(PAUSE).await;
             let rest = if self.keys.load().is_some() { REFRESH } else { RETRY };
             // Either is a reason to ask again.

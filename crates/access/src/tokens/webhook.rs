@@ -66,20 +66,20 @@ pub(crate) struct TokenWebhook {
     api_version: String,
     ttl: Duration,
     keys: Keys,
-    known: Memory<Arc<Found>>,
+    known: Memory<Arc<ReviewedUser>>,
     /// Tokens that are nobody's, apart: however many are tried, they displace none that is somebody's.
     nobodys: Memory<()>,
     shares: Shares,
     /// Many who come with one token at the same time ask once.
-    under_way: Mutex<HashMap<Key, Weak<OnceCell<Asked>>>>,
+    under_way: Mutex<HashMap<Key, Weak<OnceCell<ReviewResult>>>>,
     trouble: Trouble,
     measures: Measures,
 }
 
 /// Whose the token is, and for which of the wanted audiences. `None`: it is nobody's.
-type Found = Option<(Identity, Vec<String>)>;
+type ReviewedUser = Option<(Identity, Vec<String>)>;
 /// `Err` says why the webhook has no answer, or refuses.
-type Asked = Result<Arc<Found>, Refused>;
+type ReviewResult = Result<Arc<ReviewedUser>, Refused>;
 
 /// Why nobody was found.
 #[derive(Clone, Debug)]
@@ -147,7 +147,7 @@ impl TokenWebhook {
         self.trouble.of(|| "the token webhook".to_owned())
     }
 
-    async fn asked_once(&self, key: Key, token: &str, wanted: &[&str], from: Option<IpAddr>) -> Asked {
+    async fn asked_once(&self, key: Key, token: &str, wanted: &[&str], from: Option<IpAddr>) -> ReviewResult {
         let cell = {
             let mut under_way = self.under_way.lock();
             match under_way.get(&key).and_then(Weak::upgrade) {
@@ -186,7 +186,7 @@ impl TokenWebhook {
         })
     }
 
-    async fn ask(&self, token: &str, wanted: &[&str]) -> Asked {
+    async fn ask(&self, token: &str, wanted: &[&str]) -> ReviewResult {
         let unasked = |reason: String| {
             self.trouble.goes_on(&reason);
             tracing::error!(reason, "failed to make webhook authenticator request");
@@ -271,7 +271,7 @@ struct UserInfo {
 }
 
 /// As `AuthenticateToken` reads an answer: one that names no audience is for the server's own.
-fn holder(status: ReviewStatus, wanted: &[&str]) -> Result<Found, Refused> {
+fn holder(status: ReviewStatus, wanted: &[&str]) -> Result<ReviewedUser, Refused> {
     let own = || vec![ISSUER.to_owned()];
     let audiences = status.audiences.filter(|it| !it.is_empty()).unwrap_or_else(own);
     let audiences: Vec<String> = audiences.into_iter().filter(|it| wanted.contains(&&**it)).collect();
@@ -292,7 +292,7 @@ fn holder(status: ReviewStatus, wanted: &[&str]) -> Result<Found, Refused> {
     Ok(Some((who, audiences)))
 }
 
-fn n_bytes(found: &Found) -> usize {
+fn n_bytes(found: &ReviewedUser) -> usize {
     let Some((who, audiences)) = found else { return 0 };
     // Each text costs its place, too.
     let texts = |list: &[String]| list.iter().map(|it| it.len() + size_of::<String>()).sum::<usize>();

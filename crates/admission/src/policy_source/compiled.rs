@@ -20,7 +20,7 @@ use corten_policies::{
 use serde_json::Value;
 
 use super::{
-    failing::{Asked, FailingPolicies, FailingPolicy, PolicyTrouble},
+    failing::{FailingPolicies, FailingPolicy, PolicyOperation, PolicyTrouble},
     measures::Measures,
     read_params::ReadParams,
 };
@@ -153,7 +153,7 @@ impl Policies {
         trouble: Option<(PolicyTrouble, &str)>,
         now: Time,
     ) {
-        let asked = || Asked { resource: resource.clone(), policy: policy.name.clone(), operation };
+        let asked = || PolicyOperation { resource: resource.clone(), policy: policy.name.clone(), operation };
         match trouble {
             Some(trouble) => self.failing.failed(asked(), revision, trouble, policy.ignores_errors, now),
             None => self.failing.worked(asked),

@@ -33,7 +33,7 @@ pub struct FailingPolicy {
 
 /// Whose answers are counted in a row.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Asked {
+pub(super) struct PolicyOperation {
     pub(super) resource: Resource,
     pub(super) policy: String,
     pub(super) operation: &'static str,
@@ -41,12 +41,12 @@ pub(super) struct Asked {
 
 /// With the revision of the policy: what another one did is nobody's concern.
 #[derive(Default)]
-pub(super) struct FailingPolicies(Mutex<BTreeMap<Asked, (u64, FailingPolicy)>>);
+pub(super) struct FailingPolicies(Mutex<BTreeMap<PolicyOperation, (u64, FailingPolicy)>>);
 
 impl FailingPolicies {
     pub(super) fn failed(
         &self,
-        asked: Asked,
+        asked: PolicyOperation,
         revision: u64,
         (trouble, message): (PolicyTrouble, &str),
         may_fail: bool,
@@ -60,7 +60,7 @@ impl FailingPolicies {
         all.insert(asked, (revision, failing));
     }
 
-    pub(super) fn worked(&self, asked: impl FnOnce() -> Asked) {
+    pub(super) fn worked(&self, asked: impl FnOnce() -> PolicyOperation) {
         let mut all = self.0.lock();
         if !all.is_empty() {
             all.remove(&asked());
@@ -88,8 +88,8 @@ mod tests {
 
     use super::*;
 
-    fn asked(policy: &str, operation: &'static str) -> Asked {
-        Asked { resource: VALIDATING_ADMISSION_POLICIES, policy: policy.to_owned(), operation }
+    fn asked(policy: &str, operation: &'static str) -> PolicyOperation {
+        PolicyOperation { resource: VALIDATING_ADMISSION_POLICIES, policy: policy.to_owned(), operation }
     }
 
     fn fails(why: &str) -> (PolicyTrouble, &str) {

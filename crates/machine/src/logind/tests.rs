@@ -27,7 +27,7 @@ type Inhibitor = (String, String, String, String, u32, u32);
     default_service = "org.freedesktop.login1",
     default_path = "/org/freedesktop/login1"
 )]
-trait Asked {
+trait LogindManager {
     fn list_inhibitors(&self) -> zbus::Result<Vec<Inhibitor>>;
     fn power_off(&self, interactive: bool) -> zbus::Result<()>;
     #[zbus(property(emits_changed_signal = "false"), name = "InhibitDelayMaxUSec")]
@@ -120,7 +120,7 @@ impl Machine {
     }
 
     async fn is_held(&self) -> bool {
-        let asked = AskedProxy::new(&self.connection).await.expect("a proxy");
+        let asked = LogindManagerProxy::new(&self.connection).await.expect("a proxy");
         let is_ours = |it: &Inhibitor| it.0 == "shutdown" && it.1 == "corten" && it.3 == "delay";
         asked.list_inhibitors().await.is_ok_and(|it| it.iter().any(is_ours))
     }
@@ -161,7 +161,7 @@ async fn the_machine_waits_for_pods_and_goes_on_where_it_does_not_end() {
     let running = tokio::spawn(logind.run());
 
     eventually(|| machine.is_held()).await;
-    let asked = AskedProxy::new(&machine.connection).await.expect("a proxy");
+    let asked = LogindManagerProxy::new(&machine.connection).await.expect("a proxy");
     assert_eq!(asked.inhibit_delay_max().await, Ok(30_000_000), "as patient as pods need");
     assert!(!*news.borrow_and_update());
 

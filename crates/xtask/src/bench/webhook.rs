@@ -27,13 +27,13 @@ use crate::real::ServerAddress;
 pub(super) struct Webhook {
     address: SocketAddr,
     certificate: rcgen::Certificate,
-    asked: Arc<Asked>,
+    asked: Arc<ReviewsReceived>,
     /// Dropped with it, which ends the thread.
     _end: oneshot::Sender<()>,
 }
 
 #[derive(Default)]
-struct Asked {
+struct ReviewsReceived {
     times: AtomicUsize,
     last: Mutex<Bytes>,
 }
@@ -49,7 +49,7 @@ impl Webhook {
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], key)?;
-        let asked = Arc::<Asked>::default();
+        let asked = Arc::<ReviewsReceived>::default();
         let (end, ended) = oneshot::channel();
         let (started, address) = std::sync::mpsc::channel();
         let told = asked.clone();
@@ -94,7 +94,7 @@ impl Webhook {
     }
 }
 
-async fn serve(listener: TcpListener, tls: TlsAcceptor, asked: Arc<Asked>) -> Result<()> {
+async fn serve(listener: TcpListener, tls: TlsAcceptor, asked: Arc<ReviewsReceived>) -> Result<()> {
     let mut connections = JoinSet::new();
     loop {
         let (stream, _) = listener.accept().await?;
@@ -110,7 +110,7 @@ async fn serve(listener: TcpListener, tls: TlsAcceptor, asked: Arc<Asked>) -> Re
     }
 }
 
-async fn answer(request: Request<Incoming>, asked: Arc<Asked>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(request: Request<Incoming>, asked: Arc<ReviewsReceived>) -> Result<Response<Full<Bytes>>, Infallible> {
     let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let review: Value = serde_json::from_slice(&body).unwrap_or_default();
     asked.times.fetch_add(1, Relaxed);

@@ -19,9 +19,9 @@ pub(super) fn handle_of(name: &str) -> String {
     super::super::sample::id_of("vol-", name)
 }
 
-struct Asked(Client);
+struct DriverClient(Client);
 
-impl Asked {
+impl DriverClient {
     async fn refused<Q: Message + Debug + Clone + 'static>(&self, method: &'static str, question: Q, code: Code) {
         let answer: Result<m::Empty, Fault> = self.0.call(method, question.clone()).await;
         assert_eq!(answer.expect_err(method).code, code, "{method} {question:?}");
@@ -32,10 +32,10 @@ impl Asked {
     }
 }
 
-async fn sample() -> (World, Asked) {
+async fn sample() -> (World, DriverClient) {
     let (world, _) = World::driver(&[]).await;
     let client = Client::new(&world.socket()).expect("a path");
-    (world, Asked(client))
+    (world, DriverClient(client))
 }
 
 fn mounted() -> m::VolumeCapability {
@@ -56,7 +56,7 @@ fn create(name: &str, bytes: i64) -> cm::CreateVolume {
     }
 }
 
-async fn make(asked: &Asked, name: &str) -> String {
+async fn make(asked: &DriverClient, name: &str) -> String {
     let made: cm::VolumeStanding = asked.ok(client::CREATE, create(name, 1 << 20)).await;
     made.volume.expect("a volume").volume_id
 }

@@ -27,14 +27,14 @@ pub(crate) struct Backend {
     connections: Arc<Semaphore>,
     condition: Mutex<Option<Condition>>,
     pub(crate) heard: ArcSwap<AggregatedVersion>,
-    pub(crate) known: Mutex<Known>,
+    pub(crate) known: Mutex<DocumentTags>,
     /// The APIService was written: its condition may be gone.
     pub(crate) written: Notify,
 }
 
 /// By what it is told that a document has not changed.
 #[derive(Clone, Default)]
-pub(crate) struct Known {
+pub(crate) struct DocumentTags {
     /// The address of the document of OpenAPI v3, with its hash.
     pub(crate) v3_url: String,
     pub(crate) v2_tag: String,

@@ -9,7 +9,7 @@ use http::{StatusCode, header};
 use serde_json::Value;
 
 use crate::{
-    backend::{Backend, Known},
+    backend::{Backend, DocumentTags},
     fetch::{Wanted, fetch},
 };
 
@@ -80,7 +80,7 @@ async fn resources(backend: &Backend) -> Result<Resources, String> {
 }
 
 /// Says in v3 what the server says in v2 (`isLegacyAPIService`).
-fn convert(now: &mut AggregatedVersion, known: &mut Known) {
+fn convert(now: &mut AggregatedVersion, known: &mut DocumentTags) {
     let Some(v2) = &now.v2 else { return };
     if now.v3.is_none() || known.made_of.as_ref().is_none_or(|it| !Arc::ptr_eq(it, v2)) {
         now.v3 = Some(Arc::new(Description::of_swagger(v2)));
@@ -90,7 +90,7 @@ fn convert(now: &mut AggregatedVersion, known: &mut Known) {
 }
 
 /// False where the server has none at all.
-async fn read_v3(backend: &Backend, now: &mut AggregatedVersion, known: &mut Known) -> Result<bool, String> {
+async fn read_v3(backend: &Backend, now: &mut AggregatedVersion, known: &mut DocumentTags) -> Result<bool, String> {
     let index = get(backend, "/openapi/v3", JSON, "", DISCOVERY_BYTES_MAX).await?;
     if index.code == StatusCode::NOT_FOUND {
         return Ok(false);
@@ -116,7 +116,7 @@ async fn read_v3(backend: &Backend, now: &mut AggregatedVersion, known: &mut Kno
     Ok(true)
 }
 
-async fn read_v2(backend: &Backend, now: &mut AggregatedVersion, known: &mut Known) -> Result<(), String> {
+async fn read_v2(backend: &Backend, now: &mut AggregatedVersion, known: &mut DocumentTags) -> Result<(), String> {
     let tag = if now.v2.is_some() { known.v2_tag.clone() } else { String::new() };
     let read = get(backend, "/openapi/v2", JSON, &tag, DOCUMENT_BYTES_MAX).await?;
     if read.code == StatusCode::NOT_MODIFIED {

@@ -26,10 +26,10 @@ impl Failing {
 
 /// By definition.
 #[derive(Default)]
-pub(crate) struct FailingWebhooks(Mutex<Known>);
+pub(crate) struct FailingWebhooks(Mutex<Failures>);
 
 #[derive(Default)]
-struct Known {
+struct Failures {
     failing: BTreeMap<String, Failing>,
     /// How often a definition was forgotten.
     n_forgotten: u64,

@@ -58,11 +58,11 @@ pub struct Client {
 }
 
 /// All clients that somebody has, by their configurations.
-pub(crate) type Known = Mutex<HashMap<ClientConfig, Weak<Client>>>;
+pub(crate) type ClientsByConfig = Mutex<HashMap<ClientConfig, Weak<Client>>>;
 
 /// Keeps a client findable by its configuration, which may hold keys, for as long as somebody has the client.
 pub(crate) struct Entry {
-    pub(crate) known: Arc<Known>,
+    pub(crate) known: Arc<ClientsByConfig>,
     pub(crate) config: ClientConfig,
 }
 

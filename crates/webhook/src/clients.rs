@@ -6,7 +6,7 @@ use corten_cacher::watch_cache::Caches;
 use tokio::net::TcpStream;
 
 use crate::{
-    client::{Client, Entry, Known},
+    client::{Client, ClientsByConfig, Entry},
     client_config::{ClientConfig, ConfigError},
     connection::Dial,
 };
@@ -14,7 +14,7 @@ use crate::{
 pub struct Clients {
     caches: Arc<Caches>,
     dial: Dial,
-    known: Arc<Known>,
+    known: Arc<ClientsByConfig>,
 }
 
 impl Clients {

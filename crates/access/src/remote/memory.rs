@@ -49,11 +49,11 @@ struct Generations<T> {
     begun: Option<Instant>,
     /// How long the longest answer was to be kept.
     longest: Duration,
-    young: HashMap<Key, Known<T>>,
-    old: HashMap<Key, Known<T>>,
+    young: HashMap<Key, MemoryEntry<T>>,
+    old: HashMap<Key, MemoryEntry<T>>,
 }
 
-struct Known<T> {
+struct MemoryEntry<T> {
     until: Instant,
     answer: T,
 }
@@ -90,7 +90,7 @@ impl<T: Clone> Memory<T> {
         let mut generations = self.generations.lock();
         generations.age(now);
         generations.longest = generations.longest.max(until - now);
-        generations.insert(self.half, key, Known { until, answer }, now);
+        generations.insert(self.half, key, MemoryEntry { until, answer }, now);
     }
 
     #[cfg(test)]
@@ -113,7 +113,7 @@ impl<T> Generations<T> {
         self.begun = Some(now);
     }
 
-    fn insert(&mut self, half: usize, key: Key, known: Known<T>, now: Instant) {
+    fn insert(&mut self, half: usize, key: Key, known: MemoryEntry<T>, now: Instant) {
         if self.young.len() >= half || self.begun.is_none() {
             self.begin(now);
         }

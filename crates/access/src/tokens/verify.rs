@@ -33,7 +33,7 @@ enum Token {
 }
 
 /// Tokens whose signatures were checked, by their hashes: a request then costs a look-up instead.
-pub(super) struct Verified(Memory<Known>);
+pub(super) struct Verified(Memory<VerifiedToken>);
 
 impl Default for Verified {
     fn default() -> Self {
@@ -42,14 +42,14 @@ impl Default for Verified {
 }
 
 #[derive(Clone)]
-struct Known {
+struct VerifiedToken {
     token: Arc<Token>,
     /// The key that signed it.
     key: String,
 }
 
 impl Verified {
-    fn token(&self, keys: &TokenKeys, text: &str) -> Option<Result<Known, String>> {
+    fn token(&self, keys: &TokenKeys, text: &str) -> Option<Result<VerifiedToken, String>> {
         #[derive(Deserialize)]
         struct Issuer {
             iss: String,
@@ -70,7 +70,7 @@ impl Verified {
         } else {
             jwt::unverified(text).map(Token::Legacy)
         };
-        let found = Known { token: Arc::new(token?), key: key.id().to_owned() };
+        let found = VerifiedToken { token: Arc::new(token?), key: key.id().to_owned() };
         self.0.put(hash, found.clone(), VERIFIED_KEPT);
         Some(Ok(found))
     }
@@ -84,7 +84,7 @@ impl Verified {
         wanted: &[&str],
     ) -> Option<Result<Accepted, String>> {
         let keys = pki.token_keys();
-        let Known { token, key } = match self.token(&keys, text)? {
+        let VerifiedToken { token, key } = match self.token(&keys, text)? {
             Ok(known) => known,
             Err(reason) => return Some(Err(reason)),
         };

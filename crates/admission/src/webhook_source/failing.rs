@@ -36,9 +36,9 @@ pub(crate) const DENIALS_MIN: u64 = 5;
 
 /// By the kind of their configuration, and there by what names them among all: configuration, name and place.
 #[derive(Default)]
-pub(super) struct FailingWebhooks(Mutex<BTreeMap<(Resource, String), Known>>);
+pub(super) struct FailingWebhooks(Mutex<BTreeMap<(Resource, String), FailureRecord>>);
 
-struct Known {
+struct FailureRecord {
     configuration: String,
     /// Of its configuration: what another one did is nobody's concern.
     resource_version: String,
@@ -60,7 +60,7 @@ impl FailingWebhooks {
             n_in_a_row: n.saturating_add(1),
             may_fail: hook.may_fail,
         };
-        let known = Known {
+        let known = FailureRecord {
             configuration: hook.configuration.clone(),
             resource_version: hook.resource_version.clone(),
             failing,

@@ -52,11 +52,11 @@ impl Machine {
 #[derive(Debug)]
 pub struct Pattern {
     text: Arc<str>,
-    known: Mutex<Known>,
+    known: Mutex<PatternState>,
 }
 
 #[derive(Debug)]
-enum Known {
+enum PatternState {
     /// Kept with those of other patterns, or to be compiled.
     Machine(Weak<Machine>),
     Wrong(String),
@@ -80,7 +80,7 @@ impl Refusal {
 
 impl Pattern {
     pub fn new(text: &str) -> Self {
-        Self { text: text.into(), known: Mutex::new(Known::Machine(Weak::new())) }
+        Self { text: text.into(), known: Mutex::new(PatternState::Machine(Weak::new())) }
     }
 
     pub fn text(&self) -> &str {
@@ -102,8 +102,8 @@ impl Pattern {
 
     pub(crate) fn machine(&self) -> Result<Arc<Machine>, String> {
         match &*self.known() {
-            Known::Wrong(error) => return Err(error.clone()),
-            Known::Machine(machine) => {
+            PatternState::Wrong(error) => return Err(error.clone()),
+            PatternState::Machine(machine) => {
                 if let Some(machine) = machine.upgrade() {
                     return Ok(machine);
                 }
@@ -113,18 +113,18 @@ impl Pattern {
         match found {
             Ok(machine) => {
                 kept::keep(&self.text, &machine);
-                *self.known() = Known::Machine(Arc::downgrade(&machine));
+                *self.known() = PatternState::Machine(Arc::downgrade(&machine));
                 Ok(machine)
             }
             Err(Refusal::Wrong(error)) => {
-                *self.known() = Known::Wrong(error.clone());
+                *self.known() = PatternState::Wrong(error.clone());
                 Err(error)
             }
             Err(refusal) => Err(refusal.into_words()),
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, PatternState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -75,7 +75,7 @@ pub(crate) enum Wish {
 }
 
 #[derive(Default)]
-struct Known {
+struct KeyState {
     /// As it was answered last; `None`: it was deleted, or never there.
     is: Option<Version>,
     /// Asked for and not answered.
@@ -84,7 +84,7 @@ struct Known {
 
 #[derive(Default)]
 pub(crate) struct Oracle {
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, KeyState>,
     /// Every write that put something and was answered.
     answered: BTreeMap<u64, (String, String)>,
     n_deletes: usize,
@@ -103,13 +103,13 @@ impl Oracle {
         if let Some((other, _)) = self.answered.insert(version.revision, (name.to_owned(), version.value.clone())) {
             bail!("revision {} was given to {other} and to {name}", version.revision);
         }
-        *self.known.entry(name.to_owned()).or_default() = Known { is: Some(version), in_doubt: None };
+        *self.known.entry(name.to_owned()).or_default() = KeyState { is: Some(version), in_doubt: None };
         Ok(())
     }
 
     pub(crate) fn deleted(&mut self, name: &str) {
         self.n_deletes += 1;
-        self.known.insert(name.to_owned(), Known::default());
+        self.known.insert(name.to_owned(), KeyState::default());
     }
 
     pub(crate) fn n_answered(&self) -> usize {
@@ -140,7 +140,7 @@ impl Oracle {
             if let (true, Some(found)) = (is_as_asked, found) {
                 self.answered.insert(found.revision, (name.clone(), found.value.clone()));
             }
-            *known = Known { is: found.cloned(), in_doubt: None };
+            *known = KeyState { is: found.cloned(), in_doubt: None };
         }
         Ok(())
     }

@@ -9,8 +9,8 @@
 )]
 
 mod ask;
+mod cache;
 mod failing;
-mod kept;
 mod measures;
 mod memo;
 mod restored;
@@ -29,8 +29,8 @@ pub use failing::Failing;
 pub use memo::{Memo, ROUNDS_MAX};
 pub use snapshot::Wanted;
 
+use cache::ConversionCache;
 use failing::FailingWebhooks;
-use kept::Kept;
 use measures::Measures;
 
 /// Clones are the same.
@@ -43,7 +43,7 @@ struct Inner {
     clock: Arc<dyn Fn() -> Time + Send + Sync>,
     measures: Measures,
     failing: FailingWebhooks,
-    kept: Kept,
+    kept: ConversionCache,
     /// Of one list. Who wants more asks for pages.
     list_bytes_max: usize,
     /// Held while it is looked who converts what, so that no two begin with the same object.
@@ -66,7 +66,7 @@ impl Conversion {
             clock,
             measures: Measures::new(registry),
             failing: FailingWebhooks::default(),
-            kept: Kept::default(),
+            kept: ConversionCache::default(),
             list_bytes_max,
             claims: Mutex::default(),
         }))

@@ -15,15 +15,15 @@ use serde_json::Value;
 
 /// Parameters that were read before, so that a large one is read once and not for every request.
 #[derive(Default)]
-pub(crate) struct ReadParams(Mutex<Kept<Stored>>);
+pub(crate) struct ReadParams(Mutex<ParamCache<Stored>>);
 
-struct Kept<O> {
+struct ParamCache<O> {
     bytes: usize,
-    by_place: BTreeMap<Place, Read<O>>,
+    by_place: BTreeMap<Place, CachedParam<O>>,
     sweeps: Sweeps,
 }
 
-struct Read<O> {
+struct CachedParam<O> {
     /// What it was read of: a changed definition makes another of the same revision, with other defaults.
     of: Weak<O>,
     value: Arc<Value>,
@@ -49,7 +49,7 @@ impl ReadParams {
         let mut value = stored.parse();
         versions::from_stored(row, &mut value);
         let value = Arc::new(value);
-        let read = Read { of: Arc::downgrade(stored), value: value.clone(), bytes: stored.value().len() };
+        let read = CachedParam { of: Arc::downgrade(stored), value: value.clone(), bytes: stored.value().len() };
         self.0.lock().put(place, read, BYTES_MAX);
         value
     }
@@ -60,19 +60,19 @@ impl ReadParams {
     }
 }
 
-impl<O> Default for Kept<O> {
+impl<O> Default for ParamCache<O> {
     fn default() -> Self {
         Self { bytes: 0, by_place: BTreeMap::new(), sweeps: Sweeps::default() }
     }
 }
 
-impl<O> Kept<O> {
+impl<O> ParamCache<O> {
     fn get(&self, place: &Place, stored: &Arc<O>) -> Option<Arc<Value>> {
-        let is_same = |it: &&Read<O>| std::ptr::eq(it.of.as_ptr(), Arc::as_ptr(stored));
+        let is_same = |it: &&CachedParam<O>| std::ptr::eq(it.of.as_ptr(), Arc::as_ptr(stored));
         self.by_place.get(place).filter(is_same).map(|it| it.value.clone())
     }
 
-    fn put(&mut self, place: Place, read: Read<O>, bytes_max: usize) {
+    fn put(&mut self, place: Place, read: CachedParam<O>, bytes_max: usize) {
         self.bytes += read.bytes;
         if let Some(before) = self.by_place.insert(place.clone(), read) {
             self.bytes -= before.bytes;
@@ -100,8 +100,8 @@ impl<O> Kept<O> {
 mod tests {
     use super::*;
 
-    fn read(of: &Arc<usize>) -> Read<usize> {
-        Read { of: Arc::downgrade(of), value: Arc::default(), bytes: 10 }
+    fn read(of: &Arc<usize>) -> CachedParam<usize> {
+        CachedParam { of: Arc::downgrade(of), value: Arc::default(), bytes: 10 }
     }
 
     fn place(name: usize) -> Place {
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_is_gone_or_was_replaced_takes_no_room() {
-        let (mut kept, stays) = (Kept::default(), Arc::new(0));
+        let (mut kept, stays) = (ParamCache::default(), Arc::new(0));
         kept.put(place(0), read(&stays), 100);
         for n in 1..1000 {
             kept.put(place(n), read(&Arc::new(n)), 100);
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_is_forgotten() {
-        let (mut kept, all) = (Kept::default(), (0..50).map(Arc::new).collect::<Vec<_>>());
+        let (mut kept, all) = (ParamCache::default(), (0..50).map(Arc::new).collect::<Vec<_>>());
         for (n, it) in all.iter().enumerate() {
             kept.put(place(n), read(it), 100);
             assert!(kept.bytes <= 100 && kept.bytes == 10 * kept.by_place.len());

@@ -136,14 +136,14 @@ impl CommitHook for KeptIpAddress {
     }
 
     fn begin<'a>(&'a self, write: &'a Write<'a>) -> BoxFuture<'a, Option<Box<dyn Begun + 'a>>> {
-        Box::pin(async { kept(write.request).map(|it| Box::new(Kept(it)) as Box<dyn Begun>) })
+        Box::pin(async { kept(write.request).map(|it| Box::new(RetainedAddress(it)) as Box<dyn Begun>) })
     }
 }
 
 /// The record of an address that a Service still has.
-struct Kept(Operation);
+struct RetainedAddress(Operation);
 
-impl Begun for Kept {
+impl Begun for RetainedAddress {
     fn add_to(&self, txn: &mut Txn) -> Result<(), Status> {
         let Operation::Put { key: kept, .. } = &self.0 else { return Ok(()) };
         txn.operations.retain(|it| !matches!(it, Operation::Delete { key } if key == kept));

@@ -255,7 +255,7 @@ async fn a_condition_says_why_a_server_does_not_answer() {
 
 #[tokio::test]
 async fn the_record_says_why_a_request_was_not_passed_on() {
-    let kept = Arc::new(audit::Kept::default());
+    let kept = Arc::new(audit::RecordingSink::default());
     let config = crate::Config { audit: Some(kept.clone()), ..server::config() };
     let server = Server::start(config).await.expect("a server");
     create(&server, "/api/v1/namespaces", json!({ "metadata": { "name": "other" } })).await;

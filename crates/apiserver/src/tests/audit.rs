@@ -13,9 +13,9 @@ use super::server;
 use crate::{Server, Sink};
 
 #[derive(Default)]
-pub(super) struct Kept(Mutex<Vec<Vec<u8>>>);
+pub(super) struct RecordingSink(Mutex<Vec<Vec<u8>>>);
 
-impl Sink for Kept {
+impl Sink for RecordingSink {
     fn record(&self, line: Vec<u8>) {
         self.0.lock().push(line);
     }
@@ -27,7 +27,7 @@ impl Sink for Kept {
 
 #[tokio::test]
 async fn what_may_change_something_is_recorded() {
-    let kept = Arc::new(Kept::default());
+    let kept = Arc::new(RecordingSink::default());
     let config = crate::Config { audit: Some(kept.clone()), ..server::config() };
     let server = Server::start(config).await.expect("a server over an empty store starts");
     kept.0.lock().clear();
@@ -84,8 +84,8 @@ rules:
 "#;
 
 /// A server with a policy, and what it has recorded since its start.
-async fn watched() -> (Server, Arc<Kept>) {
-    let kept = Arc::new(Kept::default());
+async fn watched() -> (Server, Arc<RecordingSink>) {
+    let kept = Arc::new(RecordingSink::default());
     let guard =
         crate::Guard { audit_policy: crate::AuditPolicy::parse(POLICY).expect("a policy"), ..Default::default() };
     let config = crate::Config { audit: Some(kept.clone()), guard, ..server::config() };
@@ -94,7 +94,7 @@ async fn watched() -> (Server, Arc<Kept>) {
     (server, kept)
 }
 
-impl Kept {
+impl RecordingSink {
     pub(super) fn take(&self) -> Vec<Value> {
         let lines = std::mem::take(&mut *self.0.lock());
         lines.iter().map(|it| serde_json::from_slice(it).expect("a record is JSON")).collect()

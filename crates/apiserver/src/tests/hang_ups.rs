@@ -19,12 +19,12 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const N_MAPS: usize = 100;
 
 /// Records, each with a permit for who waits for it.
-struct Kept {
+struct RecordingSink {
     lines: Mutex<Vec<Vec<u8>>>,
     n_new: Semaphore,
 }
 
-impl Sink for Kept {
+impl Sink for RecordingSink {
     fn record(&self, line: Vec<u8>) {
         self.lines.lock().push(line);
         self.n_new.add_permits(1);
@@ -35,7 +35,7 @@ impl Sink for Kept {
     }
 }
 
-impl Kept {
+impl RecordingSink {
     /// Waits for the end of a request of this verb.
     async fn end_of(&self, verb: &str) -> Value {
         let found = || {
@@ -56,7 +56,7 @@ impl Kept {
 /// A store whose commits wait at a gate.
 struct Gated {
     store: Arc<Memory>,
-    kept: Arc<Kept>,
+    kept: Arc<RecordingSink>,
     n_waiting: Arc<Semaphore>,
     gate: Arc<Semaphore>,
 }
@@ -65,7 +65,7 @@ impl Gated {
     fn new() -> Self {
         Self {
             store: Arc::new(Memory::new()),
-            kept: Arc::new(Kept { lines: Mutex::default(), n_new: Semaphore::new(0) }),
+            kept: Arc::new(RecordingSink { lines: Mutex::default(), n_new: Semaphore::new(0) }),
             n_waiting: Arc::new(Semaphore::new(0)),
             gate: Arc::new(Semaphore::new(0)),
         }

@@ -17,9 +17,9 @@ use crate::{Server, Sink};
 const MARKER: &str = "m4rk3r-of-a-secret";
 
 #[derive(Default)]
-struct Kept(Mutex<Vec<u8>>);
+struct RecordingSink(Mutex<Vec<u8>>);
 
-impl Sink for Kept {
+impl Sink for RecordingSink {
     fn record(&self, line: Vec<u8>) {
         self.0.lock().extend(line);
     }
@@ -166,12 +166,12 @@ fn refused() -> Vec<Sent> {
 
 struct World {
     server: Server,
-    records: Arc<Kept>,
+    records: Arc<RecordingSink>,
 }
 
 impl World {
     async fn start() -> Self {
-        let records = Arc::new(Kept::default());
+        let records = Arc::new(RecordingSink::default());
         let policy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]";
         let guard =
             crate::Guard { audit_policy: crate::AuditPolicy::parse(policy).expect("a policy"), ..Default::default() };

@@ -3,7 +3,7 @@
 //! A pattern that is written down, in a policy or a definition, is compiled when it is first asked, and the machine is kept where
 //! all patterns of the same text find it; what is kept is bounded, whatever is stored. To compile takes fuel, as matching does.
 
-mod kept;
+mod cache;
 mod translate;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -109,10 +109,10 @@ impl Pattern {
                 }
             }
         }
-        let found = kept::find(&self.text).map_or_else(|| compiled(&self.text, usize::MAX).map(Arc::new), Ok);
+        let found = cache::find(&self.text).map_or_else(|| compiled(&self.text, usize::MAX).map(Arc::new), Ok);
         match found {
             Ok(machine) => {
-                kept::keep(&self.text, &machine);
+                cache::keep(&self.text, &machine);
                 *self.known() = PatternState::Machine(Arc::downgrade(&machine));
                 Ok(machine)
             }
@@ -135,12 +135,12 @@ impl Pattern {
 /// # Errors
 /// What is wrong with it, or that there is too little fuel.
 pub fn check(text: &str) -> Result<(), String> {
-    if let Some(machine) = kept::find(text) {
+    if let Some(machine) = cache::find(text) {
         let fuel = reading(text).saturating_add(trying(machine.bytes));
         return if fuel::spend(fuel) { Ok(()) } else { Err(OUT_OF_FUEL.to_owned()) };
     }
     let machine = compiled(text, usize::MAX).map_err(Refusal::into_words)?;
-    kept::keep(&text.into(), &Arc::new(machine));
+    cache::keep(&text.into(), &Arc::new(machine));
     Ok(())
 }
 

@@ -123,9 +123,9 @@ async fn the_older_version_is_asked_where_the_webhook_knows_no_other() {
 }
 
 #[derive(Default)]
-struct Kept(Mutex<Vec<Value>>);
+struct RecordingSink(Mutex<Vec<Value>>);
 
-impl Sink for Kept {
+impl Sink for RecordingSink {
     fn record(&self, line: Vec<u8>) {
         self.0.lock().push(serde_json::from_slice(&line).expect("a record is JSON"));
     }
@@ -137,7 +137,7 @@ impl Sink for Kept {
 
 #[tokio::test]
 async fn what_a_webhook_notes_stands_in_the_audit_record() {
-    let kept = Arc::new(Kept::default());
+    let kept = Arc::new(RecordingSink::default());
     let server = started_with(crate::Config { audit: Some(kept.clone()), ..server::config() }).await;
     let annotations = json!({ "why": "because", "not a name": "x", "large": "x".repeat(70_000) });
     let hook = Hook::start(move |it| review(it, json!({ "allowed": true, "auditAnnotations": annotations }))).await;
@@ -165,7 +165,7 @@ async fn what_a_webhook_notes_stands_in_the_audit_record() {
 async fn a_patch_stands_in_records_of_requests() {
     let hook = Hook::start(|it| patched(it, &json!([{ "op": "add", "path": "/data", "value": { "k": "v" } }]))).await;
     for (level, has_patch) in [("Metadata", false), ("Request", true)] {
-        let kept = Arc::new(Kept::default());
+        let kept = Arc::new(RecordingSink::default());
         let policy = json!({ "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": [{ "level": level }] });
         let mut config = crate::Config { audit: Some(kept.clone()), ..server::config() };
         config.guard.audit_policy = crate::AuditPolicy::parse(&policy.to_string()).expect("a policy");

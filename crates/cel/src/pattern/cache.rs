@@ -13,20 +13,21 @@ const BYTES_MAX: usize = 64 << 20;
 const TIMES: usize = 3;
 const ROOM_BYTES: usize = 16 << 10;
 
-static KEPT: Mutex<Kept> = Mutex::new(Kept { by_text: BTreeMap::new(), order: VecDeque::new(), bytes: 0 });
+static CACHE: Mutex<MachineCache> =
+    Mutex::new(MachineCache { by_text: BTreeMap::new(), order: VecDeque::new(), bytes: 0 });
 
-struct Kept {
+struct MachineCache {
     by_text: BTreeMap<Arc<str>, Arc<Machine>>,
     order: VecDeque<Arc<str>>,
     bytes: usize,
 }
 
 pub(super) fn find(text: &str) -> Option<Arc<Machine>> {
-    KEPT.lock().unwrap_or_else(PoisonError::into_inner).by_text.get(text).cloned()
+    CACHE.lock().unwrap_or_else(PoisonError::into_inner).by_text.get(text).cloned()
 }
 
 pub(super) fn keep(text: &Arc<str>, machine: &Arc<Machine>) {
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     if kept.by_text.contains_key(text) {
         return;
     }

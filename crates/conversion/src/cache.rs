@@ -22,7 +22,7 @@ const KEPT_FOR: Duration = Duration::from_secs(60);
 const OVERHEAD: usize = 512;
 
 #[derive(Default)]
-pub(crate) struct Kept(Mutex<Ring<Stored>>);
+pub(crate) struct ConversionCache(Mutex<Ring<Stored>>);
 
 /// What is kept beside objects, the oldest first.
 struct Ring<O> {
@@ -38,7 +38,7 @@ struct Entry<O> {
     since: Instant,
 }
 
-impl Kept {
+impl ConversionCache {
     pub(crate) fn keep(&self, stored: &Arc<Stored>, version: &str, converted: Arc<Stored>) {
         let bytes = converted.value().len() + OVERHEAD;
         // Of all who waited for the same answer the first keeps it.

@@ -7,7 +7,7 @@ use corten_api::resources::NAMESPACES;
 use corten_cacher::watch_cache::versions;
 use corten_kinds::{Kind, Subresource};
 use corten_meta::Status;
-use corten_policies::matching::{self, Place};
+use corten_policies::matching::{self, GroupVersionResource};
 use serde_json::{Value, json};
 
 use crate::plugin::{Attributes, Operation};
@@ -24,9 +24,9 @@ pub(crate) fn operation(of: Operation) -> matching::Operation {
     }
 }
 
-pub(crate) fn place(kind: &Kind) -> Place<'_> {
+pub(crate) fn place(kind: &Kind) -> GroupVersionResource<'_> {
     let resource = &kind.resource;
-    Place { group: &resource.group, version: &resource.version, plural: &resource.plural }
+    GroupVersionResource { group: &resource.group, version: &resource.version, plural: &resource.plural }
 }
 
 /// As in the generic handlers: a Namespace is in itself.

@@ -3,7 +3,7 @@
 use corten_api::resources::NAMESPACES;
 use corten_cel as cel;
 use corten_kinds::{Kind, KindRef, Subresource};
-use corten_policies::matching::{Criteria, Index, NoNamespace, Place, Request, is_exempt};
+use corten_policies::matching::{Criteria, GroupVersionResource, Index, NoNamespace, Request, is_exempt};
 use serde_json::Value;
 
 use crate::{
@@ -55,7 +55,7 @@ impl<'r> Versions<'r> {
     /// The request as rules see it.
     fn with<T>(&self, object: &Value, look: impl FnOnce(&Request<'_>) -> T) -> T {
         let request = self.request;
-        let places: Vec<Place<'_>> = self.rows.iter().map(|it| review_request::place(it)).collect();
+        let places: Vec<GroupVersionResource<'_>> = self.rows.iter().map(|it| review_request::place(it)).collect();
         let new = review_request::selected(request, object);
         let old = request.old.and_then(|it| review_request::selected(request, it));
         look(&Request {

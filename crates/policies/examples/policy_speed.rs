@@ -7,7 +7,7 @@ use std::{hint::black_box, time::Instant};
 
 use corten_policies::{
     admission_policy::ValidatingPolicy,
-    matching::{Bindings, Index, Operation, Place, Request},
+    matching::{Bindings, GroupVersionResource, Index, Operation, Request},
 };
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn main() {
     let described = json!({ "operation": "CREATE", "userInfo": { "username": "jane", "groups": ["dev"] } });
     let request = Request {
         operation: Operation::Create,
-        place: Place { group: "", version: "v1", plural: "configmaps" },
+        place: GroupVersionResource { group: "", version: "v1", plural: "configmaps" },
         equivalents: &[],
         subresource: "",
         namespace: "default",

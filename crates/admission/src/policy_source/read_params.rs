@@ -19,7 +19,7 @@ pub(crate) struct ReadParams(Mutex<ParamCache<Stored>>);
 
 struct ParamCache<O> {
     bytes: usize,
-    by_place: BTreeMap<Place, CachedParam<O>>,
+    by_place: BTreeMap<ParamKey, CachedParam<O>>,
     sweeps: Sweeps,
 }
 
@@ -31,7 +31,7 @@ struct CachedParam<O> {
 }
 
 /// Version and resource, namespace, name.
-type Place = (String, String, String);
+type ParamKey = (String, String, String);
 
 /// What is kept of their JSON; what is more is forgotten, all at once.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -67,12 +67,12 @@ impl<O> Default for ParamCache<O> {
 }
 
 impl<O> ParamCache<O> {
-    fn get(&self, place: &Place, stored: &Arc<O>) -> Option<Arc<Value>> {
+    fn get(&self, place: &ParamKey, stored: &Arc<O>) -> Option<Arc<Value>> {
         let is_same = |it: &&CachedParam<O>| std::ptr::eq(it.of.as_ptr(), Arc::as_ptr(stored));
         self.by_place.get(place).filter(is_same).map(|it| it.value.clone())
     }
 
-    fn put(&mut self, place: Place, read: CachedParam<O>, bytes_max: usize) {
+    fn put(&mut self, place: ParamKey, read: CachedParam<O>, bytes_max: usize) {
         self.bytes += read.bytes;
         if let Some(before) = self.by_place.insert(place.clone(), read) {
             self.bytes -= before.bytes;
@@ -104,7 +104,7 @@ mod tests {
         CachedParam { of: Arc::downgrade(of), value: Arc::default(), bytes: 10 }
     }
 
-    fn place(name: usize) -> Place {
+    fn place(name: usize) -> ParamKey {
         ("v1/as".into(), String::new(), name.to_string())
     }
 

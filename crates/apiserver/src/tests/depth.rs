@@ -40,7 +40,7 @@ fn on_a_small_stack(bytes: usize, test: impl Future<Output = ()> + Send + 'stati
 
 /// A kind with a place whose content users shape as they like.
 #[derive(Clone, Copy)]
-struct Place {
+struct UserShapedField {
     collection: &'static str,
     api_version: &'static str,
     kind: &'static str,
@@ -55,8 +55,8 @@ struct Place {
     innermost: &'static str,
 }
 
-const PLACES: [Place; 2] = [
-    Place {
+const PLACES: [UserShapedField; 2] = [
+    UserShapedField {
         collection: "/apis/resource.k8s.io/v1/deviceclasses",
         api_version: "resource.k8s.io/v1",
         kind: "DeviceClass",
@@ -68,7 +68,7 @@ const PLACES: [Place; 2] = [
         close: "}",
         innermost: r#"{"a":1}"#,
     },
-    Place {
+    UserShapedField {
         collection: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
         api_version: "apiextensions.k8s.io/v1",
         kind: "CustomResourceDefinition",
@@ -87,7 +87,7 @@ const PLACES: [Place; 2] = [
     },
 ];
 
-impl Place {
+impl UserShapedField {
     fn path(&self) -> String {
         format!("{}/{}", self.collection, self.name)
     }
@@ -140,7 +140,7 @@ async fn ask(server: &Server, method: &str, path: &str, headers: &[(&str, &str)]
 }
 
 /// Waits until the object is gone: a definition goes when its objects have.
-async fn goes(server: &Server, place: &Place) {
+async fn goes(server: &Server, place: &UserShapedField) {
     let caches = server.caches();
     let is_gone =
         || caches.iter().find(|it| it.prefix() == place.prefix).filter(|it| it.snapshot().is_empty()).map(drop);
@@ -191,7 +191,7 @@ fn no_write_goes_beyond_the_bound() {
     });
 }
 
-async fn writes(server: &Server, place: &Place, levels: usize, query: &str) {
+async fn writes(server: &Server, place: &UserShapedField, levels: usize, query: &str) {
     let (path, object) = (format!("{}?{query}", place.path()), place.of(levels));
     let created = send(server, "POST", &format!("{}?{query}", place.collection), JSON, object.clone()).await;
     is_bounded(&created, "create", levels, levels);
@@ -232,7 +232,7 @@ async fn writes(server: &Server, place: &Place, levels: usize, query: &str) {
 }
 
 /// What is stored is read in every form, and whole.
-async fn everybody_reads(server: &Server, place: &Place) {
+async fn everybody_reads(server: &Server, place: &UserShapedField) {
     for path in [place.path(), place.collection.to_owned()] {
         for accept in [
             JSON,
@@ -343,7 +343,7 @@ async fn over(key: &str, value: String) -> Server {
 }
 
 /// As an earlier release wrote it: with the head that every object begins with, or, from a backup, without.
-fn stored(place: &Place, content: &str, metadata: &str, has_head: bool) -> String {
+fn stored(place: &UserShapedField, content: &str, metadata: &str, has_head: bool) -> String {
     let text = place.with(content);
     let object: BTreeMap<String, Box<serde_json::value::RawValue>> = serde_json::from_str(&text).expect("an object");
     let metadata = format!(r#"{{{metadata}"name":{:?},"uid":"u"}}"#, place.name);
@@ -373,7 +373,7 @@ fn what_was_stored_too_deep_is_read_and_watched_and_deleted() {
     });
 }
 
-async fn reads_it_whole(server: &Server, place: &Place, levels: usize) {
+async fn reads_it_whole(server: &Server, place: &UserShapedField, levels: usize) {
     let (path, collection) = (place.path(), place.collection);
     for (path, around) in [(path.clone(), 0), (format!("{path}?pretty=true"), 0), (collection.to_owned(), 2)] {
         let got = ask(server, "GET", &path, &[("accept", JSON)], "").await;
@@ -401,7 +401,7 @@ async fn reads_it_whole(server: &Server, place: &Place, levels: usize) {
     }
 }
 
-async fn refuses_to_change_a_part(server: &Server, place: &Place) {
+async fn refuses_to_change_a_part(server: &Server, place: &UserShapedField) {
     let path = place.path();
     let labels = json!({ "metadata": { "labels": { "a": "b" } } }).to_string();
     let operations = r#"[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]"#;

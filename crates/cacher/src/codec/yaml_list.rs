@@ -71,7 +71,7 @@ impl List {
 /// Tells the items of the one long array of a list from what is around it, and from each other.
 #[derive(Default)]
 struct Split {
-    place: Place,
+    place: ListPart,
     depth: usize,
     in_string: bool,
     is_escaped: bool,
@@ -90,7 +90,7 @@ struct Split {
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Place {
+enum ListPart {
     #[default]
     Head,
     Items,
@@ -111,7 +111,7 @@ impl Split {
     }
 
     fn one(&mut self, byte: u8) {
-        let is_within = self.place == Place::Items;
+        let is_within = self.place == ListPart::Items;
         if self.in_string {
             self.in_string = self.is_escaped || byte != b'"';
             self.is_escaped = !self.is_escaped && byte == b'\\';
@@ -127,23 +127,23 @@ impl Split {
             b',' if is_within && self.depth == 2 => return self.end_item(),
             b']' if is_within && self.depth == 1 => {
                 self.end_item();
-                self.place = Place::Tail;
+                self.place = ListPart::Tail;
             }
             _ => {}
         }
         self.put(byte);
-        if byte == b'[' && self.depth == 2 && self.place == Place::Head {
+        if byte == b'[' && self.depth == 2 && self.place == ListPart::Head {
             let array = ARRAYS.iter().find(|it| self.around.ends_with(it.1));
             if let Some((name, _)) = array {
                 self.name = name;
-                self.place = Place::Items;
+                self.place = ListPart::Items;
                 self.head = [&self.around[..], b"]}"].concat();
             }
         }
     }
 
     fn put(&mut self, byte: u8) {
-        if self.place == Place::Items { self.item.push(byte) } else { self.around.push(byte) }
+        if self.place == ListPart::Items { self.item.push(byte) } else { self.around.push(byte) }
     }
 
     fn end_item(&mut self) {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    request::{Operation, Place, Request},
+    request::{GroupVersionResource, Operation, Request},
     rule::{Interest, Rule},
 };
 
@@ -27,7 +27,7 @@ pub struct Criteria {
 
 /// In which version a request matched: its own, or an equivalent one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Matched<'a>(pub Place<'a>);
+pub struct Matched<'a>(pub GroupVersionResource<'a>);
 
 /// The request's namespace, whose labels were to be looked at, does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl Criteria {
     }
 
     /// The place for which one of the rules matches: that of the request, before all others.
-    fn place<'r>(&self, rules: &[Rule], request: &Request<'r>) -> Option<Place<'r>> {
+    fn place<'r>(&self, rules: &[Rule], request: &Request<'r>) -> Option<GroupVersionResource<'r>> {
         if rules.iter().any(|it| it.matches(request, &request.place)) {
             return Some(request.place);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     criteria::Criteria,
-    request::{Operation, Place, Request},
+    request::{GroupVersionResource, Operation, Request},
 };
 
 /// Numbers of webhooks or policies, each in the order in which they were added.
@@ -56,12 +56,12 @@ impl Index {
     }
 
     /// Could anything be about an operation at this place? Nothing is allocated.
-    pub fn has(&self, operation: Operation, place: &Place<'_>) -> bool {
+    pub fn has(&self, operation: Operation, place: &GroupVersionResource<'_>) -> bool {
         self.lists(place).any(|it| !it[operation as usize].is_empty())
     }
 
     /// At most four: of the group and of any, of the resource and of any.
-    fn lists<'i>(&'i self, place: &Place<'i>) -> impl Iterator<Item = &'i ByOperation> + use<'i> {
+    fn lists<'i>(&'i self, place: &GroupVersionResource<'i>) -> impl Iterator<Item = &'i ByOperation> + use<'i> {
         let plural = place.plural;
         let groups = self.by_group.get(place.group).into_iter().chain([&self.any_group]);
         groups.flat_map(move |it| it.by_plural.get(plural).into_iter().chain([&it.any]))

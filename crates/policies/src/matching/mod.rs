@@ -13,7 +13,7 @@ pub(crate) use conditions::evaluate;
 pub use conditions::{Conditions, OUT_OF_BUDGET, Verdict};
 pub use criteria::{Criteria, Matched, NoNamespace};
 pub use index::Index;
-pub use request::{Operation, Place, Request, is_exempt};
+pub use request::{GroupVersionResource, Operation, Request, is_exempt};
 
 #[cfg(test)]
 mod tests;

@@ -25,7 +25,7 @@ impl Operation {
 
 /// A resource in one version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct GroupVersionResource<'a> {
     pub group: &'a str,
     pub version: &'a str,
     pub plural: &'a str,
@@ -35,9 +35,9 @@ pub struct Place<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     pub operation: Operation,
-    pub place: Place<'a>,
+    pub place: GroupVersionResource<'a>,
     /// The same resource in other versions and groups, for `matchPolicy: Equivalent`.
-    pub equivalents: &'a [Place<'a>],
+    pub equivalents: &'a [GroupVersionResource<'a>],
     pub subresource: &'a str,
     /// Empty for what has none. A Namespace itself is in its own (`RequestInfoFactory.NewRequestInfo`).
     pub namespace: &'a str,

@@ -3,7 +3,7 @@
 use corten_validation::read::items;
 use serde_json::Value;
 
-use super::request::{Operation, Place, Request};
+use super::request::{GroupVersionResource, Operation, Request};
 
 #[derive(Debug)]
 pub(super) struct Rule {
@@ -64,7 +64,7 @@ impl Rule {
     }
 
     /// As if the request were for `place`.
-    pub(super) fn matches(&self, request: &Request<'_>, place: &Place<'_>) -> bool {
+    pub(super) fn matches(&self, request: &Request<'_>, place: &GroupVersionResource<'_>) -> bool {
         let is = |pattern: &str, it: &str| pattern == "*" || pattern == it;
         self.operations.contains(&request.operation)
             && self.groups.has(place.group)
@@ -75,8 +75,8 @@ impl Rule {
     }
 
     /// A Namespace is of the cluster, though upstream says that it is in itself.
-    fn has_scope(&self, request: &Request<'_>, place: &Place<'_>) -> bool {
-        let namespaces = Place { group: "", version: "v1", plural: "namespaces" };
+    fn has_scope(&self, request: &Request<'_>, place: &GroupVersionResource<'_>) -> bool {
+        let namespaces = GroupVersionResource { group: "", version: "v1", plural: "namespaces" };
         let is_of_cluster = *place == namespaces || request.namespace.is_empty();
         match self.scope {
             Scope::Any => true,

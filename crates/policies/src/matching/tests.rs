@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::{Bindings, Conditions, Criteria, Index, Operation, Place, Request, Verdict, is_exempt};
+use super::{Bindings, Conditions, Criteria, GroupVersionResource, Index, Operation, Request, Verdict, is_exempt};
 
-const PODS: Place<'_> = Place { group: "", version: "v1", plural: "pods" };
-const DEPLOYMENTS: Place<'_> = Place { group: "apps", version: "v1", plural: "deployments" };
-const OLD_DEPLOYMENTS: Place<'_> = Place { group: "extensions", version: "v1beta1", plural: "deployments" };
-const NAMESPACES: Place<'_> = Place { group: "", version: "v1", plural: "namespaces" };
-const NODES: Place<'_> = Place { group: "", version: "v1", plural: "nodes" };
+const PODS: GroupVersionResource<'_> = GroupVersionResource { group: "", version: "v1", plural: "pods" };
+const DEPLOYMENTS: GroupVersionResource<'_> =
+    GroupVersionResource { group: "apps", version: "v1", plural: "deployments" };
+const OLD_DEPLOYMENTS: GroupVersionResource<'_> =
+    GroupVersionResource { group: "extensions", version: "v1beta1", plural: "deployments" };
+const NAMESPACES: GroupVersionResource<'_> = GroupVersionResource { group: "", version: "v1", plural: "namespaces" };
+const NODES: GroupVersionResource<'_> = GroupVersionResource { group: "", version: "v1", plural: "nodes" };
 
-fn create(place: Place<'_>) -> Request<'_> {
-    let (namespace, equivalents): (_, &[Place<'_>]) = match place.plural {
+fn create(place: GroupVersionResource<'_>) -> Request<'_> {
+    let (namespace, equivalents): (_, &[GroupVersionResource<'_>]) = match place.plural {
         "nodes" => ("", &[]),
         "namespaces" => ("team", &[]),
         "deployments" => ("team", &[DEPLOYMENTS, OLD_DEPLOYMENTS]),

@@ -9,7 +9,7 @@ use corten_cel::DeclType;
 use corten_kinds::{KINDS, Kind, Schema};
 use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
 use corten_policies::admission_policy::type_checking::{
-    ExpressionWarning, Matched, Named as Sought, types_to_check, warnings,
+    ExpressionWarning, Matched, RuleResource, types_to_check, warnings,
 };
 use corten_reconcile::{Controller, Effect, Plan, Projection, Verb, View, Wake, Watch, Write};
 use corten_schema::{declared, declared_custom};
@@ -147,7 +147,7 @@ fn names_a_custom_group(policy: &ValidatingAdmissionPolicy) -> bool {
 }
 
 /// As upstream's mapper: a version without a group is looked for in all.
-fn kinds_for(view: &View, sought: Sought<'_>) -> Vec<Matched> {
+fn kinds_for(view: &View, sought: RuleResource<'_>) -> Vec<Matched> {
     let is_it = |group: &str, version: &str, plural: &str| {
         (sought.group.is_empty() || group == sought.group) && version == sought.version && plural == sought.plural
     };

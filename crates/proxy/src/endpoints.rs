@@ -121,7 +121,8 @@ fn narrowing<'a>(
     let ready = || candidates.iter().filter(|it| it.ready);
     let for_node = |it: &Candidate<'a>| names(it, |hints| &hints.for_nodes).any(|it| it == config.node_name);
     let for_zone = move |it: &Candidate<'a>| names(it, |hints| &hints.for_zones).any(|it| it == zone);
-    let all_have = |of: fn(&Hints) -> &Vec<crate::projections::Named>| ready().all(|it| names(it, of).next().is_some());
+    let all_have =
+        |of: fn(&Hints) -> &Vec<crate::projections::EndpointHint>| ready().all(|it| names(it, of).next().is_some());
     if all_have(|it| &it.for_nodes) && ready().any(for_node) {
         Box::new(for_node)
     } else if !zone.is_empty() && all_have(|it| &it.for_zones) && ready().any(for_zone) {
@@ -133,7 +134,7 @@ fn narrowing<'a>(
 
 fn names<'a>(
     candidate: &Candidate<'a>,
-    of: fn(&Hints) -> &Vec<crate::projections::Named>,
+    of: fn(&Hints) -> &Vec<crate::projections::EndpointHint>,
 ) -> impl Iterator<Item = &'a str> + use<'a> {
     candidate.hints.map(of).into_iter().flatten().map(|it| &*it.name)
 }

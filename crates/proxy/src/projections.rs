@@ -146,14 +146,14 @@ pub struct Conditions {
 #[serde(rename_all = "camelCase", default)]
 pub struct Hints {
     #[serde(deserialize_with = "or_default")]
-    pub for_zones: Vec<Named>,
+    pub for_zones: Vec<EndpointHint>,
     #[serde(deserialize_with = "or_default")]
-    pub for_nodes: Vec<Named>,
+    pub for_nodes: Vec<EndpointHint>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
-pub struct Named {
+pub struct EndpointHint {
     pub name: String,
 }
 

@@ -11,14 +11,14 @@ use crate::client_config::{ClientConfig, ConfigError, Location, Proof};
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 struct Kubeconfig {
-    clusters: Vec<Named<Cluster>>,
-    users: Vec<Named<User>>,
-    contexts: Vec<Named<Context>>,
+    clusters: Vec<NamedEntry<Cluster>>,
+    users: Vec<NamedEntry<User>>,
+    contexts: Vec<NamedEntry<Context>>,
     current_context: String,
 }
 
 #[derive(Deserialize)]
-struct Named<T> {
+struct NamedEntry<T> {
     name: String,
     #[serde(alias = "cluster", alias = "user", alias = "context")]
     of: T,
@@ -146,7 +146,7 @@ impl Files<'_> {
     }
 }
 
-fn named<'a, T>(list: &'a [Named<T>], name: &str) -> Option<&'a T> {
+fn named<'a, T>(list: &'a [NamedEntry<T>], name: &str) -> Option<&'a T> {
     list.iter().find(|it| it.name == name).map(|it| &it.of)
 }
 

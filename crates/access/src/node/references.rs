@@ -42,14 +42,14 @@ impl References {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Pod {
-    metadata: Named,
+    metadata: OnlyName,
     spec: Spec,
     status: Status,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Named {
+struct OnlyName {
     name: String,
 }
 
@@ -58,7 +58,7 @@ struct Named {
 struct Spec {
     node_name: String,
     service_account_name: String,
-    image_pull_secrets: Option<Vec<Named>>,
+    image_pull_secrets: Option<Vec<OnlyName>>,
     volumes: Option<Vec<Volume>>,
     init_containers: Option<Vec<Container>>,
     containers: Option<Vec<Container>>,
@@ -95,15 +95,15 @@ struct Variable {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct KeySource {
-    secret_key_ref: Option<Named>,
-    config_map_key_ref: Option<Named>,
+    secret_key_ref: Option<OnlyName>,
+    config_map_key_ref: Option<OnlyName>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Source {
-    secret_ref: Option<Named>,
-    config_map_ref: Option<Named>,
+    secret_ref: Option<OnlyName>,
+    config_map_ref: Option<OnlyName>,
 }
 
 #[derive(Default, Deserialize)]
@@ -111,7 +111,7 @@ struct Source {
 struct Volume {
     name: String,
     secret: Option<SecretName>,
-    config_map: Option<Named>,
+    config_map: Option<OnlyName>,
     persistent_volume_claim: Option<ClaimName>,
     ephemeral: Option<IgnoredAny>,
     projected: Option<Projected>,
@@ -147,14 +147,14 @@ struct Projected {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ProjectedSource {
-    secret: Option<Named>,
-    config_map: Option<Named>,
+    secret: Option<OnlyName>,
+    config_map: Option<OnlyName>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Csi {
-    node_publish_secret_ref: Option<Named>,
+    node_publish_secret_ref: Option<OnlyName>,
 }
 
 impl Pod {

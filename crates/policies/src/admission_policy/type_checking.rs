@@ -20,7 +20,7 @@ const ISSUES_MAX: usize = 10;
 
 /// A resource as a rule names it.
 #[derive(Clone, Copy, Debug)]
-pub struct Named<'p> {
+pub struct RuleResource<'p> {
     /// Empty: upstream looks in every group.
     pub group: &'p str,
     pub version: &'p str,
@@ -45,7 +45,7 @@ pub struct ExpressionWarning {
 }
 
 /// The types that a policy is checked against, in the order of upstream's warnings. A rule with wildcards has none.
-pub fn types_to_check(policy: &Value, kinds_for: impl Fn(Named<'_>) -> Vec<Matched>) -> Vec<Matched> {
+pub fn types_to_check(policy: &Value, kinds_for: impl Fn(RuleResource<'_>) -> Vec<Matched>) -> Vec<Matched> {
     let mut types: Vec<Matched> = Vec::new();
     for rule in items(&policy["spec"], "/matchConstraints/resourceRules") {
         let (Some(groups), Some(versions)) =
@@ -57,7 +57,9 @@ pub fn types_to_check(policy: &Value, kinds_for: impl Fn(Named<'_>) -> Vec<Match
         plurals.sort_unstable();
         let names = groups.iter().flat_map(|group| {
             let plurals = &plurals;
-            versions.iter().flat_map(move |version| plurals.iter().map(move |plural| Named { group, version, plural }))
+            versions
+                .iter()
+                .flat_map(move |version| plurals.iter().map(move |plural| RuleResource { group, version, plural }))
         });
         let mut n_of_rule = 0;
         for found in names.flat_map(&kinds_for) {
@@ -186,7 +188,7 @@ mod tests {
     #[test]
     fn what_a_rule_names_is_looked_for_and_wildcards_are_not() {
         let rule = |groups: &[&str], versions: &[&str], resources: &[&str]| json!({"apiGroups": groups, "apiVersions": versions, "resources": resources});
-        let kinds_for = |it: Named<'_>| match it.plural {
+        let kinds_for = |it: RuleResource<'_>| match it.plural {
             "gone" => Vec::new(),
             plural => vec![matched(it.group, it.version, plural)],
         };

@@ -27,14 +27,14 @@ pub(super) enum Location {
 const NOT_ALLOWED: &str = "address not allowed";
 
 /// What a path names.
-struct Named<'a> {
+struct SchemeNamePort<'a> {
     is_https: bool,
     name: &'a str,
     /// Empty: the usual one.
     port: &'a str,
 }
 
-fn named(text: &str) -> Option<Named<'_>> {
+fn named(text: &str) -> Option<SchemeNamePort<'_>> {
     let (scheme, name, port) = match text.split(':').collect::<Vec<_>>()[..] {
         [name] => ("", name, ""),
         [name, port] => ("", name, port),
@@ -42,7 +42,7 @@ fn named(text: &str) -> Option<Named<'_>> {
         _ => return None,
     };
     let is_known = matches!(scheme, "" | "http" | "https") && !name.is_empty();
-    is_known.then_some(Named { is_https: scheme == "https", name, port })
+    is_known.then_some(SchemeNamePort { is_https: scheme == "https", name, port })
 }
 
 impl Location {
@@ -66,7 +66,7 @@ impl Location {
     }
 }
 
-fn node(caches: &Caches, named: &Named<'_>) -> Result<Location, Status> {
+fn node(caches: &Caches, named: &SchemeNamePort<'_>) -> Result<Location, Status> {
     let mut node = Node::find(caches, named.name)?;
     let address: IpAddr = node.address.parse().map_err(|_| Status::bad_request(NOT_ALLOWED))?;
     if !is_reachable(address) {
@@ -119,7 +119,7 @@ struct PodIp {
     ip: String,
 }
 
-fn pod(caches: &Caches, namespace: &str, named: &Named<'_>) -> Result<Location, Status> {
+fn pod(caches: &Caches, namespace: &str, named: &SchemeNamePort<'_>) -> Result<Location, Status> {
     let pod: Pod = cached(caches, &PODS, namespace, named.name)?;
     let PodStatus { pod_ip, pod_ips } = &pod.status;
     let address = pod_ips.first().map_or(pod_ip, |it| &it.ip);
@@ -138,7 +138,7 @@ fn pod(caches: &Caches, namespace: &str, named: &Named<'_>) -> Result<Location, 
 /// Which endpoint is asked first: another one for each request.
 static TURN: AtomicUsize = AtomicUsize::new(0);
 
-fn service(caches: &Caches, namespace: &str, asked: &str, named: &Named<'_>) -> Result<Location, Status> {
+fn service(caches: &Caches, namespace: &str, asked: &str, named: &SchemeNamePort<'_>) -> Result<Location, Status> {
     cached::<serde::de::IgnoredAny>(caches, &SERVICES, namespace, named.name)?;
     let by_number = named.port.parse::<i64>().ok().map(|number| {
         let none = || format!("no service port {number} found for service {:?}", named.name);

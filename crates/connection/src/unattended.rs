@@ -33,7 +33,7 @@ impl Unattended {
         W: Future<Output = T> + Send + 'static,
     {
         let (attended, attendance) = watch::channel(());
-        let mut waiting = Waiting { work: JoinSet::new(), _attended: attended, unattended: self };
+        let mut waiting = AttendedWork { work: JoinSet::new(), _attended: attended, unattended: self };
         let _: AbortHandle = waiting.work.spawn_on(work(Attendance(attendance)), on);
         match waiting.work.join_next().await.expect("one was spawned") {
             Ok(done) => done,
@@ -60,13 +60,13 @@ impl Unattended {
     }
 }
 
-struct Waiting<'a, T: Send + 'static> {
+struct AttendedWork<'a, T: Send + 'static> {
     work: JoinSet<T>,
     _attended: watch::Sender<()>,
     unattended: &'a Unattended,
 }
 
-impl<T: Send + 'static> Drop for Waiting<'_, T> {
+impl<T: Send + 'static> Drop for AttendedWork<'_, T> {
     fn drop(&mut self) {
         if !self.work.is_empty() {
             self.unattended.keep(std::mem::take(&mut self.work));

@@ -20,7 +20,7 @@ mod unseen;
 
 use std::{collections::BTreeSet, time::Duration};
 
-use circle::Waiting;
+use circle::TransitiveDependents;
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, OwnerReference, Resource, Time};
 use corten_reconcile::{Actor, Controller, DEFINED, Effect, Plan, Verb, View, Wait, Wake, Watch, Write};
@@ -224,7 +224,7 @@ fn release_owner(view: &View, resource: &Resource, owner: &ObjectMeta, now: Time
     let n = if n > COUNTED_MAX { format!("more than {COUNTED_MAX}") } else { n.to_string() };
     let message = format!("{n} dependents must be deleted first");
     plan.waits.push(Wait::new("DependentsRemain", message, Actor::Cluster).on(&kind.kind, &first.name));
-    let waiting = Waiting::for_object(view, owner);
+    let waiting = TransitiveDependents::for_object(view, owner);
     if !waiting.is_empty() {
         let in_circle = view.blocking(&owner.uid).filter(|it| is_waiting(it.1) && waiting.has(&it.1.uid));
         plan.effects.extend(fitting(in_circle).map(|(resource, it)| no_longer_blocking(resource, it, &owner.uid)));

@@ -54,7 +54,7 @@ impl Drop for Seats {
 }
 
 /// One that waits. Where its future is dropped it leaves, or gives back what it was given meanwhile.
-struct Waiting {
+struct QueuedRequest {
     level: Arc<Level>,
     place: QueuePosition,
     told: oneshot::Receiver<Ticket>,
@@ -62,7 +62,7 @@ struct Waiting {
     has_begun: bool,
 }
 
-impl Waiting {
+impl QueuedRequest {
     /// `None` where it waits no more, since it has begun.
     fn leave(&self) -> Option<()> {
         let now = self.level.now();
@@ -86,7 +86,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for QueuedRequest {
     fn drop(&mut self) {
         if !self.has_begun {
             self.go();
@@ -211,7 +211,7 @@ impl Level {
                 Arrival::Refused(refusal) => return Err(refusal),
                 Arrival::Queued(place) => {
                     let told = told.expect("one that waits was made a channel");
-                    Waiting { level: self.clone(), place, told, has_begun: false }
+                    QueuedRequest { level: self.clone(), place, told, has_begun: false }
                 }
             }
         };
@@ -221,7 +221,7 @@ impl Level {
         outcome
     }
 
-    async fn wait(self: &Arc<Self>, mut waiting: Waiting, patience: Duration) -> Result<Seats, Refusal> {
+    async fn wait(self: &Arc<Self>, mut waiting: QueuedRequest, patience: Duration) -> Result<Seats, Refusal> {
         let told = tokio::time::timeout(patience, &mut waiting.told).await;
         waiting.has_begun = matches!(told, Ok(Ok(_)));
         match told {
@@ -281,12 +281,12 @@ mod tests {
         Arc::new(Level::new(&PriorityLevel { name, uid, shares: 1, lendable_percent: 0, limited: Some(limited) }, 1))
     }
 
-    fn waiting(level: &Arc<Level>) -> Waiting {
+    fn waiting(level: &Arc<Level>) -> QueuedRequest {
         let (sender, told) = oneshot::channel();
         let request = Arc::new(WaitingRequest::of_nobody());
         let arrival = level.going_on.lock().set.arrive(1, 1, level.now(), || Waiter { told: sender, request });
         let Arrival::Queued(place) = arrival else { panic!("the only seat is taken: {arrival:?}") };
-        Waiting { level: level.clone(), place, told, has_begun: false }
+        QueuedRequest { level: level.clone(), place, told, has_begun: false }
     }
 
     #[test]

@@ -71,7 +71,7 @@ struct QueueId {
 }
 
 struct Queue<T> {
-    waiting: VecDeque<Waiting<T>>,
+    waiting: VecDeque<QueuedRequest<T>>,
     /// The virtual time at which its next request begins, where each of its own had its seats to itself.
     next_begin: f64,
     executing: u32,
@@ -79,7 +79,7 @@ struct Queue<T> {
     seats_waiting: u64,
 }
 
-struct Waiting<T> {
+struct QueuedRequest<T> {
     id: u64,
     flow: u64,
     width: u32,
@@ -201,7 +201,7 @@ impl<T> QueueSet<T> {
         }
         self.next_id += 1;
         let id = self.next_id;
-        self.enqueue(at, Waiting { id, flow, width, who: who() });
+        self.enqueue(at, QueuedRequest { id, flow, width, who: who() });
         Arrival::Queued(QueuePosition { id })
     }
 
@@ -272,8 +272,8 @@ impl<T> QueueSet<T> {
         self.begin_next()
     }
 
-    fn take_waiting(&mut self) -> Vec<Waiting<T>> {
-        let mut waiting: Vec<Waiting<T>> = self.queues.iter_mut().flat_map(|it| it.waiting.drain(..)).collect();
+    fn take_waiting(&mut self) -> Vec<QueuedRequest<T>> {
+        let mut waiting: Vec<QueuedRequest<T>> = self.queues.iter_mut().flat_map(|it| it.waiting.drain(..)).collect();
         // Who came first is dealt first.
         waiting.sort_by_key(|it| it.id);
         (self.waiting, self.seats_waiting) = (0, 0);
@@ -291,7 +291,7 @@ impl<T> QueueSet<T> {
         self.seats_in_use.saturating_add(width) <= self.seats || self.seats_in_use == 0
     }
 
-    fn enqueue(&mut self, at: usize, one: Waiting<T>) {
+    fn enqueue(&mut self, at: usize, one: QueuedRequest<T>) {
         self.wake(at);
         let queue = &mut self.queues[at];
         queue.seats_waiting += u64::from(one.width);

@@ -47,7 +47,7 @@ pub use storage::{Claim, CsiDriver, CsiNode, StorageCapacity, StorageClass, Stor
 
 use entry::{DeviceWait, Entry, PodState};
 use queue::Queue;
-use storage::Waiting;
+use storage::WaitingPods;
 
 /// So many matches of terms and pods are looked at to tell which parked pods one event helps.
 const WAKING_MATCHES_MAX: usize = 100_000;
@@ -90,7 +90,7 @@ pub struct Scheduler {
     pods: BTreeMap<Key, Entry>,
     queue: Queue,
     cycle: cycle::Cycle,
-    waiting: Waiting,
+    waiting: WaitingPods,
     device_waits: BTreeMap<Key, DeviceWait>,
     /// The earliest wake-up already asked for and not yet answered by a tick.
     announced: Option<Time>,
@@ -101,7 +101,7 @@ impl Scheduler {
         let queue = Queue::new(config.backoff_initial, config.backoff_max, config.unschedulable_retry);
         let cycle = cycle::Cycle::new(config.seed);
         let (snapshot, pods) = (Snapshot::default(), BTreeMap::new());
-        let (waiting, device_waits) = (Waiting::default(), BTreeMap::new());
+        let (waiting, device_waits) = (WaitingPods::default(), BTreeMap::new());
         Self { config, snapshot, pods, queue, cycle, waiting, device_waits, announced: None }
     }
 

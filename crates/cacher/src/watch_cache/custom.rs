@@ -137,12 +137,12 @@ impl CustomCaches {
 
 /// What came while the store was read.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct PendingChanges {
     pub(super) changes: Vec<Change>,
     pub(super) is_lost: bool,
 }
 
-impl Waiting {
+impl PendingChanges {
     /// What the store's state at a revision does not hold.
     pub(super) fn after(self, revision: Revision) -> Vec<Change> {
         self.changes.into_iter().filter(|it| it.revision > revision).collect()

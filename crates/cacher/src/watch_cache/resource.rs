@@ -25,7 +25,7 @@ use tokio::time::Instant;
 use super::{
     Matcher, Stored, Watcher,
     announced::{Announced, Announcement},
-    custom::{self, Waiting},
+    custom::{self, PendingChanges},
     event::Event,
     head, key_of,
     log::{Log, WINDOW, Window},
@@ -56,7 +56,7 @@ pub struct ResourceCache {
     lanes: Arc<Mutex<Lanes>>,
     window: Window,
     /// Of a cache that is not filled yet: what came meanwhile.
-    waiting: Mutex<Option<Waiting>>,
+    waiting: Mutex<Option<PendingChanges>>,
     /// Its definition has gone, or another cache has taken its place.
     is_closed: Arc<AtomicBool>,
 }
@@ -215,7 +215,7 @@ impl ResourceCache {
 
     /// Of a custom resource: it takes changes from now on, and what came before them by [`Self::fill_up`].
     pub(super) fn to_be_filled(kind: KindRef) -> Self {
-        Self { waiting: Mutex::new(Some(Waiting::default())), ..Self::new(kind, 0) }
+        Self { waiting: Mutex::new(Some(PendingChanges::default())), ..Self::new(kind, 0) }
     }
 
     /// Takes the state of the store, and what has come since. False where something of that was lost.

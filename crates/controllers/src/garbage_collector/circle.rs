@@ -12,12 +12,12 @@ use super::{is_waiting, owners::owner_of};
 const FOLLOWED_MAX: usize = 2_000;
 
 /// What waits for an object, by way of owners that wait themselves.
-pub(super) enum Waiting<'v> {
+pub(super) enum TransitiveDependents<'v> {
     These(BTreeSet<&'v str>),
     TooManyToTell,
 }
 
-impl<'v> Waiting<'v> {
+impl<'v> TransitiveDependents<'v> {
     pub(super) fn for_object(view: &'v View, object: &'v ObjectMeta) -> Self {
         let (mut found, mut to_see) = (BTreeSet::new(), vec![object]);
         let mut n_followed = 0_usize;

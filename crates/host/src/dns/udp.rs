@@ -25,12 +25,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Queries that wait for other servers, and whose they are.
 #[derive(Default)]
-struct Waiting {
+struct ForwardedQueries {
     tasks: JoinSet<IpAddr>,
     of: BTreeMap<IpAddr, usize>,
 }
 
-impl Waiting {
+impl ForwardedQueries {
     fn admits(&self, from: IpAddr) -> bool {
         self.of.get(&from).is_none_or(|it| *it < WAITING_OF_ONE_MAX)
     }
@@ -51,7 +51,7 @@ impl Waiting {
 
 pub(super) async fn serve(socket: UdpSocket, desk: Arc<Desk>) {
     let socket = Arc::new(socket);
-    let mut waiting = Waiting::default();
+    let mut waiting = ForwardedQueries::default();
     let (mut packet, mut out) = (vec![0; QUERY_BYTES_MAX], Vec::new());
     loop {
         tokio::select! {
@@ -81,7 +81,7 @@ fn take(
     packet: &[u8],
     from: SocketAddr,
     out: &mut Vec<u8>,
-    waiting: &mut Waiting,
+    waiting: &mut ForwardedQueries,
 ) {
     match desk.handle(packet, from.ip(), None, out) {
         Handled::Silence => return,

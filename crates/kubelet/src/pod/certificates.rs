@@ -14,7 +14,7 @@ use crate::{
     spec::{
         pem,
         pod::spec_of,
-        pod_certificates::{Issued, Refusal, Slot, Waiting, wishes},
+        pod_certificates::{Issued, PendingCertificate, Refusal, Slot, wishes},
     },
 };
 
@@ -55,7 +55,7 @@ impl PodMachine {
         match result {
             Ok(asked) => {
                 let request = asked.request.clone();
-                slot.asked = Some(Waiting { it: asked, since: cx.now, is_told: false });
+                slot.asked = Some(PendingCertificate { it: asked, since: cx.now, is_told: false });
                 slot.problem = None;
                 self.heed_answer(&request, cx);
             }

@@ -27,7 +27,7 @@ pub(crate) struct ContainerRecord {
     pub(crate) pulls: BackOff,
     pub(crate) restarts: BackOff,
     /// Why it does not run, where that is not plain.
-    pub(crate) waiting: Option<Waiting>,
+    pub(crate) waiting: Option<WaitingState>,
     /// Since when it crashes: an attempt that runs for a while between two waits does not begin it anew.
     pub(crate) crashes_since: Option<Time>,
     /// A StartContainer is under way since then.
@@ -69,7 +69,7 @@ impl Attempt {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingState {
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) since: Time,
@@ -195,7 +195,7 @@ impl ContainerRecord {
 
     pub(crate) fn wait(&mut self, reason: &'static str, message: impl Into<String>, now: Time) {
         let since = self.waiting.as_ref().filter(|it| it.reason == reason).map_or(now, |it| it.since);
-        self.waiting = Some(Waiting { reason, message: message.into(), since });
+        self.waiting = Some(WaitingState { reason, message: message.into(), since });
     }
 
     /// Its postStart hook is under way.

@@ -18,7 +18,7 @@ pub(crate) struct Certificates {
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
     pub(crate) credential: Option<Issued>,
-    pub(crate) asked: Option<Waiting>,
+    pub(crate) asked: Option<PendingCertificate>,
     /// A request is being made.
     pub(crate) in_flight: bool,
     pub(crate) failures: u32,
@@ -41,7 +41,7 @@ pub(crate) struct Issued {
 }
 
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingCertificate {
     pub(crate) it: CertificateAsked,
     pub(crate) since: Time,
     pub(crate) is_told: bool,

@@ -2,7 +2,7 @@
 
 mod objects;
 mod pod_volumes;
-mod waiting;
+mod waiting_pods;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use corten_reconcile::Projection;
 
 pub use objects::{Claim, CsiDriver, CsiNode, StorageCapacity, StorageClass, StorageObject, Volume};
 pub(crate) use pod_volumes::{Decisions, PodVolumes, refusal};
-pub(crate) use waiting::{Progress, Waiting};
+pub(crate) use waiting_pods::{Progress, WaitingPods};
 
 use crate::PodInfo;
 

@@ -6,14 +6,14 @@ use corten_reconcile::{Actor, Step, StepState, Wait};
 use crate::{
     Exit, Observed, ObservedContainer, ProbeKind,
     pod::{
-        container_record::{ContainerRecord, Waiting, exit_of},
+        container_record::{ContainerRecord, WaitingState, exit_of},
         containers::{CRASH_LOOP, CREATE_ERROR},
         image_state::{ERR_IMAGE_PULL, IMAGE_PULL_BACK_OFF, ImageState},
         span::{Span, step},
     },
 };
 
-fn is_about_image(waiting: &Waiting) -> bool {
+fn is_about_image(waiting: &WaitingState) -> bool {
     [ERR_IMAGE_PULL, IMAGE_PULL_BACK_OFF, "ErrImageNeverPull", "InvalidImageName", "ImageInspectError"]
         .contains(&waiting.reason)
 }
@@ -52,7 +52,7 @@ const UNREACHABLE: [&str; 8] = [
 /// What containerd says of an image whose parts are on the node, and not what they were.
 const DAMAGED: &str = "error unpacking image";
 
-fn wait_of(waiting: &Waiting) -> Wait {
+fn wait_of(waiting: &WaitingState) -> Wait {
     let is_unreachable = is_about_image(waiting) && UNREACHABLE.iter().any(|it| waiting.message.contains(it));
     let is_damaged = waiting.reason == CREATE_ERROR && waiting.message.contains(DAMAGED);
     let actor = if is_unreachable || is_damaged { Actor::Operator } else { Actor::Author };
@@ -165,7 +165,7 @@ mod tests {
             // What a container says of its own network is its author's.
             (CRASH_LOOP, "it ends with exit code 1: dial tcp: connection refused", Actor::Author),
         ] {
-            let waiting = Waiting { reason, message: message.into(), since: Time::from_unix_seconds(1) };
+            let waiting = WaitingState { reason, message: message.into(), since: Time::from_unix_seconds(1) };
             assert_eq!(wait_of(&waiting).actor, actor, "{message}");
         }
     }

@@ -9,7 +9,7 @@ use super::{Decisions, Storage};
 
 /// The pods that wait, and who is to be told when a claim moves.
 #[derive(Default)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingPods {
     pods: BTreeMap<Key, Wait>,
     by_claim: BTreeMap<Key, BTreeSet<Key>>,
     until: BTreeSet<(Time, Key)>,
@@ -38,7 +38,7 @@ pub(crate) enum Progress {
     Failed(String),
 }
 
-impl Waiting {
+impl WaitingPods {
     pub(crate) fn begin(&mut self, pod: &Key, node: &str, decisions: &Decisions, until: Time) {
         let awaited = |claim: &Key, is_to_be_made| Awaited { claim: claim.clone(), is_to_be_made, named_node: false };
         let chosen = decisions.volumes.iter().map(|it| awaited(&it.1, false));

@@ -18,7 +18,7 @@ use crate::{
     authorizer::Authorizer,
     credential::{self, Attempted, Credential, Holder, Proof},
     identity::{Identity, Peer},
-    impersonation::{Allowed, ImpersonatedUser, Refused},
+    impersonation::{Allowed, ImpersonatedUser, ImpersonationRefusal},
     question::{Attributes, Decision},
     refusals::Refusals,
     reloads::Reloads,
@@ -137,7 +137,7 @@ impl Access {
         wanted: &ImpersonatedUser,
         info: &RequestInfo,
         who: &Identity,
-    ) -> Result<Allowed, Refused> {
+    ) -> Result<Allowed, ImpersonationRefusal> {
         self.answered(|answers| wanted.allowed(answers, info, who)).await
     }
 

@@ -29,16 +29,16 @@ pub struct Forwarded<'a, B> {
 }
 
 /// A request that was not passed on, with the answer that is given instead.
-pub struct Refused {
+pub struct NotForwarded {
     pub response: Box<Response>,
     pub reason: String,
 }
 
-fn refused(code: StatusCode, text: &str) -> Refused {
+fn refused(code: StatusCode, text: &str) -> NotForwarded {
     let mut response = answer::text(code, format!("{text}\n"));
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, plain);
-    Refused { response: Box::new(response), reason: text.to_owned() }
+    NotForwarded { response: Box::new(response), reason: text.to_owned() }
 }
 
 impl Aggregator {
@@ -47,7 +47,7 @@ impl Aggregator {
     ///
     /// # Errors
     /// Nobody is there, or the answer is none that may be passed on.
-    pub async fn forward<B>(&self, forwarded: Forwarded<'_, B>) -> Result<Dialed, Refused>
+    pub async fn forward<B>(&self, forwarded: Forwarded<'_, B>) -> Result<Dialed, NotForwarded>
     where
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<corten_cacher::body::BoxError>,
@@ -102,7 +102,7 @@ fn request<B>(forwarded: Forwarded<'_, B>, host: &str, upgrade: bool) -> Result<
     Ok(request)
 }
 
-fn answered(mut response: http::Response<Answer>, upgrade: bool) -> Result<http::Response<Answer>, Refused> {
+fn answered(mut response: http::Response<Answer>, upgrade: bool) -> Result<http::Response<Answer>, NotForwarded> {
     let code = response.status();
     if code.is_redirection() && response.headers().contains_key(header::LOCATION) {
         let text = "the backend attempted to redirect this request, which is not permitted";

@@ -17,5 +17,5 @@ mod registration;
 mod spec;
 
 pub use aggregator::Aggregator;
-pub use forward::{Forwarded, Refused};
+pub use forward::{Forwarded, NotForwarded};
 pub use host::Host;

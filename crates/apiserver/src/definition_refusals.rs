@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 
 /// By the definition's name: what its newest write was refused with, and how often in a row.
 #[derive(Default)]
-pub(crate) struct DefinitionRefusals(Mutex<BTreeMap<String, Refused>>);
+pub(crate) struct DefinitionRefusals(Mutex<BTreeMap<String, RefusedWrite>>);
 
-struct Refused {
+struct RefusedWrite {
     message: String,
     n_in_a_row: u32,
 }
@@ -24,7 +24,7 @@ impl DefinitionRefusals {
         for (name, status) in refused {
             let n = before.get(name).map_or(0, |it| it.n_in_a_row);
             let message = excerpt(&status.message).into_owned();
-            all.insert(name.clone(), Refused { message, n_in_a_row: n.saturating_add(1) });
+            all.insert(name.clone(), RefusedWrite { message, n_in_a_row: n.saturating_add(1) });
         }
     }
 
@@ -37,7 +37,7 @@ impl DefinitionRefusals {
     }
 }
 
-fn decision(refused: &Refused) -> Decision {
+fn decision(refused: &RefusedWrite) -> Decision {
     Decision {
         by: "definitions".into(),
         error: Some(refused.message.clone()),

@@ -89,12 +89,12 @@ pub struct KubeletServer {
 
 /// An answer that is not an object, in plain text, as the kubelet gives it.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub(crate) struct PlainTextError {
     status: StatusCode,
     message: String,
 }
 
-impl Refused {
+impl PlainTextError {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self { status, message: message.into() }
     }
@@ -228,7 +228,7 @@ impl KubeletServer {
         certificate: Option<&Certified>,
         request: Request<Incoming>,
         tunnel: &streams::Slot,
-    ) -> Result<Response<Body>, Refused> {
+    ) -> Result<Response<Body>, PlainTextError> {
         let caller = access::authenticate(self.cluster(), certificate, &request, SystemTime::now()).await?;
         // What is asked for is read once: the right to it and what is done come from the same row.
         let found = routes::find(request.method(), request.uri().path());
@@ -238,8 +238,10 @@ impl KubeletServer {
                 let call = routes::Call { server: self.clone(), request, names: found.names, tunnel: tunnel.clone() };
                 (route.answer)(call).await
             }
-            None if found.is_known => Err(Refused::new(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed")),
-            None => Err(Refused::new(StatusCode::NOT_FOUND, "404 page not found\n")),
+            None if found.is_known => {
+                Err(PlainTextError::new(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed"))
+            }
+            None => Err(PlainTextError::new(StatusCode::NOT_FOUND, "404 page not found\n")),
         }
     }
 }

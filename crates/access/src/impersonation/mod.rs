@@ -9,7 +9,7 @@ use corten_routes::RequestInfo;
 use http::{HeaderMap, HeaderName};
 use percent_encoding::percent_decode_str;
 
-pub use modes::{Allowed, Refused};
+pub use modes::{Allowed, ImpersonationRefusal};
 
 use crate::{
     answers::Answers,
@@ -88,7 +88,7 @@ impl ImpersonatedUser {
         answers: &Answers<'_>,
         info: &RequestInfo,
         who: &Identity,
-    ) -> Result<Allowed, Refused> {
+    ) -> Result<Allowed, ImpersonationRefusal> {
         modes::allowed(&modes::Asker { answers, info, who, wanted: self, has_unanswered: Cell::new(false) })
     }
 

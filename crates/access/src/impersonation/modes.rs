@@ -27,7 +27,7 @@ pub struct Allowed {
 }
 
 /// Why nobody lets somebody act as another.
-pub struct Refused {
+pub struct ImpersonationRefusal {
     pub status: Status,
     /// All who could have allowed it have answered.
     pub is_certain: bool,
@@ -78,8 +78,8 @@ fn node(wanted: &ImpersonatedUser) -> Option<&str> {
 ///
 /// # Errors
 /// What the first way would have taken.
-pub(super) fn allowed(asker: &Asker<'_>) -> Result<Allowed, Refused> {
-    in_some_way(asker).map_err(|status| Refused { status, is_certain: !asker.has_unanswered.get() })
+pub(super) fn allowed(asker: &Asker<'_>) -> Result<Allowed, ImpersonationRefusal> {
+    in_some_way(asker).map_err(|status| ImpersonationRefusal { status, is_certain: !asker.has_unanswered.get() })
 }
 
 fn in_some_way(asker: &Asker<'_>) -> Result<Allowed, Status> {

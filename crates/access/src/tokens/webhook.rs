@@ -79,11 +79,11 @@ pub(crate) struct TokenWebhook {
 /// Whose the token is, and for which of the wanted audiences. `None`: it is nobody's.
 type ReviewedUser = Option<(Identity, Vec<String>)>;
 /// `Err` says why the webhook has no answer, or refuses.
-type ReviewResult = Result<Arc<ReviewedUser>, Refused>;
+type ReviewResult = Result<Arc<ReviewedUser>, TokenRefusal>;
 
 /// Why nobody was found.
 #[derive(Clone, Debug)]
-pub(crate) struct Refused {
+pub(crate) struct TokenRefusal {
     pub(crate) reason: String,
     /// The webhook has said so; else it could not be asked.
     pub(crate) is_certain: bool,
@@ -118,7 +118,7 @@ impl TokenWebhook {
         token: &str,
         wanted: &[&str],
         from: Option<IpAddr>,
-    ) -> Result<Option<Accepted>, Refused> {
+    ) -> Result<Option<Accepted>, TokenRefusal> {
         if token.len() > TOKEN_BYTES_MAX {
             return Ok(None);
         }
@@ -178,11 +178,11 @@ impl TokenWebhook {
         .clone()
     }
 
-    async fn turn(&self, from: IpAddr) -> Result<Turn, Refused> {
+    async fn turn(&self, from: IpAddr) -> Result<Turn, TokenRefusal> {
         let turn = tokio::time::timeout(TIMEOUT, self.shares.turn(from)).await.ok().flatten();
         turn.ok_or_else(|| {
             let reason = format!("too many tokens from {from} are asked about at once");
-            Refused { reason, is_certain: false }
+            TokenRefusal { reason, is_certain: false }
         })
     }
 
@@ -190,7 +190,7 @@ impl TokenWebhook {
         let unasked = |reason: String| {
             self.trouble.goes_on(&reason);
             tracing::error!(reason, "failed to make webhook authenticator request");
-            Refused { reason, is_certain: false }
+            TokenRefusal { reason, is_certain: false }
         };
         let remote = self.remote.as_ref().map_err(|it| unasked(it.clone()))?;
         let review = json!({
@@ -271,7 +271,7 @@ struct UserInfo {
 }
 
 /// As `AuthenticateToken` reads an answer: one that names no audience is for the server's own.
-fn holder(status: ReviewStatus, wanted: &[&str]) -> Result<ReviewedUser, Refused> {
+fn holder(status: ReviewStatus, wanted: &[&str]) -> Result<ReviewedUser, TokenRefusal> {
     let own = || vec![ISSUER.to_owned()];
     let audiences = status.audiences.filter(|it| !it.is_empty()).unwrap_or_else(own);
     let audiences: Vec<String> = audiences.into_iter().filter(|it| wanted.contains(&&**it)).collect();
@@ -279,14 +279,14 @@ fn holder(status: ReviewStatus, wanted: &[&str]) -> Result<ReviewedUser, Refused
         return Ok(None);
     }
     if !status.authenticated {
-        let refused = |reason: String| Refused { reason, is_certain: true };
+        let refused = |reason: String| TokenRefusal { reason, is_certain: true };
         return if status.error.is_empty() { Ok(None) } else { Err(refused(status.error)) };
     }
     let UserInfo { username, uid, groups, extra } = status.user;
     // A name is what everything else is decided by.
     if username.is_empty() {
         let reason = "the webhook named a user without a name".to_owned();
-        return Err(Refused { reason, is_certain: true });
+        return Err(TokenRefusal { reason, is_certain: true });
     }
     let who = Identity { user: username, uid, groups: groups.unwrap_or_default(), extra: extra.unwrap_or_default() };
     Ok(Some((who, audiences)))

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use corten_api::resources::{IP_ADDRESSES, SERVICES};
 use corten_cacher::body::BoxFuture;
 use corten_kinds::Kind;
-use corten_kinds::service_allocation::{self, Holds, Refused};
+use corten_kinds::service_allocation::{self, AllocationError, Holds};
 use corten_meta::Status;
 use corten_store::{Error, Operation, Store, Txn};
 use serde_json::Value;
@@ -71,8 +71,8 @@ fn allot(request: &Attributes<'_>, reservations: &ServiceReservations, service: 
         service_allocation::allocate(service, request.old, &mut draw::Draw::new(cluster, claimed))
     });
     allocated.map_err(|refused| match refused {
-        Refused::Invalid(violations) => Status::invalid(&request.kind.resource, &name, &violations),
-        Refused::Internal(message) => Status::internal(message),
+        AllocationError::Invalid(violations) => Status::invalid(&request.kind.resource, &name, &violations),
+        AllocationError::Internal(message) => Status::internal(message),
     })
 }
 

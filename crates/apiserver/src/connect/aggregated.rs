@@ -1,6 +1,6 @@
 //! A request for what another API server serves: sent there, and its answer sent back as it comes.
 
-use corten_aggregation::{Forwarded, Refused};
+use corten_aggregation::{Forwarded, NotForwarded};
 use corten_cacher::body::{BoxError, Response, whole};
 use corten_meta::Status;
 use corten_stream::{Accepted, Dialed};
@@ -28,7 +28,7 @@ pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
         body,
     };
     match ctx.state.aggregator().forward(forwarded).await {
-        Err(Refused { response, reason }) => {
+        Err(NotForwarded { response, reason }) => {
             ctx.audit.reason = reason;
             Ok(*response)
         }

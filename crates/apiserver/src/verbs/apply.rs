@@ -8,7 +8,7 @@ use corten_cacher::{
     watch_cache::versions,
 };
 use corten_meta::{Cause, Details, Resource, Status};
-use corten_schema::apply::{self, Applied, Conflict, Operation, Owner, Owners, Refused, Set, Write};
+use corten_schema::apply::{self, Applied, ApplyError, Conflict, Operation, Owner, Owners, Set, Write};
 use http::StatusCode;
 use serde_json::{Map, Value};
 
@@ -176,10 +176,10 @@ fn taking_over<'a>(
     configuration: &'a Value,
     owners: &'a str,
     force: bool,
-) -> Result<Applied<'a>, Refused<'a>> {
+) -> Result<Applied<'a>, ApplyError<'a>> {
     let read = || Owners::read(owners).unwrap_or_default();
     let result = apply::apply(write, live, configuration, read(), force);
-    let (Err(Refused::Conflicts(conflicts)), Some(live), KUBECTL) = (&result, live, &*write.by.manager) else {
+    let (Err(ApplyError::Conflicts(conflicts)), Some(live), KUBECTL) = (&result, live, &*write.by.manager) else {
         return result;
     };
     let text = live["metadata"]["annotations"][LAST_APPLIED].as_str().unwrap_or_default();
@@ -192,7 +192,7 @@ fn taking_over<'a>(
     if left.is_empty() {
         return apply::apply(write, Some(live), configuration, read(), true);
     }
-    Err(Refused::Conflicts(left))
+    Err(ApplyError::Conflicts(left))
 }
 
 /// The fields that were set by client-side apply and still are as it set them.
@@ -255,9 +255,9 @@ pub(super) fn identified(resource: &Resource, configuration: &Value) -> Result<(
     Ok(())
 }
 
-pub(super) fn refusal(resource: &Resource, configuration: &Value, refused: &Refused<'_>) -> Status {
+pub(super) fn refusal(resource: &Resource, configuration: &Value, refused: &ApplyError<'_>) -> Status {
     match refused {
-        Refused::Misfit(message) => {
+        ApplyError::Misfit(message) => {
             let metadata = &configuration["metadata"];
             let (namespace, name) = (&metadata["namespace"], &metadata["name"]);
             // What was got instead of what was expected is no secret's to show.
@@ -275,8 +275,8 @@ pub(super) fn refusal(resource: &Resource, configuration: &Value, refused: &Refu
                 ),
             )
         }
-        Refused::Conflicts(conflicts) => {
-            let (told, count) = Refused::conflicts(conflicts);
+        ApplyError::Conflicts(conflicts) => {
+            let (told, count) = ApplyError::conflicts(conflicts);
             conflict(&told, count)
         }
     }

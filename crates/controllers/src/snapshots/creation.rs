@@ -11,14 +11,14 @@ use corten_meta::Key;
 use corten_reconcile::{Actor, Effect, EventType, Plan, Projection, View};
 use serde_json::json;
 
-use super::{snapshot::Refused, with_finalizers};
+use super::{snapshot::SnapshotProblem, with_finalizers};
 use crate::{
     projections::Node,
     status::exact_patch,
     volumes::{Claim, Volume},
 };
 
-pub(super) fn plan(view: &View, snapshot: &VolumeSnapshot) -> Result<Plan, Refused> {
+pub(super) fn plan(view: &View, snapshot: &VolumeSnapshot) -> Result<Plan, SnapshotProblem> {
     let (claim, volume, csi) = source(view, snapshot)?;
     let class = match snapshot.spec.volume_snapshot_class_name.as_deref() {
         Some(name) => named_class(view, name)?,
@@ -34,11 +34,11 @@ pub(super) fn plan(view: &View, snapshot: &VolumeSnapshot) -> Result<Plan, Refus
             "Failed to create snapshot content with error VolumeSnapshotClass {} is of driver {}, and the volume is of {}",
             class.metadata.name, class.driver, csi.driver
         );
-        return Err(Refused::new("SnapshotContentCreationFailed", message, Actor::Author));
+        return Err(SnapshotProblem::new("SnapshotContentCreationFailed", message, Actor::Author));
     }
     let secret = class.snapshotter_secret(snapshot).map_err(|why| {
         let message = format!("Failed to create snapshot content with error {why}");
-        Refused::new("SnapshotContentCreationFailed", message, Actor::Operator)
+        SnapshotProblem::new("SnapshotContentCreationFailed", message, Actor::Operator)
     })?;
     let mut plan = Plan::default();
     // First of all: a claim that goes would take the volume along.
@@ -60,10 +60,13 @@ pub(super) fn plan(view: &View, snapshot: &VolumeSnapshot) -> Result<Plan, Refus
     Ok(plan)
 }
 
-fn source<'v>(view: &'v View, snapshot: &VolumeSnapshot) -> Result<(&'v Claim, &'v Volume, &'v CsiSource), Refused> {
+fn source<'v>(
+    view: &'v View,
+    snapshot: &VolumeSnapshot,
+) -> Result<(&'v Claim, &'v Volume, &'v CsiSource), SnapshotProblem> {
     let failed = |why: String, actor| {
         let message = format!("Failed to create snapshot content with error {why}");
-        Refused::new("SnapshotContentCreationFailed", message, actor)
+        SnapshotProblem::new("SnapshotContentCreationFailed", message, actor)
     };
     let name = snapshot.spec.source.persistent_volume_claim_name.as_deref().unwrap_or_default();
     let claim = view.get::<Claim>(&Key::new(&*snapshot.metadata.namespace, name));
@@ -87,17 +90,17 @@ fn classes(view: &View) -> impl Iterator<Item = &VolumeSnapshotClass> {
     view.list_in::<VolumeSnapshotClass>(&VOLUME_SNAPSHOT_CLASSES)
 }
 
-fn named_class<'v>(view: &'v View, name: &str) -> Result<&'v VolumeSnapshotClass, Refused> {
+fn named_class<'v>(view: &'v View, name: &str) -> Result<&'v VolumeSnapshotClass, SnapshotProblem> {
     let class = view.get_in(&VOLUME_SNAPSHOT_CLASSES, &Key::cluster(name));
     class.ok_or_else(|| {
         let message = format!(
             "Failed to get snapshot class with error volumesnapshotclass.snapshot.storage.k8s.io {name:?} not found"
         );
-        Refused::new("GetSnapshotClassFailed", message, Actor::Author)
+        SnapshotProblem::new("GetSnapshotClassFailed", message, Actor::Author)
     })
 }
 
-fn default_class<'v>(view: &'v View, driver: &str) -> Result<&'v VolumeSnapshotClass, Refused> {
+fn default_class<'v>(view: &'v View, driver: &str) -> Result<&'v VolumeSnapshotClass, SnapshotProblem> {
     let found: Vec<_> = classes(view).filter(|it| it.driver == driver && it.is_default()).collect();
     let why = match found[..] {
         [class] => return Ok(class),
@@ -105,7 +108,7 @@ fn default_class<'v>(view: &'v View, driver: &str) -> Result<&'v VolumeSnapshotC
         _ => format!("{} default snapshot classes were found", found.len()),
     };
     let message = format!("Failed to set default snapshot class with error {why}");
-    Err(Refused::new("SetDefaultSnapshotClassFailed", message, Actor::Operator))
+    Err(SnapshotProblem::new("SetDefaultSnapshotClassFailed", message, Actor::Operator))
 }
 
 fn content(

@@ -12,13 +12,13 @@ use super::{content_of, creation, deletion::claim_is_free, with_finalizers};
 use crate::status::{exact_patch, status_patch};
 
 /// Why it does not go on: the event's reason, what is told, and who must act.
-pub(super) struct Refused {
+pub(super) struct SnapshotProblem {
     pub(super) reason: &'static str,
     pub(super) message: String,
     pub(super) actor: Actor,
 }
 
-impl Refused {
+impl SnapshotProblem {
     pub(super) fn new(reason: &'static str, message: impl Into<String>, actor: Actor) -> Self {
         Self { reason, message: message.into(), actor }
     }
@@ -34,7 +34,7 @@ pub(super) fn plan(view: &View, snapshot: &VolumeSnapshot, now: Time) -> Plan {
     let going_on = match (&snapshot.spec.source.volume_snapshot_content_name, content) {
         (Some(_), Some(content)) if bound.is_none() => bind(snapshot, content),
         (Some(_), None) => {
-            Err(Refused::new("SnapshotContentMissing", "VolumeSnapshotContent is missing", Actor::Author))
+            Err(SnapshotProblem::new("SnapshotContentMissing", "VolumeSnapshotContent is missing", Actor::Author))
         }
         (None, None) => creation::plan(view, snapshot),
         (None, Some(_)) if bound.is_none() => Err(misbound(&snapshot.content_name())),
@@ -43,16 +43,16 @@ pub(super) fn plan(view: &View, snapshot: &VolumeSnapshot, now: Time) -> Plan {
     going_on.unwrap_or_else(|it| refuse(snapshot, it, now))
 }
 
-fn misbound(content: &str) -> Refused {
+fn misbound(content: &str) -> SnapshotProblem {
     let message = format!("VolumeSnapshotContent [{content}] is bound to a different snapshot");
-    Refused::new("SnapshotContentMisbound", message, Actor::Author)
+    SnapshotProblem::new("SnapshotContentMisbound", message, Actor::Author)
 }
 
 /// A content that was there before becomes this snapshot's, where it is for it.
-fn bind(snapshot: &VolumeSnapshot, content: &VolumeSnapshotContent) -> Result<Plan, Refused> {
+fn bind(snapshot: &VolumeSnapshot, content: &VolumeSnapshotContent) -> Result<Plan, SnapshotProblem> {
     if content.spec.source.snapshot_handle.is_none() {
         let message = "VolumeSnapshotContent is dynamically provisioned while expecting a pre-provisioned one";
-        return Err(Refused::new("SnapshotContentMismatch", message, Actor::Author));
+        return Err(SnapshotProblem::new("SnapshotContentMismatch", message, Actor::Author));
     }
     let to = &content.spec.volume_snapshot_ref;
     let is_for = to.namespace == snapshot.metadata.namespace && to.name == snapshot.metadata.name;
@@ -105,8 +105,8 @@ fn follow(view: &View, snapshot: &VolumeSnapshot, content: &VolumeSnapshotConten
 }
 
 /// Says why, once.
-pub(super) fn refuse(snapshot: &VolumeSnapshot, why: Refused, now: Time) -> Plan {
-    let Refused { reason, message, actor } = why;
+pub(super) fn refuse(snapshot: &VolumeSnapshot, why: SnapshotProblem, now: Time) -> Plan {
+    let SnapshotProblem { reason, message, actor } = why;
     let mut plan = Plan { waits: vec![Wait::new(reason, message.clone(), actor)], ..Plan::default() };
     let is_told = snapshot.status.error.as_ref().is_some_and(|it| it.message == message);
     if !is_told {

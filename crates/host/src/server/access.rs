@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use serde_json::Value;
 
-use super::Refused;
+use super::PlainTextError;
 
 /// Whose request it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,15 +57,15 @@ pub(super) async fn authenticate<B>(
     certificate: Option<&Certified>,
     request: &Request<B>,
     now: SystemTime,
-) -> Result<Caller, Refused> {
+) -> Result<Caller, PlainTextError> {
     if let Some(certificate) = certificate.filter(|it| now <= it.until) {
         if is_cross_site(request.method(), request.uri(), request.headers()) {
             let message = "cross-site request with a client certificate: use a token";
-            return Err(Refused::new(StatusCode::FORBIDDEN, message));
+            return Err(PlainTextError::new(StatusCode::FORBIDDEN, message));
         }
         return Ok(certificate.caller.clone());
     }
-    let unauthorized = || Refused::new(StatusCode::UNAUTHORIZED, "Unauthorized");
+    let unauthorized = || PlainTextError::new(StatusCode::UNAUTHORIZED, "Unauthorized");
     let token = bearer(request.headers()).ok_or_else(unauthorized)?;
     match cluster.review_token(token).await {
         Ok(caller) => caller.ok_or_else(unauthorized),
@@ -88,7 +88,7 @@ pub(super) async fn authorize(
     caller: &Caller,
     verb: &'static str,
     subresources: &[&'static str],
-) -> Result<(), Refused> {
+) -> Result<(), PlainTextError> {
     for subresource in subresources {
         let access = NodeAccess { verb, subresource };
         match cluster.review_access(caller.clone(), access).await {
@@ -100,7 +100,7 @@ pub(super) async fn authorize(
                     "Authorization error (user={}, verb={verb}, resource=nodes, subresource={subresource})",
                     caller.user
                 );
-                return Err(Refused::new(StatusCode::INTERNAL_SERVER_ERROR, message));
+                return Err(PlainTextError::new(StatusCode::INTERNAL_SERVER_ERROR, message));
             }
         }
     }
@@ -109,7 +109,7 @@ pub(super) async fn authorize(
         caller.user,
         subresources.join(" ")
     );
-    Err(Refused::new(StatusCode::FORBIDDEN, message))
+    Err(PlainTextError::new(StatusCode::FORBIDDEN, message))
 }
 
 pub(super) fn verb_of(method: &Method) -> &'static str {

@@ -7,21 +7,23 @@ use std::time::Duration;
 use http::{Response, StatusCode};
 use serde_json::json;
 
-use super::{Body, Refused, containers, json_body, query, routes::Call};
+use super::{Body, PlainTextError, containers, json_body, query, routes::Call};
 use crate::perform;
 
-pub(super) async fn answer(call: Call) -> Result<Response<Body>, Refused> {
+pub(super) async fn answer(call: Call) -> Result<Response<Body>, PlainTextError> {
     let (namespace, name, container) = (call.name(0), call.name(1), call.container());
-    let not_found = |message: String| Refused::new(StatusCode::NOT_FOUND, message);
-    let found = call.server.cluster().pod(namespace.to_owned(), name.to_owned()).await.map_err(Refused::internal)?;
+    let not_found = |message: String| PlainTextError::new(StatusCode::NOT_FOUND, message);
+    let found =
+        call.server.cluster().pod(namespace.to_owned(), name.to_owned()).await.map_err(PlainTextError::internal)?;
     let pod = containers::Pod(found.ok_or_else(|| not_found("pod does not exist".to_owned()))?);
     if !pod.has_container(container) {
         return Err(not_found(format!("container {container} does not exist")));
     }
     let within = timeout(call.query()).map_err(not_found)?;
     let hands = call.server.hands();
-    let failed =
-        |why: String| Refused::internal(format!("checkpointing of {namespace}/{name}/{container} failed ({why})"));
+    let failed = |why: String| {
+        PlainTextError::internal(format!("checkpointing of {namespace}/{name}/{container} failed ({why})"))
+    };
     let file = file_name(namespace, name, container, jiff::Timestamp::now());
     let location = hands.layout().checkpoints().join(file);
     let running = containers::running(hands.cri(), namespace, name, pod.uid(), container).await;

@@ -6,10 +6,10 @@ use corten_kubelet::{ManagersConfig, TopologyConfig, TopologyPolicy, TopologySco
 use http::Response;
 use serde_json::{Map, Value, json};
 
-use super::{Body, Refused, json_body, routes::Call};
+use super::{Body, PlainTextError, json_body, routes::Call};
 use crate::logs::RotateLimits;
 
-pub(super) async fn answer(call: Call) -> Result<Response<Body>, Refused> {
+pub(super) async fn answer(call: Call) -> Result<Response<Body>, PlainTextError> {
     let hands = call.server.hands();
     let rotation = RotateLimits::default();
     let mut config = json!({

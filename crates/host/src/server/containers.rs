@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::{Body, Refused, json_body, routes::Call};
+use super::{Body, PlainTextError, json_body, routes::Call};
 use crate::{Cri, cri};
 
 /// A Pod as the API has it.
@@ -44,10 +44,11 @@ impl Pod {
 }
 
 /// The Pod of that name.
-pub(super) async fn pod(call: &Call, namespace: &str, name: &str) -> Result<Pod, Refused> {
-    let found = call.server.cluster().pod(namespace.to_owned(), name.to_owned()).await.map_err(Refused::internal)?;
+pub(super) async fn pod(call: &Call, namespace: &str, name: &str) -> Result<Pod, PlainTextError> {
+    let found =
+        call.server.cluster().pod(namespace.to_owned(), name.to_owned()).await.map_err(PlainTextError::internal)?;
     let message = || format!("pod {name:?} not found\n");
-    found.map(Pod).ok_or_else(|| Refused::new(StatusCode::NOT_FOUND, message()))
+    found.map(Pod).ok_or_else(|| PlainTextError::new(StatusCode::NOT_FOUND, message()))
 }
 
 /// The attempts of one container, the newest first.
@@ -57,11 +58,11 @@ pub(super) async fn attempts(
     pod: &str,
     uid: &str,
     container: &str,
-) -> Result<Vec<cri::Container>, Refused> {
+) -> Result<Vec<cri::Container>, PlainTextError> {
     let mut labels = identity(namespace, pod, uid);
     labels.insert("io.kubernetes.container.name".to_owned(), container.to_owned());
     let filter = cri::ContainerFilter { label_selector: labels, ..cri::ContainerFilter::default() };
-    let mut found = cri.list_containers(Some(filter)).await.map_err(Refused::internal)?;
+    let mut found = cri.list_containers(Some(filter)).await.map_err(PlainTextError::internal)?;
     found.sort_by_key(|it| std::cmp::Reverse((it.created_at, it.metadata.as_ref().map_or(0, |it| it.attempt))));
     Ok(found)
 }
@@ -73,23 +74,23 @@ pub(super) async fn running(
     pod: &str,
     uid: &str,
     container: &str,
-) -> Result<cri::Container, Refused> {
+) -> Result<cri::Container, PlainTextError> {
     let found = attempts(cri, namespace, pod, uid, container).await?;
     let newest = found.into_iter().next();
     newest
         .filter(|it| it.state == i32::from(cri::ContainerState::Running))
         // 500: the kubelet's `RunInContainer` has no other word for it.
-        .ok_or_else(|| Refused::internal(format!("container not found ({container:?})")))
+        .ok_or_else(|| PlainTextError::internal(format!("container not found ({container:?})")))
 }
 
 /// The pod's sandbox that is ready.
-pub(super) async fn sandbox(cri: &Cri, namespace: &str, pod: &str, uid: &str) -> Result<String, Refused> {
+pub(super) async fn sandbox(cri: &Cri, namespace: &str, pod: &str, uid: &str) -> Result<String, PlainTextError> {
     let filter =
         cri::PodSandboxFilter { label_selector: identity(namespace, pod, uid), ..cri::PodSandboxFilter::default() };
-    let found = cri.list_pod_sandboxes(Some(filter)).await.map_err(Refused::internal)?;
+    let found = cri.list_pod_sandboxes(Some(filter)).await.map_err(PlainTextError::internal)?;
     let ready = found.into_iter().filter(|it| it.state == i32::from(cri::PodSandboxState::Ready));
     let newest = ready.max_by_key(|it| it.created_at);
-    newest.map(|it| it.id).ok_or_else(|| Refused::new(StatusCode::NOT_FOUND, "pod does not exist"))
+    newest.map(|it| it.id).ok_or_else(|| PlainTextError::new(StatusCode::NOT_FOUND, "pod does not exist"))
 }
 
 /// The labels of what belongs to a Pod; an empty uid is any.
@@ -104,16 +105,16 @@ fn identity(namespace: &str, pod: &str, uid: &str) -> BTreeMap<String, String> {
 }
 
 /// The node's Pods, as the API has them.
-pub(super) async fn pods(call: Call) -> Result<Response<Body>, Refused> {
-    let list = call.server.cluster().pods().await.map_err(Refused::internal)?;
+pub(super) async fn pods(call: Call) -> Result<Response<Body>, PlainTextError> {
+    let list = call.server.cluster().pods().await.map_err(PlainTextError::internal)?;
     Ok(json_body(&list))
 }
 
 /// Every pod that has a sandbox here, with what the runtime knows of its containers.
-pub(super) async fn running_pods(call: Call) -> Result<Response<Body>, Refused> {
+pub(super) async fn running_pods(call: Call) -> Result<Response<Body>, PlainTextError> {
     let cri = call.server.hands().cri();
-    let sandboxes = cri.list_pod_sandboxes(None).await.map_err(Refused::internal)?;
-    let containers = cri.list_containers(None).await.map_err(Refused::internal)?;
+    let sandboxes = cri.list_pod_sandboxes(None).await.map_err(PlainTextError::internal)?;
+    let containers = cri.list_containers(None).await.map_err(PlainTextError::internal)?;
     let mut pods: BTreeMap<String, Value> = BTreeMap::new();
     for sandbox in sandboxes.iter().filter(|it| it.labels.contains_key("io.kubernetes.pod.uid")) {
         let label = |name: &str| sandbox.labels.get(name).cloned().unwrap_or_default();

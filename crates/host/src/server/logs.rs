@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::{sync::watch, task::JoinHandle};
 
 use super::{
-    Body, Refused,
+    Body, PlainTextError,
     containers::{self, Pod},
     plain, query,
     routes::Call,
@@ -37,17 +37,18 @@ struct Wish {
     previous: bool,
 }
 
-pub(super) async fn answer(call: Call) -> Result<Response<Body>, Refused> {
+pub(super) async fn answer(call: Call) -> Result<Response<Body>, PlainTextError> {
     let cri = call.server.hands().cri();
     let (namespace, name, container) = (call.name(0), call.name(1), call.name(2));
-    let wish = wish(call.query(), Time(Timestamp::now())).map_err(|it| Refused::new(StatusCode::BAD_REQUEST, it))?;
+    let wish =
+        wish(call.query(), Time(Timestamp::now())).map_err(|it| PlainTextError::new(StatusCode::BAD_REQUEST, it))?;
     let pod = containers::pod(&call, namespace, name).await?;
     if !pod.has_container(container) {
         let message = format!("container {container:?} not found in pod {name:?}\n");
-        return Err(Refused::new(StatusCode::NOT_FOUND, message));
+        return Err(PlainTextError::new(StatusCode::NOT_FOUND, message));
     }
     let found = containers::attempts(cri, namespace, name, pod.uid(), container).await?;
-    let refused = |message| Refused::new(StatusCode::BAD_REQUEST, message);
+    let refused = |message| PlainTextError::new(StatusCode::BAD_REQUEST, message);
     let Some(newest) = found.into_iter().next() else {
         return match absent(&pod, container, wish.previous) {
             Absent::Refused(message) => Err(refused(message)),
@@ -55,7 +56,7 @@ pub(super) async fn answer(call: Call) -> Result<Response<Body>, Refused> {
             Absent::Removed(id) => Ok(plain_text(format!("unable to retrieve container logs for {id}"))),
         };
     };
-    let status = cri.container_status(&newest.id).await.map_err(Refused::internal)?;
+    let status = cri.container_status(&newest.id).await.map_err(PlainTextError::internal)?;
     let is_running = status.state == i32::from(cri::ContainerState::Running);
     let mut path = PathBuf::from(&status.log_path);
     if wish.previous {

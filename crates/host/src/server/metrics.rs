@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use http::{HeaderValue, Response, header};
 
-use super::{Body, Refused, json_body, query, routes::Call, text};
+use super::{Body, PlainTextError, json_body, query, routes::Call, text};
 use crate::stats::{
     cadvisor, claim_volumes,
     exposition::{Sample, Text, number},
@@ -12,17 +12,17 @@ use crate::stats::{
     summary::{Rest, Source},
 };
 
-pub(super) async fn summary(call: Call) -> Result<Response<Body>, Refused> {
+pub(super) async fn summary(call: Call) -> Result<Response<Body>, PlainTextError> {
     let hands = call.server.hands();
     let is_short = query(call.query()).iter().any(|(name, value)| name == "only_cpu_and_memory" && value == "true");
-    let measured = hands.measure().await.map_err(Refused::internal)?;
+    let measured = hands.measure().await.map_err(PlainTextError::internal)?;
     let disks = if is_short { None } else { hands.recent_disk_use().await };
     let volumes = if is_short { Arc::default() } else { hands.mounter().figures().await };
     let rest = (!is_short).then(|| Rest { layout: hands.layout(), disks: disks.as_deref(), volumes: &volumes });
     Ok(json_body(&Source { node_name: hands.node_name(), measured: &measured, rest }.json()))
 }
 
-pub(super) async fn resource(call: Call) -> Result<Response<Body>, Refused> {
+pub(super) async fn resource(call: Call) -> Result<Response<Body>, PlainTextError> {
     let measured = call.server.hands().measure().await;
     if let Err(error) = &measured {
         tracing::warn!(%error, "cannot measure what pods use");
@@ -30,7 +30,7 @@ pub(super) async fn resource(call: Call) -> Result<Response<Body>, Refused> {
     Ok(exposition(resource::text(measured.ok().as_ref())))
 }
 
-pub(super) async fn cadvisor(call: Call) -> Result<Response<Body>, Refused> {
+pub(super) async fn cadvisor(call: Call) -> Result<Response<Body>, PlainTextError> {
     let hands = call.server.hands();
     let measured = hands.measure().await;
     if let Err(error) = &measured {
@@ -39,7 +39,7 @@ pub(super) async fn cadvisor(call: Call) -> Result<Response<Body>, Refused> {
     Ok(exposition(cadvisor::text(measured.ok().as_ref())))
 }
 
-pub(super) async fn probes(call: Call) -> Result<Response<Body>, Refused> {
+pub(super) async fn probes(call: Call) -> Result<Response<Body>, PlainTextError> {
     let counted = call.server.hands().counters().probes();
     let mut text = Text::default();
     let samples = counted.iter().map(|(it, n)| {
@@ -59,7 +59,7 @@ pub(super) async fn probes(call: Call) -> Result<Response<Body>, Refused> {
 }
 
 /// The kubelet's own.
-pub(super) async fn own(call: Call) -> Result<Response<Body>, Refused> {
+pub(super) async fn own(call: Call) -> Result<Response<Body>, PlainTextError> {
     let hands = call.server.hands();
     let mut text = Text::default();
     let name = [("node", hands.node_name())];

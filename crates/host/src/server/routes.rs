@@ -12,8 +12,8 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use super::{
-    Body, KubeletServer, Refused, access::verb_of, checkpoint, configz, containers, logs, metrics, plain, run, streams,
-    text,
+    Body, KubeletServer, PlainTextError, access::verb_of, checkpoint, configz, containers, logs, metrics, plain, run,
+    streams, text,
 };
 
 pub(super) struct Route {
@@ -25,7 +25,7 @@ pub(super) struct Route {
     pub(super) answer: fn(Call) -> Answer,
 }
 
-pub(super) type Answer = BoxFuture<'static, Result<Response<Body>, Refused>>;
+pub(super) type Answer = BoxFuture<'static, Result<Response<Body>, PlainTextError>>;
 
 /// A request whose caller may make it.
 pub(super) struct Call {
@@ -182,15 +182,15 @@ fn decoded(segment: &str) -> Option<String> {
     percent_encoding::percent_decode_str(segment).decode_utf8().ok().map(Into::into)
 }
 
-async fn ok() -> Result<Response<Body>, Refused> {
+async fn ok() -> Result<Response<Body>, PlainTextError> {
     let mut response = Response::new(text("ok"));
     plain(&mut response);
     Ok(response)
 }
 
 /// The node's own logs are not for the network: as if a kubelet had `enableSystemLogHandler: false`.
-async fn node_logs() -> Result<Response<Body>, Refused> {
-    Err(Refused::new(StatusCode::METHOD_NOT_ALLOWED, "logs endpoint is disabled."))
+async fn node_logs() -> Result<Response<Body>, PlainTextError> {
+    Err(PlainTextError::new(StatusCode::METHOD_NOT_ALLOWED, "logs endpoint is disabled."))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use hyper::{
 };
 use tokio::{net::TcpStream, time::timeout};
 
-use super::{Body, Refused, containers, query, routes::Call, text};
+use super::{Body, PlainTextError, containers, query, routes::Call, text};
 use crate::{CriError, cri};
 
 const DIAL: Duration = Duration::from_secs(30);
@@ -60,7 +60,7 @@ struct Wish {
     ports: Vec<i32>,
 }
 
-fn wish(text: &str) -> Result<Wish, Refused> {
+fn wish(text: &str) -> Result<Wish, PlainTextError> {
     let mut wish = Wish::default();
     for (name, value) in query(text) {
         let is_on = matches!(value.as_str(), "1" | "true");
@@ -73,7 +73,7 @@ fn wish(text: &str) -> Result<Wish, Refused> {
             "port" | "ports" => {
                 for port in value.split(',') {
                     let port = port.parse::<u16>().ok().filter(|it| *it > 0);
-                    let invalid = || Refused::new(StatusCode::BAD_REQUEST, format!("invalid port {value:?}"));
+                    let invalid = || PlainTextError::new(StatusCode::BAD_REQUEST, format!("invalid port {value:?}"));
                     wish.ports.push(port.ok_or_else(invalid)?.into());
                 }
             }
@@ -92,15 +92,15 @@ impl Wish {
     }
 }
 
-fn need_a_stream(wish: &Wish) -> Result<(), Refused> {
+fn need_a_stream(wish: &Wish) -> Result<(), PlainTextError> {
     if wish.stdin || wish.stdout || wish.stderr {
         return Ok(());
     }
     let message = "you must specify at least 1 of stdin, stdout, stderr";
-    Err(Refused::new(StatusCode::BAD_REQUEST, message))
+    Err(PlainTextError::new(StatusCode::BAD_REQUEST, message))
 }
 
-pub(super) async fn exec(call: Call) -> Result<Response<Body>, Refused> {
+pub(super) async fn exec(call: Call) -> Result<Response<Body>, PlainTextError> {
     let cri = call.server.hands().cri();
     let wish = wish(call.query())?;
     need_a_stream(&wish)?;
@@ -111,7 +111,7 @@ pub(super) async fn exec(call: Call) -> Result<Response<Body>, Refused> {
     tunnel(call.request, purpose, ask, &call.tunnel).await
 }
 
-pub(super) async fn attach(call: Call) -> Result<Response<Body>, Refused> {
+pub(super) async fn attach(call: Call) -> Result<Response<Body>, PlainTextError> {
     let cri = call.server.hands().cri();
     let mut wish = wish(call.query())?;
     need_a_stream(&wish)?;
@@ -124,7 +124,7 @@ pub(super) async fn attach(call: Call) -> Result<Response<Body>, Refused> {
     tunnel(call.request, purpose, ask, &call.tunnel).await
 }
 
-pub(super) async fn port_forward(call: Call) -> Result<Response<Body>, Refused> {
+pub(super) async fn port_forward(call: Call) -> Result<Response<Body>, PlainTextError> {
     let cri = call.server.hands().cri();
     let wish = wish(call.query())?;
     let sandbox = containers::sandbox(cri, call.name(0), call.name(1), call.uid(2)).await?;
@@ -138,30 +138,31 @@ async fn tunnel(
     purpose: Purpose,
     ask: impl Future<Output = Result<String, CriError>>,
     slot: &Slot,
-) -> Result<Response<Body>, Refused> {
+) -> Result<Response<Body>, PlainTextError> {
     let connection = request.extensions_mut().remove::<OnUpgrade>();
     let upgrade = Upgrade::from_request(request.headers(), connection, purpose).map_err(|refusal| {
         let status = match refusal {
             Refusal::UnknownSubprotocols(_) => StatusCode::FORBIDDEN,
             _ => StatusCode::BAD_REQUEST,
         };
-        Refused::new(status, refusal.to_string())
+        PlainTextError::new(status, refusal.to_string())
     })?;
-    let url = ask.await.map_err(|it| Refused::internal(it.message))?;
-    let url: Uri = url.parse().map_err(|it| Refused::internal(format!("the runtime's stream is at {url:?}: {it}")))?;
-    let authority = url.authority().ok_or_else(|| Refused::internal(format!("no address in {url}")))?.clone();
+    let url = ask.await.map_err(|it| PlainTextError::internal(it.message))?;
+    let url: Uri =
+        url.parse().map_err(|it| PlainTextError::internal(format!("the runtime's stream is at {url:?}: {it}")))?;
+    let authority = url.authority().ok_or_else(|| PlainTextError::internal(format!("no address in {url}")))?.clone();
     let mut onward = Request::builder()
         .method(request.method())
         .uri(url.path_and_query().map_or("/", |it| it.as_str()))
         .body(Empty::<Bytes>::new())
-        .map_err(Refused::internal)?;
+        .map_err(PlainTextError::internal)?;
     onward.headers_mut().extend(upgrade.headers().clone());
-    let host = authority.as_str().parse().map_err(Refused::internal)?;
+    let host = authority.as_str().parse().map_err(PlainTextError::internal)?;
     onward.headers_mut().insert(header::HOST, host);
     let stream = timeout(DIAL, TcpStream::connect(authority.as_str())).await;
-    let stream = stream.map_err(Refused::internal)?.map_err(Refused::internal)?;
+    let stream = stream.map_err(PlainTextError::internal)?.map_err(PlainTextError::internal)?;
     let _ = stream.set_nodelay(true);
-    match dial(stream, onward, DIAL).await.map_err(Refused::internal)? {
+    match dial(stream, onward, DIAL).await.map_err(PlainTextError::internal)? {
         Dialed::Switched(head, runtime) => {
             let (response, client) = upgrade.accept(&head);
             slot.put(Tunnel { client, runtime });

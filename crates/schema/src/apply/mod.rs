@@ -21,7 +21,7 @@ pub use merge::merged;
 pub use owners::{BEFORE_FIRST_APPLY, Operation, Owner, Owners};
 pub use set::Set;
 pub use typed::misfits;
-pub use update::{Applied, Conflict, OneView, Owned, Refused, Views, Write, apply, update};
+pub use update::{Applied, ApplyError, Conflict, OneView, Owned, Views, Write, apply, update};
 
 #[cfg(test)]
 mod tests;

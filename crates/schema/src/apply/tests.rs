@@ -344,11 +344,11 @@ fn told(steps: &str) -> String {
                     owners = owned.owners.write();
                     object = new.or(object);
                 }
-                Err(Refused::Misfit(message)) => {
+                Err(ApplyError::Misfit(message)) => {
                     let _ = writeln!(out, "{verb} {manager}: {message}");
                 }
-                Err(Refused::Conflicts(conflicts)) => {
-                    for Conflict { manager: with, path } in Refused::conflicts(&conflicts).0 {
+                Err(ApplyError::Conflicts(conflicts)) => {
+                    for Conflict { manager: with, path } in ApplyError::conflicts(&conflicts).0 {
                         let _ = writeln!(out, "{verb} {manager}: conflict with {with}: {path}");
                     }
                 }

@@ -192,7 +192,7 @@ pub struct Conflict {
 }
 
 #[derive(Debug)]
-pub enum Refused<'a> {
+pub enum ApplyError<'a> {
     /// The configuration does not fit its type.
     Misfit(String),
     /// With the fields as a set, so that some of them can be allowed.
@@ -202,7 +202,7 @@ pub enum Refused<'a> {
 /// Beyond so much text conflicts are only counted.
 const CONFLICTS_BYTES_MAX: usize = 256 << 10;
 
-impl Refused<'_> {
+impl ApplyError<'_> {
     /// The first conflicts, and how many there are in all.
     pub fn conflicts(of: &[(Owner<'_>, Set<'_>)]) -> (Vec<Conflict>, usize) {
         let (mut told, mut count) = (Vec::new(), 0_usize);
@@ -241,10 +241,10 @@ pub fn apply<'a>(
     configuration: &'a Value,
     mut owners: Owners<'a>,
     force: bool,
-) -> Result<Applied<'a>, Refused<'a>> {
+) -> Result<Applied<'a>, ApplyError<'a>> {
     let misfits = misfits(write.of, configuration);
     if !misfits.is_empty() {
-        return Err(Refused::Misfit(joined(&misfits)));
+        return Err(ApplyError::Misfit(joined(&misfits)));
     }
     let version = &write.by.api_version;
     if let (true, Some(live)) = (owners.0.is_empty(), live) {
@@ -274,7 +274,7 @@ pub fn apply<'a>(
         if !force {
             let conflicts = conflicts(&changes, &owners);
             if !conflicts.is_empty() {
-                return Err(Refused::Conflicts(conflicts));
+                return Err(ApplyError::Conflicts(conflicts));
             }
         }
         let lost = changes.take_away(&mut owners, &me);

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Ordered,
-    apply::{OneView, Operation, Owner, Owners, Refused, Set, Write, apply, misfits, update},
+    apply::{ApplyError, OneView, Operation, Owner, Owners, Set, Write, apply, misfits, update},
     check, duplicates, find,
     patch::{self, PatchError},
 };
@@ -122,11 +122,12 @@ fn an_object_may_have_many_managers() {
         let capped = update(&write(by(Operation::Update)), Some(&old), &more, read()).owners.0.len();
         assert_eq!(capped, if operation == "Apply" { n + 1 } else { 10 });
 
-        let Err(Refused::Conflicts(conflicts)) = apply(&write(by(Operation::Apply)), Some(&old), &new, read(), false)
+        let Err(ApplyError::Conflicts(conflicts)) =
+            apply(&write(by(Operation::Apply)), Some(&old), &new, read(), false)
         else {
             panic!("everybody owns something")
         };
-        let (told, count) = Refused::conflicts(&conflicts);
+        let (told, count) = ApplyError::conflicts(&conflicts);
         assert!(count == n && told.len() < n, "{count}, {}", told.len());
         let forced = apply(&write(by(Operation::Apply)), Some(&old), &new, read(), true).expect("it is forced");
         // What it named before and does not name any more goes, whoever else there is.

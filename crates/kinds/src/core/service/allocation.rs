@@ -104,13 +104,13 @@ pub trait Source {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum AllocationError {
     Invalid(Vec<Violation>),
     /// Nothing is left, or the like: no field is to blame.
     Internal(String),
 }
 
-impl From<Violation> for Refused {
+impl From<Violation> for AllocationError {
     fn from(violation: Violation) -> Self {
         Self::Invalid(vec![violation])
     }
@@ -120,7 +120,7 @@ impl From<Violation> for Refused {
 ///
 /// # Errors
 /// Where it asks for what it cannot get.
-pub fn allocate(service: &mut Value, old: Option<&Value>, source: &mut dyn Source) -> Result<(), Refused> {
+pub fn allocate(service: &mut Value, old: Option<&Value>, source: &mut dyn Source) -> Result<(), AllocationError> {
     let held = old.map(Holds::of).unwrap_or_default();
     families(service, old, &source.families())?;
     addresses(service, &held, source)?;
@@ -128,7 +128,7 @@ pub fn allocate(service: &mut Value, old: Option<&Value>, source: &mut dyn Sourc
     health_check_port(service, &held, source)
 }
 
-fn families(service: &mut Value, old: Option<&Value>, cluster: &[Family]) -> Result<(), Refused> {
+fn families(service: &mut Value, old: Option<&Value>, cluster: &[Family]) -> Result<(), AllocationError> {
     if !needs::cluster_ip(service) || !service["spec"].is_object() {
         return Ok(());
     }
@@ -141,7 +141,7 @@ fn families(service: &mut Value, old: Option<&Value>, cluster: &[Family]) -> Res
     }
     let violations = corten_schema::violations(service, cluster_ips::validate);
     if !violations.is_empty() {
-        return Err(Refused::Invalid(violations));
+        return Err(AllocationError::Invalid(violations));
     }
     let default = cluster.first().copied().unwrap_or(Family::V4);
     let mut wanted: Vec<Family> =
@@ -182,7 +182,7 @@ fn complete_families(
     policy: &mut String,
     cluster: &[Family],
     default: Family,
-) -> Result<(), Refused> {
+) -> Result<(), AllocationError> {
     let mut violations = Vec::new();
     if policy == "RequireDualStack" && cluster.len() < 2 {
         let detail = "this cluster is not configured for dual-stack services";
@@ -194,7 +194,7 @@ fn complete_families(
         violations.push(Violation::invalid(path, shown, "not configured on this cluster"));
     }
     if !violations.is_empty() {
-        return Err(Refused::Invalid(violations));
+        return Err(AllocationError::Invalid(violations));
     }
     if policy.is_empty() {
         *policy = "SingleStack".into();
@@ -208,7 +208,7 @@ fn complete_families(
     Ok(())
 }
 
-fn addresses(service: &mut Value, held: &Holds, source: &mut dyn Source) -> Result<(), Refused> {
+fn addresses(service: &mut Value, held: &Holds, source: &mut dyn Source) -> Result<(), AllocationError> {
     if !needs::cluster_ip(service) || needs::is_headless(service) {
         return Ok(());
     }
@@ -227,7 +227,8 @@ fn addresses(service: &mut Value, held: &Holds, source: &mut dyn Source) -> Resu
     }
     for family in families.into_iter().skip(all.len()) {
         let address = source.any_address(family);
-        let address = address.map_err(|it| Refused::Internal(format!("failed to allocate a serviceIP: {it}")))?;
+        let address =
+            address.map_err(|it| AllocationError::Internal(format!("failed to allocate a serviceIP: {it}")))?;
         all.push(address.to_string().into());
     }
     let Some(spec) = service.as_object_mut().and_then(|it| made(it, "spec")) else { return Ok(()) };
@@ -238,7 +239,7 @@ fn addresses(service: &mut Value, held: &Holds, source: &mut dyn Source) -> Resu
     Ok(())
 }
 
-fn node_ports(service: &mut Value, held: &Holds, source: &mut dyn Source) -> Result<(), Refused> {
+fn node_ports(service: &mut Value, held: &Holds, source: &mut dyn Source) -> Result<(), AllocationError> {
     if !needs::may_have_node_ports(service) {
         return Ok(());
     }
@@ -265,9 +266,9 @@ fn node_ports(service: &mut Value, held: &Holds, source: &mut dyn Source) -> Res
                 }
                 wanted
             }
-            (None, None) if must => {
-                source.any_port().map_err(|it| Refused::Internal(format!("failed to allocate a nodePort: {it}")))?
-            }
+            (None, None) if must => source
+                .any_port()
+                .map_err(|it| AllocationError::Internal(format!("failed to allocate a nodePort: {it}")))?,
             (None, None) => continue,
         };
         given.entry(number).or_insert(got);
@@ -278,19 +279,19 @@ fn node_ports(service: &mut Value, held: &Holds, source: &mut dyn Source) -> Res
     Ok(())
 }
 
-fn health_check_port(service: &mut Value, held: &Holds, source: &mut dyn Source) -> Result<(), Refused> {
+fn health_check_port(service: &mut Value, held: &Holds, source: &mut dyn Source) -> Result<(), AllocationError> {
     if !needs::health_check_port(service) {
         return Ok(());
     }
     match port(&service["spec"]["healthCheckNodePort"]) {
         Some(wanted) if held.ports.contains(&wanted) => Ok(()),
         Some(wanted) => source.port(wanted).map_err(|it| {
-            Refused::Internal(format!("failed to allocate requested HealthCheck NodePort {wanted}: {it}"))
+            AllocationError::Internal(format!("failed to allocate requested HealthCheck NodePort {wanted}: {it}"))
         }),
         None => {
             let got = source.any_port();
-            let got =
-                got.map_err(|it| Refused::Internal(format!("failed to allocate a HealthCheck NodePort: {it}")))?;
+            let got = got
+                .map_err(|it| AllocationError::Internal(format!("failed to allocate a HealthCheck NodePort: {it}")))?;
             service["spec"]["healthCheckNodePort"] = got.into();
             Ok(())
         }

@@ -8,7 +8,7 @@ use corten_webhook::NoEndpoint;
 use crate::{
     backend::Backend,
     condition::Condition,
-    fetch::{Wanted, fetch},
+    fetch::{DocumentRequest, fetch},
 };
 
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -69,8 +69,13 @@ pub(crate) async fn check(backend: &Backend, caches: &Caches) -> Condition {
 
 async fn probe(backend: &Backend, url: &str) -> Result<(), String> {
     let path = backend.spec.path();
-    let wanted =
-        Wanted { path: &path, accept: "application/json, */*", tag: "", deadline: DEADLINE, bytes_max: BYTES_MAX };
+    let wanted = DocumentRequest {
+        path: &path,
+        accept: "application/json, */*",
+        tag: "",
+        deadline: DEADLINE,
+        bytes_max: BYTES_MAX,
+    };
     let fetched = fetch(backend, &wanted).await.map_err(|it| format!("Get {url:?}: {it}"))?;
     if fetched.code.is_success() { Ok(()) } else { Err(format!("bad status from {url}: {}", fetched.code.as_u16())) }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     backend::{Backend, DocumentTags},
-    fetch::{Wanted, fetch},
+    fetch::{DocumentRequest, fetch},
 };
 
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -138,5 +138,5 @@ async fn get(
     tag: &str,
     bytes_max: usize,
 ) -> Result<Document, String> {
-    fetch(backend, &Wanted { path, accept, tag, deadline: DEADLINE, bytes_max }).await
+    fetch(backend, &DocumentRequest { path, accept, tag, deadline: DEADLINE, bytes_max }).await
 }

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue, header};
 use crate::backend::{Backend, PASSED_ON};
 
 /// What to read.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct DocumentRequest<'a> {
     pub(crate) path: &'a str,
     pub(crate) accept: &'static str,
     /// The tag of what is known already; may be empty.
@@ -28,7 +28,7 @@ fn aggregator() -> Identity {
 ///
 /// # Errors
 /// There is no answer, or none of that size in that time.
-pub(crate) async fn fetch(backend: &Backend, wanted: &Wanted<'_>) -> Result<Document, String> {
+pub(crate) async fn fetch(backend: &Backend, wanted: &DocumentRequest<'_>) -> Result<Document, String> {
     let fetching = async {
         let mut headers = HeaderMap::new();
         let host = HeaderValue::from_str(&backend.authority()).map_err(|it| it.to_string())?;

@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 
 pub use failing::Failing;
 pub use memo::{Memo, ROUNDS_MAX};
-pub use snapshot::Wanted;
+pub use snapshot::SnapshotQuery;
 
 use cache::ConversionCache;
 use failing::FailingWebhooks;

@@ -14,7 +14,7 @@ const STEP: usize = 500;
 const STEP_BYTES_MAX: usize = 4 << 20;
 
 /// What of a snapshot is wanted.
-pub struct Wanted<'a> {
+pub struct SnapshotQuery<'a> {
     pub snapshot: &'a Snapshot,
     pub matcher: &'a Matcher,
     /// The key of the object before the first.
@@ -32,9 +32,9 @@ impl Conversion {
         &self,
         row: &KindRef,
         cache: &Arc<ResourceCache>,
-        wanted: &Wanted<'_>,
+        wanted: &SnapshotQuery<'_>,
     ) -> Result<Snapshot, Status> {
-        let Wanted { snapshot, matcher, after, limit } = wanted;
+        let SnapshotQuery { snapshot, matcher, after, limit } = wanted;
         let before = matcher.before_conversion();
         let candidates: Vec<Arc<Stored>> =
             snapshot.range(&matcher.namespace, *after).filter(|it| before.matches(it)).cloned().collect();

@@ -21,7 +21,7 @@ const CONDITIONS: [&str; 2] = ["ModifyingVolume", "ModifyVolumeError"];
 
 /// What there is to do for a claim that is bound to a volume.
 #[derive(Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum ModifyDecision {
     /// The change, and what users are told as it begins.
     Job(Box<Job>, Option<String>),
     /// The class is not there, or not this driver's: why, and what is written, where that is not written yet.
@@ -36,7 +36,7 @@ pub(crate) fn wanted(
     classes: &BTreeMap<String, VolumeAttributesClass>,
     is_over: bool,
     now: Time,
-) -> Option<Wanted> {
+) -> Option<ModifyDecision> {
     let (asked, status) = (spec(claim).volume_attributes_class_name, claim.status.clone().unwrap_or_default());
     let csi = volume.spec.as_ref()?.csi.as_ref().filter(|it| it.driver == driver.name)?;
     if !driver.modifies || status.phase.as_deref() != Some("Bound") || claim.metadata.deletion_timestamp.is_some() {
@@ -49,7 +49,7 @@ pub(crate) fn wanted(
     let target = if is_uncertain { target } else { asked };
     if target == has || target.is_empty() {
         let settled = || Job::WriteStatus { claim: key(claim), status: settled(&status, has) };
-        return (!said.is_empty()).then(|| Wanted::Job(Box::new(settled()), None));
+        return (!said.is_empty()).then(|| ModifyDecision::Job(Box::new(settled()), None));
     }
     let class = match classes.get(target) {
         None => Err(format!("VAC {target} does not exist.")),
@@ -63,13 +63,13 @@ pub(crate) fn wanted(
         Err(why) => {
             let pending = json!({ "modifyVolumeStatus": { "status": "Pending" } });
             let write = (said != "Pending").then(|| Job::WriteStatus { claim: key(claim), status: pending });
-            return Some(Wanted::Missing(why, write.map(Box::new)));
+            return Some(ModifyDecision::Missing(why, write.map(Box::new)));
         }
     };
     let job = modification(claim, &status, volume, (driver, &csi.volume_handle), class, target, now);
     let name = claim.metadata.name.as_deref().unwrap_or_default();
     let told = (said != "InProgress").then(|| format!("external resizer is modifying volume {name} with vac {target}"));
-    Some(Wanted::Job(Box::new(Job::Modify(Box::new(job))), told))
+    Some(ModifyDecision::Job(Box::new(Job::Modify(Box::new(job))), told))
 }
 
 /// The class that the volume has; empty: none.

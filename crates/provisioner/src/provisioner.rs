@@ -19,7 +19,7 @@ use corten_reconcile::EventType::{self, Normal, Warning};
 
 use crate::{
     attaching, capacity, expansion, leases,
-    modification::{self, Wanted},
+    modification::{self, ModifyDecision},
     names, provision, removal, sidecars,
     words::{Config, DriverFacts, DriverPod, Effect, Event, Handles, Job},
 };
@@ -435,13 +435,13 @@ impl Provisioner {
         let target = target.and_then(|it| it.target_volume_attributes_class_name.as_ref());
         let is_over = target.is_some() && self.refused_changes.get(key) == target;
         match modification::wanted(claim, volume, driver, &self.attributes_classes, is_over, now)? {
-            Wanted::Job(job, told) => {
+            ModifyDecision::Job(job, told) => {
                 if let Some(message) = told {
                     self.tell(&driver.name, &about_claim(claim), Normal, "VolumeModify", message, effects);
                 }
                 Some(*job)
             }
-            Wanted::Missing(why, write) => {
+            ModifyDecision::Missing(why, write) => {
                 // Told once: what is missing is waited for.
                 let write = write?;
                 self.tell(&driver.name, &about_claim(claim), Warning, "VolumeModifyFailed", why, effects);

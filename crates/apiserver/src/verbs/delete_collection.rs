@@ -8,7 +8,7 @@ use corten_cacher::{
     codec::Form,
     watch_cache::{Snapshot, Stored},
 };
-use corten_conversion::Wanted;
+use corten_conversion::SnapshotQuery;
 use corten_kinds::KindRef;
 use corten_meta::{Details, Status};
 use futures_util::future::join_all;
@@ -90,7 +90,7 @@ pub(crate) async fn delete_collection(
     items.form = form;
     if let Some(cache) = target.converter(form, &matcher).filter(|_| seen != form) {
         let gone = Snapshot::of(items.snapshot.revision, doomed);
-        let wanted = Wanted { snapshot: &gone, matcher: &matcher, after: None, limit: None };
+        let wanted = SnapshotQuery { snapshot: &gone, matcher: &matcher, after: None, limit: None };
         match ctx.state.conversion().snapshot(&target.asked, cache, &wanted).await {
             Ok(shown) => items.snapshot = Arc::new(shown),
             // They have gone, whether their webhook can show them or not.

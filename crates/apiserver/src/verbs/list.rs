@@ -13,7 +13,7 @@ use corten_cacher::{
     },
     watch_cache::{Matcher, ResourceCache, Snapshot, feed},
 };
-use corten_conversion::Wanted;
+use corten_conversion::SnapshotQuery;
 use corten_meta::{Status, shortened};
 use corten_store::Revision;
 use futures_util::stream;
@@ -89,7 +89,7 @@ async fn converted(
     matcher: &Matcher,
     limit: Option<usize>,
 ) -> Result<Arc<Snapshot>, Status> {
-    let wanted = Wanted { snapshot: &start.snapshot, matcher, after: start.after.as_deref(), limit };
+    let wanted = SnapshotQuery { snapshot: &start.snapshot, matcher, after: start.after.as_deref(), limit };
     ctx.state.conversion().snapshot(&target.asked, cache, &wanted).await.map(Arc::new)
 }
 

@@ -16,7 +16,7 @@ use corten_cacher::{
         protobuf_frame, versions,
     },
 };
-use corten_conversion::Wanted;
+use corten_conversion::SnapshotQuery;
 use corten_kinds::KindRef;
 use corten_meta::{Resource, Status, Violation};
 use corten_metrics::WatchGuard;
@@ -343,7 +343,8 @@ impl Frames {
         if initial.is_converted {
             return Ok(());
         }
-        let wanted = Wanted { snapshot: &initial.snapshot, matcher: &converter.matcher, after: None, limit: None };
+        let wanted =
+            SnapshotQuery { snapshot: &initial.snapshot, matcher: &converter.matcher, after: None, limit: None };
         let shown = self.state.conversion().snapshot(&self.kind, &converter.cache, &wanted).await?;
         (initial.snapshot, initial.is_converted) = (Arc::new(shown), true);
         Ok(())

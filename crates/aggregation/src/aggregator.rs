@@ -48,7 +48,7 @@ pub struct Aggregator {
     heard: Notify,
 }
 
-struct Running {
+struct BackendTask {
     backend: Arc<Backend>,
     task: AbortHandle,
 }
@@ -153,7 +153,7 @@ impl Aggregator {
         let mut authority = self.pki.changes();
         // Dropped with this: then they end.
         let mut tasks = JoinSet::new();
-        let mut running: BTreeMap<(String, String), Running> = BTreeMap::new();
+        let mut running: BTreeMap<(String, String), BackendTask> = BTreeMap::new();
         let mut published: Vec<Arc<AggregatedVersion>> = Vec::new();
         loop {
             let count = events.count();
@@ -180,7 +180,7 @@ impl Aggregator {
         self: &Arc<Self>,
         host: &Arc<dyn Host>,
         tasks: &mut JoinSet<()>,
-        running: &mut BTreeMap<(String, String), Running>,
+        running: &mut BTreeMap<(String, String), BackendTask>,
     ) {
         let table = self.table.load_full();
         running.retain(|key, it| {
@@ -194,7 +194,7 @@ impl Aggregator {
             running.entry(key.clone()).or_insert_with(|| {
                 let (this, backend, host) = (self.clone(), backend.clone(), host.clone());
                 let task = tasks.spawn(async move { this.keep(&backend, &*host).await });
-                Running { backend: table[key].clone(), task }
+                BackendTask { backend: table[key].clone(), task }
             });
         }
         while tasks.try_join_next().is_some() {}

@@ -23,4 +23,4 @@ mod tests;
 
 pub use claims::ClaimDrivers;
 pub use plugins::DevicePlugins;
-pub use pod_resources::{PodResourcesServer, Running, RunningPods};
+pub use pod_resources::{PodResourcesServer, PodsProvider, RunningPods};

@@ -27,7 +27,7 @@ const RETRY: Duration = Duration::from_secs(10);
 pub type RunningPods = Vec<(PodRef, Vec<String>)>;
 
 /// Says what runs on this node.
-pub trait Running: Send + Sync + 'static {
+pub trait PodsProvider: Send + Sync + 'static {
     /// Asks the runtime.
     fn pods(&self) -> Pin<Box<dyn Future<Output = Result<RunningPods, String>> + Send + '_>>;
 
@@ -40,7 +40,7 @@ pub struct PodResourcesServer {
     socket: PathBuf,
     plugins: DevicePlugins,
     claims: ClaimDrivers,
-    running: Arc<dyn Running>,
+    running: Arc<dyn PodsProvider>,
 }
 
 /// Who has what.
@@ -51,7 +51,7 @@ struct Given {
 }
 
 impl PodResourcesServer {
-    pub fn new(layout: &Layout, plugins: DevicePlugins, claims: ClaimDrivers, running: Arc<dyn Running>) -> Self {
+    pub fn new(layout: &Layout, plugins: DevicePlugins, claims: ClaimDrivers, running: Arc<dyn PodsProvider>) -> Self {
         Self { socket: layout.data.join(SOCKET), plugins, claims, running }
     }
 
@@ -197,7 +197,7 @@ mod tests {
 
     struct One;
 
-    impl Running for One {
+    impl PodsProvider for One {
         fn pods(&self) -> Pin<Box<dyn Future<Output = Result<RunningPods, String>> + Send + '_>> {
             Box::pin(async { Ok(vec![(PodRef::new("default", "web", "u1"), vec!["c".to_owned(), "d".to_owned()])]) })
         }

@@ -78,7 +78,7 @@ type Make = Box<dyn Fn() -> Arc<dyn Loop> + Send + Sync>;
 /// See the module's documentation.
 pub struct Loops {
     inner: Arc<Inner>,
-    watchdog: Mutex<Option<watchdog::Running>>,
+    watchdog: Mutex<Option<watchdog::WatchdogThread>>,
 }
 
 struct Inner {
@@ -162,7 +162,7 @@ impl Loops {
     /// The system gives no threads.
     pub fn start(n_threads: usize, runtime: Handle, journal: Arc<JournalBook>, clock: Clock) -> std::io::Result<Self> {
         let this = Self::unwatched(n_threads, runtime, journal, clock)?;
-        *this.watchdog.lock() = Some(watchdog::Running::start(this.inner.clone())?);
+        *this.watchdog.lock() = Some(watchdog::WatchdogThread::start(this.inner.clone())?);
         Ok(this)
     }
 

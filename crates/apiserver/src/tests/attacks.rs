@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{
     frames::{self, Frames, GOAWAY, HEADERS, RST_STREAM, SETTINGS, frame, get, headers},
-    https::{Running, request, running, serving, text},
+    https::{HttpsServer, request, running, serving, text},
     server,
 };
 use crate::{Config, Limits};
@@ -17,7 +17,7 @@ use corten_fairness::Budget;
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PATIENCE: Duration = Duration::from_secs(30);
 
-async fn is_served(running: &Running) {
+async fn is_served(running: &HttpsServer) {
     let answer = tokio::time::timeout(PATIENCE, running.http1(request("GET", CONFIG_MAPS, ""))).await;
     assert_eq!(answer.expect("others are served").status(), StatusCode::OK);
 }

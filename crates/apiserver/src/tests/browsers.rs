@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{
-    https::{Running, admin, plain, running, text},
+    https::{HttpsServer, admin, plain, running, text},
     server,
 };
 
@@ -54,7 +54,7 @@ enum By {
     Token,
 }
 
-async fn asked(running: &Running, by: By, method: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
+async fn asked(running: &HttpsServer, by: By, method: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
     let token = "authorization: Bearer s3cret\r\n";
     let mut head = format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n");
     for (name, value) in headers {

@@ -8,7 +8,7 @@ use tokio::{
 };
 use tokio_rustls::client::TlsStream;
 
-use super::https::Running;
+use super::https::HttpsServer;
 
 pub(super) const DATA: u8 = 0;
 pub(super) const HEADERS: u8 = 1;
@@ -82,7 +82,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    pub(super) async fn open(running: &Running) -> Self {
+    pub(super) async fn open(running: &HttpsServer) -> Self {
         Self::over(running.connect(b"h2").await).await
     }
 

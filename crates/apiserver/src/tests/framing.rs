@@ -6,7 +6,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::{
     frames::{self, Frames, Heard, field, frame, get, headers},
-    https::{Running, running},
+    https::{HttpsServer, running},
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -22,7 +22,7 @@ async fn rest(stream: &mut (impl AsyncRead + Unpin)) -> Vec<u8> {
 }
 
 /// The status codes of all answers to what is sent at once over HTTP/1.1, until the server hangs up.
-async fn answers(running: &Running, sent: &[u8]) -> Vec<u16> {
+async fn answers(running: &HttpsServer, sent: &[u8]) -> Vec<u16> {
     let mut stream = running.connect(b"http/1.1").await;
     // The server may hang up before all is sent.
     let _ = stream.write_all(sent).await;

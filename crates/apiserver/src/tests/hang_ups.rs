@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, sync::Semaphore};
 
 use super::{
-    https::{Running, admin, plain, request, serving},
+    https::{HttpsServer, admin, plain, request, serving},
     server,
 };
 use crate::{Config, Server, Sink};
@@ -110,7 +110,7 @@ async fn names(server: &Server) -> Vec<String> {
 }
 
 /// Comes when no connection is left: with one for each address, another is not served before.
-async fn all_are_gone(running: &Running) {
+async fn all_are_gone(running: &HttpsServer) {
     let served = async { while !running.is_served().await {} };
     tokio::time::timeout(Duration::from_secs(20), served).await.expect("the connection ends");
 }

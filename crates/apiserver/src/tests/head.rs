@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{
     frames::{Frames, Heard, get, headers},
-    https::{Running, running},
+    https::{HttpsServer, running},
 };
 
 /// Something of every maker of answers: lists, objects, refusals, documents, texts, what does not end.
@@ -26,7 +26,7 @@ const PATHS: [&str; 12] = [
 ];
 
 /// Code and length that an answer over HTTP/1.1 tells.
-async fn told(running: &Running, method: Method, path: &str) -> (u16, Option<String>) {
+async fn told(running: &HttpsServer, method: Method, path: &str) -> (u16, Option<String>) {
     let request = Request::builder().method(method).uri(path).header("host", "localhost");
     let response = running.http1(request.body(Full::default()).expect("a request")).await;
     let length = response.headers().get("content-length").map(|it| it.to_str().expect("digits").to_owned());

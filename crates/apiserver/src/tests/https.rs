@@ -18,18 +18,18 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 use super::server;
 use crate::{Config, Server};
 
-pub(super) struct Running {
+pub(super) struct HttpsServer {
     pub(super) server: Server,
     address: SocketAddr,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
-pub(super) async fn running() -> Running {
+pub(super) async fn running() -> HttpsServer {
     serving(server::config()).await
 }
 
-pub(super) async fn serving(config: Config) -> Running {
+pub(super) async fn serving(config: Config) -> HttpsServer {
     let server = Server::start(config).await.expect("a server over an empty store starts");
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("a bound address");
@@ -38,10 +38,10 @@ pub(super) async fn serving(config: Config) -> Running {
     let task = tokio::spawn(async move {
         serving.serve(listener, async { drop(stopped.await) }).await.expect("serves");
     });
-    Running { server, address, stop, task }
+    HttpsServer { server, address, stop, task }
 }
 
-impl Running {
+impl HttpsServer {
     /// Over a connection without a client certificate.
     pub(super) async fn as_stranger(&self, request: Request<Full<Bytes>>) -> Response<Incoming> {
         let stream = self.connect_as_stranger(b"http/1.1").await;

@@ -12,7 +12,7 @@ use tokio::{
 
 use super::{
     frames::{self, Frames, Heard, frame, headers},
-    https::{Running, admin, plain, serving},
+    https::{HttpsServer, admin, plain, serving},
     server,
 };
 use crate::{Config, KubeletClient};
@@ -79,7 +79,7 @@ fn is_whole(got: &[u8]) -> bool {
 }
 
 /// A server that thinks that the Pod `web` is at 10.0.0.7.
-async fn before(pod: &Pod) -> Running {
+async fn before(pod: &Pod) -> HttpsServer {
     let mut config = server::config();
     let client = KubeletClient::new(&config.pki).expect("a client of kubelets").detoured(pod.address);
     config.kubelet_dial = Some(client);
@@ -103,7 +103,7 @@ async fn before(pod: &Pod) -> Running {
 }
 
 /// Sends bytes over HTTP/1.1 and reads until the server hangs up.
-async fn told(running: &Running, sent: &str) -> String {
+async fn told(running: &HttpsServer, sent: &str) -> String {
     let mut stream = running.connect(b"http/1.1").await;
     stream.write_all(sent.as_bytes()).await.expect("the server reads");
     stream.flush().await.expect("the server reads");

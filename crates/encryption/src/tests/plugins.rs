@@ -8,19 +8,19 @@ use super::{File, SECRET, entry, memory, of_secrets, put};
 use crate::{EncryptedStore, Encryption, plugin::Plugin};
 
 /// A plugin that runs, until it is dropped.
-struct Running {
+struct RunningPlugin {
     folder: TempDir,
     plugin: Arc<Plugin>,
     task: JoinHandle<std::io::Result<()>>,
 }
 
-impl Drop for Running {
+impl Drop for RunningPlugin {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Running {
+impl RunningPlugin {
     async fn new() -> Self {
         let folder = TempDir::new().expect("there is room");
         let plugin = Arc::new(Plugin::new(folder.path()));
@@ -46,14 +46,14 @@ fn configuration(folder: &Path) -> String {
     ))
 }
 
-async fn over_plugin(inner: &Arc<dyn Store>, running: &Running) -> EncryptedStore {
+async fn over_plugin(inner: &Arc<dyn Store>, running: &RunningPlugin) -> EncryptedStore {
     let file = File::new(&configuration(running.folder.path()));
     EncryptedStore::new(inner.clone(), Encryption::load(&file.path(), false).await.expect("it is a configuration"))
 }
 
 #[tokio::test]
 async fn a_plugin_is_asked_once_for_each_of_its_keys() {
-    let (inner, running) = (memory(), Running::new().await);
+    let (inner, running) = (memory(), RunningPlugin::new().await);
     let store = over_plugin(&inner, &running).await;
     store.encryption().plugins_ready().expect("it is well");
     let n_asked = running.plugin.n_decrypted();
@@ -74,7 +74,7 @@ async fn a_plugin_is_asked_once_for_each_of_its_keys() {
 
 #[tokio::test]
 async fn another_key_makes_stale_what_the_first_encrypted() {
-    let (inner, running) = (memory(), Running::new().await);
+    let (inner, running) = (memory(), RunningPlugin::new().await);
     let store = over_plugin(&inner, &running).await;
     put(&store, SECRET, "value").await.expect("it is stored");
     assert!(!store.is_stale(SECRET.as_bytes()).await.expect("the store is open"));
@@ -100,7 +100,7 @@ async fn a_plugin_that_fails_or_lies_is_not_written_with() {
         ("lie", "it encrypts with another key than it says"),
         ("forget", "it does not decrypt what it has encrypted"),
     ] {
-        let (inner, running) = (memory(), Running::new().await);
+        let (inner, running) = (memory(), RunningPlugin::new().await);
         running.says("fault", fault);
         let store = over_plugin(&inner, &running).await;
         let error = store.encryption().plugins_ready().expect_err("it is not well");
@@ -118,7 +118,7 @@ async fn a_plugin_that_fails_or_lies_is_not_written_with() {
 
 #[tokio::test]
 async fn who_starts_without_its_plugin_reads_when_that_comes() {
-    let (inner, running) = (memory(), Running::new().await);
+    let (inner, running) = (memory(), RunningPlugin::new().await);
     put(&over_plugin(&inner, &running).await, SECRET, "value").await.expect("it is stored");
     running.says("fault", "error");
     let store = over_plugin(&inner, &running).await;
@@ -152,7 +152,7 @@ async fn who_starts_without_its_plugin_reads_when_that_comes() {
 
 #[tokio::test]
 async fn a_watch_waits_for_the_plugin_and_keeps_the_order() {
-    let (inner, running) = (memory(), Running::new().await);
+    let (inner, running) = (memory(), RunningPlugin::new().await);
     let store = over_plugin(&inner, &running).await;
     let mut changes = store.watch(Range::prefix("/registry/"), store.revision()).await.expect("it is watched");
     // Another server writes with a seed of its own.
@@ -169,7 +169,7 @@ async fn a_watch_waits_for_the_plugin_and_keeps_the_order() {
 
 #[tokio::test]
 async fn a_seed_is_written_with_for_three_minutes_after_the_plugin_was_well() {
-    let (inner, running) = (memory(), Running::new().await);
+    let (inner, running) = (memory(), RunningPlugin::new().await);
     let store = over_plugin(&inner, &running).await;
     drop(running);
     tokio::time::pause();
@@ -184,7 +184,7 @@ async fn a_seed_is_written_with_for_three_minutes_after_the_plugin_was_well() {
 
 #[tokio::test]
 async fn a_plugin_that_keeps_still_is_waited_for_once_and_not_for_each_seed() {
-    let (inner, running) = (memory(), Running::new().await);
+    let (inner, running) = (memory(), RunningPlugin::new().await);
     for n in 0..20 {
         running.says("key", &format!("key-{n}"));
         put(&over_plugin(&inner, &running).await, &format!("{SECRET}{n:02}"), "value").await.expect("it is stored");

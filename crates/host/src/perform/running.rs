@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, pin::Pin};
 
-use corten_devices::{Running, RunningPods};
+use corten_devices::{PodsProvider, RunningPods};
 use corten_kubelet::{Config, PodRef, Shares};
 
 use super::{NodeHands, pleg::pod_of};
@@ -16,7 +16,7 @@ pub struct RunningHere {
     pub config: Config,
 }
 
-impl Running for RunningHere {
+impl PodsProvider for RunningHere {
     fn pods(&self) -> Pin<Box<dyn Future<Output = Result<RunningPods, String>> + Send + '_>> {
         Box::pin(async {
             let sandboxes = self.hands.cri().list_pod_sandboxes(None).await.map_err(|it| it.to_string())?;

@@ -9,14 +9,14 @@ const SERVICE: &str = "/api/v1/namespaces/kube-system/services/kube-dns";
 const SLICE: &str = "/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices/kube-dns";
 
 /// The loop, against a server that has namespaces and nothing else.
-struct Running {
+struct RunningLoop {
     api: Arc<FakeApi>,
     zone: Arc<Mutex<Option<Zone>>>,
     journal: Arc<JournalBook>,
     _task: tokio::task::JoinHandle<()>,
 }
 
-impl Running {
+impl RunningLoop {
     fn start(api: Arc<FakeApi>) -> Self {
         for name in ["kube-system", "shop"] {
             api.put(&format!("/api/v1/namespaces/{name}"), json!({ "metadata": { "name": name } }));
@@ -78,7 +78,7 @@ fn service(name: &str, address: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_written_is_answered() {
-    let running = Running::start(FakeApi::new());
+    let running = RunningLoop::start(FakeApi::new());
     let web = "web.shop.svc.cluster.local";
     running.until("the zone is complete", |it| it.ask(web).is_some_and(|it| it.0 == 3)).await;
     let path = "/api/v1/namespaces/shop/services/web";
@@ -105,7 +105,7 @@ async fn the_way_to_the_server_is_kept() {
     let api = FakeApi::new();
     // The first try fails, and another is made.
     api.fault(Fault::Refused("POST", 500, "InternalError"));
-    let running = Running::start(api);
+    let running = RunningLoop::start(api);
     running.until("both are made", |it| it.api.object(SERVICE).is_some() && it.api.object(SLICE).is_some()).await;
     assert_eq!(running.port(), Some(json!(10053)));
     let mut slice = running.api.object(SLICE).expect("it is there");
@@ -131,7 +131,7 @@ async fn who_stands_in_the_way_is_named() {
     let mut theirs = service("kube-dns", "10.96.0.77");
     theirs["metadata"]["namespace"] = json!("kube-system");
     api.put(SERVICE, theirs);
-    let running = Running::start(api);
+    let running = RunningLoop::start(api);
     running.until("it is said", |it| it.waits() == ["ClusterDNSElsewhere"]).await;
     running.api.remove(SERVICE);
     running.until("and then no longer", |it| it.api.object(SLICE).is_some() && it.waits().is_empty()).await;

@@ -24,12 +24,12 @@ pub(super) const REASON: &str = "LoopStuck";
 const LOWEST: i32 = 19;
 
 /// The watchdog's own thread. Ends when it is dropped.
-pub(super) struct Running {
+pub(super) struct WatchdogThread {
     stop: Arc<(Mutex<bool>, Condvar)>,
     handle: Option<JoinHandle<()>>,
 }
 
-impl Running {
+impl WatchdogThread {
     pub(super) fn start(inner: Arc<Inner>) -> std::io::Result<Self> {
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let told = stop.clone();
@@ -47,7 +47,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for WatchdogThread {
     fn drop(&mut self) {
         *self.stop.0.lock() = true;
         self.stop.1.notify_all();

@@ -181,17 +181,17 @@ impl Signer {
 }
 
 /// What a server asks, and the task that keeps the keys.
-struct Running {
+struct ServerWithIssuers {
     access: Access,
     _tasks: JoinSet<()>,
     _ended: watch::Sender<bool>,
 }
 
-async fn running(configuration: &str) -> Running {
+async fn running(configuration: &str) -> ServerWithIssuers {
     over(Arc::new(Issuers::parse(configuration).expect("a good configuration"))).await
 }
 
-async fn over(issuers: Arc<Issuers>) -> Running {
+async fn over(issuers: Arc<Issuers>) -> ServerWithIssuers {
     let (caches, _) = feed::fill(&Memory::new()).await.expect("an empty store");
     let caches = Arc::new(caches);
     let pki = Arc::new(Authority::in_memory().expect("keys can be made"));
@@ -201,7 +201,7 @@ async fn over(issuers: Arc<Issuers>) -> Running {
     let clients = Arc::new(Clients::new(caches.clone()));
     tasks.spawn(issuers.clone().keep(clients.clone(), ended.subscribe()));
     let clock = Arc::new(|| Time::from_unix_seconds(NOW));
-    Running {
+    ServerWithIssuers {
         access: Access::new(
             caches,
             clock,
@@ -216,13 +216,13 @@ async fn over(issuers: Arc<Issuers>) -> Running {
 }
 
 /// Who somebody is who shows this token, where it proves anything.
-async fn who(server: &Running, token: &str) -> Result<Value, Attempted> {
+async fn who(server: &ServerWithIssuers, token: &str) -> Result<Value, Attempted> {
     let mut headers = HeaderMap::new();
     headers.insert(header::AUTHORIZATION, format!("Bearer {token}").parse().expect("a header"));
     server.access.identify(None, &headers, "/version").await.map(|it| user_info(&it.identity))
 }
 
-async fn lets_in_strangers(server: &Running, path: &str) -> bool {
+async fn lets_in_strangers(server: &ServerWithIssuers, path: &str) -> bool {
     server.access.identify(None, &HeaderMap::new(), path).await.is_ok()
 }
 

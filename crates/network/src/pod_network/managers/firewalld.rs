@@ -21,7 +21,7 @@ const FILE: &str = "/etc/firewalld/zones/trusted.xml";
     default_service = "org.fedoraproject.FirewallD1",
     default_path = "/org/fedoraproject/FirewallD1"
 )]
-trait Running {
+trait RuntimeZones {
     #[zbus(name = "getZoneOfInterface")]
     fn zone_of_interface(&self, interface: &str) -> zbus::Result<String>;
     #[zbus(name = "changeZoneOfInterface")]
@@ -35,7 +35,7 @@ trait Running {
     default_service = "org.fedoraproject.FirewallD1",
     default_path = "/org/fedoraproject/FirewallD1/config"
 )]
-trait Lasting {
+trait PermanentZones {
     #[zbus(name = "getZoneOfInterface")]
     fn zone_of_interface(&self, interface: &str) -> zbus::Result<String>;
     #[zbus(name = "getZoneByName")]
@@ -65,13 +65,13 @@ pub(super) async fn open(layout: &Layout) -> Result<bool, MachineError> {
 
 async fn put(bridge: &str) -> zbus::Result<bool> {
     let Some(bus) = connected().await else { return Ok(false) };
-    let lasting = LastingProxy::new(&bus).await?;
+    let lasting = PermanentZonesProxy::new(&bus).await?;
     let chosen = lasting.zone_of_interface(bridge).await?;
     if !chosen.is_empty() && chosen != ZONE {
         // An administrator has put it there: it stays, and is told of.
         return Ok(false);
     }
-    let running = RunningProxy::new(&bus).await?;
+    let running = RuntimeZonesProxy::new(&bus).await?;
     let is_new = running.zone_of_interface(bridge).await? != ZONE;
     if is_new {
         running.change_zone_of_interface(ZONE, bridge).await?;
@@ -83,7 +83,10 @@ async fn put(bridge: &str) -> zbus::Result<bool> {
     Ok(is_new)
 }
 
-async fn lasting_zone<'a>(bus: &'a Connection, lasting: &LastingProxy<'_>) -> zbus::Result<LastingZoneProxy<'a>> {
+async fn lasting_zone<'a>(
+    bus: &'a Connection,
+    lasting: &PermanentZonesProxy<'_>,
+) -> zbus::Result<LastingZoneProxy<'a>> {
     LastingZoneProxy::builder(bus).path(lasting.zone_by_name(ZONE).await?).build().await
 }
 
@@ -110,11 +113,11 @@ pub(super) async fn withdraw(layout: &Layout) -> Result<(), MachineError> {
 }
 
 async fn take_out(bus: &Connection, bridge: &str) -> zbus::Result<()> {
-    let lasting = LastingProxy::new(bus).await?;
+    let lasting = PermanentZonesProxy::new(bus).await?;
     if lasting.zone_of_interface(bridge).await? == ZONE {
         lasting_zone(bus, &lasting).await?.remove_interface(bridge).await?;
     }
-    let running = RunningProxy::new(bus).await?;
+    let running = RuntimeZonesProxy::new(bus).await?;
     if running.zone_of_interface(bridge).await? == ZONE {
         running.remove_interface(ZONE, bridge).await?;
     }

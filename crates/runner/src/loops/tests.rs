@@ -44,16 +44,16 @@ impl Projection for Wish {
 /// Makes a Pod for each ConfigMap. Of some it thinks until it is let go.
 struct Stubborn {
     begun: Mutex<mpsc::Sender<String>>,
-    held: Arc<Held>,
+    held: Arc<HeldKeys>,
 }
 
 #[derive(Default)]
-struct Held {
+struct HeldKeys {
     names: Mutex<BTreeSet<String>>,
     bell: Condvar,
 }
 
-impl Held {
+impl HeldKeys {
     fn hold(&self, name: &str) {
         self.names.lock().insert(name.to_owned());
     }
@@ -97,7 +97,7 @@ impl Controller for Stubborn {
 }
 
 /// Lets go of whatever is held, also where a test fails: a thread that stands still would keep the process.
-struct LetGo(Arc<Held>);
+struct LetGo(Arc<HeldKeys>);
 
 impl Drop for LetGo {
     fn drop(&mut self) {
@@ -123,7 +123,7 @@ impl World {
         let loops = Loops::unwatched(1, Handle::current(), journal.clone(), clock()).expect("threads");
         let watchdog = Watchdog::new(loops.inner.clone());
         let (sender, begun) = mpsc::channel();
-        let held = Arc::new(Held::default());
+        let held = Arc::new(HeldKeys::default());
         let mind = Arc::new(Stubborn { begun: Mutex::new(sender), held: held.clone() });
         let informers = SharedInformers::new(api.client());
         tokio::spawn(informers.clone().run(std::future::pending()));
@@ -267,7 +267,7 @@ async fn a_whole_loop_that_stands_still_keeps_nobody() {
     let journal = Arc::new(JournalBook::default());
     let loops = Loops::unwatched(1, Handle::current(), journal.clone(), clock()).expect("threads");
     let mut watchdog = Watchdog::new(loops.inner.clone());
-    let held = LetGo(Arc::new(Held::default()));
+    let held = LetGo(Arc::new(HeldKeys::default()));
     held.0.hold("whole");
     let (begun, begins) = mpsc::channel();
     let (own, book) = (held.0.clone(), journal.clone());
@@ -302,7 +302,7 @@ async fn a_whole_loop_that_stands_still_keeps_nobody() {
 async fn only_so_many_threads_are_replaced() {
     let loops = Loops::unwatched(1, Handle::current(), Arc::default(), clock()).expect("threads");
     let mut watchdog = Watchdog::new(loops.inner.clone());
-    let held = LetGo(Arc::new(Held::default()));
+    let held = LetGo(Arc::new(HeldKeys::default()));
     held.0.hold("all");
     for nth in 0..=STUCK_MAX {
         let (begun, begins) = mpsc::channel();

@@ -11,12 +11,12 @@ pub(super) struct Refusal(pub(super) u16, pub(super) &'static str, pub(super) St
 
 #[derive(Default)]
 pub(super) struct Storage {
-    held: Mutex<Held>,
+    held: Mutex<Contents>,
     changed: Notify,
 }
 
 #[derive(Default)]
-struct Held {
+struct Contents {
     revision: u64,
     /// By namespace and name.
     objects: BTreeMap<(String, String), Value>,
@@ -24,7 +24,7 @@ struct Held {
     log: BTreeMap<u64, (String, Value)>,
 }
 
-impl Held {
+impl Contents {
     fn log(&mut self, kind: &str, namespace: &str, mut object: Value) -> Value {
         self.revision += 1;
         object["metadata"]["resourceVersion"] = json!(self.revision.to_string());

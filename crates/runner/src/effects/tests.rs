@@ -18,10 +18,10 @@ const TAKES: Duration = Duration::from_millis(10);
 
 /// Takes its time for each request, and refuses what is named `bad`, or `late`: into a namespace that is being deleted.
 #[derive(Default)]
-struct Slow(Mutex<Seen>);
+struct Slow(Mutex<RequestLog>);
 
 #[derive(Default)]
-struct Seen {
+struct RequestLog {
     begun: Vec<String>,
     n_under_way: usize,
     n_under_way_max: usize,
@@ -62,7 +62,7 @@ fn create(resource: &Resource, name: &str) -> [Effect; 2] {
     [Effect::Create { resource: resource.clone(), object }, event]
 }
 
-async fn carried_out(effects: Vec<Effect>) -> (Outcome, Seen, Duration) {
+async fn carried_out(effects: Vec<Effect>) -> (Outcome, RequestLog, Duration) {
     let slow = Arc::new(Slow::default());
     let start = tokio::time::Instant::now();
     let outcome = perform(&Client::new(slow.clone()), effects).await;

@@ -146,7 +146,7 @@ impl Oracle {
     }
 
     /// `seen`: what a watcher was told was put, by revision, and the spans of revisions it watched.
-    pub(super) fn check_seen(&self, seen: &super::watcher::Seen) -> Result<()> {
+    pub(super) fn check_seen(&self, seen: &super::watcher::WatchedChanges) -> Result<()> {
         for (from, to) in &seen.spans {
             for (revision, (name, value)) in self.answered.range(*from..=*to).filter(|it| it.0 > from) {
                 match seen.puts.get(revision) {

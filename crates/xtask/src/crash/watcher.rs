@@ -27,13 +27,13 @@ struct Cache {
     objects: BTreeMap<String, Version>,
     /// The newest it was told of.
     revision: u64,
-    seen: Seen,
+    seen: WatchedChanges,
     n_relists: usize,
 }
 
 /// What a watcher was told.
 #[derive(Clone, Default)]
-pub(super) struct Seen {
+pub(super) struct WatchedChanges {
     pub(super) puts: BTreeMap<u64, (String, String)>,
     /// From after which revision up to which it was told everything.
     pub(super) spans: Vec<(u64, u64)>,
@@ -54,7 +54,7 @@ struct OnlyMeta {
 impl Watcher {
     pub(super) async fn new(server: &ControlPlane, rest: Duration) -> Result<Self> {
         let list = super::list(server).await?;
-        let seen = Seen { puts: BTreeMap::new(), spans: vec![(list.revision, list.revision)] };
+        let seen = WatchedChanges { puts: BTreeMap::new(), spans: vec![(list.revision, list.revision)] };
         let cache = Cache { objects: list.objects, revision: list.revision, seen, n_relists: 0 };
         Ok(Self { cache: Arc::new(Mutex::new(cache)), rest })
     }
@@ -63,7 +63,7 @@ impl Watcher {
         self.cache.lock().n_relists
     }
 
-    pub(super) fn seen(&self) -> Seen {
+    pub(super) fn seen(&self) -> WatchedChanges {
         self.cache.lock().seen.clone()
     }
 

@@ -17,13 +17,13 @@ const EVENTS: Resource = Resource::namespaced("", "v1", "Event", "events");
 const ACCOUNTS: Resource = Resource::namespaced("", "v1", "ServiceAccount", "serviceaccounts");
 
 pub(super) struct World {
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<ObservedObjects>>,
     changed: watch::Receiver<u64>,
     watches: Vec<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct ObservedObjects {
     /// Every version; `None`: it was gone then.
     pods: BTreeMap<Key, Vec<Option<Arc<Value>>>>,
     /// By the Pod they are about. What changed stands where it first came.
@@ -39,7 +39,7 @@ impl Drop for World {
 
 impl World {
     pub(super) fn watch(client: &Client) -> Self {
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let seen = Arc::new(Mutex::new(ObservedObjects::default()));
         let (tell, changed) = watch::channel(0);
         let tell = Arc::new(tell);
         let watches = [PODS, EVENTS, ACCOUNTS].into_iter().map(|resource| {
@@ -104,7 +104,7 @@ impl World {
     }
 }
 
-impl Seen {
+impl ObservedObjects {
     fn take_in(&mut self, resource: &Resource, event: InformerEvent) {
         match event {
             InformerEvent::Applied(bytes, identity) => {

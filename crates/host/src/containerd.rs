@@ -299,7 +299,11 @@ impl Containerd {
     }
 
     /// Ends shims, and gives back addresses, of sandboxes that containerd does not know.
-    async fn end_forgotten(&self, shims: Vec<shims::Shim>, addresses: Vec<cni::Taken>) -> Result<(), MachineError> {
+    async fn end_forgotten(
+        &self,
+        shims: Vec<shims::Shim>,
+        addresses: Vec<cni::AllocatedAddress>,
+    ) -> Result<(), MachineError> {
         let known = match self.cri.list_pod_sandboxes(None).await {
             Ok(sandboxes) => sandboxes.into_iter().map(|it| it.id).collect(),
             Err(error) => {

@@ -25,7 +25,7 @@ use jiff::Timestamp;
 use tokio::{sync::watch, time::Instant};
 
 use crate::{Cri, CriError, cri};
-use disk::{FileSystem, Owner, PodTaken, Taken};
+use disk::{FileSystem, FsUsage, Owner, PodFsUsage};
 use network::Interface;
 
 /// Rates are reckoned over at least this.
@@ -56,11 +56,11 @@ pub(crate) struct DiskUse {
     pub(crate) at: Instant,
     pub(crate) time: Timestamp,
     /// By uid.
-    pub(crate) pods: BTreeMap<String, PodTaken>,
+    pub(crate) pods: BTreeMap<String, PodFsUsage>,
     /// What containers wrote into their own layers, by id.
-    pub(crate) layers: BTreeMap<String, Taken>,
+    pub(crate) layers: BTreeMap<String, FsUsage>,
     /// What images and layers take together.
-    pub(crate) images: Taken,
+    pub(crate) images: FsUsage,
 }
 
 /// One moment of the node.
@@ -120,7 +120,7 @@ pub(crate) async fn measure_disks(cri: &Cri, layout: &Layout, mounts: &NodeMount
     };
     let pods = mounts.run(work).await.unwrap_or_default();
     let number = |it: &Option<cri::UInt64Value>| it.as_ref().map_or(0, |it| it.value);
-    let taken = |it: &cri::FilesystemUsage| Taken { bytes: number(&it.used_bytes), inodes: number(&it.inodes_used) };
+    let taken = |it: &cri::FilesystemUsage| FsUsage { bytes: number(&it.used_bytes), inodes: number(&it.inodes_used) };
     let stats = cri.list_container_stats().await.unwrap_or_else(|error| {
         tracing::debug!(%error, "the runtime does not say what containers wrote");
         Vec::new()
@@ -132,7 +132,7 @@ pub(crate) async fn measure_disks(cri: &Cri, layout: &Layout, mounts: &NodeMount
         time: Timestamp::now(),
         pods,
         layers: stats.into_iter().filter_map(layer).collect(),
-        images: images.iter().map(taken).fold(Taken::default(), Taken::plus),
+        images: images.iter().map(taken).fold(FsUsage::default(), FsUsage::plus),
     }
 }
 

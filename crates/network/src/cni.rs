@@ -151,19 +151,19 @@ fn rules(layout: &Layout, networks: &[String], is_filtered: bool) -> String {
 }
 
 /// An address that is given out, and the id of the sandbox that it was given to.
-pub struct Taken {
+pub struct AllocatedAddress {
     file: PathBuf,
     owner: String,
 }
 
 /// The addresses that are given out just now.
-pub fn taken(layout: &Layout) -> Vec<Taken> {
+pub fn taken(layout: &Layout) -> Vec<AllocatedAddress> {
     let entries = fs::read_dir(layout.cni_addresses().join(&layout.bridge)).into_iter().flatten().flatten();
     let files = entries.map(|it| it.path()).filter(|it| {
         let name = it.file_name().and_then(|it| it.to_str());
         name.is_some_and(|it| it.parse::<std::net::IpAddr>().is_ok())
     });
-    files.filter_map(|file| Some(Taken { owner: owner(&file)?, file })).collect()
+    files.filter_map(|file| Some(AllocatedAddress { owner: owner(&file)?, file })).collect()
 }
 
 /// The sandbox's id, then the interface: of that only the first line.
@@ -173,8 +173,8 @@ fn owner(file: &Path) -> Option<String> {
 }
 
 /// Gives back those of sandboxes that the runtime does not know: whoever was to do that has died over it.
-pub fn give_back(taken: Vec<Taken>, known: &BTreeSet<String>) {
-    for Taken { file, owner: sandbox } in taken.into_iter().filter(|it| !known.contains(&it.owner)) {
+pub fn give_back(taken: Vec<AllocatedAddress>, known: &BTreeSet<String>) {
+    for AllocatedAddress { file, owner: sandbox } in taken.into_iter().filter(|it| !known.contains(&it.owner)) {
         // Another's by now?
         if owner(&file).as_ref() == Some(&sandbox) && fs::remove_file(&file).is_ok() {
             tracing::info!(address = %file.display(), "an address that no pod has any more is given back");

@@ -17,7 +17,7 @@ use tokio::{sync::watch, time::Instant};
 use super::{NodeHands, config::VOLUME_IMAGES};
 use crate::{
     cri, disks, lost, manager_states, node_facts,
-    stats::{self, Measured, MeasuredPod, disk::Taken, summary},
+    stats::{self, Measured, MeasuredPod, disk::FsUsage, summary},
     stops, terminations,
 };
 
@@ -273,7 +273,7 @@ fn read_signals(cgroups: &Cgroups, layout: &Layout) -> Signals {
     Signals { amounts, has_image_fs }
 }
 
-fn disk(it: Taken) -> DiskUse {
+fn disk(it: FsUsage) -> DiskUse {
     let whole = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
     DiskUse { bytes: whole(it.bytes), inodes: whole(it.inodes) }
 }

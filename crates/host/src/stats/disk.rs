@@ -26,12 +26,12 @@ const BLOCK_BYTES: u64 = 512;
 
 /// What something takes of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct FsUsage {
     pub(crate) bytes: u64,
     pub(crate) inodes: u64,
 }
 
-impl Taken {
+impl FsUsage {
     pub(crate) fn plus(self, other: Self) -> Self {
         Self { bytes: self.bytes.saturating_add(other.bytes), inodes: self.inodes.saturating_add(other.inodes) }
     }
@@ -68,7 +68,7 @@ const OUTLIVE: [&str; 3] = ["kubernetes.io~csi", "kubernetes.io~local-volume", "
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct VolumeTaken {
     pub(crate) name: String,
-    pub(crate) taken: Taken,
+    pub(crate) taken: FsUsage,
     pub(crate) file_system: FileSystem,
     /// It lies on the disk, and goes with the Pod: its bytes are the Pod's ephemeral storage.
     pub(crate) is_ephemeral: bool,
@@ -76,12 +76,12 @@ pub(crate) struct VolumeTaken {
 
 /// What one Pod has on the disk beside its containers' layers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PodTaken {
+pub(crate) struct PodFsUsage {
     /// By container.
-    pub(crate) logs: BTreeMap<String, Taken>,
+    pub(crate) logs: BTreeMap<String, FsUsage>,
     pub(crate) volumes: Vec<VolumeTaken>,
     /// Its hosts file, and its containers' termination logs: they may write there as much as they like.
-    pub(crate) other: Taken,
+    pub(crate) other: FsUsage,
     /// There is more than could be counted.
     pub(crate) is_part: bool,
 }
@@ -98,7 +98,7 @@ pub(crate) struct Owner {
 ///
 /// A Pod with a tree that takes long takes it from none of the others: those come first, and what is left of the time is
 /// shared by the ones that want more.
-pub(crate) fn measure(layout: &Layout, owners: &[Owner]) -> BTreeMap<String, PodTaken> {
+pub(crate) fn measure(layout: &Layout, owners: &[Owner]) -> BTreeMap<String, PodFsUsage> {
     let end = Instant::now() + WALK_TIME_MAX;
     let mut found = BTreeMap::new();
     let mut large = Vec::new();
@@ -128,8 +128,8 @@ pub(crate) fn measure(layout: &Layout, owners: &[Owner]) -> BTreeMap<String, Pod
     found
 }
 
-fn pod(layout: &Layout, owner: &Owner, bound: &mut Bound) -> PodTaken {
-    let mut found = PodTaken::default();
+fn pod(layout: &Layout, owner: &Owner, bound: &mut Bound) -> PodFsUsage {
+    let mut found = PodFsUsage::default();
     for container in names(&layout.pod_logs(&owner.namespace, &owner.name, &owner.uid)) {
         let folder = layout.pod_logs(&owner.namespace, &owner.name, &owner.uid).join(&container);
         let (taken, is_part) = walk(&folder, bound);
@@ -138,7 +138,7 @@ fn pod(layout: &Layout, owner: &Owner, bound: &mut Bound) -> PodTaken {
     }
     let folder = layout.pod(&owner.uid);
     if let Ok(it) = std::fs::symlink_metadata(folder.join("etc-hosts")) {
-        found.other = Taken { bytes: std::os::unix::fs::MetadataExt::blocks(&it) * BLOCK_BYTES, inodes: 1 };
+        found.other = FsUsage { bytes: std::os::unix::fs::MetadataExt::blocks(&it) * BLOCK_BYTES, inodes: 1 };
     }
     let (termination_logs, is_part) = walk(&folder.join("containers"), bound);
     found.other = found.other.plus(termination_logs);
@@ -152,7 +152,7 @@ fn pod(layout: &Layout, owner: &Owner, bound: &mut Bound) -> PodTaken {
             let taken = if is_own {
                 // A file system of the volume's own knows what it holds.
                 let inodes = file_system.inodes.saturating_sub(file_system.inodes_free);
-                Taken { bytes: file_system.used_bytes, inodes }
+                FsUsage { bytes: file_system.used_bytes, inodes }
             } else {
                 let (taken, is_part) = walk(&path, bound);
                 found.is_part |= is_part;
@@ -178,10 +178,10 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// As `du -x`: what is there, each file once, not past this file system. Past a bound what was counted so far, and that it
 /// is only a part.
-fn walk(path: &Path, bound: &mut Bound) -> (Taken, bool) {
+fn walk(path: &Path, bound: &mut Bound) -> (FsUsage, bool) {
     let Ok(top) = tree::open_folder(path) else { return Default::default() };
     let Ok(stat) = fstat(&top) else { return Default::default() };
-    let mut count = Count { device: stat.st_dev, linked: BTreeSet::new(), taken: Taken::default() };
+    let mut count = Count { device: stat.st_dev, linked: BTreeSet::new(), taken: FsUsage::default() };
     count.add(&stat);
     let walked = tree::walk(top, bound, &mut count);
     (count.taken, !matches!(walked, Ok(Extent::Whole)))
@@ -191,7 +191,7 @@ struct Count {
     device: u64,
     /// Files with several names that were met.
     linked: BTreeSet<u64>,
-    taken: Taken,
+    taken: FsUsage,
 }
 
 impl Count {
@@ -241,7 +241,7 @@ mod tests {
         let mut bound = Bound::new(WALK_TIME_MAX, 3);
         let (taken, is_part) = walk(dir.path(), &mut bound);
         assert!(taken.inodes < 5 && is_part, "{taken:?}");
-        assert_eq!(walk(&dir.path().join("out"), &mut bound), (Taken::default(), false));
+        assert_eq!(walk(&dir.path().join("out"), &mut bound), (FsUsage::default(), false));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     DiskUse, Measured, MeasuredContainer, MeasuredPod, claim_volumes,
-    disk::{FileSystem, PodTaken, Taken},
+    disk::{FileSystem, FsUsage, PodFsUsage},
     network::Interface,
 };
 use crate::node_facts;
@@ -56,7 +56,7 @@ impl Source<'_> {
         node["network"] = network(it.time, &it.network, it.default_interface.as_deref());
         node["fs"] = file_system(it.time, &node_fs, None);
         let images = rest.disks.map(|it| it.images);
-        let containers = rest.disks.map(|it| it.layers.values().copied().fold(Taken::default(), Taken::plus));
+        let containers = rest.disks.map(|it| it.layers.values().copied().fold(FsUsage::default(), FsUsage::plus));
         node["runtime"] = json!({
             "imageFs": file_system(it.time, &image_fs, images),
             "containerFs": file_system(it.time, &image_fs, containers),
@@ -119,7 +119,7 @@ impl Source<'_> {
         pod
     }
 
-    fn container(&self, it: &MeasuredContainer, taken: Option<&PodTaken>) -> Value {
+    fn container(&self, it: &MeasuredContainer, taken: Option<&PodFsUsage>) -> Value {
         let at = self.measured.time;
         let mut container = json!({
             "name": it.name,
@@ -141,10 +141,10 @@ impl Source<'_> {
 }
 
 /// All that goes from the disk with the Pod.
-pub(crate) fn ephemeral<'a>(disks: &DiskUse, taken: &PodTaken, ids: impl Iterator<Item = &'a str>) -> Taken {
+pub(crate) fn ephemeral<'a>(disks: &DiskUse, taken: &PodFsUsage, ids: impl Iterator<Item = &'a str>) -> FsUsage {
     let layers = ids.filter_map(|it| disks.layers.get(it)).copied();
     let volumes = taken.volumes.iter().filter(|it| it.is_ephemeral).map(|it| it.taken);
-    layers.chain(volumes).chain(taken.logs.values().copied()).fold(taken.other, Taken::plus)
+    layers.chain(volumes).chain(taken.logs.values().copied()).fold(taken.other, FsUsage::plus)
 }
 
 /// As `metav1.Time` is written: whole seconds.
@@ -223,7 +223,7 @@ fn network(at: Timestamp, interfaces: &[Interface], default: Option<&str>) -> Va
 }
 
 /// `taken`: what a part of the file system has of it; else it is about the whole.
-fn file_system(at: Timestamp, it: &FileSystem, taken: Option<Taken>) -> Value {
+fn file_system(at: Timestamp, it: &FileSystem, taken: Option<FsUsage>) -> Value {
     let used = taken.map_or(it.used_bytes, |it| it.bytes);
     let inodes_used = taken.map_or(it.inodes.saturating_sub(it.inodes_free), |it| it.inodes);
     json!({

@@ -26,7 +26,7 @@ const RETRY: Duration = Duration::from_secs(5);
 /// Until the server ends.
 pub(crate) async fn run(state: State, mut ended: watch::Receiver<bool>) {
     let keeping = async {
-        let mut said = Said::default();
+        let mut said = CheckedFlowSchemas::default();
         loop {
             let caches = [&SCHEMAS, &LEVELS].map(|it| state.caches().get(it).map(|it| it.events()));
             let [Some(schemas), Some(levels)] = caches else { return };
@@ -57,12 +57,12 @@ pub(crate) async fn run(state: State, mut ended: watch::Receiver<bool>) {
 /// The FlowSchemas whose conditions are right, by the revision they are right at, while these are the priority levels: of thousands
 /// the one that has changed is read.
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct CheckedFlowSchemas {
     levels: u64,
     schemas: BTreeMap<String, u64>,
 }
 
-impl Said {
+impl CheckedFlowSchemas {
     /// Those that nothing is known of.
     fn unknown<'s>(&mut self, schemas: &'s Snapshot, levels: u64) -> Vec<&'s Arc<Stored>> {
         if self.levels != levels {
@@ -77,7 +77,7 @@ impl Said {
 ///
 /// # Errors
 /// What a write is refused with.
-pub(crate) async fn keep(state: &State, said: &mut Said) -> Result<(), Status> {
+pub(crate) async fn keep(state: &State, said: &mut CheckedFlowSchemas) -> Result<(), Status> {
     bootstrap::keep_flow_control(state).await?;
     let [Some(schemas), Some(levels)] = [&SCHEMAS, &LEVELS].map(|it| state.caches().get(it).map(|it| it.snapshot()))
     else {

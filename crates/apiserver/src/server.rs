@@ -121,7 +121,7 @@ impl Server {
     async fn begin_cluster(&self) -> Result<(), StartError> {
         let making = async {
             bootstrap::run(&self.state).await?;
-            flow_control_objects::keep(&self.state, &mut flow_control_objects::Said::default()).await?;
+            flow_control_objects::keep(&self.state, &mut flow_control_objects::CheckedFlowSchemas::default()).await?;
             self.state.aggregator().clone().register(&self.state).await
         };
         if bootstrap::is_new(&self.state) {

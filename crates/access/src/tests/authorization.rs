@@ -5,7 +5,7 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     PATIENCE, access,
-    hook::{Hook, Said, status},
+    hook::{Hook, WebhookAnswer, status},
     until, write,
 };
 use crate::{
@@ -44,7 +44,7 @@ fn denied(decision: &Decision) -> &Denial {
     }
 }
 
-fn by_name(review: &Value) -> Said {
+fn by_name(review: &Value) -> WebhookAnswer {
     let name = review["spec"]["resourceAttributes"]["name"].as_str().unwrap_or_default();
     status(&match name {
         "mine" => json!({ "allowed": true, "reason": "it is hers" }),

@@ -14,8 +14,8 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 /// Head of the answer and its body; `None`: it hangs.
-pub(super) type Said = Option<(&'static str, String)>;
-type Answering = Box<dyn FnMut(&Value) -> Said + Send>;
+pub(super) type WebhookAnswer = Option<(&'static str, String)>;
+type Answering = Box<dyn FnMut(&Value) -> WebhookAnswer + Send>;
 
 pub(super) struct Hook {
     pub(super) kubeconfig: PathBuf,
@@ -26,7 +26,7 @@ pub(super) struct Hook {
 }
 
 impl Hook {
-    pub(super) async fn start(answering: impl FnMut(&Value) -> Said + Send + 'static) -> Self {
+    pub(super) async fn start(answering: impl FnMut(&Value) -> WebhookAnswer + Send + 'static) -> Self {
         let authority = Authority::in_memory().expect("keys can be made");
         let credential = authority.issue_server("hook", &["localhost".into()]).expect("a certificate");
         let tls = authority.server_config(&credential.fixed().expect("a credential")).expect("a TLS server");
@@ -70,7 +70,7 @@ impl Hook {
         Self { kubeconfig, answering, asked, _folder: folder, _tasks: tasks }
     }
 
-    pub(super) fn says(&self, answering: impl FnMut(&Value) -> Said + Send + 'static) {
+    pub(super) fn says(&self, answering: impl FnMut(&Value) -> WebhookAnswer + Send + 'static) {
         *self.answering.lock() = Box::new(answering);
     }
 
@@ -103,6 +103,6 @@ async fn request(stream: &mut TlsStream<TcpStream>) -> Option<Value> {
 }
 
 /// An answer of success whose `status` is this.
-pub(super) fn status(status: &Value) -> Said {
+pub(super) fn status(status: &Value) -> WebhookAnswer {
     Some(("200 OK", serde_json::json!({ "status": status }).to_string()))
 }

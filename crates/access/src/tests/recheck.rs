@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     access,
-    hook::{Hook, Said, status},
+    hook::{Hook, WebhookAnswer, status},
 };
 use crate::{
     Access, AuthorizationOptions, AuthorizationSettings, Impersonation, Recheck, Request,
@@ -56,7 +56,7 @@ async fn end(recheck: &Recheck) -> (u64, u16) {
     panic!("it goes on for ever");
 }
 
-fn is_down(_: &Value) -> Said {
+fn is_down(_: &Value) -> WebhookAnswer {
     Some(("403 Forbidden", "out of order".into()))
 }
 
@@ -76,7 +76,7 @@ async fn over_rights(hook: &Hook) -> Arc<Access> {
     access(AuthorizationSettings::of_options(&options).expect("good options"), None).await
 }
 
-fn is_ann(_: &Value) -> Said {
+fn is_ann(_: &Value) -> WebhookAnswer {
     status(&json!({ "authenticated": true, "user": { "username": "ann", "groups": ["system:masters"] } }))
 }
 
@@ -113,7 +113,7 @@ async fn a_token_that_was_taken_back_is_good_no_longer() {
 }
 
 /// What is refused is said by its verb; all else is allowed.
-fn all_but(refused: &'static str) -> impl FnMut(&Value) -> Said + Send {
+fn all_but(refused: &'static str) -> impl FnMut(&Value) -> WebhookAnswer + Send {
     move |review| {
         let spec = &review["spec"];
         let verb = ["resourceAttributes", "nonResourceAttributes"].iter().find_map(|it| spec[*it]["verb"].as_str());

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     access,
-    hook::{Hook, Said, status},
+    hook::{Hook, WebhookAnswer, status},
 };
 use crate::{
     Access, AuthorizationSettings,
@@ -40,7 +40,7 @@ async fn reviewed(access: &Access, token: &str, audiences: &[&str]) -> Value {
     access.review_token(&json!({ "token": token, "audiences": audiences })).await.expect("there is a token")
 }
 
-fn by_token(review: &Value) -> Said {
+fn by_token(review: &Value) -> WebhookAnswer {
     let token = review["spec"]["token"].as_str().unwrap_or_default();
     status(&match token {
         "good" => json!({ "authenticated": true, "user": {

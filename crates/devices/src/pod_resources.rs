@@ -44,7 +44,7 @@ pub struct PodResourcesServer {
 }
 
 /// Who has what.
-struct Given {
+struct Allocations {
     devices: DeviceNews,
     claims: BTreeMap<String, Record>,
     shares: Shares,
@@ -71,7 +71,7 @@ impl PodResourcesServer {
         let running = self.running.pods().await.map_err(Status::internal)?;
         let shares = self.running.shares().await.map_err(Status::internal)?;
         let claims = self.claims.all().await.into_iter().collect();
-        let given = Given { devices: self.plugins.news(), claims, shares };
+        let given = Allocations { devices: self.plugins.news(), claims, shares };
         Ok(running.into_iter().map(|(pod, containers)| of_pod(&pod, containers, &given)).collect())
     }
 
@@ -116,7 +116,7 @@ impl Service for PodResourcesServer {
     }
 }
 
-fn of_pod(pod: &PodRef, containers: Vec<String>, given: &Given) -> PodResources {
+fn of_pod(pod: &PodRef, containers: Vec<String>, given: &Allocations) -> PodResources {
     let allocated = given.devices.allocated.get(&pod.uid).map(Vec::as_slice).unwrap_or_default();
     let of_container = |name: String| {
         let own = allocated.iter().filter(|it| it.container == name);

@@ -107,7 +107,7 @@ impl PodMachine {
         }
         state.span.started.get_or_insert(cx.now);
         let certificates = &self.certificates;
-        let given = volumes::Given { tokens: &self.tokens, certificates, trust_bundles: cx.trust_bundles };
+        let given = volumes::ProjectedSources { tokens: &self.tokens, certificates, trust_bundles: cx.trust_bundles };
         match volumes::plan(&self.pod, cx.sources, &given, &self.claims, &cx.around(&[])) {
             Ok(content) => {
                 state.problems.retain(|it| it.volume.is_empty());

@@ -65,7 +65,7 @@ const BYTES_MAX: usize = 64 << 20;
 pub(crate) fn plan(
     pod: &Pod,
     sources: &Sources,
-    given: &Given<'_>,
+    given: &ProjectedSources<'_>,
     persistent: &impl Lasting,
     around: &Surroundings<'_>,
 ) -> Result<Vec<Volume>, Vec<Problem>> {
@@ -94,7 +94,7 @@ pub(crate) fn plan(
 }
 
 /// What the pod is given of the cluster.
-pub(crate) struct Given<'a> {
+pub(crate) struct ProjectedSources<'a> {
     pub(crate) tokens: &'a Tokens,
     pub(crate) certificates: &'a Certificates,
     pub(crate) trust_bundles: &'a TrustBundles,
@@ -134,7 +134,7 @@ pub(crate) fn plugin_of(backend: &Backend) -> Plugin {
 struct Planner<'a> {
     pod: &'a Pod,
     sources: &'a Sources,
-    given: &'a Given<'a>,
+    given: &'a ProjectedSources<'a>,
     around: &'a Surroundings<'a>,
     volume: &'a str,
     /// How many bytes there may still be.

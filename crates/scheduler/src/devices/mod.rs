@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 pub(crate) use extended_claim::class_on;
 pub use extended_claim::{ExtendedClaimWrite, NewClaim};
 pub use objects::{DeviceClaim, DeviceClass, DeviceObject, DeviceSlice, DeviceTaintRule};
-pub(crate) use pod_devices::{Conflict, DeviceNode, Given, PodDevices, TIMED_OUT, refusal};
+pub(crate) use pod_devices::{Conflict, DeviceNode, PodAllocations, PodDevices, TIMED_OUT, refusal};
 pub(crate) use readiness::Readiness;
 
 use self::extended_claim::AllocatedClaim;
@@ -114,7 +114,7 @@ impl Devices {
         seen.chain(assumed).flat_map(allocated_devices).collect()
     }
 
-    pub(crate) fn assume(&mut self, pod: &PodInfo, mut given: Given, now: Time) {
+    pub(crate) fn assume(&mut self, pod: &PodInfo, mut given: PodAllocations, now: Time) {
         let extended = given.extended.iter_mut().map(|it| &mut it.1);
         for it in given.claims.iter_mut().map(|it| &mut it.1).chain(extended) {
             it.allocation_timestamp = serde_json::from_value(json!(now)).ok();

@@ -24,7 +24,7 @@ pub(crate) struct DeviceNode<'a> {
 
 /// What a pod is given on a node.
 #[derive(Default)]
-pub(crate) struct Given {
+pub(crate) struct PodAllocations {
     pub(crate) claims: Vec<(Key, Allocation)>,
     /// The claim for its extended resources.
     pub(crate) extended: Option<(ExtendedClaim, Allocation)>,
@@ -110,7 +110,7 @@ impl<'a> PodDevices<'a> {
     }
 
     /// What the claims are given on the node that have nothing yet, and what the extended resources are.
-    pub(crate) fn on(&self, node: DeviceNode<'_>) -> Result<Given, Conflict> {
+    pub(crate) fn on(&self, node: DeviceNode<'_>) -> Result<PodAllocations, Conflict> {
         let extended = extended_claim::needed(self.pod, node, &self.devices.classes);
         let node = TargetNode { name: node.name, labels: node.labels };
         let is_here = |it: &&Allocation| it.node_selector.as_ref().is_none_or(|it| selects(it, node));
@@ -120,13 +120,13 @@ impl<'a> PodDevices<'a> {
         let own = self.open.iter().map(|it| &it.spec);
         let specs: Vec<&ResourceClaimSpec> = own.chain(extended.iter().map(|it| &it.spec)).collect();
         if specs.is_empty() {
-            return Ok(Given::default());
+            return Ok(PodAllocations::default());
         }
         match allocate(&specs, node, &self.devices.inventory, &self.taken, &self.selectors) {
             Ok(given) => {
                 let mut given = given.into_iter();
                 let claims = self.open.iter().map(|it| it.metadata.key()).zip(given.by_ref()).collect();
-                Ok(Given { claims, extended: extended.zip(given.next()) })
+                Ok(PodAllocations { claims, extended: extended.zip(given.next()) })
             }
             Err(NoDevices::NotHere | NoDevices::Broken(_)) => Err(Conflict::NoDevices),
             Err(NoDevices::TooMuchWork) => Err(Conflict::TooMuchWork),

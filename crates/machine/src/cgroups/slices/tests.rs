@@ -47,7 +47,7 @@ impl Fake {
     }
 }
 
-type Given = Vec<(String, OwnedVariant)>;
+type UnitProperties = Vec<(String, OwnedVariant)>;
 
 #[interface(name = "org.freedesktop.systemd1.Manager")]
 impl Fake {
@@ -55,8 +55,8 @@ impl Fake {
         &self,
         name: String,
         _mode: String,
-        properties: Given,
-        _aux: Vec<(String, Given)>,
+        properties: UnitProperties,
+        _aux: Vec<(String, UnitProperties)>,
         #[zbus(signal_emitter)] emitter: SignalEmitter<'_>,
     ) -> zbus::fdo::Result<OwnedObjectPath> {
         let known: Vec<&str> = properties.iter().map(|it| &*it.0).filter(|it| !it.ends_with("Accounting")).collect();
@@ -64,7 +64,7 @@ impl Fake {
         Ok(self.job(&name, &emitter).await)
     }
 
-    fn set_unit_properties(&self, name: String, runtime: bool, properties: Given) {
+    fn set_unit_properties(&self, name: String, runtime: bool, properties: UnitProperties) {
         let limits: Vec<String> = properties.iter().map(|(name, it)| format!("{name}={it:?}")).collect();
         self.told.note(format!("set {name} {runtime} {}", limits.len()));
     }

@@ -4,12 +4,12 @@ use serde_json::json;
 use super::*;
 
 /// Writes objects one after the other; a revision each.
-struct Told {
+struct OracleWriter {
     truth: Oracle,
     revision: u64,
 }
 
-impl Told {
+impl OracleWriter {
     fn new() -> Self {
         Self { truth: Oracle::default(), revision: 1 }
     }
@@ -51,18 +51,18 @@ impl Told {
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_has_one_owner_and_one_node_for_life() {
-    let mut told = Told::new();
+    let mut told = OracleWriter::new();
     assert_eq!(told.pod("a", None, "1m", 1), None);
     assert_eq!(told.pod("a", Some("n1"), "1m", 1), None);
     let violation = told.pod("a", Some("n2"), "1m", 1).expect("bound twice").to_owned();
     assert!(violation.contains("was bound to n1 and then to \"n2\""), "{violation}");
-    let violation = Told::new().pod("a", None, "1m", 2).expect("two owners").to_owned();
+    let violation = OracleWriter::new().pod("a", None, "1m", 2).expect("two owners").to_owned();
     assert!(violation.contains("has 2 controlling owners"), "{violation}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_is_not_given_more_than_it_has() {
-    let mut told = Told::new();
+    let mut told = OracleWriter::new();
     let half = format!("{}m", node::CPU_MILLIS / 2);
     assert_eq!(told.pod("a", Some("n1"), &half, 0), None);
     assert_eq!(told.pod("b", Some("n1"), &half, 0), None);
@@ -73,7 +73,7 @@ async fn a_node_is_not_given_more_than_it_has() {
 
 #[tokio::test(start_paused = true)]
 async fn no_more_pods_than_anybody_may_have_wanted() {
-    let mut told = Told::new();
+    let mut told = OracleWriter::new();
     assert_eq!(told.set("web", 2), None);
     assert_eq!(told.set("web", 1), None);
     assert_eq!(told.pod("a", None, "1m", 1), None);
@@ -82,7 +82,7 @@ async fn no_more_pods_than_anybody_may_have_wanted() {
     let violation = told.pod("c", None, "1m", 1).expect("a surplus pod").to_owned();
     assert!(violation.contains("is pod 3 of /registry/replicasets/default/web, which never wanted more than 2"));
 
-    let mut told = Told::new();
+    let mut told = OracleWriter::new();
     assert_eq!(told.set("web", 2), None);
     assert_eq!(told.set("web", 1), None);
     assert_eq!(told.pod("a", None, "1m", 1), None);
@@ -93,7 +93,7 @@ async fn no_more_pods_than_anybody_may_have_wanted() {
 #[tokio::test(start_paused = true)]
 async fn the_sets_of_a_deployment_stay_within_its_surge() {
     for (surge, most) in [(json!(1), 5), (json!("25%"), 5), (json!("26%"), 6), (json!(null), 4)] {
-        let mut told = Told::new();
+        let mut told = OracleWriter::new();
         assert_eq!(told.deployment(4, &surge), None);
         assert_eq!(told.set("old", most - 1), None);
         assert_eq!(told.set("new", 1), None, "{surge}");
@@ -103,7 +103,7 @@ async fn the_sets_of_a_deployment_stay_within_its_surge() {
 
 #[tokio::test(start_paused = true)]
 async fn revisions_only_grow() {
-    let mut told = Told::new();
+    let mut told = OracleWriter::new();
     assert_eq!(told.set("web", 2), None);
     told.revision = 0;
     assert!(told.set("web", 2).expect("went back").contains("the revision went back"));

@@ -17,9 +17,9 @@ const PATH: &str = "/org/freedesktop/systemd1";
 const IN_TIME: Duration = Duration::from_secs(20);
 
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+struct CallLog(Mutex<Vec<String>>);
 
-impl Told {
+impl CallLog {
     fn note(&self, line: String) {
         self.0.lock().expect("nobody panicked").push(line);
     }
@@ -30,7 +30,7 @@ impl Told {
 }
 
 struct Fake {
-    told: Arc<Told>,
+    told: Arc<CallLog>,
     /// How many jobs there were.
     jobs: Arc<AtomicUsize>,
     result: &'static str,
@@ -96,9 +96,9 @@ impl Fake {
 }
 
 /// Serves whoever comes, but the first `n_lost` of them.
-fn serve(socket: &Path, n_lost: usize, result: &'static str) -> Arc<Told> {
+fn serve(socket: &Path, n_lost: usize, result: &'static str) -> Arc<CallLog> {
     let listener = UnixListener::bind(socket).expect("bound");
-    let (told, jobs) = (Arc::new(Told::default()), Arc::new(AtomicUsize::new(0)));
+    let (told, jobs) = (Arc::new(CallLog::default()), Arc::new(AtomicUsize::new(0)));
     let noted = told.clone();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -29,7 +29,7 @@ fn survives_being_killed() {
     let rounds = env::var(ROUNDS).ok().and_then(|it| it.parse().ok()).unwrap_or(20);
     let dir = tempfile::tempdir().expect("a directory");
     let mut random = Random(0xc0de);
-    let mut told = Told::default();
+    let mut told = AcknowledgedWrites::default();
     for round in 0..rounds {
         let n_answers = 1 + random.below(3_000);
         told.listen_and_kill(dir.path(), n_answers);
@@ -40,7 +40,7 @@ fn survives_being_killed() {
 
 /// What the killed processes said.
 #[derive(Default)]
-struct Told {
+struct AcknowledgedWrites {
     /// The last answer for each key: its revision, and the value unless it was deleted.
     keys: BTreeMap<String, (Revision, Option<String>)>,
     used: BTreeSet<Revision>,
@@ -48,7 +48,7 @@ struct Told {
     newest: Revision,
 }
 
-impl Told {
+impl AcknowledgedWrites {
     fn listen_and_kill(&mut self, dir: &Path, n_answers: u64) {
         let mut child = Command::new(env::current_exe().expect("the test knows its own file"))
             .args(["--exact", THIS_TEST, "--nocapture", "--quiet"])

@@ -23,7 +23,7 @@ pub(crate) fn is_installed(program: &str) -> bool {
 }
 
 /// How a program ended.
-pub(crate) struct Ended {
+pub(crate) struct ProgramOutput {
     /// `None`: killed.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -31,7 +31,7 @@ pub(crate) struct Ended {
 }
 
 /// Runs it to its end, whatever that is.
-pub(crate) fn run_to_end(program: &str, args: &[&str]) -> Result<Ended, Fault> {
+pub(crate) fn run_to_end(program: &str, args: &[&str]) -> Result<ProgramOutput, Fault> {
     let spawned = Command::new(program)
         .args(args)
         .env("LC_ALL", "C")
@@ -57,12 +57,12 @@ pub(crate) fn run_to_end(program: &str, args: &[&str]) -> Result<Ended, Fault> {
     }
     let output = with_faults_named(output, program)?;
     let text = |it: Vec<u8>| String::from_utf8_lossy(&it).trim().to_owned();
-    Ok(Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) })
+    Ok(ProgramOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) })
 }
 
 /// Runs it; what it wrote to its standard output is the answer.
 pub(crate) fn run(program: &str, args: &[&str]) -> Result<String, Fault> {
-    let Ended { code, stdout, stderr } = run_to_end(program, args)?;
+    let ProgramOutput { code, stdout, stderr } = run_to_end(program, args)?;
     match code {
         Some(0) => Ok(stdout),
         Some(code) => {

@@ -27,17 +27,17 @@ fn reset(stream: u8) -> Vec<u8> {
     vec![0x80, 3, 0, 3, 0, 0, 0, 8, 0, 0, 0, stream, 0, 0, 0, 5]
 }
 
-struct Ends {
+struct TunnelEnds {
     client: DuplexStream,
     server: DuplexStream,
     task: tokio::task::JoinHandle<io::Result<Copied>>,
 }
 
-fn join(streams: Streams) -> Ends {
+fn join(streams: Streams) -> TunnelEnds {
     let (client, near) = duplex(4096);
     let (far, server) = duplex(4096);
     let task = tokio::spawn(async move { run(near, far, remote_command(streams), LIMITS).await });
-    Ends { client, server, task }
+    TunnelEnds { client, server, task }
 }
 
 async fn expect(from: &mut DuplexStream, wanted: &[u8]) {
@@ -60,7 +60,7 @@ async fn opened(server: &mut DuplexStream, count: usize) {
 #[tokio::test(start_paused = true)]
 async fn a_client_hears_nothing_before_it_can_have_made_its_channels() {
     let begun = tokio::time::Instant::now();
-    let Ends { mut client, mut server, task: _task } = join(CAT);
+    let TunnelEnds { mut client, mut server, task: _task } = join(CAT);
     opened(&mut server, 4).await;
     server.write_all(&data(5, false, b"early")).await.expect("taken");
     assert_eq!(begun.elapsed(), Duration::ZERO, "the command begins at once");
@@ -70,7 +70,7 @@ async fn a_client_hears_nothing_before_it_can_have_made_its_channels() {
 
 #[tokio::test(start_paused = true)]
 async fn a_command_runs_and_ends() {
-    let Ends { mut client, mut server, task } = join(CAT);
+    let TunnelEnds { mut client, mut server, task } = join(CAT);
     opened(&mut server, 4).await;
     expect(&mut client, &[0x82, 1, 1]).await;
     // Streams: 1 error, 3 stdin, 5 stdout, 7 stderr.
@@ -104,7 +104,7 @@ async fn a_command_runs_and_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_is_lost_is_no_success() {
-    let Ends { mut client, mut server, task } = join(Streams { stdin: false, ..CAT });
+    let TunnelEnds { mut client, mut server, task } = join(Streams { stdin: false, ..CAT });
     opened(&mut server, 3).await;
     server.write_all(&data(3, false, b"half")).await.expect("taken");
     drop(server);
@@ -119,7 +119,7 @@ async fn a_connection_that_is_lost_is_no_success() {
 #[tokio::test(start_paused = true)]
 async fn a_client_that_goes_takes_all_along() {
     for goodbye in [frame(0x88, &[3, 232]), Vec::new()] {
-        let Ends { mut client, mut server, task } = join(CAT);
+        let TunnelEnds { mut client, mut server, task } = join(CAT);
         opened(&mut server, 4).await;
         client.write_all(&goodbye).await.expect("taken");
         drop(client);
@@ -127,7 +127,7 @@ async fn a_client_that_goes_takes_all_along() {
         server.read_to_end(&mut rest).await.expect("the end is passed on");
         task.await.expect("no panic").expect("a good end");
     }
-    let Ends { mut client, mut server, task } = join(CAT);
+    let TunnelEnds { mut client, mut server, task } = join(CAT);
     opened(&mut server, 4).await;
     client.write_all(b"GET / HTTP/1.1").await.expect("taken");
     task.await.expect("no panic").expect_err("that is no WebSocket");
@@ -135,7 +135,7 @@ async fn a_client_that_goes_takes_all_along() {
 
 #[tokio::test(start_paused = true)]
 async fn who_does_not_read_is_waited_for() {
-    let Ends { mut client, mut server, task } = join(CAT);
+    let TunnelEnds { mut client, mut server, task } = join(CAT);
     opened(&mut server, 4).await;
     expect(&mut client, &[0x82, 1, 1]).await;
     // The command does not read: some buffers fill, then the client waits, and hears that we live.

@@ -10,7 +10,7 @@ use corten_machine::{
     Cgroups, Doing, Layout, MachineError, NodeMounts, could_be_a_nodes,
     folders::own_folder::{self, NodeFolder},
     logind, mounts,
-    tree::{self, Bound},
+    tree::{self, WalkBudget},
 };
 use corten_network::cni;
 use futures_util::future::join_all;
@@ -144,7 +144,7 @@ fn clear(layout: &Layout) -> Result<(), MachineError> {
 }
 
 fn remove(path: &Path) -> Result<(), MachineError> {
-    tree::remove_within(path, &mut Bound::of_time(REMOVE_PATIENCE)).doing("remove", path)
+    tree::remove_within(path, &mut WalkBudget::of_time(REMOVE_PATIENCE)).doing("remove", path)
 }
 
 #[cfg(test)]

@@ -38,12 +38,12 @@ const LEVELS_HELD: usize = 16;
 
 /// What a walk may take. One bound may hold for several walks together.
 #[derive(Debug)]
-pub struct Bound {
+pub struct WalkBudget {
     pub until: Instant,
     pub entries: u64,
 }
 
-impl Bound {
+impl WalkBudget {
     pub fn new(time: Duration, entries: u64) -> Self {
         Self { until: Instant::now() + time, entries }
     }
@@ -113,7 +113,7 @@ pub enum Extent {
 ///
 /// # Errors
 /// The visitor's; `TimedOut` at the bound.
-pub fn walk(top: OwnedFd, bound: &mut Bound, visitor: &mut impl Visitor) -> io::Result<Extent> {
+pub fn walk(top: OwnedFd, bound: &mut WalkBudget, visitor: &mut impl Visitor) -> io::Result<Extent> {
     let buffer = Box::new([MaybeUninit::uninit(); READ_BYTES]);
     let mut walk = Walk { levels: Vec::new(), names_bytes: 0, buffer, extent: Extent::Whole };
     walk.enter(top, CString::default(), bound, visitor)?;
@@ -167,7 +167,7 @@ impl Walk {
         &mut self,
         folder: OwnedFd,
         name: CString,
-        bound: &mut Bound,
+        bound: &mut WalkBudget,
         visitor: &mut impl Visitor,
     ) -> io::Result<()> {
         let mut names = Names::default();

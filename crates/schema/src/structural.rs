@@ -103,8 +103,8 @@ struct ValueValidation {
     /// Of texts.
     format: String,
     numeric_format: Option<NumericFormat>,
-    maximum: Option<Bound>,
-    minimum: Option<Bound>,
+    maximum: Option<NumberLimit>,
+    minimum: Option<NumberLimit>,
     multiple_of: Option<f64>,
     max_length: Option<u64>,
     min_length: Option<u64>,
@@ -118,7 +118,7 @@ struct ValueValidation {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Bound {
+struct NumberLimit {
     value: f64,
     is_exclusive: bool,
 }

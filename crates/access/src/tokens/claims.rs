@@ -23,12 +23,12 @@ pub(super) struct Claims {
 pub(super) struct Private {
     pub(super) namespace: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) node: Option<Bound>,
+    pub(super) node: Option<BoundObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) pod: Option<Bound>,
+    pub(super) pod: Option<BoundObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) secret: Option<Bound>,
-    pub(super) serviceaccount: Bound,
+    pub(super) secret: Option<BoundObject>,
+    pub(super) serviceaccount: BoundObject,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) warnafter: Option<i64>,
 }
@@ -36,7 +36,7 @@ pub(super) struct Private {
 /// An object the token lives and dies with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Bound {
+pub(super) struct BoundObject {
     pub(super) name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) uid: String,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     ISSUER,
-    claims::{Bound, Claims, Private, user_name},
+    claims::{BoundObject, Claims, Private, user_name},
     jwt, unix_seconds,
 };
 
@@ -29,9 +29,9 @@ pub struct TokenSpec<'a> {
 
 /// What ends the token before its time.
 pub struct BoundTo {
-    pod: Option<Bound>,
-    secret: Option<Bound>,
-    node: Option<Bound>,
+    pod: Option<BoundObject>,
+    secret: Option<BoundObject>,
+    node: Option<BoundObject>,
 }
 
 pub struct Issued {
@@ -62,7 +62,7 @@ pub fn issue(key: &TokenKey, now: Time, id: String, wanted: TokenSpec<'_>) -> Re
             node: bound.node,
             pod: bound.pod,
             secret: bound.secret,
-            serviceaccount: Bound { name: wanted.account.into(), uid: wanted.account_uid.into() },
+            serviceaccount: BoundObject { name: wanted.account.into(), uid: wanted.account_uid.into() },
             warnafter: extended.then_some(now + wanted.seconds),
         },
         nbf: now,
@@ -87,7 +87,7 @@ pub fn bound(caches: &Caches, namespace: &str, account: &str, reference: &Value)
         let cache = caches.get(resource).expect("a row of the table");
         cache.get(namespace, name).ok_or_else(|| Status::not_found(resource, name))
     };
-    let bound = |it: &Stored| Some(Bound { name: it.name().into(), uid: it.uid().into() });
+    let bound = |it: &Stored| Some(BoundObject { name: it.name().into(), uid: it.uid().into() });
     let (found, to) = match (group, kind) {
         ("", "Pod") => {
             let pod = find(&PODS, namespace)?;
@@ -132,9 +132,9 @@ pub fn bound(caches: &Caches, namespace: &str, account: &str, reference: &Value)
     Ok(to)
 }
 
-fn node_of(caches: &Caches, name: &str) -> Bound {
+fn node_of(caches: &Caches, name: &str) -> BoundObject {
     let nodes = caches.get(&NODES).expect("a row of the table");
-    Bound { name: name.to_owned(), uid: nodes.get("", name).map(|it| it.uid().to_owned()).unwrap_or_default() }
+    BoundObject { name: name.to_owned(), uid: nodes.get("", name).map(|it| it.uid().to_owned()).unwrap_or_default() }
 }
 
 /// `status` of an answered request.

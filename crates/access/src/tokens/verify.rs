@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::{
     Accepted, CREDENTIAL_ID, ISSUER, Look,
-    claims::{Bound, Claims, LEGACY_ISSUER, Legacy, user_name},
+    claims::{BoundObject, Claims, LEGACY_ISSUER, Legacy, user_name},
     jwt, unix_seconds,
 };
 use crate::{identity::Identity, remote::Memory};
@@ -153,7 +153,7 @@ impl Look<'_> {
         if !super::legacy::holds(&object, text) {
             return Err("token does not match server's copy".into());
         }
-        let bound = Bound { name: claims.account.clone(), uid: claims.uid.clone() };
+        let bound = BoundObject { name: claims.account.clone(), uid: claims.uid.clone() };
         if self.is_gone(&secret) {
             return Err(INVALIDATED.into());
         }
@@ -162,7 +162,7 @@ impl Look<'_> {
         Ok(Accepted { who, audiences: vec![ISSUER.into()], stale: None })
     }
 
-    fn account(&self, namespace: &str, claimed: &Bound) -> Result<(), String> {
+    fn account(&self, namespace: &str, claimed: &BoundObject) -> Result<(), String> {
         let name = &claimed.name;
         let found = self.find(&SERVICE_ACCOUNTS, namespace, name);
         let found = found.ok_or_else(|| Status::not_found(&SERVICE_ACCOUNTS, name).message)?;
@@ -179,7 +179,7 @@ impl Look<'_> {
         &self,
         resource: &Resource,
         namespace: &str,
-        bound: &Bound,
+        bound: &BoundObject,
         what: &str,
         claim: &str,
     ) -> Result<(), String> {

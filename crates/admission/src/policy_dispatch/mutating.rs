@@ -16,7 +16,7 @@ use crate::{
     evaluation,
     patched::{self, Unfit},
     plugin::{Admission, Attributes, Operation},
-    policy_source::{Bound, BoundPolicy},
+    policy_source::{BoundPolicies, BoundPolicy},
     refusal::forbidden,
     review_request,
     versions::may_concern,
@@ -65,7 +65,7 @@ struct Invocation<'c> {
 }
 
 impl<'r> Round<'r> {
-    async fn run(&mut self, policies: &Bound<MutatingPolicy>, object: &mut Value) -> Result<(), Status> {
+    async fn run(&mut self, policies: &BoundPolicies<MutatingPolicy>, object: &mut Value) -> Result<(), Status> {
         let mut invocations = Vec::new();
         let asked = PolicyRequest::of(self.request);
         for number in asked.candidates(&policies.index, object) {

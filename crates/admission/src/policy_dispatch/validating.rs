@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{params::Misconfigured, policy_request::PolicyRequest};
 use crate::{
     plugin::{Admission, Attributes},
-    policy_source::{Bound, BoundPolicy, PolicyTrouble},
+    policy_source::{BoundPolicies, BoundPolicy, PolicyTrouble},
     refusal::forbidden,
     review_request,
     versions::may_concern,
@@ -49,7 +49,7 @@ struct Round<'r> {
 }
 
 impl Round<'_> {
-    async fn run(mut self, policies: &Bound<ValidatingPolicy>) -> Result<(), Status> {
+    async fn run(mut self, policies: &BoundPolicies<ValidatingPolicy>) -> Result<(), Status> {
         for number in self.asked.candidates(&policies.index, self.object) {
             self.ask(&policies.all[number]).await?;
             // Expressions of many policies are much work: others get their turn.

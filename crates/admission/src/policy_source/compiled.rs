@@ -44,12 +44,12 @@ pub struct Policies {
 #[derive(Default)]
 pub(crate) struct Compiled {
     objects: Objects,
-    pub(crate) validating: Bound<ValidatingPolicy>,
-    pub(crate) mutating: Bound<MutatingPolicy>,
+    pub(crate) validating: BoundPolicies<ValidatingPolicy>,
+    pub(crate) mutating: BoundPolicies<MutatingPolicy>,
 }
 
 /// Policies that are bound, by their names.
-pub(crate) struct Bound<P> {
+pub(crate) struct BoundPolicies<P> {
     pub(crate) index: Index,
     pub(crate) all: Vec<BoundPolicy<P>>,
 }
@@ -70,7 +70,7 @@ struct Objects {
     mutating_bindings: ByName<Binding>,
 }
 
-impl<P> Default for Bound<P> {
+impl<P> Default for BoundPolicies<P> {
     fn default() -> Self {
         Self { index: Index::default(), all: Vec::new() }
     }
@@ -187,12 +187,12 @@ fn same<P>(before: Option<&Arc<P>>, object: &Value, of: fn(&P) -> &Policy, read:
 }
 
 /// A policy without a binding is about nothing.
-fn bound<P>(policies: &ByName<P>, bindings: &ByName<Binding>, criteria: fn(&P) -> &Criteria) -> Bound<P> {
+fn bound<P>(policies: &ByName<P>, bindings: &ByName<Binding>, criteria: fn(&P) -> &Criteria) -> BoundPolicies<P> {
     let mut of_policy: BTreeMap<&str, Vec<Arc<Binding>>> = BTreeMap::new();
     for (_, binding) in bindings.values() {
         of_policy.entry(&binding.policy).or_default().push(binding.clone());
     }
-    let mut bound = Bound::default();
+    let mut bound = BoundPolicies::default();
     for (name, (revision, policy)) in policies {
         let Some(bindings) = of_policy.remove(&**name) else { continue };
         bound.index.add(bound.all.len(), criteria(policy));

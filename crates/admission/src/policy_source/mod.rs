@@ -7,5 +7,5 @@ mod measures;
 mod read_params;
 
 pub use compiled::Policies;
-pub(crate) use compiled::{Bound, BoundPolicy};
+pub(crate) use compiled::{BoundPolicies, BoundPolicy};
 pub use failing::{FailingPolicy, PolicyTrouble};

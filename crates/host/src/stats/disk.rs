@@ -11,7 +11,7 @@ use std::{
 
 use corten_machine::{
     Layout,
-    tree::{self, Bound, Entry, Extent, Visitor},
+    tree::{self, Entry, Extent, Visitor, WalkBudget},
 };
 use rustix::fs::{AtFlags, FileType, fstat, statat, statvfs};
 
@@ -103,7 +103,7 @@ pub(crate) fn measure(layout: &Layout, owners: &[Owner]) -> BTreeMap<String, Pod
     let mut found = BTreeMap::new();
     let mut large = Vec::new();
     for owner in owners {
-        let mut bound = Bound::new(SMALL_TIME_MAX, SMALL_ENTRIES_MAX);
+        let mut bound = WalkBudget::new(SMALL_TIME_MAX, SMALL_ENTRIES_MAX);
         let pod = pod(layout, owner, &mut bound);
         if pod.is_part {
             large.push(owner);
@@ -113,7 +113,7 @@ pub(crate) fn measure(layout: &Layout, owners: &[Owner]) -> BTreeMap<String, Pod
     for (n, owner) in large.iter().enumerate() {
         let left = end.saturating_duration_since(Instant::now());
         let share = left / u32::try_from(large.len() - n).unwrap_or(u32::MAX);
-        let mut bound = Bound::new(share, ENTRIES_MAX);
+        let mut bound = WalkBudget::new(share, ENTRIES_MAX);
         let pod = pod(layout, owner, &mut bound);
         if pod.is_part {
             let (namespace, name) = (&owner.namespace, &owner.name);
@@ -128,7 +128,7 @@ pub(crate) fn measure(layout: &Layout, owners: &[Owner]) -> BTreeMap<String, Pod
     found
 }
 
-fn pod(layout: &Layout, owner: &Owner, bound: &mut Bound) -> PodFsUsage {
+fn pod(layout: &Layout, owner: &Owner, bound: &mut WalkBudget) -> PodFsUsage {
     let mut found = PodFsUsage::default();
     for container in names(&layout.pod_logs(&owner.namespace, &owner.name, &owner.uid)) {
         let folder = layout.pod_logs(&owner.namespace, &owner.name, &owner.uid).join(&container);
@@ -178,7 +178,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// As `du -x`: what is there, each file once, not past this file system. Past a bound what was counted so far, and that it
 /// is only a part.
-fn walk(path: &Path, bound: &mut Bound) -> (FsUsage, bool) {
+fn walk(path: &Path, bound: &mut WalkBudget) -> (FsUsage, bool) {
     let Ok(top) = tree::open_folder(path) else { return Default::default() };
     let Ok(stat) = fstat(&top) else { return Default::default() };
     let mut count = Count { device: stat.st_dev, linked: BTreeSet::new(), taken: FsUsage::default() };
@@ -232,13 +232,13 @@ mod tests {
         std::fs::write(inner.join("file"), vec![1; 1 << 20]).expect("written");
         std::fs::hard_link(inner.join("file"), dir.path().join("again")).expect("linked");
         symlink(outside.path(), dir.path().join("out")).expect("linked");
-        let (taken, is_part) = walk(dir.path(), &mut Bound::of_time(WALK_TIME_MAX));
+        let (taken, is_part) = walk(dir.path(), &mut WalkBudget::of_time(WALK_TIME_MAX));
         assert!(!is_part);
         // The folder, a, b, file, out.
         assert_eq!(taken.inodes, 5);
         assert!((1 << 20..2 << 20).contains(&taken.bytes), "{taken:?}");
 
-        let mut bound = Bound::new(WALK_TIME_MAX, 3);
+        let mut bound = WalkBudget::new(WALK_TIME_MAX, 3);
         let (taken, is_part) = walk(dir.path(), &mut bound);
         assert!(taken.inodes < 5 && is_part, "{taken:?}");
         assert_eq!(walk(&dir.path().join("out"), &mut bound), (FsUsage::default(), false));
@@ -252,7 +252,7 @@ mod tests {
         std::fs::create_dir(&top).expect("made");
         make_deep(&top, DEEP);
         on_a_small_stack(move || {
-            let (taken, is_part) = walk(&top, &mut Bound::of_time(WALK_TIME_MAX));
+            let (taken, is_part) = walk(&top, &mut WalkBudget::of_time(WALK_TIME_MAX));
             assert_eq!((taken.inodes, is_part), (u64::try_from(DEEP).expect("small") + 2, false));
             tree::remove(&top).expect("removed");
         });

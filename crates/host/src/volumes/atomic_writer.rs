@@ -15,7 +15,7 @@ use std::{
 };
 
 use corten_kubelet::VolumeFile;
-use corten_machine::tree::{self, Bound, Entry, Visitor};
+use corten_machine::tree::{self, Entry, Visitor, WalkBudget};
 use rustix::fs::FileType;
 
 const DATA: &str = "..data";
@@ -78,7 +78,7 @@ fn count_files(folder: &Path, most: usize) -> io::Result<usize> {
     let mut files = Files(0);
     // Folders are met, too: each is there for a file, and no path has more steps than this.
     let most = u64::try_from(most).unwrap_or(u64::MAX).saturating_mul(PATH_STEPS_MAX).saturating_add(1);
-    tree::walk(tree::open_folder(folder)?, &mut Bound::new(Duration::from_secs(10), most), &mut files)?;
+    tree::walk(tree::open_folder(folder)?, &mut WalkBudget::new(Duration::from_secs(10), most), &mut files)?;
     Ok(files.0)
 }
 

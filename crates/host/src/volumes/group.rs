@@ -4,7 +4,7 @@
 
 use std::{fs, io, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
-use corten_machine::tree::{self, Bound, Entry, Visitor};
+use corten_machine::tree::{self, Entry, Visitor, WalkBudget};
 use rustix::{
     fd::{AsRawFd, OwnedFd},
     fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, chownat, fstat, openat},
@@ -40,7 +40,7 @@ fn change(volume: &Path, gid: u32, read_only: bool, only_on_root_mismatch: bool)
 }
 
 fn walk(volume: &Path, group: &mut Group) -> io::Result<()> {
-    tree::walk(tree::open_folder(volume)?, &mut Bound::of_time(TIME_MAX), group).map(drop)
+    tree::walk(tree::open_folder(volume)?, &mut WalkBudget::of_time(TIME_MAX), group).map(drop)
 }
 
 struct Group {

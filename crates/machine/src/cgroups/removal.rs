@@ -16,7 +16,7 @@ use rustix::{
 
 use crate::{
     Process,
-    tree::{self, Bound, Entry, Visitor},
+    tree::{self, Entry, Visitor, WalkBudget},
 };
 
 /// What a killed process may take to be gone.
@@ -70,7 +70,7 @@ fn each(cgroup: &Path, within: Duration, look: impl FnMut(&Path)) -> io::Result<
         other => other?,
     };
     let mut look = Look(look);
-    tree::walk(top, &mut Bound::of_time(within), &mut look)?;
+    tree::walk(top, &mut WalkBudget::of_time(within), &mut look)?;
     (look.0)(cgroup);
     Ok(())
 }
@@ -92,7 +92,7 @@ pub(super) fn remove_tree(cgroup: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other?,
     };
-    tree::walk(top, &mut Bound::of_time(REMOVE_ALL_DEADLINE), &mut Removal)?;
+    tree::walk(top, &mut WalkBudget::of_time(REMOVE_ALL_DEADLINE), &mut Removal)?;
     remove_emptied(cgroup)
 }
 

@@ -8,7 +8,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Bound, Entry, FOLDER, STEP, Visitor, walk};
+use super::{Entry, FOLDER, STEP, Visitor, WalkBudget, walk};
 
 /// Shorter than what an effect of the kubelet may take: it is told what came of it, and asks again.
 const TIME_MAX: Duration = Duration::from_secs(100);
@@ -18,11 +18,11 @@ const TIME_MAX: Duration = Duration::from_secs(100);
 /// # Errors
 /// As of removing files; `TimedOut` where so much is in it that the rest is to be removed by another call.
 pub fn remove(path: &Path) -> io::Result<()> {
-    remove_within(path, &mut Bound::of_time(TIME_MAX))
+    remove_within(path, &mut WalkBudget::of_time(TIME_MAX))
 }
 
 /// As [`remove`], within a bound.
-pub fn remove_within(path: &Path, bound: &mut Bound) -> io::Result<()> {
+pub fn remove_within(path: &Path, bound: &mut WalkBudget) -> io::Result<()> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it has no name"));
     };

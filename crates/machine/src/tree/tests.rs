@@ -45,8 +45,8 @@ fn with_files_of_its_own() {
     unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FILES) }.expect("open files of its own");
 }
 
-fn no_bound() -> Bound {
-    Bound::of_time(Duration::from_secs(600))
+fn no_bound() -> WalkBudget {
+    WalkBudget::of_time(Duration::from_secs(600))
 }
 
 #[test]
@@ -136,10 +136,10 @@ fn a_bound_ends_it_and_the_next_goes_on() {
     for file in 0..100 {
         fs::write(top.join(file.to_string()), "").expect("written");
     }
-    let mut bound = Bound::new(Duration::from_secs(60), 40);
+    let mut bound = WalkBudget::new(Duration::from_secs(60), 40);
     assert_eq!(remove_within(&top, &mut bound).expect_err("too many").kind(), io::ErrorKind::TimedOut);
     assert_eq!(fs::read_dir(&top).expect("listed").count(), 60);
-    let mut late = Bound { until: Instant::now(), entries: 1 << 20 };
+    let mut late = WalkBudget { until: Instant::now(), entries: 1 << 20 };
     assert_eq!(remove_within(&top, &mut late).expect_err("late").kind(), io::ErrorKind::TimedOut);
     remove(&top).expect("removed");
 }

@@ -65,9 +65,9 @@ impl Judge for Stales {
 }
 
 /// Where all fronts lead.
-pub(super) struct Bound(pub(super) BTreeMap<Frontend, BTreeSet<Backend>>);
+pub(super) struct BackendsByFrontend(pub(super) BTreeMap<Frontend, BTreeSet<Backend>>);
 
-impl Judge for Bound {
+impl Judge for BackendsByFrontend {
     fn is_stale(&self, flow: &Flow) -> bool {
         let [exact, any] = flow.fronts();
         let backends = self.0.get(&exact).or_else(|| self.0.get(&any).filter(|_| flow.answers != flow.to));

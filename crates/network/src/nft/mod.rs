@@ -19,7 +19,7 @@ use corten_proxy::{
     Existing, Frontend, Stale,
     rules::{Backend, Change},
 };
-use flows::Bound;
+use flows::BackendsByFrontend;
 use message::{Batch, INET};
 pub use message::{answers, table_of};
 use socket::Socket;
@@ -104,7 +104,7 @@ impl ServiceRules {
         if bound.is_empty() {
             return Ok(0);
         }
-        blocking("forget flows", move || flows::forget(&Bound(bound))).await
+        blocking("forget flows", move || flows::forget(&BackendsByFrontend(bound))).await
     }
 }
 

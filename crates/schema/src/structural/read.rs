@@ -4,7 +4,7 @@ use corten_cel::Pattern;
 use serde_json::{Map, Value};
 
 use super::{
-    AdditionalProperties, AllowedValues, Bound, DefaultValue, Expressions, ListType, NestedValueValidation,
+    AdditionalProperties, AllowedValues, DefaultValue, Expressions, ListType, NestedValueValidation, NumberLimit,
     NumericFormat, Structural, Type, ValueValidation,
 };
 
@@ -115,7 +115,7 @@ fn value_validation(schema: &Value, types: &[Type]) -> Option<Box<ValueValidatio
     let format = schema["format"].as_str().unwrap_or_default();
     let count = |field: &str| schema[field].as_u64();
     let bound = |field: &str, exclusive: &str| {
-        schema[field].as_f64().map(|value| Bound { value, is_exclusive: is_set(schema, exclusive) })
+        schema[field].as_f64().map(|value| NumberLimit { value, is_exclusive: is_set(schema, exclusive) })
     };
     let pattern = schema["pattern"].as_str().filter(|it| !it.is_empty());
     Some(Box::new(ValueValidation {

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use corten_machine::tree::{self, Bound, Entry, Extent, Visitor};
+use corten_machine::tree::{self, Entry, Extent, Visitor, WalkBudget};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     fs::{
@@ -48,7 +48,7 @@ pub(super) fn folder(from: &Path, to: &Path, progress: &Progress) -> io::Result<
         named_twice: BTreeMap::new(),
         progress,
     };
-    let extent = tree::walk(top, &mut Bound::of_time(PATIENCE), &mut copying)?;
+    let extent = tree::walk(top, &mut WalkBudget::of_time(PATIENCE), &mut copying)?;
     if extent == Extent::Part {
         return Err(io::Error::other("folders were moved about while they were copied"));
     }

@@ -13,7 +13,7 @@ use std::{
 
 use corten_machine::{
     Layout, mounts,
-    tree::{self, Bound},
+    tree::{self, WalkBudget},
     write_whole,
 };
 use parking_lot::Mutex;
@@ -488,5 +488,5 @@ pub(super) fn sync(folder: &Path) -> io::Result<()> {
 
 /// Removes a folder of ours that is no volume, with all in it. What is mounted in it is never entered.
 pub(super) fn remove(folder: &Path) -> Result<(), Fault> {
-    with_faults_named(tree::remove_within(folder, &mut Bound::of_time(REMOVE_PATIENCE)), "remove the volume")
+    with_faults_named(tree::remove_within(folder, &mut WalkBudget::of_time(REMOVE_PATIENCE)), "remove the volume")
 }

@@ -16,13 +16,13 @@ pub(crate) struct InFlight(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    by_place: HashMap<usize, Written>,
+    by_place: HashMap<usize, EncryptedPair>,
     /// The oldest first; of some that are gone, too.
     order: VecDeque<usize>,
     bytes: usize,
 }
 
-struct Written {
+struct EncryptedPair {
     sealed: Bytes,
     plain: Bytes,
 }
@@ -32,7 +32,7 @@ impl InFlight {
         let place = sealed.as_ptr().addr();
         let mut state = self.0.lock();
         state.bytes += sealed.len() + plain.len();
-        let written = Written { sealed: sealed.clone(), plain: plain.clone() };
+        let written = EncryptedPair { sealed: sealed.clone(), plain: plain.clone() };
         if let Some(before) = state.by_place.insert(place, written) {
             state.bytes -= before.bytes();
         }
@@ -53,14 +53,14 @@ impl InFlight {
 }
 
 impl State {
-    fn remove(&mut self, place: usize) -> Option<Written> {
+    fn remove(&mut self, place: usize) -> Option<EncryptedPair> {
         let written = self.by_place.remove(&place)?;
         self.bytes -= written.bytes();
         Some(written)
     }
 }
 
-impl Written {
+impl EncryptedPair {
     fn bytes(&self) -> usize {
         self.sealed.len() + self.plain.len()
     }

@@ -53,7 +53,7 @@ impl Dialect {
 }
 
 /// One schema as text, and the names of those that it refers to.
-struct Written {
+struct SchemaText {
     text: String,
     references: Vec<String>,
 }
@@ -65,7 +65,7 @@ pub(super) struct Schemas {
     lists: BTreeMap<String, KindRef>,
     /// The types of custom resources, by name.
     custom: BTreeMap<String, KindRef>,
-    written: BTreeMap<String, Written>,
+    written: BTreeMap<String, SchemaText>,
 }
 
 impl Schemas {
@@ -107,7 +107,7 @@ impl Schemas {
         found
     }
 
-    fn write(&self, name: &str) -> Written {
+    fn write(&self, name: &str) -> SchemaText {
         let mut schema = if let Some(kind) = self.custom.get(name) {
             custom::written(self, kind)
         } else if let Some(of) = corten_schema::find(name) {
@@ -129,7 +129,7 @@ impl Schemas {
         fields.sort_keys();
         let mut references = Vec::new();
         collect(&schema, self.dialect.folder(), &mut references);
-        Written { text: schema.to_string(), references }
+        SchemaText { text: schema.to_string(), references }
     }
 
     /// Types that are no object with fields.

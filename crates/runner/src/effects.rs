@@ -218,7 +218,7 @@ async fn delete(client: &Client, resource: &Resource, key: &Key, params: &Delete
 }
 
 async fn ask(client: &Client, resource: &Resource, key: &Key) -> Result<Answer, Error> {
-    match client.get_as::<Written>(resource, key).await {
+    match client.get_as::<OnlyMeta>(resource, key).await {
         Ok(found) => Ok(Answer::Found { uid: found.metadata.uid }),
         Err(error) if error.is_not_found() => Ok(Answer::Missing),
         Err(error) => Err(error),
@@ -245,12 +245,12 @@ fn merge(target: &mut Value, patch: &Value) {
 }
 
 #[derive(Deserialize)]
-struct Written {
+struct OnlyMeta {
     metadata: ObjectMeta,
 }
 
 fn written(resource: &Resource, object: &[u8]) -> Result<Need, Error> {
-    let object: Written = decode(object)?;
+    let object: OnlyMeta = decode(object)?;
     let version = version_number(&object.metadata.resource_version).unwrap_or(0);
     Ok(Need::Version { resource: resource.clone(), version })
 }

@@ -91,7 +91,7 @@ struct SchedulerLoop {
     waiting: VecDeque<Job>,
     /// Pods that are being written: writes of one pod never overtake each other.
     writing: BTreeSet<Key>,
-    writes: FuturesUnordered<BoxFuture<'static, Written>>,
+    writes: FuturesUnordered<BoxFuture<'static, WriteResult>>,
     events: EventRecorder,
     rewind: Rewind,
     tick_at: Option<Instant>,
@@ -137,7 +137,7 @@ enum Job {
     },
 }
 
-struct Written {
+struct WriteResult {
     pod: Key,
     /// What the scheduler is to be told.
     event: Option<Event>,
@@ -195,7 +195,7 @@ impl SchedulerLoop {
         // One time for the whole look: a rest that ended in the midst of it would be waited for by nobody.
         let now = Instant::now();
         let mut poll = self.poll_caches_unless_resting(now, context);
-        while let Poll::Ready(Some(Written { pod, event })) = self.writes.poll_next_unpin(context) {
+        while let Poll::Ready(Some(WriteResult { pod, event })) = self.writes.poll_next_unpin(context) {
             self.writing.remove(&pod);
             if let Some(event) = event {
                 self.step(event);
@@ -336,18 +336,18 @@ fn informer<T: Projection>(client: &Client, resource: Resource) -> Informer<T> {
     })
 }
 
-async fn write(client: Client, job: Job) -> Written {
+async fn write(client: Client, job: Job) -> WriteResult {
     let span = tracing::info_span!("pod", key = %job.pod());
     written(client, job).instrument(span).await
 }
 
-async fn written(client: Client, job: Job) -> Written {
+async fn written(client: Client, job: Job) -> WriteResult {
     match job {
         Job::Patch { pod, patch } => {
             if let Err(error) = tell(&client, &pod, patch).await {
                 tracing::debug!(%error, "cannot tell that a pod is unschedulable");
             }
-            Written { pod, event: None }
+            WriteResult { pod, event: None }
         }
         Job::Volumes { pod, uid, patches } => {
             let failed = give_volumes(&client, patches).await.err();
@@ -355,7 +355,7 @@ async fn written(client: Client, job: Job) -> Written {
                 tracing::debug!(%error, "cannot give a pod its volumes");
                 Event::VolumesFailed { pod: pod.clone(), uid, message: error.to_string() }
             });
-            Written { pod, event }
+            WriteResult { pod, event }
         }
         Job::Reserve { pod, uid, claims, extended } => {
             let failed = devices::reserve_all(&client, (&pod, &uid), claims, extended).await.err();
@@ -363,17 +363,17 @@ async fn written(client: Client, job: Job) -> Written {
                 tracing::debug!(%error, "cannot reserve a pod's devices");
                 Event::ReserveFailed { pod: pod.clone(), uid, message: error.to_string() }
             });
-            Written { pod, event }
+            WriteResult { pod, event }
         }
         Job::ReleaseClaims { pod, claims } => {
             devices::release(&client, claims).await;
-            Written { pod, event: None }
+            WriteResult { pod, event: None }
         }
         Job::DeleteClaim { pod, claim, uid, finalizers } => {
             if let Err(error) = devices::delete(&client, &claim, &uid, &finalizers).await {
                 tracing::warn!(%claim, %error, "cannot delete the claim for extended resources that a try before has left");
             }
-            Written { pod, event: None }
+            WriteResult { pod, event: None }
         }
         Job::Bind { pod, uid, node, claims, extended } => {
             let bound = bind_with_devices(&client, (&pod, &uid), &node, claims, extended).await;
@@ -384,7 +384,7 @@ async fn written(client: Client, job: Job) -> Written {
                     Event::BindFailed { pod: pod.clone(), uid, retry: error.retry(), message: error.to_string() }
                 }
             };
-            Written { pod, event: Some(event) }
+            WriteResult { pod, event: Some(event) }
         }
     }
 }

@@ -20,7 +20,7 @@ use super::{
     request_scope::RequestScope,
     respond,
     update::{MakeOwned, Part, change_owned},
-    write::{self, Written},
+    write::{self, WriteOutcome},
     write_request::WriteRequest,
 };
 use crate::context::Context;
@@ -96,8 +96,8 @@ async fn created(
     } else {
         let asked = WriteRequest::create(ctx, target);
         match write::put(&asked, &object, 0).await? {
-            Written::Done(json, _) => write::shown(ctx, target, json).await?,
-            Written::Conflict => return Ok(None),
+            WriteOutcome::Done(json, _) => write::shown(ctx, target, json).await?,
+            WriteOutcome::Conflict => return Ok(None),
         }
     };
     respond::object(ctx, StatusCode::CREATED, &target.asked, json, form).map(Some)

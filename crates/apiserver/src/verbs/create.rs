@@ -11,7 +11,7 @@ use super::{
     body, managed, metadata,
     request_scope::RequestScope,
     respond,
-    write::{self, Written},
+    write::{self, WriteOutcome},
     write_request::WriteRequest,
 };
 use crate::context::Context;
@@ -44,14 +44,14 @@ pub(crate) async fn create(ctx: &mut Context, target: &RequestScope, form: Form)
         }
         let asked = WriteRequest::create(ctx, &target);
         match write::put(&asked, &object, 0).await? {
-            Written::Done(json, revision) => {
+            WriteOutcome::Done(json, revision) => {
                 write::keep_draft(ctx, &target, revision, &json, object);
                 let json = write::shown(ctx, &target, json).await?;
                 return respond::object(ctx, StatusCode::CREATED, &target.asked, json, form);
             }
-            Written::Conflict if generated && tries < NAMES_MAX => {}
-            Written::Conflict if allocated && tries < NAMES_MAX && target.current(ctx).is_err() => {}
-            Written::Conflict => return Err(Status::already_exists(target.resource(), &target.name)),
+            WriteOutcome::Conflict if generated && tries < NAMES_MAX => {}
+            WriteOutcome::Conflict if allocated && tries < NAMES_MAX && target.current(ctx).is_err() => {}
+            WriteOutcome::Conflict => return Err(Status::already_exists(target.resource(), &target.name)),
         }
     }
 }

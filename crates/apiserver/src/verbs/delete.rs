@@ -13,7 +13,7 @@ use super::{
     metadata::{self, FOREGROUND, ORPHAN},
     request_scope::RequestScope,
     respond,
-    write::{self, Written},
+    write::{self, WriteOutcome},
     write_request::WriteRequest,
 };
 use crate::context::Context;
@@ -77,7 +77,7 @@ pub(super) async fn remove(ctx: &Context, target: &RequestScope, options: &Delet
             }
             Step::Mark(new) => {
                 // Only metadata changes: nobody need convert an object so that it can go.
-                if let Written::Done(json, _) = write::put_as_it_is(&asked, &new, &new, current.revision).await? {
+                if let WriteOutcome::Done(json, _) = write::put_as_it_is(&asked, &new, &new, current.revision).await? {
                     return Ok(Removed::Waiting(json));
                 }
             }

@@ -22,7 +22,7 @@ use super::{
     metadata,
     request_scope::RequestScope,
     respond,
-    write::{self, Written},
+    write::{self, WriteOutcome},
     write_request::WriteRequest,
 };
 use crate::context::Context;
@@ -127,7 +127,7 @@ pub(super) async fn change_owned(
             if write::remove(&asked, current.revision).await? {
                 return Ok(write::last(target, &new, current.revision));
             }
-        } else if let Written::Done(json, revision) = write::put(&asked, &new, current.revision).await? {
+        } else if let WriteOutcome::Done(json, revision) = write::put(&asked, &new, current.revision).await? {
             write::keep_draft(ctx, target, revision, &json, new);
             return write::shown(ctx, target, json).await;
         }

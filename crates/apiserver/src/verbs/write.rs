@@ -24,7 +24,7 @@ const CONTENTIONS_MAX: usize = 6;
 /// How often an object is converted for a write whose definition meanwhile comes to store yet another version.
 const FORMS_MAX: usize = 4;
 
-pub(super) enum Written {
+pub(super) enum WriteOutcome {
     /// The object as it is stored, with its new `resourceVersion`, which is the number: see [`shown`].
     Done(Bytes, Revision),
     /// Another write came first; the caches hold it now.
@@ -32,7 +32,7 @@ pub(super) enum Written {
 }
 
 /// Stores `object` where its last change was at `expected` (0: where nothing is), and with it what its kind writes along.
-pub(super) async fn put(asked: &WriteRequest<'_>, object: &Value, expected: Revision) -> Result<Written, Status> {
+pub(super) async fn put(asked: &WriteRequest<'_>, object: &Value, expected: Revision) -> Result<WriteOutcome, Status> {
     for _ in 0..FORMS_MAX {
         let target = &*served_now(asked.ctx, asked.target)?;
         let stored = &*storage_form(asked.ctx, target, object).await?;
@@ -51,7 +51,7 @@ pub(super) async fn put_as_it_is(
     object: &Value,
     stored: &Value,
     expected: Revision,
-) -> Result<Written, Status> {
+) -> Result<WriteOutcome, Status> {
     let value = bounded(asked.ctx, asked.target, stored)?;
     let read = as_read(asked.target, stored);
     let put = Put { asked, target: asked.target, read, value, expected, is_bound: false };
@@ -143,7 +143,7 @@ struct Put<'a> {
 
 /// What became of all attempts. An error instead: nobody knows whether the last one was committed.
 enum Attempted {
-    Written(Written),
+    Written(WriteOutcome),
     /// Nothing was written.
     Refused(Box<Status>),
     /// Nothing was written, because objects are written in another version now.
@@ -152,7 +152,7 @@ enum Attempted {
 
 impl Put<'_> {
     /// `None` where the object must be converted again.
-    async fn with_hooks(&self, object: &Value, stored: &Value) -> Result<Option<Written>, Status> {
+    async fn with_hooks(&self, object: &Value, stored: &Value) -> Result<Option<WriteOutcome>, Status> {
         let ctx = self.asked.ctx;
         let attributes = self.asked.attributes();
         let write = Write { request: &attributes, reservations: &ctx.reservations, new: Some(object) };
@@ -162,7 +162,7 @@ impl Put<'_> {
             let _announcement = self.target.cache(ctx).announce(&self.value, is_whole.then_some(stored));
             self.attempt(&commit).await?
         };
-        let is_committed = matches!(attempted, Attempted::Written(Written::Done(..)));
+        let is_committed = matches!(attempted, Attempted::Written(WriteOutcome::Done(..)));
         finish(ctx, commit, is_committed).await?;
         match attempted {
             Attempted::Written(written) => Ok(Some(written)),
@@ -186,15 +186,15 @@ impl Put<'_> {
             }
             if let Some(revision) = self.commit(txn).await? {
                 let json = with_version(self.target, self.read.as_ref().unwrap_or(&self.value), revision);
-                return Ok(Attempted::Written(Written::Done(json, revision)));
+                return Ok(Attempted::Written(WriteOutcome::Done(json, revision)));
             }
             if commit.contention().is_none() || self.is_stale() {
-                return Ok(Attempted::Written(Written::Conflict));
+                return Ok(Attempted::Written(WriteOutcome::Conflict));
             }
         }
         Ok(match commit.contention() {
             Some(status) => Attempted::Refused(Box::new(status)),
-            None => Attempted::Written(Written::Conflict),
+            None => Attempted::Written(WriteOutcome::Conflict),
         })
     }
 

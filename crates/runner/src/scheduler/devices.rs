@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 #[derive(Deserialize)]
-struct Written {
+struct OnlyMeta {
     metadata: ObjectMeta,
 }
 
@@ -52,7 +52,7 @@ async fn reserve(client: &Client, claims: Vec<ClaimReservation>) -> Result<(), E
             let metadata = json!({ "uid": it.uid, "resourceVersion": version, "finalizers": finalizers });
             let patch = json!({ "metadata": metadata });
             let answer = client.patch(&RESOURCE_CLAIMS, &it.claim, "", &PatchType::Merge, &patch).await?;
-            version = decode::<Written>(&answer)?.metadata.resource_version;
+            version = decode::<OnlyMeta>(&answer)?.metadata.resource_version;
         }
         let patch = json!({ "metadata": { "uid": it.uid, "resourceVersion": version }, "status": it.status });
         client.patch(&RESOURCE_CLAIMS, &it.claim, "status", &PatchType::Merge, &patch).await?;
@@ -68,7 +68,7 @@ async fn extend(client: &Client, pod: &Key, uid: &str, write: ExtendedClaimWrite
         ExtendedClaimWrite::Forget => return name(client, pod, uid, Value::Null).await.map(|()| None),
     };
     let answer = client.create(&RESOURCE_CLAIMS, &pod.namespace, &claim).await?;
-    let meta = decode::<Written>(&answer)?.metadata;
+    let meta = decode::<OnlyMeta>(&answer)?.metadata;
     let made = MadeClaim { key: meta.key(), uid: meta.uid.clone(), finalizers: meta.finalizers.clone() };
     let mut finalizers = meta.finalizers;
     finalizers.push(CLAIM_FINALIZER.to_owned());

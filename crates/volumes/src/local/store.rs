@@ -24,7 +24,7 @@ use super::{
     promises::{Promises, Records},
     quiesce,
     under_way::{Hold, UnderWay},
-    volume::{Form, Volume, Written},
+    volume::{Form, Volume, VolumeRecord},
 };
 use crate::{
     Code, Fault, VolumeSource,
@@ -145,7 +145,7 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not_found(handle)),
             other => with_faults_named(other, "read the volume's record")?,
         };
-        let written = serde_json::from_slice::<Written>(&text).ok();
+        let written = serde_json::from_slice::<VolumeRecord>(&text).ok();
         let volume = written.and_then(|it| Volume::read(handle, &it));
         volume.ok_or_else(|| Fault::internal(format!("the record of volume {handle} cannot be read")))
     }

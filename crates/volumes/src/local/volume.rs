@@ -80,7 +80,7 @@ pub(super) struct SnapshotRecord {
 /// As it is on disk.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Written {
+pub(super) struct VolumeRecord {
     bytes: u64,
     /// `folder`, `disk`, or the file system's name.
     form: String,
@@ -106,14 +106,14 @@ pub(super) struct WrittenKept {
 }
 
 impl Volume {
-    pub(super) fn written(&self) -> Written {
+    pub(super) fn written(&self) -> VolumeRecord {
         let Self { bytes, blank, grows, shared, .. } = *self;
-        Written { bytes, form: self.form.as_str().to_owned(), blank, grows, shared }
+        VolumeRecord { bytes, form: self.form.as_str().to_owned(), blank, grows, shared }
     }
 
     /// `None`: it is of a form that this version does not know.
-    pub(super) fn read(handle: &str, written: &Written) -> Option<Self> {
-        let Written { bytes, blank, grows, shared, .. } = *written;
+    pub(super) fn read(handle: &str, written: &VolumeRecord) -> Option<Self> {
+        let VolumeRecord { bytes, blank, grows, shared, .. } = *written;
         Some(Self { handle: handle.to_owned(), bytes, form: Form::parse(&written.form)?, blank, grows, shared })
     }
 }

@@ -13,7 +13,7 @@ use std::{
 use super::{
     disk::{CHECKPOINT, Disk, DiskFile, LOG},
     frame::{
-        CHANGE, CHECKPOINT_MAGIC, FRAME, Frames, HEADER, Header, Next, Unreadable, Written, decode_changes,
+        CHANGE, CHECKPOINT_MAGIC, FRAME, Frames, HEADER, Header, LoggedChange, Next, Unreadable, decode_changes,
         encode_entry, write_frame,
     },
     log::salt,
@@ -139,7 +139,7 @@ pub(super) fn read(file: File) -> Result<Snapshot, Unreadable> {
         let Some(entries) = decode_changes(payload) else {
             return Err(Unreadable::Damaged("a sound frame does not hold entries".into()));
         };
-        for Written { key, entry, .. } in entries {
+        for LoggedChange { key, entry, .. } in entries {
             snapshot.set(&key, entry);
         }
     }

@@ -105,14 +105,14 @@ fn len32(bytes: &[u8]) -> u32 {
 
 /// A change as the log has it: what stood there before is found while replaying.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct LoggedChange {
     pub(super) revision: Revision,
     pub(super) key: Bytes,
     pub(super) entry: Option<Entry>,
 }
 
 /// `None` if the payload is not a row of changes.
-pub(super) fn decode_changes(payload: &[u8]) -> Option<Vec<Written>> {
+pub(super) fn decode_changes(payload: &[u8]) -> Option<Vec<LoggedChange>> {
     let mut cursor = Cursor(payload);
     let mut changes = Vec::new();
     while !cursor.0.is_empty() {
@@ -127,7 +127,7 @@ pub(super) fn decode_changes(payload: &[u8]) -> Option<Vec<Written>> {
             mod_revision: revision,
             unreadable: None,
         });
-        changes.push(Written { revision, key, entry });
+        changes.push(LoggedChange { revision, key, entry });
     }
     Some(changes)
 }

@@ -12,7 +12,7 @@ use super::{
     OpenError,
     checkpoint::{self, delete_older},
     disk::{CHECKPOINT, Disk, LOG},
-    frame::{Frames, HEADER, LOG_MAGIC, Next, Unreadable, Written, decode_changes},
+    frame::{Frames, HEADER, LOG_MAGIC, LoggedChange, Next, Unreadable, decode_changes},
     log::Log,
 };
 use crate::{Change, Limits, Revision, snapshot::Snapshot, window::Window};
@@ -128,9 +128,9 @@ impl Replay {
         }
     }
 
-    fn changes(&mut self, written: Vec<Written>) -> Result<(), String> {
+    fn changes(&mut self, written: Vec<LoggedChange>) -> Result<(), String> {
         let mut changes = Vec::with_capacity(written.len());
-        for Written { revision, key, entry } in written {
+        for LoggedChange { revision, key, entry } in written {
             self.check_order(revision, changes.last())?;
             let previous = self.newest.get(&key).cloned();
             self.newest.set(&key, entry.clone());

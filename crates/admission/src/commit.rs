@@ -10,7 +10,7 @@ use serde_json::Value;
 
 pub use crate::commit_hook::Write;
 use crate::{
-    commit_hook::{Begun, CommitHook},
+    commit_hook::{CommitHook, WritePart},
     plugin::Attributes,
     resource_quota,
     service_reservations::ServiceReservations,
@@ -21,7 +21,7 @@ use crate::{
 const HOOKS: &[&dyn CommitHook] = &[&services::Allocation, &services::KeptIpAddress, &resource_quota::Charges];
 
 /// The parts of all hooks that a write concerns.
-pub struct Commit<'a>(Vec<Box<dyn Begun + 'a>>);
+pub struct Commit<'a>(Vec<Box<dyn WritePart + 'a>>);
 
 impl<'a> Commit<'a> {
     pub async fn begin(write: &'a Write<'a>) -> Self {
@@ -38,7 +38,7 @@ impl<'a> Commit<'a> {
         self.0.iter().try_for_each(|it| it.add_to(txn))
     }
 
-    /// See [`Begun::contention`].
+    /// See [`WritePart::contention`].
     pub fn contention(&self) -> Option<Status> {
         self.0.iter().find_map(|it| it.contention())
     }

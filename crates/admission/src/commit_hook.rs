@@ -41,11 +41,11 @@ pub(crate) trait CommitHook: Sync {
     fn concerns(&self, write: &Write<'_>) -> bool;
 
     /// Begins the hook's part of the write, once for all attempts. `None` where there is nothing to write.
-    fn begin<'a>(&'a self, write: &'a Write<'a>) -> BoxFuture<'a, Option<Box<dyn Begun + 'a>>>;
+    fn begin<'a>(&'a self, write: &'a Write<'a>) -> BoxFuture<'a, Option<Box<dyn WritePart + 'a>>>;
 }
 
 /// A hook's part of one write. If it is dropped before it is finished, nobody knows whether the commit took place.
-pub(crate) trait Begun: Send + Sync {
+pub(crate) trait WritePart: Send + Sync {
     /// Adds to the transaction what is to be written along, and on which conditions. Asked again for each attempt.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ use tokio::sync::SemaphorePermit;
 use self::cached::Cached;
 use super::{
     Admission, Attributes, Operation,
-    commit_hook::{Begun, CommitHook, Write},
+    commit_hook::{CommitHook, Write, WritePart},
     refusal::forbidden,
 };
 
@@ -64,11 +64,11 @@ impl CommitHook for Charges {
         quotas(request).iter().any(counts)
     }
 
-    fn begin<'a>(&'a self, write: &'a Write<'a>) -> BoxFuture<'a, Option<Box<dyn Begun + 'a>>> {
+    fn begin<'a>(&'a self, write: &'a Write<'a>) -> BoxFuture<'a, Option<Box<dyn WritePart + 'a>>> {
         Box::pin(async {
             let request = write.request;
             let turn = request.cluster.namespace_locks.acquire(request.namespace).await;
-            Some(Box::new(Charge { request, object: write.new?, _turn: turn }) as Box<dyn Begun>)
+            Some(Box::new(Charge { request, object: write.new?, _turn: turn }) as Box<dyn WritePart>)
         })
     }
 }
@@ -79,7 +79,7 @@ struct Charge<'a> {
     _turn: SemaphorePermit<'a>,
 }
 
-impl Begun for Charge<'_> {
+impl WritePart for Charge<'_> {
     fn add_to(&self, txn: &mut Txn) -> Result<(), Status> {
         let charges = charges(self.request, self.object)?;
         txn.compares.extend(charges.compares);

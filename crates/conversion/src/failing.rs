@@ -37,7 +37,7 @@ struct Failures {
 
 /// When a question began: one that was under way while its definition went or changed says nothing of what is there now.
 #[derive(Clone, Copy)]
-pub(crate) struct Begun(u64);
+pub(crate) struct CallStart(u64);
 
 impl FailingWebhooks {
     pub(crate) fn of(&self, definition: &str) -> Option<Failing> {
@@ -48,11 +48,11 @@ impl FailingWebhooks {
         self.0.lock().failing.iter().map(|(name, it)| (name.clone(), it.clone())).collect()
     }
 
-    pub(crate) fn begin(&self) -> Begun {
-        Begun(self.0.lock().n_forgotten)
+    pub(crate) fn begin(&self) -> CallStart {
+        CallStart(self.0.lock().n_forgotten)
     }
 
-    pub(crate) fn failed(&self, begun: Begun, definition: &str, message: &str, now: Time) {
+    pub(crate) fn failed(&self, begun: CallStart, definition: &str, message: &str, now: Time) {
         let message = excerpt(message).into_owned();
         let mut known = self.0.lock();
         if known.n_forgotten != begun.0 {

@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use corten_flowcontrol::{Allotment, Arrival, Begun, Demand, PriorityLevel, QueuePosition, QueueSet, Refusal, Ticket};
+use corten_flowcontrol::{
+    Allotment, Arrival, Demand, Dispatched, PriorityLevel, QueuePosition, QueueSet, Refusal, Ticket,
+};
 use corten_metrics::IntGauge;
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::Instant};
@@ -241,9 +243,9 @@ impl Level {
     }
 
     /// Tells those who begin. Who has gone meanwhile gives its seats to the next.
-    fn wake(&self, begun: Vec<Begun<Waiter>>) {
+    fn wake(&self, begun: Vec<Dispatched<Waiter>>) {
         let mut begun = begun;
-        while let Some(Begun { who, ticket }) = begun.pop() {
+        while let Some(Dispatched { who, ticket }) = begun.pop() {
             if let Err(ticket) = who.told.send(ticket) {
                 let now = self.now();
                 begun.extend(self.going_on.lock().set.end(ticket, now));

@@ -58,7 +58,7 @@ pub struct QueuePosition {
 
 /// One that waited and begins now.
 #[derive(Debug)]
-pub struct Begun<T> {
+pub struct Dispatched<T> {
     pub who: T,
     pub ticket: Ticket,
 }
@@ -206,7 +206,7 @@ impl<T> QueueSet<T> {
     }
 
     /// One has been answered. Whoever begins for it is told by the caller.
-    pub fn end(&mut self, ticket: Ticket, now: Duration) -> Vec<Begun<T>> {
+    pub fn end(&mut self, ticket: Ticket, now: Duration) -> Vec<Dispatched<T>> {
         self.pass(now);
         let Ticket { queue, width, began } = ticket;
         self.executing = self.executing.saturating_sub(1);
@@ -225,7 +225,7 @@ impl<T> QueueSet<T> {
     }
 
     /// One that waits goes away; others may begin that stood behind it. `None` where it waits no more: then it has begun.
-    pub fn leave(&mut self, place: QueuePosition, now: Duration) -> Option<Vec<Begun<T>>> {
+    pub fn leave(&mut self, place: QueuePosition, now: Duration) -> Option<Vec<Dispatched<T>>> {
         self.pass(now);
         // Few wait for long, and fewer leave: nobody keeps where they stand.
         for queue in &mut self.queues {
@@ -243,7 +243,7 @@ impl<T> QueueSet<T> {
     }
 
     /// There are so many seats from now on.
-    pub fn set_seats(&mut self, seats: u32, now: Duration) -> Vec<Begun<T>> {
+    pub fn set_seats(&mut self, seats: u32, now: Duration) -> Vec<Dispatched<T>> {
         self.pass(now);
         self.seats = seats;
         self.begin_next()
@@ -251,7 +251,7 @@ impl<T> QueueSet<T> {
 
     /// The queues are others from now on. Who waits is dealt anew, and finds room whatever the new bounds are; without queues
     /// they all begin.
-    pub fn set_queuing(&mut self, queuing: Option<Queuing>, now: Duration) -> Vec<Begun<T>> {
+    pub fn set_queuing(&mut self, queuing: Option<Queuing>, now: Duration) -> Vec<Dispatched<T>> {
         self.pass(now);
         if self.queuing == queuing {
             return Vec::new();
@@ -263,7 +263,10 @@ impl<T> QueueSet<T> {
         self.queues = (0..n_queues).map(|_| Queue::new(self.virtual_now)).collect();
         self.active = 0;
         let Some(queuing) = queuing else {
-            return waiting.into_iter().map(|it| Begun { ticket: self.begin(None, it.width), who: it.who }).collect();
+            return waiting
+                .into_iter()
+                .map(|it| Dispatched { ticket: self.begin(None, it.width), who: it.who })
+                .collect();
         };
         for one in waiting {
             let at = self.lightest(one.flow, &queuing);
@@ -323,7 +326,7 @@ impl<T> QueueSet<T> {
     }
 
     /// Lets begin whoever finds seats now.
-    fn begin_next(&mut self) -> Vec<Begun<T>> {
+    fn begin_next(&mut self) -> Vec<Dispatched<T>> {
         let mut begun = Vec::new();
         while self.waiting > 0 {
             let waiting = self.queues.iter().enumerate().filter_map(|(at, it)| Some((at, it, it.waiting.front()?)));
@@ -341,7 +344,7 @@ impl<T> QueueSet<T> {
             queue.seats_waiting -= u64::from(width);
             self.seats_waiting -= u64::from(width);
             self.waiting -= 1;
-            begun.push(Begun { ticket: self.begin(Some(at), width), who: first.who });
+            begun.push(Dispatched { ticket: self.begin(Some(at), width), who: first.who });
         }
         begun
     }

@@ -27,16 +27,16 @@ pub(crate) struct Thought {
 }
 
 /// Ends a thought when it is dropped.
-pub(crate) struct Begun<'a> {
+pub(crate) struct ThoughtGuard<'a> {
     thinking: &'a Thinking,
     id: u64,
 }
 
 impl Thinking {
-    pub(crate) fn begin(&self, key: Option<Key>) -> Begun<'_> {
+    pub(crate) fn begin(&self, key: Option<Key>) -> ThoughtGuard<'_> {
         let id = self.n_steps.fetch_add(1, Relaxed);
         self.thoughts.lock().push(Thought { id, key, subject: None, since: Instant::now() });
-        Begun { thinking: self, id }
+        ThoughtGuard { thinking: self, id }
     }
 
     pub(crate) fn n_steps(&self) -> u64 {
@@ -61,7 +61,7 @@ impl Thinking {
     }
 }
 
-impl Begun<'_> {
+impl ThoughtGuard<'_> {
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -75,7 +75,7 @@ impl Begun<'_> {
     }
 }
 
-impl Drop for Begun<'_> {
+impl Drop for ThoughtGuard<'_> {
     fn drop(&mut self) {
         self.thinking.n_steps.fetch_add(1, Relaxed);
         self.thinking.thoughts.lock().retain(|it| it.id != self.id);

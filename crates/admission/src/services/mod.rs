@@ -21,7 +21,7 @@ use serde_json::Value;
 pub use draw::ranges;
 
 use crate::{
-    commit_hook::{Begun, CommitHook, Write},
+    commit_hook::{CommitHook, Write, WritePart},
     plugin::Attributes,
     service_reservations::{Ranges, ServiceReservations},
 };
@@ -59,8 +59,8 @@ impl CommitHook for Allocation {
         self.allocates_for(write.request.kind)
     }
 
-    fn begin<'a>(&'a self, write: &'a Write<'a>) -> BoxFuture<'a, Option<Box<dyn Begun + 'a>>> {
-        Box::pin(async { Change::of(write).map(|it| Box::new(it) as Box<dyn Begun>) })
+    fn begin<'a>(&'a self, write: &'a Write<'a>) -> BoxFuture<'a, Option<Box<dyn WritePart + 'a>>> {
+        Box::pin(async { Change::of(write).map(|it| Box::new(it) as Box<dyn WritePart>) })
     }
 }
 
@@ -102,7 +102,7 @@ impl Change {
     }
 }
 
-impl Begun for Change {
+impl WritePart for Change {
     fn add_to(&self, txn: &mut Txn) -> Result<(), Status> {
         txn.compares.extend(self.along.compares.iter().cloned());
         txn.operations.extend(self.along.operations.iter().cloned());
@@ -135,15 +135,15 @@ impl CommitHook for KeptIpAddress {
         write.new.is_none() && write.request.kind.resource == IP_ADDRESSES
     }
 
-    fn begin<'a>(&'a self, write: &'a Write<'a>) -> BoxFuture<'a, Option<Box<dyn Begun + 'a>>> {
-        Box::pin(async { kept(write.request).map(|it| Box::new(RetainedAddress(it)) as Box<dyn Begun>) })
+    fn begin<'a>(&'a self, write: &'a Write<'a>) -> BoxFuture<'a, Option<Box<dyn WritePart + 'a>>> {
+        Box::pin(async { kept(write.request).map(|it| Box::new(RetainedAddress(it)) as Box<dyn WritePart>) })
     }
 }
 
 /// The record of an address that a Service still has.
 struct RetainedAddress(Operation);
 
-impl Begun for RetainedAddress {
+impl WritePart for RetainedAddress {
     fn add_to(&self, txn: &mut Txn) -> Result<(), Status> {
         let Operation::Put { key: kept, .. } = &self.0 else { return Ok(()) };
         txn.operations.retain(|it| !matches!(it, Operation::Delete { key } if key == kept));

@@ -55,7 +55,7 @@ pub(super) async fn serve(connection: Connection, stream: TlsStream, watcher: Wa
             Ok::<_, std::convert::Infallible>(answer)
         }
     });
-    let (begun, wire) = (Begun::default(), Corked::new(stream));
+    let (begun, wire) = (NewStreams::default(), Corked::new(stream));
     let connection = http(begun.clone()).serve_connection(TokioIo::new(wire.clone()), service);
     let connection = Box::pin(watcher.watch(connection));
     Multiplexed { connection, begun, streams: Streams::default(), wire }.await
@@ -72,7 +72,7 @@ async fn answer(server: Server, request: http::Request<Incoming>, peer: Peer) ->
     response
 }
 
-fn http(begun: Begun) -> http2::Builder<Begun> {
+fn http(begun: NewStreams) -> http2::Builder<NewStreams> {
     let mut http = http2::Builder::new(begun);
     http.timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
@@ -105,9 +105,9 @@ type Stream = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The streams that hyper has begun and nobody polls yet.
 #[derive(Clone, Default)]
-struct Begun(Arc<Mutex<Vec<Stream>>>);
+struct NewStreams(Arc<Mutex<Vec<Stream>>>);
 
-impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Begun {
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for NewStreams {
     fn execute(&self, stream: F) {
         // The budget of one task is not meant for hundreds; each does little in a round, its window sees to that.
         self.0.lock().push(Box::pin(coop::unconstrained(stream)));
@@ -135,7 +135,7 @@ impl Streams {
 
 struct Multiplexed<C> {
     connection: Pin<Box<C>>,
-    begun: Begun,
+    begun: NewStreams,
     streams: Streams,
     wire: Corked,
 }

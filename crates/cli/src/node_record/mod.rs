@@ -32,7 +32,7 @@ pub(crate) struct Record {
     pub(crate) counted_since: Option<MicroTime>,
     /// The process that runs; also one that ended, and nobody saw it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) begun: Option<Begun>,
+    pub(crate) begun: Option<NodeStart>,
     /// The oldest first.
     pub(crate) ends: Vec<End>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub(crate) struct Record {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Begun {
+pub(crate) struct NodeStart {
     pub(crate) pid: u32,
     /// The machine's run it belongs to; empty where that was not noted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -93,7 +93,7 @@ pub(crate) struct GivenUp {
     pub(crate) told: bool,
 }
 
-impl Begun {
+impl NodeStart {
     /// Is it the process that has this number now? Numbers come again, after a boot above all.
     pub(crate) fn is_process(&self, pid: u32) -> bool {
         self.pid == pid && !self.is_of_earlier_boot()
@@ -226,10 +226,10 @@ impl Record {
         (self.restart_at, self.given_up) = (None, None);
     }
 
-    pub(crate) fn note_begin(&mut self, pid: u32, log_from: u64, now: Time) -> Begun {
+    pub(crate) fn note_begin(&mut self, pid: u32, log_from: u64, now: Time) -> NodeStart {
         let boot_id = corten_machine::boot_id().unwrap_or_default();
         (self.restart_at, self.given_up) = (None, None);
-        self.begun.insert(Begun { pid, boot_id, at: now.micro(), log_from, serves_since: None }).clone()
+        self.begun.insert(NodeStart { pid, boot_id, at: now.micro(), log_from, serves_since: None }).clone()
     }
 
     /// The process itself says that it serves the API.
@@ -249,7 +249,7 @@ impl Record {
     }
 
     /// Notes the end of a process that was seen to begin, whatever has become of the file meanwhile.
-    pub(crate) fn note_end_of(&mut self, begun: Begun, how: How, words: Vec<String>, now: Time) -> Option<Next> {
+    pub(crate) fn note_end_of(&mut self, begun: NodeStart, how: How, words: Vec<String>, now: Time) -> Option<Next> {
         let is_known = |it: &End| it.pid == begun.pid && it.begun == begun.at;
         if self.begun.is_none() && self.ends.last().is_some_and(is_known) {
             return None;
@@ -390,7 +390,7 @@ mod tests {
 
     #[test]
     fn an_end_counts_though_the_file_was_lost_and_only_once() {
-        let begun = || Begun { pid: 7, boot_id: String::new(), at: at(0).micro(), log_from: 0, serves_since: None };
+        let begun = || NodeStart { pid: 7, boot_id: String::new(), at: at(0).micro(), log_from: 0, serves_since: None };
         let mut lost = Record::default();
         let next = lost.note_end_of(begun(), How::Killed(9), Vec::new(), at(1));
         assert_eq!(next, Some(Next::RestartAfter(Duration::from_secs(1))));

@@ -19,7 +19,7 @@ use tokio::signal::unix::{self, SignalKind, signal};
 use super::{GAVE_UP, how_of};
 use crate::{
     node_process::NodeProcess,
-    node_record::{Begun, How, Record, back_off::Next, last_words},
+    node_record::{How, NodeStart, Record, back_off::Next, last_words},
     output,
 };
 
@@ -55,7 +55,7 @@ struct Parent<'a> {
 /// The node that is waited for.
 struct Watched {
     process: Process,
-    begun: Begun,
+    begun: NodeStart,
     /// None for one that an earlier parent started.
     child: Option<Child>,
 }
@@ -114,7 +114,7 @@ impl Parent<'_> {
         Ok(Some(Watched { process, begun, child: Some(child) }))
     }
 
-    fn note_begin(&self, pid: u32, log_from: u64) -> Begun {
+    fn note_begin(&self, pid: u32, log_from: u64) -> NodeStart {
         let now = output::now();
         self.change(|it| it.note_begin(pid, log_from, now))
     }

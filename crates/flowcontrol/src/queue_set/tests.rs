@@ -51,7 +51,7 @@ fn a_greedy_flow_leaves_another_its_turn() {
     let mut order = Vec::new();
     for step in 1..=12_u64 {
         let next = set.end(tickets.remove(0), at(5 + 10 * step));
-        for Begun { who, ticket } in next {
+        for Dispatched { who, ticket } in next {
             order.push(who);
             tickets.push(ticket);
         }
@@ -66,7 +66,7 @@ fn one_that_takes_more_than_all_begins_alone_and_is_not_passed_over() {
     let small = begun(set.arrive(flow("a"), 1, at(0), || "a"));
     assert!(matches!(set.arrive(flow("wide"), 10, at(1), || "wide"), Arrival::Queued(_)));
     assert!(matches!(set.arrive(flow("b"), 1, at(2), || "b"), Arrival::Queued(_)), "others wait behind it");
-    let first: Vec<Begun<&str>> = set.end(small, at(3));
+    let first: Vec<Dispatched<&str>> = set.end(small, at(3));
     // The narrow one ends sooner in virtual time, and may go first; the wide one comes as soon as it is alone.
     let names: Vec<&str> = first.iter().map(|it| it.who).collect();
     let mut all = names.clone();

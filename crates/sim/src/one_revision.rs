@@ -118,7 +118,7 @@ impl Shown {
 }
 
 /// A controller whose views are looked at.
-pub(crate) struct Watched {
+pub(crate) struct ObservedController {
     controller: Arc<dyn Controller>,
     /// Of these it sees a part.
     partial: BTreeSet<Resource>,
@@ -129,7 +129,7 @@ pub(crate) struct Watched {
     views: Views,
 }
 
-impl Watched {
+impl ObservedController {
     pub(crate) fn new(controller: Arc<dyn Controller>, views: Views) -> Self {
         let watches = controller.watches();
         let those = |is: fn(&Watch) -> bool| watches.iter().filter(|it| is(it)).map(|it| it.resource.clone()).collect();
@@ -166,7 +166,7 @@ fn prefix(resource: &Resource) -> String {
     prefix_of(row.and_then(|it| it.view_of.as_ref()).map_or(resource, |it| &it.stored))
 }
 
-impl Controller for Watched {
+impl Controller for ObservedController {
     fn name(&self) -> &'static str {
         self.controller.name()
     }

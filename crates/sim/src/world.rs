@@ -21,7 +21,7 @@ use tokio::{task::JoinHandle, time::Instant};
 use crate::{
     line::{Line, Switch, Weather},
     node::Node,
-    one_revision::{Views, Watched},
+    one_revision::{ObservedController, Views},
     oracle::Oracle,
     seeded_rng::SeededRng,
 };
@@ -182,7 +182,7 @@ impl World {
             // A informers of its own: each loop is as far behind as its own line makes it.
             let sees_as = Identity::new("system:kube-controller-manager", &["system:authenticated"]);
             let informers = SharedInformers::new(self.line(&format!("the informers of {name}"), sees_as, false));
-            let controller = Arc::new(Watched::new(make(), self.views.clone()));
+            let controller = Arc::new(ObservedController::new(make(), self.views.clone()));
             tokio::spawn(async move {
                 let seeing = informers.clone().run(std::future::pending());
                 tokio::join!(seeing, run_controller(controller, client, &informers, clock, journal, never));

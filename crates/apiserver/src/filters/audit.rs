@@ -128,7 +128,7 @@ async fn finished(ctx: &Context, sink: &Arc<dyn Sink>, response: Response) -> Re
         event.request_object = request;
         let complete = (!verdict.omits(Stage::ResponseComplete)).then_some(event);
         let ending = CompletionRecord { state: ctx.state.clone(), sink: sink.clone(), complete };
-        return response.map(|body| BodyExt::boxed_unsync(Watched { body, _ending: ending }));
+        return response.map(|body| BodyExt::boxed_unsync(AuditedBody { body, _ending: ending }));
     }
     if verdict.omits(Stage::ResponseComplete) {
         return response;
@@ -208,12 +208,12 @@ impl Drop for CompletionRecord {
 }
 
 /// A body with its ending.
-struct Watched {
+struct AuditedBody {
     body: Body,
     _ending: CompletionRecord,
 }
 
-impl http_body::Body for Watched {
+impl http_body::Body for AuditedBody {
     type Data = Bytes;
     type Error = BoxError;
 

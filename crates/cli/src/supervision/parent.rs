@@ -53,7 +53,7 @@ struct Parent<'a> {
 }
 
 /// The node that is waited for.
-struct Watched {
+struct WatchedNode {
     process: Process,
     begun: NodeStart,
     /// None for one that an earlier parent started.
@@ -91,7 +91,7 @@ impl Parent<'_> {
     }
 
     /// Takes over the node that runs, or starts one. None where it is not ours.
-    fn begin(&self) -> Result<Option<Watched>> {
+    fn begin(&self) -> Result<Option<WatchedNode>> {
         if let Some((pid, process)) = self.node.process()? {
             if !self.node.is_started_by_up(pid) {
                 return Ok(None);
@@ -105,13 +105,13 @@ impl Parent<'_> {
                 }
                 None => self.note_begin(pid, log_from),
             };
-            return Ok(Some(Watched { process, begun, child: None }));
+            return Ok(Some(WatchedNode { process, begun, child: None }));
         }
         let log_from = last_words::end_of(&self.node.log_path());
         let Some(child) = self.node.start(&self.program, self.args)? else { return Ok(None) };
         let begun = self.note_begin(child.id(), log_from);
         let process = Process::find(rustix::process::Pid::from_child(&child)).context("looking after the node")?;
-        Ok(Some(Watched { process, begun, child: Some(child) }))
+        Ok(Some(WatchedNode { process, begun, child: Some(child) }))
     }
 
     fn note_begin(&self, pid: u32, log_from: u64) -> NodeStart {
@@ -120,7 +120,7 @@ impl Parent<'_> {
     }
 
     /// Waits for its end, and passes on what this process is told. Was it told to end?
-    async fn wait(&mut self, watched: &Watched) -> Result<bool> {
+    async fn wait(&mut self, watched: &WatchedNode) -> Result<bool> {
         let mut was_told = false;
         let ended = watched.process.ended();
         tokio::pin!(ended);
@@ -140,7 +140,7 @@ impl Parent<'_> {
     }
 
     /// What follows; none where it ended in good order.
-    fn note_end(&self, watched: Watched) -> Option<Next> {
+    fn note_end(&self, watched: WatchedNode) -> Option<Next> {
         let status = watched.child.map(|mut it| it.wait());
         let how = match status {
             Some(Ok(status)) => how_of(status),
@@ -246,7 +246,7 @@ mod tests {
             let process = Process::find(rustix::process::Pid::from_child(&child)).expect("it is not waited for");
             let begun = parent.note_begin(child.id(), 0);
             lose(&node.layout.data.join("supervision.json"));
-            let next = parent.note_end(Watched { process, begun, child: Some(child) });
+            let next = parent.note_end(WatchedNode { process, begun, child: Some(child) });
             assert_eq!(next, Some(Next::RestartAfter(Duration::from_secs(1))), "{loss}");
             let record = parent.record();
             assert_eq!(record.ends.last().map(|it| &it.how), Some(&How::Killed(9)), "{loss}");

@@ -59,10 +59,10 @@ impl Drop for WatchdogThread {
 
 pub(super) struct Watchdog {
     inner: Arc<Inner>,
-    watched: Vec<Watched>,
+    watched: Vec<WatchedThread>,
 }
 
-struct Watched {
+struct WatchedThread {
     thread: Arc<Thread>,
     /// The polls and thoughts it had begun when it moved last.
     place: (u64, u64),
@@ -80,7 +80,7 @@ impl Watchdog {
         let threads = self.inner.threads.lock().clone();
         for thread in &threads {
             if !self.watched.iter().any(|it| Arc::ptr_eq(&it.thread, thread)) {
-                self.watched.push(Watched { thread: thread.clone(), place: (0, 0), n_looks: 0, told: None });
+                self.watched.push(WatchedThread { thread: thread.clone(), place: (0, 0), n_looks: 0, told: None });
             }
         }
         for watched in &mut self.watched {
@@ -99,12 +99,12 @@ impl Watchdog {
         let (ended, rest) =
             std::mem::take(&mut self.watched).into_iter().partition(|it| it.thread.has_ended.load(Relaxed));
         self.watched = rest;
-        ended.into_iter().for_each(|it: Watched| self.inner.take_back(it));
+        ended.into_iter().for_each(|it: WatchedThread| self.inner.take_back(it));
     }
 }
 
 impl Inner {
-    fn give_up(self: &Arc<Self>, watched: &mut Watched, task: &Arc<Task>) {
+    fn give_up(self: &Arc<Self>, watched: &mut WatchedThread, task: &Arc<Task>) {
         let thread = &watched.thread;
         let mut doing = thread.doing.lock();
         let is_same = doing.as_ref().is_some_and(|it| Arc::ptr_eq(it, task));
@@ -170,7 +170,7 @@ impl Inner {
     }
 
     /// A thread that stood still has come back.
-    fn take_back(&self, watched: Watched) {
+    fn take_back(&self, watched: WatchedThread) {
         let Some((resource, key, by)) = watched.told else { return };
         tracing::warn!(r#loop = by, %key, "the loop goes on: it has come to the end of its thought");
         let decisions = self.journal.decisions(&resource, &key);

@@ -15,7 +15,7 @@ use super::{
     Scale,
     creates::{connections, creates, row},
     megabytes,
-    watches::{self, Watched},
+    watches::{self, WatchedKind},
 };
 use crate::real::{Connection, Data, Launcher};
 
@@ -59,7 +59,7 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
     let n_watchers = scale.watchers / 10;
     for (what, path, body) in of_both() {
         let name = format!("{n_watchers} watchers of {n} {what}");
-        let of = Watched { path, body };
+        let of = WatchedKind { path, body };
         rows.push(watches::of_many(&server, of, &name, n_watchers, scale.watched_writes).await?);
     }
     server.stop()?;

@@ -62,15 +62,21 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
 
 /// What is watched: where, and what is written there.
 #[derive(Clone, Copy)]
-pub(super) struct Watched {
+pub(super) struct WatchedKind {
     pub(super) path: &'static str,
     pub(super) body: fn(&str) -> Bytes,
 }
 
-const OF_CONFIG_MAPS: Watched = Watched { path: CONFIG_MAPS, body: objects::config_map };
+const OF_CONFIG_MAPS: WatchedKind = WatchedKind { path: CONFIG_MAPS, body: objects::config_map };
 
 /// So many watchers of what is measured beside ConfigMaps: until when have all heard of a write?
-pub(super) async fn of_many(server: &ControlPlane, of: Watched, name: &str, n: usize, n_writes: usize) -> Result<Row> {
+pub(super) async fn of_many(
+    server: &ControlPlane,
+    of: WatchedKind,
+    name: &str,
+    n: usize,
+    n_writes: usize,
+) -> Result<Row> {
     let watchers = Watchers::begin(server, of).await?.alone(server, n).await?;
     let measured = watchers.measure(server, n, "watched", n_writes).await?;
     Ok(measured.median(name))
@@ -78,7 +84,7 @@ pub(super) async fn of_many(server: &ControlPlane, of: Watched, name: &str, n: u
 
 /// Tasks that listen to one watch each.
 struct Watchers {
-    of: Watched,
+    of: WatchedKind,
     path: String,
     heard: Arc<Heard>,
     tasks: JoinSet<Result<()>>,
@@ -93,7 +99,7 @@ struct Measured {
 }
 
 impl Watchers {
-    async fn begin(server: &ControlPlane, of: Watched) -> Result<Self> {
+    async fn begin(server: &ControlPlane, of: WatchedKind) -> Result<Self> {
         let list = server.connect().await?.get(&format!("{}?limit=1", of.path)).await?;
         let path = format!("{}?watch=true&resourceVersion={}", of.path, text_field(&list, "resourceVersion")?);
         Ok(Self { of, path, heard: Arc::default(), tasks: JoinSet::new(), shared: Vec::new() })
@@ -168,7 +174,13 @@ impl Measured {
 }
 
 /// How long it takes from before the write until all have heard of it.
-async fn write(writer: &mut Connection, of: Watched, heard: &Heard, name: &str, n_awaited: usize) -> Result<Duration> {
+async fn write(
+    writer: &mut Connection,
+    of: WatchedKind,
+    heard: &Heard,
+    name: &str,
+    n_awaited: usize,
+) -> Result<Duration> {
     heard.n_awaited.store(n_awaited, Ordering::SeqCst);
     let body = (of.body)(name);
     let start = Instant::now();

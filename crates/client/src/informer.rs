@@ -74,7 +74,7 @@ pub struct InformerParams {
     /// What is in the objects is not wanted. Of custom resources that is to be had without their conversion webhook.
     pub metadata_only: bool,
     /// What is listed.
-    pub listed: Listed,
+    pub listed: ListItems,
     /// There is no watch: it is listed this often.
     pub polled: Option<Duration>,
     /// A list or a watch of more is given up, and begun again with a back-off.
@@ -87,7 +87,7 @@ pub struct InformerParams {
 
 /// What the items of a list are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Listed {
+pub enum ListItems {
     /// The objects of a resource.
     Objects,
     /// What groups serve: see [`Client::list_groups`].
@@ -105,7 +105,7 @@ impl InformerParams {
             field_selector,
             progress: false,
             metadata_only: false,
-            listed: Listed::Objects,
+            listed: ListItems::Objects,
             polled: None,
             objects_max: usize::MAX,
             lists_after_failure: false,
@@ -551,7 +551,7 @@ impl Listing {
 
     fn go_on(client: &Client, params: &InformerParams, continue_token: String, seen: BTreeSet<Key>) -> Self {
         let (client, resource, metadata_only) = (client.clone(), params.resource.clone(), params.metadata_only);
-        if params.listed == Listed::Groups {
+        if params.listed == ListItems::Groups {
             return Self { page: Box::pin(async move { client.list_groups().await }), seen };
         }
         let params = ListParams {

@@ -19,7 +19,7 @@ mod watch;
 pub use backoff::Backoff;
 pub use client::{Client, List, decode, decode_projection, version_number};
 pub use error::Error;
-pub use informer::{Identity, Informer, InformerEvent, InformerParams, Listed};
+pub use informer::{Identity, Informer, InformerEvent, InformerParams, ListItems};
 pub use params::{DeleteParams, ListParams, PatchType, WatchParams};
 pub use progress::{Progress, ResourceIndex};
 pub use transport::{Body, BoxFuture, Transport, TransportError};

@@ -173,12 +173,12 @@ impl Stats {
 }
 
 /// What runs, as the runtime lists it.
-pub(crate) struct Listed {
+pub(crate) struct RuntimeList {
     sandboxes: Vec<cri::PodSandbox>,
     containers: Vec<cri::Container>,
 }
 
-impl Listed {
+impl RuntimeList {
     pub(crate) async fn read(cri: &Cri) -> Result<Self, CriError> {
         let ready = cri::PodSandboxStateValue { state: cri::PodSandboxState::Ready.into() };
         let filter = cri::PodSandboxFilter { state: Some(ready), ..cri::PodSandboxFilter::default() };

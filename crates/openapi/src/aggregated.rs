@@ -99,12 +99,12 @@ struct Version {
 struct ResourceList {
     group_version: String,
     #[serde(default)]
-    resources: Vec<Listed>,
+    resources: Vec<DiscoveredResource>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Listed {
+struct DiscoveredResource {
     name: String,
     #[serde(default)]
     singular_name: String,
@@ -146,7 +146,7 @@ impl Resources {
         let list: ResourceList = serde_json::from_slice(json)?;
         refuse_many(list.resources.len())?;
         let (group, version) = list.group_version.split_once('/').unwrap_or(("", &list.group_version));
-        let kind = |it: &Listed| {
+        let kind = |it: &DiscoveredResource| {
             let or = |own: &str, outer: &str| if own.is_empty() { outer.to_owned() } else { own.to_owned() };
             ResponseKind { group: or(&it.group, group), version: or(&it.version, version), kind: it.kind.clone() }
         };

@@ -154,7 +154,7 @@ pub fn renew(dir: &Path, name: &str, now: SystemTime) -> Result<bool, Error> {
 
 /// A certificate of the folder.
 #[derive(Clone, Debug)]
-pub struct Listed {
+pub struct CertificateInfo {
     /// `admin`, `apiserver`, `ca`, `ca-old`, `front-proxy-ca`.
     pub name: String,
     pub is_authority: bool,
@@ -168,7 +168,7 @@ pub struct Listed {
 ///
 /// # Errors
 /// The folder cannot be read, or does not hold an authority.
-pub fn list(dir: &Path, kubelet: &Path) -> Result<Vec<Listed>, Error> {
+pub fn list(dir: &Path, kubelet: &Path) -> Result<Vec<CertificateInfo>, Error> {
     let trusted = present(dir)?.into_iter().map(|it| Ok((it, Trust::load(dir, it)?)));
     let trusted: Vec<(Names, Trust)> = trusted.collect::<Result<_, Error>>()?;
     let entries = fs::read_dir(dir).map_err(files::failed("read", dir))?;
@@ -185,7 +185,7 @@ pub fn list(dir: &Path, kubelet: &Path) -> Result<Vec<Listed>, Error> {
         let name = path.file_stem()?.to_string_lossy().into_owned();
         let is_authority = AUTHORITIES.iter().any(|it| name == it.0 || format!("{name}.crt") == it.old());
         let signer = if is_authority { String::new() } else { signer_of(&certificate, &trusted) };
-        Some(Listed { name, is_authority, start, end, signer })
+        Some(CertificateInfo { name, is_authority, start, end, signer })
     };
     Ok(paths.iter().filter_map(listed).collect())
 }

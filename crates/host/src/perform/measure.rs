@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     CriError,
     perform::NodeHands,
-    stats::{DiskUse, Listed, Measured, measure_disks},
+    stats::{DiskUse, Measured, RuntimeList, measure_disks},
 };
 
 /// The kubelet's `volumeStatsAggPeriod`, and shorter: a measurement younger than this is good enough to be told.
@@ -20,7 +20,7 @@ impl NodeHands {
     /// # Errors
     /// The runtime does not say what runs.
     pub(crate) async fn measure(&self) -> Result<Measured, CriError> {
-        let listed = Listed::read(self.cri()).await?;
+        let listed = RuntimeList::read(self.cri()).await?;
         let cgroups = self.cgroups().clone();
         let work = tokio::task::spawn_blocking(move || listed.measure(&cgroups));
         let mut measured = work.await.map_err(|it| CriError {

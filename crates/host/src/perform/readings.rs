@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, net::IpAddr};
 use corten_kubelet::PodReading;
 use corten_meta::address::is_reachable;
 
-use crate::{dns, perform::NodeHands, stats::Listed};
+use crate::{dns, perform::NodeHands, stats::RuntimeList};
 
 /// How many different name servers are asked at each reading.
 const NAME_SERVERS_MAX: usize = 16;
@@ -14,7 +14,7 @@ impl NodeHands {
     /// All Pods that run. Name servers of `own` are the cluster's: they are not asked. `None` where the runtime does not say
     /// what runs.
     pub async fn pod_readings(&self, own: &[IpAddr]) -> Option<Vec<PodReading>> {
-        let listed = Listed::read(self.cri()).await.ok()?;
+        let listed = RuntimeList::read(self.cri()).await.ok()?;
         let (cgroups, layout) = (self.cgroups().clone(), self.layout().clone());
         let read = tokio::task::spawn_blocking(move || listed.readings(&cgroups, &layout)).await.ok()?;
         let servers: BTreeSet<IpAddr> = read.iter().flat_map(|it| it.name_servers.iter().copied()).collect();

@@ -7,7 +7,7 @@ use corten_machine::{Cgroups, Layout};
 use corten_meta::Key;
 use corten_network::listening_in;
 
-use super::{Listed, network, owner};
+use super::{RuntimeList, network, owner};
 use crate::cri;
 
 pub(crate) struct PodRead {
@@ -15,7 +15,7 @@ pub(crate) struct PodRead {
     pub(crate) name_servers: Vec<IpAddr>,
 }
 
-impl Listed {
+impl RuntimeList {
     pub(crate) fn readings(&self, cgroups: &Cgroups, layout: &Layout) -> Vec<PodRead> {
         self.sandboxes.iter().filter_map(|it| self.reading(it, cgroups, layout)).collect()
     }

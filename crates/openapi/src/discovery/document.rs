@@ -139,23 +139,23 @@ impl Served<'_> {
 }
 
 /// One group with all who serve it.
-pub(super) struct Listed<'a> {
+pub(super) struct ServedGroup<'a> {
     name: &'a str,
     versions: Vec<Served<'a>>,
 }
 
 /// What is served here and elsewhere together, in the order in which clients should try it: the highest priority of a group's
 /// APIServices counts, and within the group that of the version (`SortedByGroupAndVersion`).
-pub(super) fn listed<'a>(groups: &'a [Group], aggregated: &'a Aggregated) -> Vec<Listed<'a>> {
-    let mut all: Vec<Listed<'a>> = Vec::new();
+pub(super) fn listed<'a>(groups: &'a [Group], aggregated: &'a Aggregated) -> Vec<ServedGroup<'a>> {
+    let mut all: Vec<ServedGroup<'a>> = Vec::new();
     for group in groups {
         let here = group.versions.iter().filter(|it| !aggregated.serves(&group.name, &it.name));
-        all.push(Listed { name: &group.name, versions: here.map(Served::Here).collect() });
+        all.push(ServedGroup { name: &group.name, versions: here.map(Served::Here).collect() });
     }
     let mut raised: BTreeMap<&str, i64> = BTreeMap::new();
     for version in aggregated.iter() {
         let at = all.iter().position(|it| it.name == version.group).unwrap_or_else(|| {
-            all.push(Listed { name: &version.group, versions: Vec::new() });
+            all.push(ServedGroup { name: &version.group, versions: Vec::new() });
             all.len() - 1
         });
         all[at].versions.push(Served::Elsewhere(version));
@@ -163,12 +163,12 @@ pub(super) fn listed<'a>(groups: &'a [Group], aggregated: &'a Aggregated) -> Vec
         *priority = version.group_priority.max(*priority);
     }
     all.retain(|it| !it.versions.is_empty());
-    let is_mixed = |it: &Listed<'_>| it.versions.iter().any(|it| matches!(it, Served::Elsewhere(_)));
+    let is_mixed = |it: &ServedGroup<'_>| it.versions.iter().any(|it| matches!(it, Served::Elsewhere(_)));
     for group in all.iter_mut().filter(|it| is_mixed(it)) {
         let name = group.name;
         group.versions.sort_by_key(|it| Reverse((it.priority(name), precedence(it.name()))));
     }
-    let rank = |it: &Listed<'_>| {
+    let rank = |it: &ServedGroup<'_>| {
         let (is_named, is_other, Reverse(own)) = rank(it.name);
         let is_here = groups.iter().any(|group| group.name == it.name);
         let own = if is_here { own } else { 0 };
@@ -196,10 +196,10 @@ fn group_version(group: &str, version: &str) -> String {
 }
 
 /// The documents of the form every client knows, by path.
-pub(super) fn plain(groups: &[Listed<'_>]) -> Vec<(String, Value)> {
+pub(super) fn plain(groups: &[ServedGroup<'_>]) -> Vec<(String, Value)> {
     let mut documents = Vec::new();
     let mut named = Vec::new();
-    for Listed { name: group, versions } in groups {
+    for ServedGroup { name: group, versions } in groups {
         for version in versions {
             // Elsewhere, they are asked there.
             let Served::Here(Version { name, kinds }) = version else { continue };
@@ -292,7 +292,7 @@ fn storage_version_hash(kind: &Kind) -> String {
 }
 
 /// Everything of the chosen groups in one document.
-pub(super) fn aggregated(groups: &[Listed<'_>], version: &str, chosen: impl Fn(&str) -> bool) -> Value {
+pub(super) fn aggregated(groups: &[ServedGroup<'_>], version: &str, chosen: impl Fn(&str) -> bool) -> Value {
     let of_version = |served: &Served<'_>| match served {
         Served::Here(Version { name, kinds }) => {
             let resources: Vec<Value> = kinds.iter().map(|it| aggregated_resource(it)).collect();
@@ -303,7 +303,7 @@ pub(super) fn aggregated(groups: &[Listed<'_>], version: &str, chosen: impl Fn(&
             json!({ "version": it.version, "resources": it.resources.0, "freshness": freshness })
         }
     };
-    let of_group = |Listed { name, versions }: &Listed<'_>| {
+    let of_group = |ServedGroup { name, versions }: &ServedGroup<'_>| {
         let versions: Vec<Value> = versions.iter().map(of_version).collect();
         json!({ "metadata": { "name": name }, "versions": versions })
     };

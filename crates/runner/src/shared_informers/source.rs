@@ -12,7 +12,8 @@ use std::{
 };
 
 use corten_client::{
-    Client, Error, Identity, Informer, InformerEvent, InformerParams, Listed, Progress, ResourceIndex, version_number,
+    Client, Error, Identity, Informer, InformerEvent, InformerParams, ListItems, Progress, ResourceIndex,
+    version_number,
 };
 use corten_meta::Key;
 use corten_reconcile::{Object, Origin, Subject, Table, Watch};
@@ -123,7 +124,7 @@ pub(super) fn informer(client: Client, watch: Watch) -> Informer<Object> {
         field_selector: watch.field_selector.clone(),
         progress: !watch.field_selector.is_empty(),
         metadata_only: watch.metadata_only,
-        listed: if watch.origin == Origin::Discovery { Listed::Groups } else { Listed::Objects },
+        listed: if watch.origin == Origin::Discovery { ListItems::Groups } else { ListItems::Objects },
         polled: matches!(watch.origin, Origin::Discovery | Origin::Elsewhere { is_watched: false }).then_some(POLL),
         lists_after_failure: is_elsewhere,
         objects_max: if is_elsewhere { ELSEWHERE_OBJECTS_MAX } else { usize::MAX },

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Result;
 use corten_meta::Time;
-use corten_pki::rotation::{self, Listed, Rotating};
+use corten_pki::rotation::{self, CertificateInfo, Rotating};
 use serde::Serialize;
 
 use super::Keys;
@@ -46,7 +46,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(listed: Listed, now: SystemTime) -> Self {
+    fn of(listed: CertificateInfo, now: SystemTime) -> Self {
         let state = match () {
             () if listed.start > now => "NotYetValid",
             () if listed.end <= now => "Expired",
@@ -83,8 +83,9 @@ pub(super) fn run(keys: &Keys, format: Format) -> Result<ExitCode> {
     let Rotating { authority, token_key } = rotation::state(&keys.dir)?;
     let now = SystemTime::now();
     let listed = rotation::list(&keys.dir, &keys.kubelet())?;
-    let (authorities, certificates): (Vec<Listed>, Vec<Listed>) = listed.into_iter().partition(|it| it.is_authority);
-    let rows = |all: Vec<Listed>| all.into_iter().map(|it| Row::of(it, now)).collect();
+    let (authorities, certificates): (Vec<CertificateInfo>, Vec<CertificateInfo>) =
+        listed.into_iter().partition(|it| it.is_authority);
+    let rows = |all: Vec<CertificateInfo>| all.into_iter().map(|it| Row::of(it, now)).collect();
     let report = Report {
         api_version: "corten.dev/v1",
         kind: "Certificates",

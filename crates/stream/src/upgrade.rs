@@ -136,19 +136,19 @@ impl Upgrade {
     pub fn from_request(headers: &HeaderMap, connection: Option<OnUpgrade>, purpose: Purpose) -> Result<Self, Refusal> {
         let protocol = protocol(headers)?;
         let wish = match protocol {
-            Protocol::Spdy => Wish::Through(None),
+            Protocol::Spdy => WebSocketHandling::Through(None),
             Protocol::WebSocket => wish(headers, purpose)?,
         };
         let connection = connection.ok_or(Refusal::NoConnection)?;
         Ok(match wish {
-            Wish::Through(offer) => {
+            WebSocketHandling::Through(offer) => {
                 let mut headers = copies(headers, &REPLAYED);
                 if let Some(offer) = offer {
                     headers.insert(SEC_WEBSOCKET_PROTOCOL, offer);
                 }
                 Self { protocol, headers, translation: None, handshake: HeaderMap::new(), connection }
             }
-            Wish::Translated(translation) => {
+            WebSocketHandling::Translated(translation) => {
                 let handshake = handshake(headers, Some(translation.client_protocol()))?;
                 let mut asked = to("SPDY/3.1");
                 let spoken = HeaderValue::from_static(translation.server_protocol());
@@ -262,7 +262,7 @@ pub(crate) fn protocol(headers: &HeaderMap) -> Result<Protocol, Refusal> {
 
 /// What becomes of a WebSocket.
 #[derive(Debug, PartialEq, Eq)]
-enum Wish {
+enum WebSocketHandling {
     /// The next server speaks it itself: the part of the offer that it knows, `None` where nothing is offered, which means
     /// the oldest protocol.
     Through(Option<HeaderValue>),
@@ -275,22 +275,22 @@ pub(crate) fn offered(headers: &HeaderMap) -> Vec<&str> {
     offered.flat_map(|it| it.split(',')).map(str::trim).filter(|it| !it.is_empty()).collect()
 }
 
-fn wish(headers: &HeaderMap, purpose: Purpose) -> Result<Wish, Refusal> {
+fn wish(headers: &HeaderMap, purpose: Purpose) -> Result<WebSocketHandling, Refusal> {
     let offered = offered(headers);
     let translation = match purpose {
         Purpose::RemoteCommand(streams) => Translation::RemoteCommand(streams),
         Purpose::PortForward => Translation::PortForward,
     };
     if offered.contains(&translation.client_protocol()) {
-        return Ok(Wish::Translated(translation));
+        return Ok(WebSocketHandling::Translated(translation));
     }
     let known: Vec<&str> = offered.iter().copied().filter(|it| SUBPROTOCOLS.contains(it)).collect();
     match (&*offered, &*known) {
-        ([], _) => Ok(Wish::Through(None)),
+        ([], _) => Ok(WebSocketHandling::Through(None)),
         (_, []) => Err(Refusal::UnknownSubprotocols(offered.join(", "))),
         _ => {
             let known = HeaderValue::from_str(&known.join(", ")).expect("known names are plain text");
-            Ok(Wish::Through(Some(known)))
+            Ok(WebSocketHandling::Through(Some(known)))
         }
     }
 }

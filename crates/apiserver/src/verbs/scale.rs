@@ -35,7 +35,7 @@ pub(crate) async fn get(ctx: &Context, target: &RequestScope) -> Result<Response
     Ok(answer::json(StatusCode::OK, &scale_of(target, &object)))
 }
 
-pub(crate) async fn change_by(ctx: &mut Context, target: &RequestScope, wish: &Wish) -> Result<Bytes, Status> {
+pub(crate) async fn change_by(ctx: &mut Context, target: &RequestScope, wish: &ScaleChange) -> Result<Bytes, Status> {
     change(ctx, target, Part::Main, &mut |ctx, old| {
         let asked = wish.apply(ctx, target, old)?;
         let replicas = checked(&asked, target)?;
@@ -59,9 +59,9 @@ pub(crate) async fn change_scale(ctx: &mut Context, target: &RequestScope) -> Re
     }
     managed::check_options(ctx, false)?;
     let wish = if is_patch {
-        Wish::Patch(Patch::read(ctx).await?)
+        ScaleChange::Patch(Patch::read(ctx).await?)
     } else {
-        Wish::Whole(body::part(ctx, "Scale", &["autoscaling/v1"], SCHEMA).await?)
+        ScaleChange::Whole(body::part(ctx, "Scale", &["autoscaling/v1"], SCHEMA).await?)
     };
     let json = change_by(ctx, target, &wish).await?;
     let object = depth::read(&json).map_err(Status::internal)?.value;
@@ -69,12 +69,12 @@ pub(crate) async fn change_scale(ctx: &mut Context, target: &RequestScope) -> Re
 }
 
 /// How the client said what it wants.
-pub(crate) enum Wish {
+pub(crate) enum ScaleChange {
     Whole(Value),
     Patch(Patch),
 }
 
-impl Wish {
+impl ScaleChange {
     fn apply(&self, ctx: &mut Context, target: &RequestScope, old: &Value) -> Result<Value, Status> {
         let patch = match self {
             Self::Whole(scale) => return Ok(scale.clone()),

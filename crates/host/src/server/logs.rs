@@ -32,7 +32,7 @@ const ALIVE: Duration = Duration::from_secs(1);
 
 /// What the request asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Wish {
+struct LogQuery {
     options: LogOptions,
     previous: bool,
 }
@@ -162,8 +162,8 @@ impl Drop for Watcher {
     }
 }
 
-fn wish(text: &str, now: Time) -> Result<Wish, String> {
-    let mut wish = Wish::default();
+fn wish(text: &str, now: Time) -> Result<LogQuery, String> {
+    let mut wish = LogQuery::default();
     let options = &mut wish.options;
     for (name, value) in query(text) {
         let is_on = is_true(&value);
@@ -256,13 +256,13 @@ mod tests {
             limit_bytes: Some(9),
             stream: None,
         };
-        assert_eq!(all, Ok(Wish { options, previous: true }));
+        assert_eq!(all, Ok(LogQuery { options, previous: true }));
         for (query, follows) in [("follow", true), ("follow=", true), ("follow=FALSE", false), ("follow=0", false)] {
             assert_eq!(wish(query, now).expect("valid").options.follow, follows, "{query}");
         }
         let since = wish("sinceTime=1970-01-01T00%3A00%3A05Z&follow=false", now).expect("valid").options.since;
         assert_eq!(since, Some(Time::from_unix_seconds(5)));
         assert_eq!(wish("tailLines=x", now), Err("invalid value \"x\" for tailLines".into()));
-        assert_eq!(wish("", now), Ok(Wish::default()));
+        assert_eq!(wish("", now), Ok(LogQuery::default()));
     }
 }

@@ -51,7 +51,7 @@ impl Tunnel {
 
 /// Which streams are wanted. The API server's own names are understood beside the kubelet's.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Wish {
+struct StreamOptions {
     command: Vec<String>,
     stdin: bool,
     stdout: bool,
@@ -60,8 +60,8 @@ struct Wish {
     ports: Vec<i32>,
 }
 
-fn wish(text: &str) -> Result<Wish, PlainTextError> {
-    let mut wish = Wish::default();
+fn wish(text: &str) -> Result<StreamOptions, PlainTextError> {
+    let mut wish = StreamOptions::default();
     for (name, value) in query(text) {
         let is_on = matches!(value.as_str(), "1" | "true");
         match name.as_str() {
@@ -85,14 +85,14 @@ fn wish(text: &str) -> Result<Wish, PlainTextError> {
     Ok(wish)
 }
 
-impl Wish {
+impl StreamOptions {
     fn purpose(&self) -> Purpose {
         let Self { stdin, stdout, stderr, tty, .. } = *self;
         Purpose::RemoteCommand(Streams { stdin, stdout, stderr, tty })
     }
 }
 
-fn need_a_stream(wish: &Wish) -> Result<(), PlainTextError> {
+fn need_a_stream(wish: &StreamOptions) -> Result<(), PlainTextError> {
     if wish.stdin || wish.stdout || wish.stderr {
         return Ok(());
     }
@@ -106,7 +106,7 @@ pub(super) async fn exec(call: Call) -> Result<Response<Body>, PlainTextError> {
     need_a_stream(&wish)?;
     let found = containers::running(cri, call.name(0), call.name(1), call.uid(3), call.container()).await?;
     let purpose = wish.purpose();
-    let Wish { command: cmd, stdin, stdout, stderr, tty, .. } = wish;
+    let StreamOptions { command: cmd, stdin, stdout, stderr, tty, .. } = wish;
     let ask = cri.exec(cri::ExecRequest { container_id: found.id, cmd, tty, stdin, stdout, stderr });
     tunnel(call.request, purpose, ask, &call.tunnel).await
 }
@@ -119,7 +119,7 @@ pub(super) async fn attach(call: Call) -> Result<Response<Body>, PlainTextError>
     wish.stderr &= !wish.tty;
     let found = containers::running(cri, call.name(0), call.name(1), call.uid(3), call.container()).await?;
     let purpose = wish.purpose();
-    let Wish { stdin, stdout, stderr, tty, .. } = wish;
+    let StreamOptions { stdin, stdout, stderr, tty, .. } = wish;
     let ask = cri.attach(cri::AttachRequest { container_id: found.id, stdin, tty, stdout, stderr });
     tunnel(call.request, purpose, ask, &call.tunnel).await
 }
@@ -189,6 +189,6 @@ mod tests {
         }
         assert_eq!(wish("port=80&port=443").expect("valid").ports, [80, 443]);
         assert!(wish("port=0").is_err() && wish("port=x").is_err());
-        assert!(need_a_stream(&Wish::default()).is_err());
+        assert!(need_a_stream(&StreamOptions::default()).is_err());
     }
 }

@@ -12,7 +12,7 @@ use crate::fake::{FakeApi, Fault, clock};
 
 /// A ConfigMap that says what the mind under test is to want.
 #[derive(Clone, Deserialize)]
-struct Wish {
+struct DesiredPods {
     metadata: ObjectMeta,
     #[serde(default)]
     data: BTreeMap<String, String>,
@@ -21,12 +21,12 @@ struct Wish {
 struct Pod {
     metadata: ObjectMeta,
 }
-impl Named for Wish {
+impl Named for DesiredPods {
     fn meta(&self) -> &ObjectMeta {
         &self.metadata
     }
 }
-impl Projection for Wish {
+impl Projection for DesiredPods {
     const RESOURCE: Resource = CONFIG_MAPS;
 }
 impl Named for Pod {
@@ -50,7 +50,7 @@ impl Controller for Wishes {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        vec![Watch::new::<Wish>(Wake::Itself), Watch::new::<Pod>(Wake::Controller("ConfigMap"))]
+        vec![Watch::new::<DesiredPods>(Wake::Itself), Watch::new::<Pod>(Wake::Controller("ConfigMap"))]
     }
 
     fn writes(&self) -> &'static [Write] {
@@ -65,7 +65,7 @@ impl Controller for Wishes {
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
         self.n_asked.fetch_add(1, Ordering::SeqCst);
         let mut plan = Plan::default();
-        let Some(wish) = view.get::<Wish>(key) else { return plan };
+        let Some(wish) = view.get::<DesiredPods>(key) else { return plan };
         let pods: Vec<&Pod> = view.owned_by::<Pod>(&wish.metadata.uid).collect();
         if let Some(wanted) = wish.data.get("pods").map(|it| it.parse().expect("a number")) {
             plan.effects.extend((pods.len()..wanted).map(|_| create(wish)));
@@ -109,18 +109,18 @@ impl Controller for Wishes {
     }
 }
 
-fn owner(wish: &Wish) -> Value {
+fn owner(wish: &DesiredPods) -> Value {
     json!([{"kind": "ConfigMap", "apiVersion": "v1", "name": wish.metadata.name, "uid": wish.metadata.uid,
             "controller": true}])
 }
 
-fn create(wish: &Wish) -> Effect {
+fn create(wish: &DesiredPods) -> Effect {
     let generate = format!("{}-", wish.metadata.name);
     let metadata = json!({"namespace": "default", "generateName": generate, "ownerReferences": owner(wish)});
     Effect::Create { resource: PODS, object: json!({"metadata": metadata}) }
 }
 
-fn fixed(wish: &Wish, name: &str) -> Effect {
+fn fixed(wish: &DesiredPods, name: &str) -> Effect {
     let metadata = json!({"namespace": "default", "name": name, "ownerReferences": owner(wish)});
     Effect::Create { resource: PODS, object: json!({"metadata": metadata}) }
 }

@@ -27,17 +27,17 @@ const CONFIG: &str = "/api/v1/namespaces/default/configmaps";
 const POD: &str = "/api/v1/namespaces/default/pods";
 
 #[derive(Deserialize)]
-struct Wish {
+struct DesiredPods {
     metadata: ObjectMeta,
 }
 
-impl Named for Wish {
+impl Named for DesiredPods {
     fn meta(&self) -> &ObjectMeta {
         &self.metadata
     }
 }
 
-impl Projection for Wish {
+impl Projection for DesiredPods {
     const RESOURCE: Resource = CONFIG_MAPS;
 }
 
@@ -77,7 +77,7 @@ impl Controller for Stubborn {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        vec![Watch::new::<Wish>(Wakes::Itself)]
+        vec![Watch::new::<DesiredPods>(Wakes::Itself)]
     }
 
     fn writes(&self) -> &'static [Write] {
@@ -85,7 +85,7 @@ impl Controller for Stubborn {
     }
 
     fn reconcile(&self, view: &View, key: &Key, _now: Time) -> Plan {
-        if view.get::<Wish>(key).is_none() {
+        if view.get::<DesiredPods>(key).is_none() {
             return Plan::default();
         }
         self.begun.lock().send(key.name.clone()).expect("the test listens");

@@ -31,8 +31,8 @@ fn tells_upgrades_apart() {
         let got = protocol(&headers).and_then(|it| match it {
             Protocol::Spdy => Ok(None),
             Protocol::WebSocket => wish(&headers, Purpose::RemoteCommand(Streams::default())).map(|it| match it {
-                Wish::Through(offer) => offer.map(|it| it.to_str().expect("plain text").to_owned()),
-                Wish::Translated(_) => Some("translated".to_owned()),
+                WebSocketHandling::Through(offer) => offer.map(|it| it.to_str().expect("plain text").to_owned()),
+                WebSocketHandling::Translated(_) => Some("translated".to_owned()),
             }),
         });
         assert_eq!(got, expected.map(|it| it.map(str::to_owned)), "{request}");

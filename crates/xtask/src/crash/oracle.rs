@@ -69,7 +69,7 @@ pub(crate) fn is_ours(name: &str) -> bool {
 
 /// What a writer wants of one object.
 #[derive(Clone, Debug)]
-pub(crate) enum Wish {
+pub(crate) enum KeyWrite {
     Put(String),
     Delete,
 }
@@ -79,7 +79,7 @@ struct KeyState {
     /// As it was answered last; `None`: it was deleted, or never there.
     is: Option<Version>,
     /// Asked for and not answered.
-    in_doubt: Option<Wish>,
+    in_doubt: Option<KeyWrite>,
 }
 
 #[derive(Default)]
@@ -95,7 +95,7 @@ impl Oracle {
         self.known.get(name).is_some_and(|it| it.is.is_some())
     }
 
-    pub(crate) fn asked(&mut self, name: &str, wish: Wish) {
+    pub(crate) fn asked(&mut self, name: &str, wish: KeyWrite) {
         self.known.entry(name.to_owned()).or_default().in_doubt = Some(wish);
     }
 
@@ -130,8 +130,8 @@ impl Oracle {
             let found = list.objects.get(name);
             let is_as_answered = found == known.is.as_ref();
             let is_as_asked = match (&known.in_doubt, found) {
-                (Some(Wish::Put(value)), Some(found)) => found.value == *value,
-                (Some(Wish::Delete), None) => true,
+                (Some(KeyWrite::Put(value)), Some(found)) => found.value == *value,
+                (Some(KeyWrite::Delete), None) => true,
                 _ => false,
             };
             if !is_as_answered && !is_as_asked {

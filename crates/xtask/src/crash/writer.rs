@@ -10,7 +10,7 @@ use rand::{Rng, rngs::StdRng};
 
 use super::{
     CONFIG_MAPS,
-    oracle::{Object, Oracle, Wish},
+    oracle::{KeyWrite, Object, Oracle},
 };
 use crate::real::Connection;
 
@@ -28,29 +28,29 @@ pub(crate) async fn write(
         let is_there = truth.lock().holds(&name);
         let path = format!("{CONFIG_MAPS}/{name}");
         let (wish, method, path) = match (is_there, dice.random_range(0..4)) {
-            (true, 0) => (Wish::Delete, Method::DELETE, path),
-            (true, _) => (Wish::Put(value(&mut dice)), Method::PUT, path),
-            (false, _) => (Wish::Put(value(&mut dice)), Method::POST, CONFIG_MAPS.to_owned()),
+            (true, 0) => (KeyWrite::Delete, Method::DELETE, path),
+            (true, _) => (KeyWrite::Put(value(&mut dice)), Method::PUT, path),
+            (false, _) => (KeyWrite::Put(value(&mut dice)), Method::POST, CONFIG_MAPS.to_owned()),
         };
         truth.lock().asked(&name, wish.clone());
         let body = match &wish {
-            Wish::Put(value) => serde_json::json!({
+            KeyWrite::Put(value) => serde_json::json!({
                 "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": value},
             })
             .to_string(),
-            Wish::Delete => String::new(),
+            KeyWrite::Delete => String::new(),
         };
         // No answer: the server is gone, and the wish stays in doubt.
         let Ok((status, answer)) = connection.send(method, &path, Bytes::from(body)).await else { return Ok(()) };
         match (status, wish) {
-            (StatusCode::OK | StatusCode::CREATED, Wish::Put(value)) => {
+            (StatusCode::OK | StatusCode::CREATED, KeyWrite::Put(value)) => {
                 let (named, version) = Object::read(&answer)?;
                 if (&*named, &*version.value) != (&*name, &*value) {
                     bail!("{value} was put into {name}, and the answer is {version:?} of {named}");
                 }
                 truth.lock().put(&name, version)?;
             }
-            (StatusCode::OK, Wish::Delete) => truth.lock().deleted(&name),
+            (StatusCode::OK, KeyWrite::Delete) => truth.lock().deleted(&name),
             (other, wish) => bail!("{wish:?} of {name} was answered {other}: {}", String::from_utf8_lossy(&answer)),
         }
     }

@@ -62,7 +62,7 @@ pub use plugin::{Admission, Attributes, Operation, RequestForm};
 pub use policy_source::{FailingPolicy, Policies, PolicyTrouble};
 pub use reinvocation::Reinvocation;
 pub use service_reservations::{Ranges, ServiceReservations};
-pub use webhook_source::{Failing, Trouble, Webhooks};
+pub use webhook_source::{FailingWebhook, Trouble, Webhooks};
 
 /// In the order they are asked.
 pub const PLUGINS: &[&dyn Admission] = &[

@@ -8,14 +8,14 @@ use corten_webhook::excerpt;
 use parking_lot::Mutex;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failing {
+pub struct ConversionFailure {
     /// Of the first failure in an unbroken row.
     pub since: Time,
     /// Of the newest one.
     pub message: String,
 }
 
-impl Failing {
+impl ConversionFailure {
     /// What the definition's journal says of it.
     pub fn decision(&self) -> Decision {
         let mut wait = Wait::new("ConversionWebhookFailing", self.message.clone(), Actor::External);
@@ -30,7 +30,7 @@ pub(crate) struct FailingWebhooks(Mutex<Failures>);
 
 #[derive(Default)]
 struct Failures {
-    failing: BTreeMap<String, Failing>,
+    failing: BTreeMap<String, ConversionFailure>,
     /// How often a definition was forgotten.
     n_forgotten: u64,
 }
@@ -40,11 +40,11 @@ struct Failures {
 pub(crate) struct CallStart(u64);
 
 impl FailingWebhooks {
-    pub(crate) fn of(&self, definition: &str) -> Option<Failing> {
+    pub(crate) fn of(&self, definition: &str) -> Option<ConversionFailure> {
         self.0.lock().failing.get(definition).cloned()
     }
 
-    pub(crate) fn all(&self) -> Vec<(String, Failing)> {
+    pub(crate) fn all(&self) -> Vec<(String, ConversionFailure)> {
         self.0.lock().failing.iter().map(|(name, it)| (name.clone(), it.clone())).collect()
     }
 
@@ -62,7 +62,7 @@ impl FailingWebhooks {
             Some(known) => known.message = message,
             None => {
                 tracing::warn!(definition, message, "a conversion webhook fails");
-                known.failing.insert(definition.to_owned(), Failing { since: now, message });
+                known.failing.insert(definition.to_owned(), ConversionFailure { since: now, message });
             }
         }
     }

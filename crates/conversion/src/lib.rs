@@ -25,7 +25,7 @@ use corten_metrics::Registry;
 use corten_webhook::Clients;
 use parking_lot::Mutex;
 
-pub use failing::Failing;
+pub use failing::ConversionFailure;
 pub use memo::{Memo, ROUNDS_MAX};
 pub use snapshot::SnapshotQuery;
 
@@ -73,12 +73,12 @@ impl Conversion {
     }
 
     /// What the webhook of a definition has failed with since it last answered.
-    pub fn failing(&self, definition: &str) -> Option<Failing> {
+    pub fn failing(&self, definition: &str) -> Option<ConversionFailure> {
         self.0.failing.of(definition)
     }
 
     /// All that fail, by their definitions.
-    pub fn all_failing(&self) -> Vec<(String, Failing)> {
+    pub fn all_failing(&self) -> Vec<(String, ConversionFailure)> {
         self.0.failing.all()
     }
 

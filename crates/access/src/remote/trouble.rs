@@ -10,10 +10,10 @@ const REASON_CHARS_MAX: usize = 500;
 
 /// Of one server that is asked.
 #[derive(Default)]
-pub(crate) struct Trouble(Mutex<Option<Failing>>);
+pub(crate) struct Trouble(Mutex<Option<OngoingFailure>>);
 
 #[derive(Clone)]
-struct Failing {
+struct OngoingFailure {
     since: Instant,
     reason: String,
 }
@@ -43,11 +43,11 @@ impl Trouble {
             reason.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(REASON_CHARS_MAX).collect();
         let mut failing = self.0.lock();
         let since = failing.as_ref().map_or_else(Instant::now, |it| it.since);
-        *failing = Some(Failing { since, reason });
+        *failing = Some(OngoingFailure { since, reason });
     }
 
     pub(crate) fn of(&self, who: impl FnOnce() -> String) -> Option<Unanswering> {
-        let Failing { since, reason } = self.0.lock().clone()?;
+        let OngoingFailure { since, reason } = self.0.lock().clone()?;
         Some(Unanswering { who: who(), since: since.elapsed(), reason })
     }
 }

@@ -14,7 +14,7 @@ use corten_webhook::{Client, ClientConfig, Clients};
 use serde_json::Value;
 
 use super::{
-    failing::{Failing, FailingWebhooks, Trouble},
+    failing::{FailingWebhook, FailingWebhooks, Trouble},
     measures::{Measures, Phase},
 };
 
@@ -88,7 +88,7 @@ impl Webhooks {
     }
 
     /// The webhooks that fail now, with kind and name of their configurations.
-    pub fn failing(&self, caches: &Caches) -> Vec<(Resource, String, Failing)> {
+    pub fn failing(&self, caches: &Caches) -> Vec<(Resource, String, FailingWebhook)> {
         self.forget(&self.compiled(caches));
         self.failing.all()
     }

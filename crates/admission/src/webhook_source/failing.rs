@@ -19,7 +19,7 @@ pub enum Trouble {
 
 /// What a webhook last did, time after time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failing {
+pub struct FailingWebhook {
     pub webhook: String,
     pub trouble: Trouble,
     /// Of the first in an unbroken row.
@@ -42,7 +42,7 @@ struct FailureRecord {
     configuration: String,
     /// Of its configuration: what another one did is nobody's concern.
     resource_version: String,
-    failing: Failing,
+    failing: FailingWebhook,
 }
 
 impl FailingWebhooks {
@@ -52,7 +52,7 @@ impl FailingWebhooks {
         let before =
             all.get(&id).filter(|it| it.failing.trouble == trouble && it.resource_version == hook.resource_version);
         let (since, n) = before.map_or((now, 0), |it| (it.failing.since, it.failing.n_in_a_row));
-        let failing = Failing {
+        let failing = FailingWebhook {
             webhook: hook.name.clone(),
             trouble,
             since,
@@ -86,7 +86,7 @@ impl FailingWebhooks {
     }
 
     /// What is to be told, with kind and name of the configuration, in order.
-    pub(super) fn all(&self) -> Vec<(Resource, String, Failing)> {
+    pub(super) fn all(&self) -> Vec<(Resource, String, FailingWebhook)> {
         let all = self.0.lock();
         let told = all
             .iter()

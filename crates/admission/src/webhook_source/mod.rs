@@ -7,5 +7,5 @@ mod measures;
 pub use compiled::Webhooks;
 pub(crate) use compiled::{Hook, Hooks};
 pub(crate) use failing::DENIALS_MIN;
-pub use failing::{Failing, Trouble};
+pub use failing::{FailingWebhook, Trouble};
 pub(crate) use measures::{Call, ErrorType, Phase};

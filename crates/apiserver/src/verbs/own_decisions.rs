@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use corten_admission::{Failing, FailingPolicy, PolicyTrouble, Trouble};
+use corten_admission::{FailingPolicy, FailingWebhook, PolicyTrouble, Trouble};
 use corten_api::resources::{
     CUSTOM_RESOURCE_DEFINITIONS, MUTATING_ADMISSION_POLICIES, MUTATING_WEBHOOK_CONFIGURATIONS,
     VALIDATING_ADMISSION_POLICIES, VALIDATING_WEBHOOK_CONFIGURATIONS,
@@ -76,8 +76,8 @@ fn wait_of_policy(failing: FailingPolicy) -> Wait {
     wait
 }
 
-fn wait(failing: &Failing) -> Wait {
-    let Failing { webhook, message, n_in_a_row, .. } = failing;
+fn wait(failing: &FailingWebhook) -> Wait {
+    let FailingWebhook { webhook, message, n_in_a_row, .. } = failing;
     let mut wait = match failing.trouble {
         Trouble::NoAnswer => {
             let begin = format!("failed calling webhook {webhook:?}: ");

@@ -21,12 +21,12 @@ pub type Delay = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 /// What shall go wrong. Shared: a test keeps a handle while the store is in use.
 #[derive(Default)]
 pub struct Faults {
-    failing: Mutex<Failing>,
+    failing: Mutex<InjectedFailures>,
     delay: Mutex<Option<Delay>>,
 }
 
 #[derive(Default)]
-struct Failing {
+struct InjectedFailures {
     refused: usize,
     unanswered: usize,
 }

@@ -11,5 +11,5 @@ mod unattended;
 pub use busy_poll::{BusyPoll, InWork, Others, Rhythm};
 pub use heavy_lane::{HeavyLane, is_heavy};
 pub use leftover::{Leftover, Lent};
-pub use self_wake::{InOneTurn, Turn};
+pub use self_wake::{InOneTurn, SelfWaker};
 pub use unattended::{Attendance, Unattended};

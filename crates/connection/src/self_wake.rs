@@ -24,14 +24,14 @@ const MOVES_MAX: usize = 16;
 /// Moves on as long as it wakes itself.
 pub struct InOneTurn<F> {
     future: Pin<Box<F>>,
-    turn: Arc<Turn>,
+    turn: Arc<SelfWaker>,
     busy_poll: BusyPoll,
 }
 
 impl<F> InOneTurn<F> {
     pub fn new(future: F, busy_poll: BusyPoll) -> Self {
         // The first poll moves it.
-        let turn = Arc::new(Turn { is_woken: AtomicBool::new(true), ..Turn::default() });
+        let turn = Arc::new(SelfWaker { is_woken: AtomicBool::new(true), ..SelfWaker::default() });
         Self { future: Box::pin(future), turn, busy_poll }
     }
 }
@@ -53,13 +53,13 @@ impl<F: Future> Future for InOneTurn<F> {
 
 /// The waker: while the future moves, its own turn takes care of what wakes it.
 #[derive(Default)]
-pub struct Turn {
+pub struct SelfWaker {
     is_moving: AtomicBool,
     is_woken: AtomicBool,
     task: AtomicWaker,
 }
 
-impl Wake for Turn {
+impl Wake for SelfWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -73,7 +73,7 @@ impl Wake for Turn {
     }
 }
 
-impl Turn {
+impl SelfWaker {
     /// Has anything woken it since its last move?
     fn is_due(&self, cx: &Context<'_>) -> bool {
         // First who is to be woken, then the look: the one before may have been used up by a wake that came late.

@@ -81,7 +81,7 @@ pub struct Mounter {
     drivers: Drivers,
     records: Records,
     mounts: NodeMounts,
-    turns: Turns,
+    turns: VolumeLocks,
     figures: Arc<Figures>,
     /// A driver did not unstage what no Pod has any more.
     refused: Arc<Notify>,
@@ -92,16 +92,16 @@ pub struct Mounter {
 /// How one kind of mount is taken away, with its place.
 type TakeAway = fn(&Path) -> Result<(), Fault>;
 /// Whoever holds it has the volume in hand.
-type Turn = tokio::sync::Mutex<()>;
+type VolumeLock = tokio::sync::Mutex<()>;
 /// A driver's name, and a volume's handle.
 type VolumeId = (String, String);
 
 /// Whose turn it is with each volume.
 #[derive(Clone, Default)]
-struct Turns(Arc<Mutex<BTreeMap<VolumeId, Weak<Turn>>>>);
+struct VolumeLocks(Arc<Mutex<BTreeMap<VolumeId, Weak<VolumeLock>>>>);
 
-impl Turns {
-    fn of(&self, driver: &str, handle: &str) -> Arc<Turn> {
+impl VolumeLocks {
+    fn of(&self, driver: &str, handle: &str) -> Arc<VolumeLock> {
         let mut turns = self.0.lock();
         turns.retain(|_, it| it.strong_count() > 0);
         let slot = turns.entry((driver.to_owned(), handle.to_owned())).or_default();
@@ -129,7 +129,7 @@ impl Mounter {
             drivers,
             records: Records::new(layout),
             mounts,
-            turns: Turns::default(),
+            turns: VolumeLocks::default(),
             figures: Arc::default(),
             refused: Arc::default(),
             left: watch::Sender::default(),

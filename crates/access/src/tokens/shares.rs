@@ -24,7 +24,7 @@ struct Share {
 }
 
 /// As long as it is held a question is under way.
-pub(super) struct Turn {
+pub(super) struct ReviewPermit {
     /// Its share is counted as long as somebody asks.
     _share: Arc<Share>,
     _places: [OwnedSemaphorePermit; 2],
@@ -32,11 +32,11 @@ pub(super) struct Turn {
 
 impl Shares {
     /// Waits for a turn; `None` where too many wait already.
-    pub(super) async fn turn(&self, from: IpAddr) -> Option<Turn> {
+    pub(super) async fn turn(&self, from: IpAddr) -> Option<ReviewPermit> {
         let share = self.of(network(from));
         let room = share.room.clone().try_acquire_owned().ok()?;
         let turn = share.turns.clone().acquire_owned().await.ok()?;
-        Some(Turn { _share: share, _places: [room, turn] })
+        Some(ReviewPermit { _share: share, _places: [room, turn] })
     }
 
     fn of(&self, network: IpAddr) -> Arc<Share> {

@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 
 use super::{
     Accepted,
-    shares::{Shares, Turn},
+    shares::{ReviewPermit, Shares},
 };
 use crate::{
     identity::{ISSUER, Identity},
@@ -178,7 +178,7 @@ impl TokenWebhook {
         .clone()
     }
 
-    async fn turn(&self, from: IpAddr) -> Result<Turn, TokenRefusal> {
+    async fn turn(&self, from: IpAddr) -> Result<ReviewPermit, TokenRefusal> {
         let turn = tokio::time::timeout(TIMEOUT, self.shares.turn(from)).await.ok().flatten();
         turn.ok_or_else(|| {
             let reason = format!("too many tokens from {from} are asked about at once");

@@ -13,7 +13,7 @@ use std::{
 
 use corten_access::Peer;
 use corten_cacher::body::{BoxError, Response};
-use corten_connection::{Leftover, Turn};
+use corten_connection::{Leftover, SelfWaker};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, rt::Executor, server::conn::http2, service::service_fn};
@@ -118,7 +118,7 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for NewStreams {
 #[derive(Default)]
 struct Streams {
     all: FuturesUnordered<Stream>,
-    turn: Arc<Turn>,
+    turn: Arc<SelfWaker>,
 }
 
 impl Streams {

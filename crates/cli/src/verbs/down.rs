@@ -10,12 +10,12 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::{
     Verb,
+    node_lock::NodeLock,
     node_process::{self, GRACE, NodeProcess},
     node_record::Record,
     output,
     progress::Progress,
     supervision,
-    turn::Turn,
 };
 
 pub(crate) const VERB: Verb = Verb {
@@ -61,11 +61,11 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
 
 /// Ends the node first, and before it what would start it again, so that nothing starts what is being stopped: no `corten up`
 /// either, until the turn has ended.
-pub(crate) fn stop(node: &NodeProcess, progress: &mut Progress) -> Result<Turn> {
+pub(crate) fn stop(node: &NodeProcess, progress: &mut Progress) -> Result<NodeLock> {
     node.refuse_others()?;
     progress.doing("stopping the node");
     corten_machine::could_be_a_nodes(&node.layout)?;
-    let turn = Turn::wait(node, Instant::now() + TURN, progress)?;
+    let turn = NodeLock::wait(node, Instant::now() + TURN, progress)?;
     let has_run = node.runs()?;
     supervision::end(node, GRACE)?;
     // One in the foreground, one whose parent was killed, or one that does not end by itself.

@@ -18,6 +18,7 @@ use crate::{
     command_line::CommandLine,
     failure::Failure,
     node_folders::SNAPSHOTS_MADE,
+    node_lock::NodeLock,
     node_options,
     node_process::{self, NodeProcess, command_for},
     node_record::{Record, last_words},
@@ -26,7 +27,6 @@ use crate::{
     server_options,
     shell::quoted,
     supervision::{self, Started},
-    turn::Turn,
     why,
 };
 
@@ -110,7 +110,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
     let object = loop {
         node.refuse_others()?;
-        let turn = Turn::wait(&node, end, &mut progress)?;
+        let turn = NodeLock::wait(&node, end, &mut progress)?;
         let mut started = start(&node, &args, options(matches), &mut progress)?;
         drop(turn);
         let mut is_refused = false;
@@ -377,7 +377,7 @@ async fn go_on_waiting(
     };
     if ended {
         let Some(own) = started.take() else { return Err(ended_failure(node).into()) };
-        let _turn = Turn::wait(node, end, &mut Progress::new())?;
+        let _turn = NodeLock::wait(node, end, &mut Progress::new())?;
         if !own.is_replaced(node) {
             // A start that fails at once is the caller's to mend; one that ran is looked after.
             supervision::end(node, node_process::GRACE)?;

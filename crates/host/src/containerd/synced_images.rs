@@ -29,7 +29,7 @@ pub(crate) struct SyncedImages {
 }
 
 /// The turn of whoever imports images, or notes them.
-pub(crate) struct Turn<'a> {
+pub(crate) struct ImagesLock<'a> {
     images: &'a SyncedImages,
     _guard: MutexGuard<'a, ()>,
 }
@@ -57,8 +57,8 @@ impl SyncedImages {
     }
 
     /// Waits until nobody else imports. What was removed since, and may be about to come again, is named no more.
-    pub(crate) async fn turn(&self) -> Result<Turn<'_>, MachineError> {
-        let turn = Turn { images: self, _guard: self.turn.lock().await };
+    pub(crate) async fn turn(&self) -> Result<ImagesLock<'_>, MachineError> {
+        let turn = ImagesLock { images: self, _guard: self.turn.lock().await };
         let present = ids(&self.cri).await?;
         match Record::load(&self.layout)? {
             Some(mut record) if !record.images.is_subset(&present) => {
@@ -71,8 +71,8 @@ impl SyncedImages {
     }
 
     /// None where somebody imports, who names everything afterwards.
-    pub(crate) fn free_turn(&self) -> Option<Turn<'_>> {
-        Some(Turn { images: self, _guard: self.turn.try_lock().ok()? })
+    pub(crate) fn free_turn(&self) -> Option<ImagesLock<'_>> {
+        Some(ImagesLock { images: self, _guard: self.turn.try_lock().ok()? })
     }
 
     /// Is it named?
@@ -150,7 +150,7 @@ impl SyncedImages {
     }
 }
 
-impl Turn<'_> {
+impl ImagesLock<'_> {
     /// Makes all images that are there durable: they count from then on.
     pub(crate) async fn keep(&self) -> Result<(), MachineError> {
         let present = ids(&self.images.cri).await?;

@@ -18,7 +18,7 @@ use crate::{
 
 /// While this lives, no other command starts or ends the node.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct NodeLock {
     lock: File,
     path: PathBuf,
 }
@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Nobody is told of a shorter wait.
 const SILENCE: Duration = Duration::from_secs(1);
 
-impl Turn {
+impl NodeLock {
     /// Waits until no other command has its turn.
     ///
     /// # Errors
@@ -83,22 +83,22 @@ mod tests {
     fn one_at_a_time_also_where_the_folder_is_removed_meanwhile() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let node = NodeProcess { layout: Layout::new(dir.path().join("data"), dir.path().join("run")) };
-        let first = Turn::take(&node).expect("taken").expect("free");
-        assert!(Turn::take(&node).expect("looked").is_none());
-        let late = Turn::wait(&node, Instant::now(), &mut Progress::new()).expect_err("it is the first one's");
+        let first = NodeLock::take(&node).expect("taken").expect("free");
+        assert!(NodeLock::take(&node).expect("looked").is_none());
+        let late = NodeLock::wait(&node, Instant::now(), &mut Progress::new()).expect_err("it is the first one's");
         assert!(late.to_string().contains("does not end"), "{late}");
         std::thread::scope(|scope| {
             let end = Instant::now() + Duration::from_secs(30);
             let waiting = scope.spawn(move || {
                 let node = NodeProcess { layout: node.layout };
-                Turn::wait(&node, end, &mut Progress::new()).map(|it| (it, node))
+                NodeLock::wait(&node, end, &mut Progress::new()).map(|it| (it, node))
             });
             first.leave_folder();
             let (second, node) = waiting.join().expect("waited").expect("its turn");
-            assert!(Turn::take(&node).expect("looked").is_none(), "what is locked is what is there");
+            assert!(NodeLock::take(&node).expect("looked").is_none(), "what is locked is what is there");
             drop(second);
             // A process that another test is just starting may have a copy of the lock for a moment.
-            Turn::wait(&node, end, &mut Progress::new()).expect("nobody has it");
+            NodeLock::wait(&node, end, &mut Progress::new()).expect("nobody has it");
         });
     }
 }

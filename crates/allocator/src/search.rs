@@ -64,7 +64,7 @@ pub fn allocate(
         for request in devices.requests.iter().flatten() {
             let mut found = Vec::new();
             for wanted in ways(request) {
-                found.push(Way { offers: context.offers(&wanted)?, wanted });
+                found.push(RequestAlternative { offers: context.offers(&wanted)?, wanted });
             }
             tasks.push(Task { claim, devices, ways: found });
         }
@@ -120,10 +120,10 @@ struct Context<'a> {
 struct Task<'a> {
     claim: usize,
     devices: &'a DeviceClaim,
-    ways: Vec<Way<'a>>,
+    ways: Vec<RequestAlternative<'a>>,
 }
 
-struct Way<'a> {
+struct RequestAlternative<'a> {
     wanted: RequestedDevices<'a>,
     /// The devices that could be it.
     offers: Vec<Offer<'a>>,
@@ -200,7 +200,7 @@ impl<'a> Search<'a> {
         &mut self,
         tasks: &'a [Task<'a>],
         at: usize,
-        way: &'a Way<'a>,
+        way: &'a RequestAlternative<'a>,
         count: usize,
         from: usize,
     ) -> Result<bool, Refusal> {
@@ -234,7 +234,7 @@ impl<'a> Search<'a> {
         Ok(false)
     }
 
-    fn may_have(&self, task: &Task<'_>, way: &Way<'_>, offer: Offer<'a>, id: &DeviceId) -> bool {
+    fn may_have(&self, task: &Task<'_>, way: &RequestAlternative<'_>, offer: Offer<'a>, id: &DeviceId) -> bool {
         let n_of_claim = self.chosen.iter().filter(|it| it.claim == task.claim).count();
         if n_of_claim >= DEVICES_MAX {
             return false;

@@ -95,7 +95,7 @@ pub(crate) fn desired<'a>(service: &'a Service, slices: &[&'a EndpointSlice], ar
             let meta = &service.metadata;
             let path = format!("{}/{}/{}/{}", meta.namespace, meta.name, protocol.word(), port.port);
             here.extend(chosen.local.iter().map(|it| it.address));
-            Way { service, config, ranges: around.ranges, cluster_ip, family, protocol, port, chosen, path }
+            PortRoute { service, config, ranges: around.ranges, cluster_ip, family, protocol, port, chosen, path }
                 .add_to(&mut desired);
         }
     }
@@ -133,7 +133,7 @@ fn too_much<'a>(service: &'a Service, slices: &ByPort<'a>) -> Option<Wait> {
 }
 
 /// From the fronts of one port, in one family, to its endpoints.
-struct Way<'a> {
+struct PortRoute<'a> {
     service: &'a Service,
     config: &'a Config,
     ranges: &'a BTreeMap<String, Vec<Cidr>>,
@@ -145,7 +145,7 @@ struct Way<'a> {
     path: String,
 }
 
-impl Way<'_> {
+impl PortRoute<'_> {
     fn add_to(self, desired: &mut Desired) {
         self.say(desired);
         self.internal(desired);

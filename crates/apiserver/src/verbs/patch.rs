@@ -81,12 +81,12 @@ pub(crate) fn media_type(ctx: &Context) -> &str {
 
 /// A patch that was read but not yet applied.
 pub(crate) struct Patch {
-    way: Way,
+    way: PatchBody,
     /// What a strict reader finds in the patch itself.
     findings: Vec<String>,
 }
 
-enum Way {
+enum PatchBody {
     Json(Bytes),
     Merge(Value),
     Strategic(Value),
@@ -99,7 +99,7 @@ impl Patch {
         let media_type = media_type(ctx).to_owned();
         let body = ctx.read_body().await?;
         let broken = |reason: &str| Status::bad_request(format!("error decoding patch: {reason}"));
-        let object = |way: fn(Value) -> Way| -> Result<Self, Status> {
+        let object = |way: fn(Value) -> PatchBody| -> Result<Self, Status> {
             let (value, findings) = corten_schema::read(&body).map_err(|it| broken(&depth::reason(&it)))?;
             if !value.is_object() {
                 return Err(broken("json: cannot unmarshal it into Go value of type map[string]interface {}"));
@@ -107,9 +107,9 @@ impl Patch {
             Ok(Self { way: way(value), findings })
         };
         match &*media_type {
-            "application/json-patch+json" => Ok(Self { findings: of_operations(&body), way: Way::Json(body) }),
-            "application/merge-patch+json" => object(Way::Merge),
-            STRATEGIC => object(Way::Strategic),
+            "application/json-patch+json" => Ok(Self { findings: of_operations(&body), way: PatchBody::Json(body) }),
+            "application/merge-patch+json" => object(PatchBody::Merge),
+            STRATEGIC => object(PatchBody::Strategic),
             other => Err(Status::unsupported_media_type(SUPPORTED, other)),
         }
     }
@@ -117,18 +117,20 @@ impl Patch {
     /// Might it read or change `managedFields`?
     fn names_owners(&self) -> bool {
         match &self.way {
-            Way::Json(patch) => {
+            PatchBody::Json(patch) => {
                 let has = |text: &[u8]| patch.windows(text.len()).any(|it| it == text);
                 has(b"managedFields") || has(b"\"/metadata\"") || patch.contains(&b'\\')
             }
-            Way::Merge(patch) | Way::Strategic(patch) => !patch["metadata"]["managedFields"].is_null(),
+            PatchBody::Merge(patch) | PatchBody::Strategic(patch) => !patch["metadata"]["managedFields"].is_null(),
         }
     }
 
     /// What of an object counts where only its status is taken from what the patch makes of it: its head, its status, and what the patch
     /// names. `None` where that is not known, or all of it counts.
     fn concerned(&self, target: &RequestScope, old: &Value) -> Option<Value> {
-        let (Way::Merge(Value::Object(patch)) | Way::Strategic(Value::Object(patch))) = &self.way else { return None };
+        let (PatchBody::Merge(Value::Object(patch)) | PatchBody::Strategic(Value::Object(patch))) = &self.way else {
+            return None;
+        };
         let is_status = target.subresource == Some(Subresource::Status) && target.asked.view_of.is_none();
         // `$patch: replace` is about what it does not name, too.
         if !is_status || target.policy().defaults_status() || patch.keys().any(|it| it.starts_with('$')) {
@@ -142,9 +144,9 @@ impl Patch {
 
     pub(crate) fn apply(&self, schema: &Schema, old: &Value) -> Result<Value, Status> {
         match &self.way {
-            Way::Json(patch) => apply::json(old.clone(), patch).map_err(|it| it.status()),
-            Way::Merge(patch) => Ok(apply::merge(old.clone(), patch)),
-            Way::Strategic(patch) => {
+            PatchBody::Json(patch) => apply::json(old.clone(), patch).map_err(|it| it.status()),
+            PatchBody::Merge(patch) => Ok(apply::merge(old.clone(), patch)),
+            PatchBody::Strategic(patch) => {
                 let Schema::Table(schema) = schema else {
                     return Err(Status::unsupported_media_type(SUPPORTED_OF_CUSTOM, STRATEGIC));
                 };
@@ -179,8 +181,8 @@ impl Patch {
     fn invalid(&self, schema: &Schema, new: &Value, reason: &str) -> Status {
         let shown = match &self.way {
             _ if schema.name() == SECRET => REDACTED.to_owned(),
-            Way::Strategic(patch) => apply::as_go(patch),
-            Way::Json(_) | Way::Merge(_) => new.to_string(),
+            PatchBody::Strategic(patch) => apply::as_go(patch),
+            PatchBody::Json(_) | PatchBody::Merge(_) => new.to_string(),
         };
         let violation = Violation::invalid("patch", format!("{shown:?}"), reason);
         Status::invalid(&Resource::cluster("", "", "", ""), "", &[violation])

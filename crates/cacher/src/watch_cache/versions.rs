@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{EventType, Stored, head, spliced, stored::VERSION_BYTES};
 
 /// How an object gets from the version it is stored in to the one that was asked for.
-enum Way {
+enum VersionStep {
     AsItIs,
     /// Only the head is another one.
     OtherHead,
@@ -19,16 +19,16 @@ enum Way {
 }
 
 /// Of a custom resource that a webhook converts, the object is in the asked version already, or nobody could show it in that.
-fn way(asked: &Kind, object: &Stored) -> Way {
+fn way(asked: &Kind, object: &Stored) -> VersionStep {
     match (&asked.versions, &asked.view_of) {
         (Some(versions), _) => match object.version() {
-            version if *version == *asked.resource.version => Way::AsItIs,
-            version if versions.are_alike(version, &asked.resource.version) => Way::OtherHead,
-            _ => Way::OtherFields,
+            version if *version == *asked.resource.version => VersionStep::AsItIs,
+            version if versions.are_alike(version, &asked.resource.version) => VersionStep::OtherHead,
+            _ => VersionStep::OtherFields,
         },
-        (None, None) => Way::AsItIs,
-        (None, Some(ViewOf { same_fields: true, .. })) => Way::OtherHead,
-        (None, Some(_)) => Way::OtherFields,
+        (None, None) => VersionStep::AsItIs,
+        (None, Some(ViewOf { same_fields: true, .. })) => VersionStep::OtherHead,
+        (None, Some(_)) => VersionStep::OtherFields,
     }
 }
 
@@ -107,12 +107,12 @@ pub fn json(asked: &Kind, object: &Stored) -> Bytes {
 /// As [`Stored::write_at`], in the asked form.
 pub fn write(asked: &Kind, object: &Stored, revision: Revision, out: &mut Vec<u8>) {
     match way(asked, object) {
-        Way::AsItIs => object.write_at(revision, out),
-        Way::OtherHead => {
+        VersionStep::AsItIs => object.write_at(revision, out),
+        VersionStep::OtherHead => {
             out.extend_from_slice(head(&asked.resource).as_bytes());
             spliced(&object.value()[object.splice..], 0, revision, out);
         }
-        Way::OtherFields => write_value(&converted(asked, object, revision), out),
+        VersionStep::OtherFields => write_value(&converted(asked, object, revision), out),
     }
 }
 
@@ -123,8 +123,8 @@ pub fn write_item(asked: &Kind, object: &Stored, out: &mut Vec<u8>) {
         return write(asked, object, object.revision, out);
     }
     match way(asked, object) {
-        Way::AsItIs | Way::OtherHead => object.write_item(out),
-        Way::OtherFields => {
+        VersionStep::AsItIs | VersionStep::OtherHead => object.write_item(out),
+        VersionStep::OtherFields => {
             let mut item = converted(asked, object, object.revision);
             if let Some(item) = item.as_object_mut() {
                 item.shift_remove("kind");

@@ -13,7 +13,7 @@ const NODES_MAX: usize = 8;
 type Left = BTreeMap<u32, usize>;
 
 /// A way to spread.
-struct Way {
+struct Distribution {
     nodes: Vec<u32>,
     /// Those that give what an even share leaves over, a group each in turn.
     rest_of: Vec<u32>,
@@ -68,7 +68,7 @@ fn share(wanted: usize, n_nodes: usize, group: usize) -> usize {
 }
 
 /// Of the fewest nodes that can the ones after which what is left lies most evenly.
-fn best_way(machine: &MachineTopology, free: &[(u32, usize)], wanted: usize, group: usize) -> Option<Way> {
+fn best_way(machine: &MachineTopology, free: &[(u32, usize)], wanted: usize, group: usize) -> Option<Distribution> {
     let groups = machine.cpus.len().div_ceil(group);
     let groups_per_node = groups.div_ceil(machine.numa_nodes.len().max(1)).max(1);
     let groups_wanted = wanted.div_ceil(group);
@@ -80,7 +80,7 @@ fn best_way(machine: &MachineTopology, free: &[(u32, usize)], wanted: usize, gro
     })
 }
 
-fn way_over(nodes: &[(u32, usize)], free: &[(u32, usize)], wanted: usize, group: usize) -> Option<Way> {
+fn way_over(nodes: &[(u32, usize)], free: &[(u32, usize)], wanted: usize, group: usize) -> Option<Distribution> {
     let share = share(wanted, nodes.len(), group);
     let in_groups: usize = nodes.iter().map(|it| it.1 / group * group).sum();
     if in_groups < wanted || nodes.iter().any(|it| it.1 < share) {
@@ -93,13 +93,13 @@ fn way_over(nodes: &[(u32, usize)], free: &[(u32, usize)], wanted: usize, group:
     }
     let rest = wanted - share * nodes.len();
     if rest == 0 {
-        return Some(Way { nodes: numbers, rest_of: Vec::new(), unevenness: unevenness(&left) });
+        return Some(Distribution { nodes: numbers, rest_of: Vec::new(), unevenness: unevenness(&left) });
     }
     let givers: Vec<(u32, usize)> = nodes.iter().map(|it| (it.0, left[&it.0])).filter(|it| it.1 >= group).collect();
     let after = |of: Vec<(u32, usize)>| {
         let of: Vec<u32> = of.into_iter().map(|it| it.0).collect();
         let left = without_rest(left.clone(), &of, rest, group)?;
-        Some(Way { nodes: numbers.clone(), rest_of: of, unevenness: unevenness(&left) })
+        Some(Distribution { nodes: numbers.clone(), rest_of: of, unevenness: unevenness(&left) })
     };
     // Over as many as can: of equals the first.
     let mut sizes: Vec<usize> = (1..=givers.len()).collect();

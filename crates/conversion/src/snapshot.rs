@@ -39,7 +39,7 @@ impl Conversion {
         let candidates: Vec<Arc<Stored>> =
             snapshot.range(&matcher.namespace, *after).filter(|it| before.matches(it)).cloned().collect();
         let wanted = limit.map_or(usize::MAX, |it| it.saturating_add(1));
-        let (mut found, mut n_matching, mut room) = (Vec::new(), 0, Room::of(self.0.list_bytes_max));
+        let (mut found, mut n_matching, mut room) = (Vec::new(), 0, AnswerBudget::of(self.0.list_bytes_max));
         // Without selectors each candidate matches.
         let objects_max = if matcher.is_selective() { STEP } else { wanted.min(STEP) };
         let mut rest = &candidates[..];
@@ -60,12 +60,12 @@ impl Conversion {
 }
 
 /// How many bytes of an answer may still be in memory.
-struct Room {
+struct AnswerBudget {
     all: usize,
     left: usize,
 }
 
-impl Room {
+impl AnswerBudget {
     const fn of(all: usize) -> Self {
         Self { all, left: all }
     }
@@ -100,13 +100,13 @@ mod tests {
     #[test]
     fn an_answer_as_large_as_it_may_be_is_given_and_one_byte_more_is_refused() {
         const ALL: usize = 256 << 20;
-        let mut room = Room::of(ALL);
+        let mut room = AnswerBudget::of(ALL);
         for n in 0..128 {
             assert!(room.take(2 << 20).is_ok(), "{n}");
         }
         let refused = room.take(1).expect_err("it is full");
         assert_eq!((refused.code, &*refused.reason), (413, "RequestEntityTooLarge"));
         assert!(refused.message.contains("268435456 bytes") && refused.message.contains("limit"), "{refused}");
-        assert!(Room::of(ALL).take(usize::MAX).is_err());
+        assert!(AnswerBudget::of(ALL).take(usize::MAX).is_err());
     }
 }

@@ -14,12 +14,12 @@ const JSON_NODES_MAX: usize = 1 << 20;
 const JSON_BYTES_MAX: usize = 16 << 20;
 
 /// How much more may be written.
-struct Room {
+struct OutputBudget {
     nodes: usize,
     bytes: usize,
 }
 
-impl Room {
+impl OutputBudget {
     fn take_node(&mut self) -> Option<()> {
         self.nodes = self.nodes.checked_sub(1)?;
         Some(())
@@ -86,10 +86,10 @@ impl<'a> Value<'a> {
 
     /// As JSON; `None` for what has no form there, or is too large.
     pub fn to_json(&self) -> Option<Json> {
-        self.to_json_within(&mut Room { nodes: JSON_NODES_MAX, bytes: JSON_BYTES_MAX })
+        self.to_json_within(&mut OutputBudget { nodes: JSON_NODES_MAX, bytes: JSON_BYTES_MAX })
     }
 
-    fn to_json_within(&self, room: &mut Room) -> Option<Json> {
+    fn to_json_within(&self, room: &mut OutputBudget) -> Option<Json> {
         room.take_node()?;
         Some(match self {
             Self::Null => Json::Null,
@@ -121,8 +121,8 @@ impl<'a> Value<'a> {
 }
 
 impl Map<'_> {
-    fn to_json_within(&self, room: &mut Room) -> Option<serde_json::Map<String, Json>> {
-        let entry = |room: &mut Room, key: String, value: Option<Json>| {
+    fn to_json_within(&self, room: &mut OutputBudget) -> Option<serde_json::Map<String, Json>> {
+        let entry = |room: &mut OutputBudget, key: String, value: Option<Json>| {
             room.take_text(&key)?;
             Some((key, value?))
         };

@@ -7,8 +7,8 @@
 //! ```
 
 mod filters;
+mod kernel_changes;
 mod managers;
-mod news;
 
 use std::{
     net::{IpAddr, Ipv4Addr, UdpSocket},
@@ -22,7 +22,7 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::{ServiceRules, addresses, bridge, cni, nft::SourceGuard, routes, source_guards::PodSourceGuards};
 use filters::Filters;
-use news::{KernelNews, News};
+use kernel_changes::{KernelChange, KernelWatcher};
 
 /// The kernel does not tell when a sysctl is written.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -106,10 +106,10 @@ impl PodNetwork {
     }
 
     async fn keep_own(&self, others: &Notify) {
-        let kernel = KernelNews::listen(&self.layout)
+        let kernel = KernelWatcher::listen(&self.layout)
             .inspect_err(|error| tracing::warn!(%error, "what others do to the network is seen late"))
             .ok();
-        let mut news = News { ours: true, others: false };
+        let mut news = KernelChange { ours: true, others: false };
         let mut pause = PAUSE;
         loop {
             let begin = Instant::now();
@@ -128,7 +128,9 @@ impl PodNetwork {
                 }
             };
             // A look that comes late also looks at what the kernel could not tell of.
-            news = tokio::time::timeout(PERIOD, told).await.unwrap_or(News { ours: true, others: kernel.is_none() });
+            news = tokio::time::timeout(PERIOD, told)
+                .await
+                .unwrap_or(KernelChange { ours: true, others: kernel.is_none() });
         }
     }
 

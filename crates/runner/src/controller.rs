@@ -35,7 +35,7 @@ use crate::{
     barrier::{Barrier, Need, listed_anew},
     declared::refusal,
     effects::{Failure, Outcome, WhatNow, perform},
-    feed::{Feeds, News},
+    feed::{FeedChanges, Feeds},
     queue::Queue,
     shared_informers::SharedInformers,
 };
@@ -191,7 +191,7 @@ struct LoopState {
 /// What one wait brought.
 #[derive(Default)]
 struct Happened {
-    news: News,
+    news: FeedChanges,
     done: Vec<Done>,
 }
 

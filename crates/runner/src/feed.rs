@@ -54,7 +54,7 @@ pub(crate) struct Feeds {
 
 /// What a batch of events brought.
 #[derive(Default)]
-pub(crate) struct News {
+pub(crate) struct FeedChanges {
     pub(crate) woken: Vec<Key>,
     pub(crate) gone: Vec<(Resource, Key)>,
 }
@@ -126,7 +126,7 @@ impl Feeds {
     }
 
     /// Takes in what is new; ready where that was anything.
-    pub(crate) fn poll(&mut self, context: &Context<'_>, news: &mut News) -> Poll<()> {
+    pub(crate) fn poll(&mut self, context: &Context<'_>, news: &mut FeedChanges) -> Poll<()> {
         let mut told = Vec::new();
         {
             // All at one revision. What it wakes is asked of the mind afterwards: that may take long.
@@ -143,7 +143,7 @@ impl Feeds {
         }
         let view = Arc::make_mut(&mut self.view);
         let mut taken = Vec::new();
-        for (feed, shared_informers::News { state, changes }) in told {
+        for (feed, shared_informers::InboxChanges { state, changes }) in told {
             let Feed { watch, n_lists, is_behind, .. } = &mut self.feeds[feed];
             (*n_lists, *is_behind) = (state.n_lists, state.is_behind);
             let is_everything = changes.is_none();
@@ -230,7 +230,7 @@ fn take(view: &mut View, resource: &Resource, table: Table, changes: Option<Vec<
     changes
 }
 
-fn tell(view: &View, watch: &Watch, change: &Change, news: &mut News) {
+fn tell(view: &View, watch: &Watch, change: &Change, news: &mut FeedChanges) {
     for object in change.old.iter().chain(&change.new) {
         woken(watch, view, object.meta(), &mut news.woken);
     }

@@ -38,7 +38,7 @@ use tokio::{
 };
 
 use inbox::Inbox;
-pub(crate) use inbox::{Change, News};
+pub(crate) use inbox::{Change, InboxChanges};
 use source::{Bell, HOLD, HeldInformer, Source, informer};
 
 /// How long a source rests after it had news. The first event after a quiet time is told at once.
@@ -277,7 +277,7 @@ struct Round {
 
 impl Subscription {
     /// What is new; where nothing is, whoever asks is woken when there is.
-    pub(crate) fn poll(&self, context: &Context<'_>) -> Poll<News> {
+    pub(crate) fn poll(&self, context: &Context<'_>) -> Poll<InboxChanges> {
         let mut inbox = self.inbox.lock();
         if !inbox.is_news {
             if !inbox.waker.as_ref().is_some_and(|it| it.will_wake(context.waker())) {
@@ -288,7 +288,7 @@ impl Subscription {
         inbox.is_news = false;
         let changes = std::mem::take(&mut inbox.changes);
         let is_everything = std::mem::take(&mut inbox.is_everything);
-        Poll::Ready(News { state: inbox.state.clone(), changes: (!is_everything).then_some(changes) })
+        Poll::Ready(InboxChanges { state: inbox.state.clone(), changes: (!is_everything).then_some(changes) })
     }
 
     /// The server cannot list it now: its table is old, or empty.

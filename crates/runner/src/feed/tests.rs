@@ -46,7 +46,7 @@ impl Controller for Frugal {
 }
 
 async fn look(feeds: &mut Feeds) -> Vec<String> {
-    let mut news = News::default();
+    let mut news = FeedChanges::default();
     for _ in 0..10 {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let _either = feeds.poll(&Context::from_waker(Waker::noop()), &mut news);
@@ -118,7 +118,7 @@ async fn no_view_that_holds_what_leads_to_a_resource_is_shown_without_that_resou
         let informers = SharedInformers::new(api.client());
         let running = tokio::spawn(informers.clone().run(std::future::pending()));
         let mut feeds = Feeds::new(&informers, controller);
-        let (mut news, mut n_whole) = (News::default(), 0);
+        let (mut news, mut n_whole) = (FeedChanges::default(), 0);
         for round in 0..2000 {
             if round == 1000 && !is_there_at_the_start {
                 lead();

@@ -41,7 +41,7 @@ pub(super) struct Inbox {
 }
 
 /// What is new since the last look.
-pub(crate) struct News {
+pub(crate) struct InboxChanges {
     pub(crate) state: State,
     /// `None`: anything may have changed.
     pub(crate) changes: Option<Vec<Change>>,

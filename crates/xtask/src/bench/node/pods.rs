@@ -23,12 +23,12 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Makes Pods, and hears of them by a watch as any client would.
 pub(super) struct Pods {
     connection: Connection,
-    news: mpsc::Receiver<News>,
+    news: mpsc::Receiver<PodChange>,
     listener: JoinHandle<Result<()>>,
     n_made: usize,
 }
 
-struct News {
+struct PodChange {
     at: Instant,
     name: String,
     is_gone: bool,
@@ -124,7 +124,7 @@ impl Pods {
         Ok(())
     }
 
-    async fn next(&mut self) -> Result<News> {
+    async fn next(&mut self) -> Result<PodChange> {
         tokio::time::timeout(PATIENCE, self.news.recv())
             .await
             .context("nothing more was heard")?
@@ -132,7 +132,7 @@ impl Pods {
     }
 }
 
-async fn listen(mut body: Incoming, news: mpsc::Sender<News>) -> Result<()> {
+async fn listen(mut body: Incoming, news: mpsc::Sender<PodChange>) -> Result<()> {
     let mut rest = Vec::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
@@ -142,7 +142,7 @@ async fn listen(mut body: Incoming, news: mpsc::Sender<News>) -> Result<()> {
             let line: Vec<u8> = rest.drain(..=end).collect();
             let event: serde_json::Value = serde_json::from_slice(&line).context("reading an event")?;
             let object = &event["object"];
-            news.send(News {
+            news.send(PodChange {
                 at,
                 name: object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
                 is_gone: event["type"] == "DELETED",

@@ -23,21 +23,21 @@ const BUFFER: usize = 64 << 10;
 
 /// What has changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct News {
+pub(super) struct KernelChange {
     /// Perhaps something of the node's own.
     pub(super) ours: bool,
     /// Others' packet rules.
     pub(super) others: bool,
 }
 
-pub(super) struct KernelNews {
+pub(super) struct KernelWatcher {
     rules: AsyncFd<OwnedFd>,
     links: AsyncFd<OwnedFd>,
     /// How the node's own tables begin.
     own: String,
 }
 
-impl KernelNews {
+impl KernelWatcher {
     pub(super) fn listen(layout: &Layout) -> io::Result<Self> {
         Ok(Self {
             rules: listener(Some(netlink::NETFILTER), NFTABLES_GROUP)?,
@@ -47,20 +47,20 @@ impl KernelNews {
     }
 
     /// Waits for the next of importance, and takes what came with it.
-    pub(super) async fn next(&self) -> News {
+    pub(super) async fn next(&self) -> KernelChange {
         loop {
             let news = tokio::select! {
                 news = read(&self.rules, |bytes| self.of_rules(bytes)) => news,
-                news = read(&self.links, |_| News { ours: true, others: false }) => news,
+                news = read(&self.links, |_| KernelChange { ours: true, others: false }) => news,
             };
-            if news != News::default() {
+            if news != KernelChange::default() {
                 return news;
             }
         }
     }
 
-    fn of_rules(&self, bytes: &[u8]) -> News {
-        let mut news = News::default();
+    fn of_rules(&self, bytes: &[u8]) -> KernelChange {
+        let mut news = KernelChange::default();
         for message in answers(bytes) {
             let kind = message.kind & 0xff;
             let (is_deletion, is_addition) = (DELETIONS.contains(&kind), ADDITIONS.contains(&kind));
@@ -83,8 +83,8 @@ fn listener(protocol: Option<Protocol>, groups: u32) -> io::Result<AsyncFd<Owned
 }
 
 /// All that is there, once there is something.
-async fn read(socket: &AsyncFd<OwnedFd>, judge: impl Fn(&[u8]) -> News) -> News {
-    let mut news = News::default();
+async fn read(socket: &AsyncFd<OwnedFd>, judge: impl Fn(&[u8]) -> KernelChange) -> KernelChange {
+    let mut news = KernelChange::default();
     // Where nothing can be waited for nothing is told: the look by the clock is left.
     let Ok(mut guard) = socket.readable().await else { return std::future::pending().await };
     let mut buffer = vec![0; BUFFER];
@@ -92,11 +92,11 @@ async fn read(socket: &AsyncFd<OwnedFd>, judge: impl Fn(&[u8]) -> News) -> News 
         match recv(socket.get_ref(), &mut *buffer, RecvFlags::empty()) {
             Ok((n, _)) => {
                 let it = judge(&buffer[..n]);
-                news = News { ours: news.ours || it.ours, others: news.others || it.others };
+                news = KernelChange { ours: news.ours || it.ours, others: news.others || it.others };
             }
             Err(Errno::INTR) => {}
             // More came than there was room for: anything may have changed.
-            Err(Errno::NOBUFS) => news = News { ours: true, others: true },
+            Err(Errno::NOBUFS) => news = KernelChange { ours: true, others: true },
             Err(_) => {
                 guard.clear_ready();
                 return news;

@@ -59,15 +59,15 @@ pub type ListServers = Box<dyn Fn() -> Vec<SocketAddr> + Send + Sync>;
 pub struct DnsServer {
     sockets: Vec<(UdpSocket, TcpListener)>,
     port: u16,
-    desk: Arc<Desk>,
+    desk: Arc<NameServer>,
 }
 
 /// Where the next zone is put.
 #[derive(Clone)]
-pub struct ZoneSlot(Arc<Desk>);
+pub struct ZoneSlot(Arc<NameServer>);
 
 /// What all tasks share.
-struct Desk {
+struct NameServer {
     zone: ArcSwap<Zone>,
     turn: AtomicUsize,
     clients: Clients,
@@ -103,7 +103,7 @@ impl DnsServer {
             match bind(&options.addresses, port).await {
                 Ok(sockets) => {
                     let own = options.addresses.iter().map(|it| SocketAddr::new(*it, port)).collect();
-                    let desk = Desk {
+                    let desk = NameServer {
                         zone: ArcSwap::from_pointee(zone),
                         turn: AtomicUsize::new(0),
                         clients: Clients::new(&options.networks),
@@ -160,7 +160,7 @@ impl ZoneSlot {
     }
 }
 
-impl Desk {
+impl NameServer {
     /// Answers what can be answered without waiting. `limit` is that of the way the answer goes, where it has one.
     fn handle(&self, packet: &[u8], from: IpAddr, limit: Option<usize>, out: &mut Vec<u8>) -> Handled {
         let query = match parse(packet) {

@@ -71,7 +71,7 @@ pub async fn run_node_certificate(
     clock: Clock,
     shutdown: impl Future<Output = ()> + Send,
 ) {
-    let desk = Desk { client, node, keys, clock };
+    let desk = ServingCertificateRequester { client, node, keys, clock };
     let work = async {
         let mut backoff = Backoff::new(AGAIN_FIRST, AGAIN_MAX, 1);
         let mut soon = Backoff::new(AGAIN_FIRST, SOON_MAX, 2);
@@ -99,7 +99,7 @@ pub async fn run_node_certificate(
     }
 }
 
-struct Desk {
+struct ServingCertificateRequester {
     client: Client,
     node: String,
     keys: Arc<dyn ServingKeys>,
@@ -120,7 +120,7 @@ impl From<String> for NoCertificate {
     }
 }
 
-impl Desk {
+impl ServingCertificateRequester {
     async fn step(&self) -> Result<(), NoCertificate> {
         let node: Node = match self.client.get_as(&NODES, &Key::cluster(&*self.node)).await {
             Err(error) if error.is_not_found() => return Err(NoCertificate::NodeHasNoAddresses),

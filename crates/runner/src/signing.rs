@@ -47,7 +47,7 @@ pub async fn run_signing(
 ) {
     let mut shutdown = pin!(shutdown);
     let mut requests = Informer::new(client.clone(), InformerParams::all(CERTIFICATE_SIGNING_REQUESTS));
-    let mut desk = Desk { client, signer, clock, again: BTreeMap::new() };
+    let mut desk = RequestSigner { client, signer, clock, again: BTreeMap::new() };
     let mut backoff = Backoff::new(BACKOFF_FIRST, BACKOFF_MAX, 1);
     let mut retry_at = None;
     loop {
@@ -76,7 +76,7 @@ pub async fn run_signing(
     }
 }
 
-struct Desk {
+struct RequestSigner {
     client: Client,
     signer: Arc<dyn Signer>,
     clock: Clock,
@@ -84,7 +84,7 @@ struct Desk {
     again: BTreeMap<Key, Bytes>,
 }
 
-impl Desk {
+impl RequestSigner {
     async fn take(&mut self, key: Key, object: Bytes) {
         self.again.remove(&key);
         let request: Request = match corten_client::decode(&object) {

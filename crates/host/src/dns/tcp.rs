@@ -10,7 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Desk, Handled};
+use super::{Handled, NameServer};
 
 const CONNECTIONS_MAX: usize = 256;
 /// Of one address, so that one Pod cannot take all.
@@ -21,7 +21,7 @@ const IDLE: Duration = Duration::from_secs(10);
 const MESSAGE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
 
-pub(super) async fn serve(listener: TcpListener, desk: Arc<Desk>) {
+pub(super) async fn serve(listener: TcpListener, desk: Arc<NameServer>) {
     let mut connections: JoinSet<IpAddr> = JoinSet::new();
     let mut open: BTreeMap<IpAddr, usize> = BTreeMap::new();
     loop {
@@ -54,7 +54,7 @@ pub(super) async fn serve(listener: TcpListener, desk: Arc<Desk>) {
     }
 }
 
-async fn converse(mut stream: TcpStream, from: IpAddr, desk: &Desk) -> io::Result<()> {
+async fn converse(mut stream: TcpStream, from: IpAddr, desk: &NameServer) -> io::Result<()> {
     let mut out = Vec::new();
     loop {
         let length = timeout(IDLE, stream.read_u16()).await??;
@@ -66,7 +66,7 @@ async fn converse(mut stream: TcpStream, from: IpAddr, desk: &Desk) -> io::Resul
             Handled::Answered => {}
             Handled::Later(later) => match desk.in_flight.try_acquire() {
                 Ok(_permit) => out = desk.finish(&packet, &later, limit).await,
-                Err(_) => Desk::overloaded(&packet, limit, &mut out),
+                Err(_) => NameServer::overloaded(&packet, limit, &mut out),
             },
         }
         let length = u16::try_from(out.len()).map_err(|_| io::ErrorKind::InvalidData)?;

@@ -12,7 +12,7 @@ use tokio::{
     task::{JoinError, JoinSet},
 };
 
-use super::{Desk, Handled};
+use super::{Handled, NameServer};
 
 /// No query is longer: what follows is cut off, and the packet then malformed.
 const QUERY_BYTES_MAX: usize = 4096;
@@ -49,7 +49,7 @@ impl ForwardedQueries {
     }
 }
 
-pub(super) async fn serve(socket: UdpSocket, desk: Arc<Desk>) {
+pub(super) async fn serve(socket: UdpSocket, desk: Arc<NameServer>) {
     let socket = Arc::new(socket);
     let mut waiting = ForwardedQueries::default();
     let (mut packet, mut out) = (vec![0; QUERY_BYTES_MAX], Vec::new());
@@ -77,7 +77,7 @@ pub(super) async fn serve(socket: UdpSocket, desk: Arc<Desk>) {
 
 fn take(
     socket: &Arc<UdpSocket>,
-    desk: &Arc<Desk>,
+    desk: &Arc<NameServer>,
     packet: &[u8],
     from: SocketAddr,
     out: &mut Vec<u8>,
@@ -98,7 +98,7 @@ fn take(
                 });
                 return;
             }
-            _ => Desk::overloaded(packet, None, out),
+            _ => NameServer::overloaded(packet, None, out),
         },
     }
     // A datagram that finds no room is lost, as on any way: the client asks again.

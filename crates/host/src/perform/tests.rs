@@ -25,7 +25,7 @@ use crate::{Caller, Cluster, Containerd, KubeletServer, NodeAccess, Options, Ser
 const IN_TIME: Duration = Duration::from_secs(90);
 
 /// An API server of a few lines, and the kubelet's driver.
-struct Desk {
+struct TestNode {
     kubelet: Kubelet,
     hands: NodeHands,
     pods: BTreeMap<String, Value>,
@@ -40,7 +40,7 @@ fn now() -> Time {
     Time(Timestamp::now())
 }
 
-impl Desk {
+impl TestNode {
     fn new(hands: NodeHands) -> Self {
         let mut desk = Self {
             kubelet: Kubelet::new(Config::new("n1", "192.0.2.1")),
@@ -229,7 +229,7 @@ fn is_ready(pod: &Value) -> bool {
 }
 
 async fn run_pods(node: Containerd) {
-    let mut desk = Desk::new(NodeHands::new(&node));
+    let mut desk = TestNode::new(NodeHands::new(&node));
     desk.create(
         "web",
         &json!({

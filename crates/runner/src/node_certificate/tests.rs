@@ -79,7 +79,12 @@ async fn a_certificate_is_asked_for_and_replaced_in_time() {
         let keys = keys.clone();
         Arc::new(move || Time::from_unix_seconds(keys.0.lock().2))
     };
-    let desk = Desk { client: Client::new(cluster.clone()), node: "n1".into(), keys: keys.clone(), clock };
+    let desk = ServingCertificateRequester {
+        client: Client::new(cluster.clone()),
+        node: "n1".into(),
+        keys: keys.clone(),
+        clock,
+    };
     for (now, address, n_requests, works) in [
         (0, "10.0.0.5", 1, true),
         (79, "10.0.0.5", 1, true),

@@ -24,7 +24,7 @@ use crate::{
     reloads::Reloads,
     remote::Unanswering,
     rights_changed::RightsChanged,
-    tokens::{Authenticator, Look, review},
+    tokens::{Authenticator, CachesNow, review},
 };
 
 /// Tells the time; real, or the simulator's.
@@ -85,8 +85,8 @@ impl Access {
     }
 
     /// What the caches hold now.
-    pub fn look(&self) -> Look<'_> {
-        Look { caches: &self.caches, now: (self.clock)() }
+    pub fn look(&self) -> CachesNow<'_> {
+        CachesNow { caches: &self.caches, now: (self.clock)() }
     }
 
     /// Who sends a request.

@@ -12,7 +12,7 @@ use crate::{
     identity::{Identity, Peer},
     refusals::Refusals,
     request_header,
-    tokens::{Accepted, Authenticator, CREDENTIAL_ID, ISSUER, Look, Unproven},
+    tokens::{Accepted, Authenticator, CREDENTIAL_ID, CachesNow, ISSUER, Unproven},
 };
 
 /// Browsers cannot set headers on a WebSocket: they send the token as one of the protocols they speak.
@@ -87,7 +87,7 @@ pub(crate) async fn prepare(authenticator: &Authenticator, headers: &HeaderMap) 
 pub(crate) async fn identify(
     authenticator: &Authenticator,
     refusals: &Refusals,
-    at: &Look<'_>,
+    at: &CachesNow<'_>,
     peer: Option<&Peer>,
     headers: &HeaderMap,
     path: &str,
@@ -133,7 +133,7 @@ impl Credential {
     pub(crate) async fn holder(
         &self,
         authenticator: &Authenticator,
-        at: &Look<'_>,
+        at: &CachesNow<'_>,
         peer: Option<&Peer>,
         before: &Identity,
         path: &str,
@@ -157,7 +157,7 @@ impl Credential {
 
 async fn by_token(
     authenticator: &Authenticator,
-    at: &Look<'_>,
+    at: &CachesNow<'_>,
     BearerToken(token): &BearerToken,
     peer: Option<&Peer>,
 ) -> Result<Accepted, Unproven> {

@@ -6,7 +6,7 @@ use corten_api::resources::SECRETS;
 use corten_meta::Time;
 use serde_json::Value;
 
-use super::Look;
+use super::CachesNow;
 use crate::identity::Identity;
 
 const NAMESPACE: &str = "kube-system";
@@ -18,7 +18,7 @@ const GROUP: &str = "system:bootstrappers";
 /// What comes after `system:bootstrappers:` in an extra group, upstream's pattern: `[a-z0-9:-]{0,255}[a-z0-9]`.
 const GROUP_BYTES_MAX: usize = 256;
 
-pub(super) fn identify(at: &Look<'_>, token: &str) -> Option<Identity> {
+pub(super) fn identify(at: &CachesNow<'_>, token: &str) -> Option<Identity> {
     let (id, secret) = token.split_once('.')?;
     let is_plain = |it: &str| it.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit());
     if id.len() != ID_BYTES || secret.len() != SECRET_BYTES || !is_plain(id) || !is_plain(secret) {

@@ -44,7 +44,7 @@ pub struct Accepted {
 
 /// What the caches hold now.
 #[derive(Clone, Copy)]
-pub struct Look<'a> {
+pub struct CachesNow<'a> {
     pub caches: &'a Caches,
     pub now: Time,
 }
@@ -82,7 +82,7 @@ impl Authenticator {
     /// `from`: the address that shows the token, where one does.
     pub(crate) async fn holder(
         &self,
-        at: &Look<'_>,
+        at: &CachesNow<'_>,
         token: &str,
         audiences: &[&str],
         from: Option<IpAddr>,
@@ -119,7 +119,7 @@ impl Authenticator {
     ///
     /// # Errors
     /// Why it proves nothing, one sentence for each kind of token that looked at it.
-    pub fn authenticate(&self, at: &Look<'_>, token: &str, audiences: &[&str]) -> Result<Accepted, Vec<String>> {
+    pub fn authenticate(&self, at: &CachesNow<'_>, token: &str, audiences: &[&str]) -> Result<Accepted, Vec<String>> {
         let mut refusals = vec!["invalid bearer token".to_owned()];
         // The static file's and bootstrap tokens are for the API server only.
         let own: Vec<String> = audiences.iter().filter(|it| **it == ISSUER).map(|it| (*it).to_owned()).collect();

@@ -3,7 +3,7 @@
 use corten_meta::Status;
 use serde_json::{Value, json};
 
-use super::{Authenticator, ISSUER, Look};
+use super::{Authenticator, CachesNow, ISSUER};
 use crate::identity::user_info;
 
 /// What is asked about. Empty where nothing is.
@@ -15,7 +15,7 @@ pub(crate) fn token(spec: &Value) -> &str {
 ///
 /// # Errors
 /// 400 where there is no token to ask about.
-pub(crate) async fn status(authenticator: &Authenticator, at: &Look<'_>, spec: &Value) -> Result<Value, Status> {
+pub(crate) async fn status(authenticator: &Authenticator, at: &CachesNow<'_>, spec: &Value) -> Result<Value, Status> {
     let token = token(spec);
     if token.is_empty() {
         return Err(Status::bad_request("token is required for TokenReview in authentication"));

@@ -10,7 +10,7 @@ use corten_pki::{Authority, TokenKeys};
 use serde::Deserialize;
 
 use super::{
-    Accepted, CREDENTIAL_ID, ISSUER, Look,
+    Accepted, CREDENTIAL_ID, CachesNow, ISSUER,
     claims::{BoundObject, Claims, LEGACY_ISSUER, Legacy, user_name},
     jwt, unix_seconds,
 };
@@ -79,7 +79,7 @@ impl Verified {
     pub(super) fn service_account(
         &self,
         pki: &Authority,
-        at: &Look<'_>,
+        at: &CachesNow<'_>,
         text: &str,
         wanted: &[&str],
     ) -> Option<Result<Accepted, String>> {
@@ -101,7 +101,7 @@ impl Verified {
     }
 }
 
-impl Look<'_> {
+impl CachesNow<'_> {
     fn bound(&self, claims: &Claims, wanted: &[&str]) -> Result<Accepted, String> {
         let audiences: Vec<String> = claims.aud.iter().filter(|it| wanted.contains(&&***it)).cloned().collect();
         if audiences.is_empty() {

@@ -55,22 +55,22 @@ struct Repeated(Vec<String>);
 impl<'de> Deserialize<'de> for Repeated {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut found = Vec::new();
-        Look(&mut found).deserialize(deserializer)?;
+        KeyVisitor(&mut found).deserialize(deserializer)?;
         Ok(Self(found))
     }
 }
 
 /// Goes through a document, keeps nothing of it, and notes which keys come again.
-struct Look<'f>(&'f mut Vec<String>);
+struct KeyVisitor<'f>(&'f mut Vec<String>);
 
-impl<'de> DeserializeSeed<'de> for Look<'_> {
+impl<'de> DeserializeSeed<'de> for KeyVisitor<'_> {
     type Value = ();
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Look<'_> {
+impl<'de> Visitor<'de> for KeyVisitor<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -88,13 +88,13 @@ impl<'de> Visitor<'de> for Look<'_> {
             } else {
                 keys.insert(key.value);
             }
-            entries.next_value_seed(Look(self.0))?;
+            entries.next_value_seed(KeyVisitor(self.0))?;
         }
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while items.next_element_seed(Look(self.0))?.is_some() {}
+        while items.next_element_seed(KeyVisitor(self.0))?.is_some() {}
         Ok(())
     }
 

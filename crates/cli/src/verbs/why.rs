@@ -14,7 +14,7 @@ use crate::{
     connection::{self, Connection},
     failure::Failure,
     output::{self, Format},
-    why::{self, Explanation, Group, Life, Look, Outage, Reader, State, Survey},
+    why::{self, Explanation, Group, Life, Outage, PageStyle, Reader, State, Survey},
 };
 
 pub(crate) const VERB: Verb = Verb {
@@ -303,7 +303,7 @@ async fn told(reader: &Reader<'_>, error: Error, kind: &Kind, key: &Key) -> anyh
 }
 
 fn print(answer: &Answer, format: Format) -> Result<()> {
-    let look = Look { width: output::width(), colour: output::colour() };
+    let look = PageStyle { width: output::width(), colour: output::colour() };
     match (answer, format) {
         (Answer::Object(it), Format::Json) => output::json(it),
         (Answer::Survey(it), Format::Json) => output::json(it),

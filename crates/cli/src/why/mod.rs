@@ -36,6 +36,6 @@ pub(crate) use missing::{missing, missing_namespace, unreadable};
 pub(crate) use outage::{Life, Outage, unanswered};
 pub(crate) use reader::Reader;
 pub(crate) use remedy::of as remedy;
-pub(crate) use render::{Look, render, render_outage, render_survey};
+pub(crate) use render::{PageStyle, render, render_outage, render_survey};
 pub(crate) use survey::{Group, Survey, survey};
 pub(crate) use unreached::{may_not_look, unknown_asker, unreached};

@@ -266,10 +266,10 @@ mod tests {
     use super::*;
     use crate::{
         node_folders::DATA_DIR,
-        why::{Look, render_outage},
+        why::{PageStyle, render_outage},
     };
 
-    const LOOK: Look = Look { width: 100, colour: false };
+    const LOOK: PageStyle = PageStyle { width: 100, colour: false };
 
     fn at(seconds: i64) -> Time {
         Time::from_unix_seconds(1_800_000_000 + seconds)

@@ -31,12 +31,12 @@ enum Fold {
 
 /// How it is to look.
 #[derive(Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct PageStyle {
     pub(crate) width: usize,
     pub(crate) colour: bool,
 }
 
-pub(crate) fn render(explanation: &Explanation, now: Time, look: Look) -> String {
+pub(crate) fn render(explanation: &Explanation, now: Time, look: PageStyle) -> String {
     let mut page = Page::new(look.width);
     for fold in [Fold::Nothing, Fold::Done, Fold::Pending] {
         page = draw(explanation, now, Page::new(look.width), fold);

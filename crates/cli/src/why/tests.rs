@@ -11,7 +11,7 @@ use corten_meta::{Key, Resource, Status, Time};
 use serde_json::{Value, json};
 
 use super::{
-    Explanation, Look, Reader,
+    Explanation, PageStyle, Reader,
     custom::kind_named,
     explain,
     fields::{items, key_of, text},
@@ -21,7 +21,7 @@ use super::{
 };
 
 const NOW: &str = "2026-11-20T12:30:00Z";
-const LOOK: Look = Look { width: 100, colour: false };
+const LOOK: PageStyle = PageStyle { width: 100, colour: false };
 const QUESTION: &str = "\n---- why";
 
 struct World(Vec<Value>);

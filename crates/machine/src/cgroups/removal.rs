@@ -54,8 +54,8 @@ pub(super) fn processes(cgroup: &Path) -> Vec<u32> {
 
 /// Looks at a cgroup and those beneath it, the innermost first.
 fn each(cgroup: &Path, within: Duration, look: impl FnMut(&Path)) -> io::Result<()> {
-    struct Look<F>(F);
-    impl<F: FnMut(&Path)> Visitor for Look<F> {
+    struct CgroupVisitor<F>(F);
+    impl<F: FnMut(&Path)> Visitor for CgroupVisitor<F> {
         fn meets(&mut self, entry: &Entry<'_>) -> io::Result<bool> {
             Ok(entry.kind == FileType::Directory)
         }
@@ -69,7 +69,7 @@ fn each(cgroup: &Path, within: Duration, look: impl FnMut(&Path)) -> io::Result<
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other?,
     };
-    let mut look = Look(look);
+    let mut look = CgroupVisitor(look);
     tree::walk(top, &mut WalkBudget::of_time(within), &mut look)?;
     (look.0)(cgroup);
     Ok(())

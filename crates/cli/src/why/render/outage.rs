@@ -4,12 +4,12 @@ use corten_meta::Time;
 use corten_reconcile::Actor;
 
 use super::{
-    Look,
+    PageStyle,
     page::{DIM, Line, Page, RED, YELLOW},
 };
 use crate::why::{duration::duration, outage::Outage};
 
-pub(crate) fn render(outage: &Outage, now: Time, look: Look) -> String {
+pub(crate) fn render(outage: &Outage, now: Time, look: PageStyle) -> String {
     let mut page = Page::new(look.width);
     let since = Time(outage.since.0);
     let ago = if since <= now { format!(", for {}", duration(now.since(since))) } else { String::new() };

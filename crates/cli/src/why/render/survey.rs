@@ -3,7 +3,7 @@
 use corten_meta::Time;
 
 use super::{
-    Look, of_whom,
+    PageStyle, of_whom,
     page::{DIM, GREEN, HEIGHT, Line, Page, RED, YELLOW},
 };
 use crate::why::{State, Survey, duration::duration, survey::Group};
@@ -15,7 +15,7 @@ const ROOM_FOR_CLUSTER: usize = 3;
 const ENDS_MATTER: [&str; 4] = ["ConversionWebhookFailing: ", "PolicyFailing: ", "Unreadable: ", "WebhookFailing: "];
 const UNKNOWN_ROWS: usize = 2;
 
-pub(crate) fn render(survey: &Survey, now: Time, look: Look) -> String {
+pub(crate) fn render(survey: &Survey, now: Time, look: PageStyle) -> String {
     let mut page = Page::new(look.width);
     let place =
         if survey.namespace.is_empty() { "the cluster".to_owned() } else { format!("namespace {}", survey.namespace) };

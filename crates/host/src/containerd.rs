@@ -93,11 +93,11 @@ pub struct Containerd {
     cri: Cri,
     images: SyncedImages,
     /// The process where we started it ourselves.
-    life: Mutex<Option<Life>>,
+    life: Mutex<Option<ContainerdProcess>>,
 }
 
 /// A containerd that we started: it has to be waited for when it ends.
-struct Life {
+struct ContainerdProcess {
     child: Child,
     /// Where its log begins in the file.
     log_begin: u64,
@@ -361,7 +361,7 @@ impl Containerd {
         if let Err(error) = self.cgroups.isolate_runtime(child.id()) {
             tracing::warn!(%error, "containerd stays in the cgroup of corten");
         }
-        *self.life.lock().await = Some(Life { child, log_begin });
+        *self.life.lock().await = Some(ContainerdProcess { child, log_begin });
         Ok(())
     }
 
@@ -450,7 +450,7 @@ pub(crate) fn end(layout: &Layout) {
     }
 }
 
-impl Life {
+impl ContainerdProcess {
     /// What it has told so far; more than that where the file was begun anew meanwhile.
     fn log(&self, layout: &Layout) -> String {
         let text = fs::read(layout.containerd_log()).unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::{
     connection::{self, Connection},
     failure::Failure,
     output::{self, Format},
-    why::{self, Explanation, Group, Life, Outage, PageStyle, Reader, State, Survey},
+    why::{self, ClusterRecord, Explanation, Group, Outage, PageStyle, Reader, State, Survey},
 };
 
 pub(crate) const VERB: Verb = Verb {
@@ -78,7 +78,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let connection = match connection::open(matches) {
         Ok(connection) => connection,
         Err(error) => {
-            let Some(outage) = Life::find(&folders).and_then(|it| it.outage()) else { return Err(error) };
+            let Some(outage) = ClusterRecord::find(&folders).and_then(|it| it.outage()) else { return Err(error) };
             return answered(&Answer::Outage(outage), matches);
         }
     };
@@ -92,8 +92,8 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
             target => target?,
         };
         loop {
-            let life = Life::find(&folders);
-            let answer = match life.as_ref().and_then(Life::outage) {
+            let life = ClusterRecord::find(&folders);
+            let answer = match life.as_ref().and_then(ClusterRecord::outage) {
                 Some(outage) => Answer::Outage(outage),
                 None => match ask(&connection, &target, everywhere).await {
                     Ok(answer) => noticed(answer, &target, life.as_ref(), &connection),
@@ -120,7 +120,7 @@ fn is_unreachable(error: &anyhow::Error) -> bool {
 /// One that was just being killed looked as if it ran.
 async fn outage_behind(error: anyhow::Error, folders: &[PathBuf], connection: &Connection) -> Result<Outage> {
     tokio::time::sleep(LAST_LOOK).await;
-    let life = Life::find(folders);
+    let life = ClusterRecord::find(folders);
     if let Some(outage) = life.as_ref().and_then(|it| it.outage().or_else(|| it.outage_of_start())) {
         return Ok(outage);
     }
@@ -137,7 +137,7 @@ async fn outage_behind(error: anyhow::Error, folders: &[PathBuf], connection: &C
 }
 
 /// Who shows a certificate that has ended is told so: the server says no more than that it knows nobody.
-fn refused(error: anyhow::Error, connection: &Connection, life: Option<&Life>) -> anyhow::Error {
+fn refused(error: anyhow::Error, connection: &Connection, life: Option<&ClusterRecord>) -> anyhow::Error {
     if !matches!(error.downcast_ref(), Some(Error::Status(it)) if it.code == 401) {
         return error;
     }
@@ -147,9 +147,9 @@ fn refused(error: anyhow::Error, connection: &Connection, life: Option<&Life>) -
     Failure::new(format!("{error:#}: {}: {}", concern.subjects[0].subject, concern.summary)).next(concern.next).into()
 }
 
-fn of_certificate(connection: &Connection, life: Option<&Life>) -> Option<Group> {
+fn of_certificate(connection: &Connection, life: Option<&ClusterRecord>) -> Option<Group> {
     let certificate = connection.certificate.as_deref()?;
-    let fresh = life.map(Life::admin_kubeconfig).filter(|it| *it != connection.kubeconfig);
+    let fresh = life.map(ClusterRecord::admin_kubeconfig).filter(|it| *it != connection.kubeconfig);
     why::certificate_of_user(certificate, &connection.kubeconfig, fresh.as_deref(), output::now())
 }
 
@@ -159,7 +159,7 @@ fn answered(answer: &Answer, matches: &ArgMatches) -> Result<ExitCode> {
 }
 
 /// With what was noted of the cluster's own life, where that bears on what was asked.
-fn noticed(mut answer: Answer, target: &Subject, life: Option<&Life>, connection: &Connection) -> Answer {
+fn noticed(mut answer: Answer, target: &Subject, life: Option<&ClusterRecord>, connection: &Connection) -> Answer {
     let now = output::now();
     let notices = || life.map(|it| it.notices(now)).unwrap_or_default();
     match (&mut answer, target) {

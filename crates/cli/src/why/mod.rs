@@ -33,7 +33,7 @@ pub(crate) use certificates::{Validity, of_user as certificate_of_user};
 pub(crate) use custom::custom_kind;
 pub(crate) use explain::{Explanation, explain};
 pub(crate) use missing::{missing, missing_namespace, unreadable};
-pub(crate) use outage::{Life, Outage, unanswered};
+pub(crate) use outage::{ClusterRecord, Outage, unanswered};
 pub(crate) use reader::Reader;
 pub(crate) use remedy::of as remedy;
 pub(crate) use render::{PageStyle, render, render_outage, render_survey};

@@ -49,12 +49,12 @@ pub(crate) struct Outage {
 }
 
 /// What was noted of the cluster whose data are in one of these folders.
-pub(crate) struct Life {
+pub(crate) struct ClusterRecord {
     data: PathBuf,
     record: Record,
 }
 
-impl Life {
+impl ClusterRecord {
     /// None where nothing was noted, or may not be read.
     pub(crate) fn find(folders: &[PathBuf]) -> Option<Self> {
         folders.iter().find_map(|data| Some(Self { data: data.clone(), record: Record::find(data)? }))
@@ -127,8 +127,8 @@ impl Life {
 }
 
 /// The cluster with these data does not answer, and nothing noted says why: it may run all the same.
-pub(crate) fn unanswered(data: &Path, life: Option<&Life>, error: &str) -> Failure {
-    let node = life.map_or_else(|| NodeProcess { layout: Layout::new(data, RUN_DIR) }, Life::node);
+pub(crate) fn unanswered(data: &Path, life: Option<&ClusterRecord>, error: &str) -> Failure {
+    let node = life.map_or_else(|| NodeProcess { layout: Layout::new(data, RUN_DIR) }, ClusterRecord::node);
     // `corten server` has no lock but the store's.
     let has_store = || is_held(&data.join("store/lock"));
     if node.runs().unwrap_or(false) || has_store().unwrap_or(false) {
@@ -303,7 +303,7 @@ mod tests {
             if let Some(text) = noted {
                 std::fs::write(data.path().join("supervision.json"), text).expect("written");
             }
-            assert!(Life::find(&[data.path().to_owned()]).is_none());
+            assert!(ClusterRecord::find(&[data.path().to_owned()]).is_none());
             let failure = unanswered(data.path(), None, "no answer");
             assert!(failure.message.contains("nothing runs"), "{}", failure.message);
             assert_eq!(failure.next, Some(format!("corten up --data-dir={}", data.path().display())));
@@ -427,7 +427,7 @@ run next:      ss -ltunp 'sport = :6443'
         record.note_begin(7, 0, at(50));
         record.save(&data).expect("saved");
         let before = state(dir.path());
-        let life = Life::find(std::slice::from_ref(&data)).expect("noted");
+        let life = ClusterRecord::find(std::slice::from_ref(&data)).expect("noted");
         assert_eq!(life.outage().map(|it| it.reason), Some("Ended"));
         let _ = (life.concerns(at(100)), life.notices(at(100)), life.remedy("x"));
         assert_eq!(state(dir.path()), before);

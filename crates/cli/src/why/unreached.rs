@@ -4,7 +4,7 @@ use std::path::Path;
 
 use corten_client::Error;
 
-use super::outage::Life;
+use super::outage::ClusterRecord;
 use crate::{failure::Failure, shell::quoted};
 
 /// Words of the client, what they mean for who reads them, and the command that says more; `HOST` and `SERVER` are the server's.
@@ -49,14 +49,14 @@ pub(crate) fn unreached(said: &str, server: &str, kubeconfig: &Path) -> Failure 
 }
 
 /// 401 though no certificate has ended: the server says no more than that it knows nobody.
-pub(crate) fn unknown_asker(said: &str, kubeconfig: &Path, life: Option<&Life>) -> Failure {
+pub(crate) fn unknown_asker(said: &str, kubeconfig: &Path, life: Option<&ClusterRecord>) -> Failure {
     let path = |it: &Path| quoted(&it.to_string_lossy());
     let message = format!(
         "{said}: the server does not know who asks. The token or certificate in {} has ended, was taken back, or is of another \
          cluster or of an authority that was replaced",
         kubeconfig.display()
     );
-    let fresh = life.map(Life::admin_kubeconfig).filter(|it| it != kubeconfig);
+    let fresh = life.map(ClusterRecord::admin_kubeconfig).filter(|it| it != kubeconfig);
     let next = fresh.map_or_else(
         || format!("kubectl --kubeconfig={} config view --minify", path(kubeconfig)),
         |fresh| format!("corten why --kubeconfig={}", path(&fresh)),

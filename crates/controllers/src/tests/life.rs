@@ -18,7 +18,7 @@ use crate::{
     CronJobs, DaemonSets, Deployments, Jobs, ReplicaSets, ReplicationControllers, StatefulSets, TtlAfterFinished,
 };
 
-struct Life {
+struct WorkloadRun {
     world: World,
     controller: Arc<dyn Controller>,
     about: Resource,
@@ -34,7 +34,7 @@ struct Life {
     most_pods: usize,
 }
 
-impl Life {
+impl WorkloadRun {
     fn new(controller: impl Controller, about: Resource, lines: &str) -> Self {
         let world = World::parse(lines).expect("the world can be read");
         Self {
@@ -173,7 +173,7 @@ fn image(name: &'static str) -> impl FnOnce(&mut Value) {
 
 #[test]
 fn an_ordered_set_goes_up_and_down_and_forward_in_order() {
-    let mut life = Life::new(StatefulSets, STATEFUL_SETS, "stateful-set db replicas=3 claim=data");
+    let mut life = WorkloadRun::new(StatefulSets, STATEFUL_SETS, "stateful-set db replicas=3 claim=data");
     life.settle();
     assert_eq!(life.log, ["+db-0", "+db-1", "+db-2"]);
     assert_eq!(life.world.list(&PERSISTENT_VOLUME_CLAIMS).count(), 3);
@@ -194,7 +194,7 @@ fn an_ordered_set_goes_up_and_down_and_forward_in_order() {
 
 #[test]
 fn a_partition_moves_step_by_step_and_a_rollback_goes_back() {
-    let mut life = Life::new(StatefulSets, STATEFUL_SETS, "stateful-set db replicas=3 partition=2");
+    let mut life = WorkloadRun::new(StatefulSets, STATEFUL_SETS, "stateful-set db replicas=3 partition=2");
     life.settle();
     life.change("db", image("b"));
     life.settle();
@@ -212,7 +212,7 @@ fn a_partition_moves_step_by_step_and_a_rollback_goes_back() {
 
 #[test]
 fn a_parallel_set_updates_as_many_at_once_as_it_may() {
-    let mut life = Life::new(StatefulSets, STATEFUL_SETS, "stateful-set db replicas=5 parallel unavailable=2");
+    let mut life = WorkloadRun::new(StatefulSets, STATEFUL_SETS, "stateful-set db replicas=5 parallel unavailable=2");
     life.settle();
     life.forget();
     life.change("db", image("b"));
@@ -226,7 +226,7 @@ fn a_parallel_set_updates_as_many_at_once_as_it_may() {
 fn a_daemon_set_keeps_its_bounds() {
     for (rule, most, fewest) in [("unavailable=1", 5, 4), ("unavailable=40%", 5, 3), ("surge=2 unavailable=0", 7, 5)] {
         let nodes: String = (1..=5).map(|it| format!("\nnode n{it}")).collect();
-        let mut life = Life::new(DaemonSets, DAEMON_SETS, &format!("daemon-set log {rule}{nodes}"));
+        let mut life = WorkloadRun::new(DaemonSets, DAEMON_SETS, &format!("daemon-set log {rule}{nodes}"));
         life.settle();
         assert_eq!(life.world.list(&PODS).count(), 5);
         life.forget();
@@ -264,7 +264,7 @@ fn a_job_counts_every_pod_once() {
         ("completions=3 parallelism=9", all_succeed),
     ] {
         for dice in 0..20 {
-            let mut life = Life::new(Jobs, JOBS, &format!("job sum {line}"));
+            let mut life = WorkloadRun::new(Jobs, JOBS, &format!("job sum {line}"));
             (life.end, life.dice) = (end, dice);
             life.settle();
             let status = life.status("sum").clone();
@@ -284,7 +284,7 @@ fn a_job_counts_every_pod_once() {
 #[test]
 fn a_job_that_may_not_fail_so_often_ends() {
     for dice in 0..20 {
-        let mut life = Life::new(Jobs, JOBS, "job sum completions=4 parallelism=2 backoff=2");
+        let mut life = WorkloadRun::new(Jobs, JOBS, "job sum completions=4 parallelism=2 backoff=2");
         (life.end, life.dice) = (|_| Some(1), dice);
         life.settle();
         let status = life.status("sum").clone();
@@ -302,7 +302,7 @@ fn a_job_that_may_not_fail_so_often_ends() {
 
 #[test]
 fn a_job_that_is_deleted_lets_its_pods_go() {
-    let mut life = Life::new(Jobs, JOBS, "job sum parallelism=3 completions=3");
+    let mut life = WorkloadRun::new(Jobs, JOBS, "job sum parallelism=3 completions=3");
     life.settle();
     life.world.remove(&JOBS, &Key::new("default", "sum"));
     for key in life.world.list(&PODS).map(|it| it.0.clone()).collect::<Vec<_>>() {

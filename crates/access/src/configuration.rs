@@ -10,7 +10,7 @@ const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.config.k8s
 /// A kind of configuration, as it is written in a file.
 pub(crate) trait Configuration: DeserializeOwned {
     const KIND: &str;
-    /// What cannot be loaded, as upstream's message names it.
+    /// What cannot be loaded, in the words of kube-apiserver's message.
     const NAME: &str;
 
     fn api_version(&self) -> &str;

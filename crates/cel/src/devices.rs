@@ -61,8 +61,8 @@ impl DeviceSelector {
     /// Is this device one of them?
     ///
     /// # Errors
-    /// What the evaluation came to instead, such as an attribute that the device does not have: as upstream, an allocation
-    /// that meets it fails.
+    /// What the evaluation came to instead, such as an attribute that the device does not have: an allocation that meets
+    /// it fails (upstream's `selectorsMatch`).
     pub fn matches(&self, device: &Device<'_>) -> Result<bool, String> {
         let activation = Activation::new().with("device", device.0.clone());
         match self.0.evaluate(&activation, COST_MAX).result {

@@ -12,7 +12,7 @@ const SECONDS_OF_CONVERSIONS: [f64; 15] =
     [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384];
 /// So many definitions and versions are counted by name.
 const LABELS_MAX: usize = 1000;
-/// Every failure of a call is this one, whatever is wrong with the answer: as upstream.
+/// Every failure of a call is this one, whatever is wrong with the answer (upstream's `ConversionWebhookCallFailure`).
 const FAILURE: &str = "conversion_webhook_call_failure";
 
 pub(crate) struct Measures {

@@ -83,7 +83,7 @@ pub(crate) struct KmsConfiguration {
     pub(crate) api_version: Option<String>,
     #[serde(default)]
     pub(crate) name: String,
-    /// In all lower case, as upstream has it.
+    /// In all lower case, as in upstream's `KMSConfiguration`.
     pub(crate) cachesize: Option<i32>,
     #[serde(default)]
     pub(crate) endpoint: String,

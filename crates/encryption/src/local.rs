@@ -109,7 +109,7 @@ impl Gcm {
     }
 }
 
-/// AES-CBC with PKCS#7. It authenticates nothing: kept, as upstream, for what is stored in this form.
+/// AES-CBC with PKCS#7. It authenticates nothing, and is there for what is stored in this form (upstream's provider `aescbc`).
 pub(crate) struct Cbc {
     sealing: PaddedBlockEncryptingKey,
     opening: PaddedBlockDecryptingKey,

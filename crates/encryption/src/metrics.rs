@@ -22,7 +22,7 @@ impl Direction {
     }
 }
 
-/// So many different key ids are told of, as upstream: those that were seen last.
+/// So many different key ids are told of, those that were seen last (upstream's `registerLRUMetrics`).
 const KEY_IDS_MAX: usize = 10;
 
 /// Bounds in seconds that double.

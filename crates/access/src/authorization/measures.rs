@@ -1,4 +1,4 @@
-//! What is counted of decisions, as upstream names it.
+//! What is counted of decisions, under the names of kube-apiserver's metrics `apiserver_authorization_*`.
 
 use std::time::Duration;
 

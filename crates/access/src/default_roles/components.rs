@@ -119,7 +119,7 @@ fn proxier() -> Vec<Value> {
     ]
 }
 
-/// Of Corten: who makes, attaches, grows and removes volumes with the drivers of a node, as upstream's sidecars of CSI drivers. The
+/// Of Corten: who makes, attaches, grows and removes volumes with the drivers of a node, in place of the CSI sidecars. The
 /// Secrets that classes and volumes name for drivers it reads by leave of the node authorizer; Node and CSINode it leaves to the node.
 fn volume_provisioner() -> Vec<Value> {
     let (storage, snapshots) = (&["storage.k8s.io"], &["snapshot.storage.k8s.io"]);

@@ -41,7 +41,7 @@ use keys::{Keys, Signed};
 const LOOK: Duration = Duration::from_secs(1);
 /// What an issuer has taken back is forgotten after this time at the latest.
 const REFRESH: Duration = Duration::from_secs(300);
-/// An issuer without keys is asked again after this time, as upstream does.
+/// An issuer without keys is asked again after this time, as upstream's `oidc.New` does.
 const RETRY: Duration = Duration::from_secs(10);
 /// However many tokens name keys that nobody knows, no issuer is asked more often.
 const PAUSE: Duration = Duration::from_secs(1);

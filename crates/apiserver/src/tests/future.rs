@@ -1,4 +1,5 @@
-//! A watch from a revision that is yet to come: it begins at once, and is told what comes after that revision, as upstream's.
+//! A watch from a revision that is yet to come: it begins at once, and is told what comes after that revision, as a watch on
+//! etcd is.
 
 use corten_access::Identity;
 use http_body_util::BodyExt;

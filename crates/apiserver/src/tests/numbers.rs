@@ -1,5 +1,5 @@
 //! Numbers that clients shape, at their ends: in queries of every verb, in preconditions, in bodies. None breaks a request,
-//! and what is no number is refused as upstream refuses it.
+//! and what is no number is refused in kube-apiserver's words.
 
 use std::time::Duration;
 

@@ -7,8 +7,8 @@ use corten_reconcile::View;
 
 use super::{is_waiting, owners::owner_of};
 
-/// So many references are followed. Where there are more, everybody counts as being in a circle: as upstream, which looks no
-/// further than one step, an owner may then go before a dependent that waits itself.
+/// So many references are followed. Where there are more, everybody counts as being in a circle, and an owner may go before a
+/// dependent that waits itself. Upstream's `attemptToDeleteItem` looks no further than one step in any case.
 const FOLLOWED_MAX: usize = 2_000;
 
 /// What waits for an object, by way of owners that wait themselves.

@@ -34,7 +34,7 @@ async fn reads_what_is_asked_for() {
         (options(), "one\ntwo\nthree\n four \n"),
         (LogOptions { tail_lines: Some(0), ..options() }, ""),
         (LogOptions { tail_lines: Some(1), ..options() }, " four \n"),
-        // What is not a line counts as one: that errs on the side of too little, as upstream does.
+        // What is not a line counts as one: that errs on the side of too little, as upstream's `findTailLineStartIndex`.
         (LogOptions { tail_lines: Some(3), ..options() }, "three\n four \n"),
         (LogOptions { tail_lines: Some(100), ..options() }, "one\ntwo\nthree\n four \n"),
         (LogOptions { since, ..options() }, "three\n"),

@@ -1,4 +1,4 @@
-//! What drivers say of the volumes of claims, as upstream's kubelet tells it: in the summary, and as `kubelet_volume_stats_*`.
+//! What drivers say of the volumes of claims: in the summary, and as the kubelet's metrics `kubelet_volume_stats_*`.
 
 use corten_volumes::VolumeFigures;
 use jiff::Timestamp;

@@ -1,5 +1,5 @@
-//! Definitions as upstream's validation sees them, where it shows a whole struct as a bad value: JSON of its internal types, whose
-//! fields have no tags (`field.Error.ErrorBody`).
+//! Definitions in the form that apiextensions-apiserver's validation works on, where it shows a whole struct as a bad value:
+//! JSON of its internal types, whose fields have no tags (`field.Error.ErrorBody`).
 
 use std::collections::BTreeMap;
 

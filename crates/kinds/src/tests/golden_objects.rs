@@ -26,7 +26,8 @@ fn defaults_are_whole_and_fit_the_type() {
         kind.policy.validate(&object);
         kind.policy.prepare_update(&mut object, &stored);
         kind.policy.prepare_status_update(&mut object, &stored);
-        // Some kinds' updates are judged by the rules for creates once more, as upstream, and these objects break most of them.
+        // Updates of some kinds are judged by the rules for creates once more (upstream's `ValidateRoleUpdate` calls
+        // `ValidateRole`), and these objects break most of them.
         let mut unchanged = kind.policy.validate_update(&stored, &stored);
         if !kind.policy.validate(&stored).is_empty() {
             unchanged.retain(|it| CHANGED.iter().any(|word| it.message.contains(word)));

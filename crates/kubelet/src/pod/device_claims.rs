@@ -1,7 +1,7 @@
 //! A pod's claims for devices: read at the API, then prepared by their drivers, before anything of the pod begins.
 //!
-//! A run of the kubelet that finds the pod already running takes what an earlier one had prepared, as upstream's checkpoint has
-//! it: neither the API nor a driver need be there for a container to begin once more.
+//! A run of the kubelet that finds the pod already running takes what an earlier one had prepared, as upstream does from its
+//! checkpoint `dra_manager_state`: neither the API nor a driver need be there for a container to begin once more.
 
 use std::sync::Arc;
 

@@ -207,7 +207,8 @@ fn spec_of_driver(driver: Option<&CSIDriver>) -> CSIDriverSpec {
     driver.map(|it| it.spec.clone()).unwrap_or_default()
 }
 
-/// Where the driver must attach a volume first: why it is not there yet. A driver without an object must, as upstream.
+/// Where the driver must attach a volume first: why it is not there yet. A driver without a CSIDriver object must
+/// (`csiPlugin.CanAttach`).
 fn not_attached(volume: &str, read: &VolumeRead) -> Option<String> {
     if spec_of_driver(read.driver.as_ref()).attach_required == Some(false) {
         return None;

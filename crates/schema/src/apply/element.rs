@@ -185,7 +185,10 @@ impl<'a> Scalar<'a> {
 
 impl Ord for Scalar<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
-        #[expect(clippy::cast_precision_loss, reason = "as upstream: whole numbers and fractions compare as fractions")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "whole numbers and fractions compare as fractions (structured-merge-diff's `value.Compare`)"
+        )]
         let float = |it: &Self| match it {
             Self::Float(it) => Some(*it),
             Self::Int(it) => Some(*it as f64),

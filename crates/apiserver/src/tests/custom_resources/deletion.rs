@@ -60,7 +60,8 @@ async fn a_policy_against_deletions_holds_no_definition() {
     server.stop().await;
 }
 
-/// What the server itself writes about a definition is asked about, as upstream. Where that is refused, its journal says by whom.
+/// Webhooks are asked about what the server itself writes of a definition, as upstream, whose apiextensions controllers write
+/// through the API. Where that is refused, its journal says by whom.
 #[tokio::test]
 async fn who_refuses_what_is_written_about_a_definition_is_told() {
     let server = server::started().await;

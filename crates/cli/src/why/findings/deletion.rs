@@ -59,7 +59,7 @@ pub(super) async fn leaving(reader: &Reader<'_>, kind: &Kind, object: &Value, fo
     }
     let namespace = text(object, "/metadata/namespace");
     if is_held(object) && !namespace.is_empty() && reader.lacks_namespace(namespace).await {
-        // NamespaceLifecycle, as upstream's, lets deletions through there and refuses updates.
+        // The admission plugin NamespaceLifecycle lets deletions through there and refuses updates.
         let message =
             format!("there is no namespace {namespace:?}: its finalizers cannot be taken away before there is");
         let mut wait = Wait::new("NamespaceNotFound", message, Actor::Operator);

@@ -101,7 +101,7 @@ fn evicted_at(pod: &Value, node: &Value) -> Option<Time> {
     items(node, "/spec/taints").iter().filter(|it| it["effect"] == "NoExecute").filter_map(leaves).min()
 }
 
-/// How the kubelet, as upstream's, says that a Pod used more of a disk than it may.
+/// How the kubelet's `localStorageEviction` says that a Pod used more of a disk than it may.
 const OWN_LIMITS: [&str; 3] =
     ["Usage of EmptyDir volume", "exceeded its local ephemeral storage limit", "exceeds the total limit of containers"];
 
@@ -109,7 +109,7 @@ const OWN_LIMITS: [&str; 3] =
 fn failed<'a>(pod: &'a Value, found: &mut Findings) {
     let (reason, message) = (text(pod, "/status/reason"), text(pod, "/status/message"));
     let ends = items(pod, "/status/initContainerStatuses").iter().chain(items(pod, "/status/containerStatuses"));
-    // One that was lost with its machine, and is not started again, waits and has its end in `lastState`, as upstream's.
+    // One that was lost with its machine, and is not started again, waits and has its end in `lastState`.
     let end = |it: &'a Value| it.pointer("/state/terminated").or_else(|| it.pointer("/lastState/terminated"));
     let bad = ends.filter_map(|it| Some((text(it, "/name"), end(it)?)));
     let bad = bad.filter(|(_, it)| it["exitCode"] != 0).min_by_key(|(_, it)| text(it, "/finishedAt").to_owned());

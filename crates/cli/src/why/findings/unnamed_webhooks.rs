@@ -1,5 +1,5 @@
-//! Which webhook a write failed by, where the server's words, as upstream's, do not name it: its patch cannot be applied, or an
-//! expression of its `matchConditions` fails.
+//! Which webhook a write failed by, where the server's words, which are kube-apiserver's, do not name it: its patch cannot be
+//! applied, or an expression of its `matchConditions` fails.
 //!
 //! The server knows of each webhook what it last failed with, and a configuration holds its own expressions.
 

@@ -59,7 +59,7 @@ pub type ListServers = Box<dyn Fn() -> Vec<SocketAddr> + Send + Sync>;
 pub struct DnsServer {
     sockets: Vec<(UdpSocket, TcpListener)>,
     port: u16,
-    desk: Arc<NameServer>,
+    name_server: Arc<NameServer>,
 }
 
 /// Where the next zone is put.
@@ -103,14 +103,14 @@ impl DnsServer {
             match bind(&options.addresses, port).await {
                 Ok(sockets) => {
                     let own = options.addresses.iter().map(|it| SocketAddr::new(*it, port)).collect();
-                    let desk = NameServer {
+                    let name_server = NameServer {
                         zone: ArcSwap::from_pointee(zone),
                         turn: AtomicUsize::new(0),
                         clients: Clients::new(&options.networks),
                         forwarder: Arc::new(Forwarder::new(own, options.own_names, options.servers)?),
                         in_flight: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
                     };
-                    return Ok(Self { sockets, port, desk: Arc::new(desk) });
+                    return Ok(Self { sockets, port, name_server: Arc::new(name_server) });
                 }
                 Err(error) => last = error,
             }
@@ -123,17 +123,17 @@ impl DnsServer {
     }
 
     pub fn zone(&self) -> ZoneSlot {
-        ZoneSlot(self.desk.clone())
+        ZoneSlot(self.name_server.clone())
     }
 
     /// Serves until `stopping` is ready.
     pub async fn serve(self, stopping: impl Future<Output = ()> + Send) {
         let mut tasks = JoinSet::new();
         for (udp, tcp) in self.sockets {
-            tasks.spawn(udp::serve(udp, self.desk.clone()));
-            tasks.spawn(tcp::serve(tcp, self.desk.clone()));
+            tasks.spawn(udp::serve(udp, self.name_server.clone()));
+            tasks.spawn(tcp::serve(tcp, self.name_server.clone()));
         }
-        let forwarder = self.desk.forwarder.clone();
+        let forwarder = self.name_server.forwarder.clone();
         tasks.spawn(async move {
             let mut every = tokio::time::interval(KEEP_INTERVAL);
             loop {

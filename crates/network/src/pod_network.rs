@@ -109,14 +109,14 @@ impl PodNetwork {
         let kernel = KernelWatcher::listen(&self.layout)
             .inspect_err(|error| tracing::warn!(%error, "what others do to the network is seen late"))
             .ok();
-        let mut news = KernelChange { ours: true, others: false };
+        let mut change = KernelChange { ours: true, others: false };
         let mut pause = PAUSE;
         loop {
             let begin = Instant::now();
-            if news.others {
+            if change.others {
                 others.notify_one();
             }
-            if news.ours {
+            if change.ours {
                 // What fails is itself told by the kernel, as far as it went: it is not tried again at once.
                 pause = if self.put_back().await { PAUSE } else { (pause * 2).min(PERIOD) };
             }
@@ -128,7 +128,7 @@ impl PodNetwork {
                 }
             };
             // A look that comes late also looks at what the kernel could not tell of.
-            news = tokio::time::timeout(PERIOD, told)
+            change = tokio::time::timeout(PERIOD, told)
                 .await
                 .unwrap_or(KernelChange { ours: true, others: kernel.is_none() });
         }

@@ -71,17 +71,17 @@ pub async fn run_node_certificate(
     clock: Clock,
     shutdown: impl Future<Output = ()> + Send,
 ) {
-    let desk = ServingCertificateRequester { client, node, keys, clock };
+    let requester = ServingCertificateRequester { client, node, keys, clock };
     let work = async {
         let mut backoff = Backoff::new(AGAIN_FIRST, AGAIN_MAX, 1);
         let mut soon = Backoff::new(AGAIN_FIRST, SOON_MAX, 2);
         loop {
-            match desk.step().await {
+            match requester.step().await {
                 Ok(()) => {
                     backoff.reset();
                     soon.reset();
                     // The end of the wait is the time to look again, not a failure.
-                    let _ = timeout(PERIOD, desk.keys.outdated()).await;
+                    let _ = timeout(PERIOD, requester.keys.outdated()).await;
                 }
                 Err(NoCertificate::NodeHasNoAddresses) => sleep(soon.delay()).await,
                 Err(NoCertificate::Failed(reason)) => {

@@ -47,7 +47,7 @@ pub async fn run_signing(
 ) {
     let mut shutdown = pin!(shutdown);
     let mut requests = Informer::new(client.clone(), InformerParams::all(CERTIFICATE_SIGNING_REQUESTS));
-    let mut desk = RequestSigner { client, signer, clock, again: BTreeMap::new() };
+    let mut request_signer = RequestSigner { client, signer, clock, again: BTreeMap::new() };
     let mut backoff = Backoff::new(BACKOFF_FIRST, BACKOFF_MAX, 1);
     let mut retry_at = None;
     loop {
@@ -61,13 +61,13 @@ pub async fn run_signing(
             biased;
             () = &mut shutdown => return,
             event = requests.next() => match event {
-                InformerEvent::Applied(object, identity) => desk.take(identity.key, object).await,
-                InformerEvent::Deleted(gone) => { desk.again.remove(&gone.key()); }
+                InformerEvent::Applied(object, identity) => request_signer.take(identity.key, object).await,
+                InformerEvent::Deleted(gone) => { request_signer.again.remove(&gone.key()); }
                 InformerEvent::Synced(_) => {}
             },
-            () = due => desk.try_again().await,
+            () = due => request_signer.try_again().await,
         }
-        if desk.again.is_empty() {
+        if request_signer.again.is_empty() {
             backoff.reset();
             retry_at = None;
         } else if retry_at.is_none_or(|it| it <= Instant::now()) {

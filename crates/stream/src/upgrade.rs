@@ -1,4 +1,4 @@
-//! A client's wish to leave HTTP: read from its request, asked of the next server, granted once that one has agreed.
+//! A client asks to leave HTTP: that is read from its request, asked of the next server, granted once that one has agreed.
 //!
 //! A client of an old protocol talks to the next server itself. For one of a new protocol the next server is asked for SPDY,
 //! and what goes through is translated.
@@ -129,18 +129,18 @@ impl Translation {
 }
 
 impl Upgrade {
-    /// Reads the wish from a request's headers; `connection` is what hyper put into its extensions.
+    /// Reads what a client asks for from a request's headers; `connection` is what hyper put into its extensions.
     ///
     /// # Errors
     /// The request asks for no upgrade, or for one that cannot be had.
     pub fn from_request(headers: &HeaderMap, connection: Option<OnUpgrade>, purpose: Purpose) -> Result<Self, Refusal> {
         let protocol = protocol(headers)?;
-        let wish = match protocol {
+        let handling = match protocol {
             Protocol::Spdy => WebSocketHandling::Through(None),
-            Protocol::WebSocket => wish(headers, purpose)?,
+            Protocol::WebSocket => handling(headers, purpose)?,
         };
         let connection = connection.ok_or(Refusal::NoConnection)?;
-        Ok(match wish {
+        Ok(match handling {
             WebSocketHandling::Through(offer) => {
                 let mut headers = copies(headers, &REPLAYED);
                 if let Some(offer) = offer {
@@ -275,7 +275,7 @@ pub(crate) fn offered(headers: &HeaderMap) -> Vec<&str> {
     offered.flat_map(|it| it.split(',')).map(str::trim).filter(|it| !it.is_empty()).collect()
 }
 
-fn wish(headers: &HeaderMap, purpose: Purpose) -> Result<WebSocketHandling, Refusal> {
+fn handling(headers: &HeaderMap, purpose: Purpose) -> Result<WebSocketHandling, Refusal> {
     let offered = offered(headers);
     let translation = match purpose {
         Purpose::RemoteCommand(streams) => Translation::RemoteCommand(streams),

@@ -35,9 +35,13 @@ pub(crate) async fn get(ctx: &Context, target: &RequestScope) -> Result<Response
     Ok(answer::json(StatusCode::OK, &scale_of(target, &object)))
 }
 
-pub(crate) async fn change_by(ctx: &mut Context, target: &RequestScope, wish: &ScaleChange) -> Result<Bytes, Status> {
+pub(crate) async fn change_by(
+    ctx: &mut Context,
+    target: &RequestScope,
+    scale_change: &ScaleChange,
+) -> Result<Bytes, Status> {
     change(ctx, target, Part::Main, &mut |ctx, old| {
-        let asked = wish.apply(ctx, target, old)?;
+        let asked = scale_change.apply(ctx, target, old)?;
         let replicas = checked(&asked, target)?;
         let mut new = old.clone();
         set_replicas(target, &mut new, replicas);
@@ -58,12 +62,12 @@ pub(crate) async fn change_scale(ctx: &mut Context, target: &RequestScope) -> Re
         return scale_apply::apply(ctx, target).await;
     }
     managed::check_options(ctx, false)?;
-    let wish = if is_patch {
+    let scale_change = if is_patch {
         ScaleChange::Patch(Patch::read(ctx).await?)
     } else {
         ScaleChange::Whole(body::part(ctx, "Scale", &["autoscaling/v1"], SCHEMA).await?)
     };
-    let json = change_by(ctx, target, &wish).await?;
+    let json = change_by(ctx, target, &scale_change).await?;
     let object = depth::read(&json).map_err(Status::internal)?.value;
     Ok(answer::json(StatusCode::OK, &scale_of(target, &object)))
 }

@@ -21,7 +21,7 @@ const IDLE: Duration = Duration::from_secs(10);
 const MESSAGE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(100);
 
-pub(super) async fn serve(listener: TcpListener, desk: Arc<NameServer>) {
+pub(super) async fn serve(listener: TcpListener, name_server: Arc<NameServer>) {
     let mut connections: JoinSet<IpAddr> = JoinSet::new();
     let mut open: BTreeMap<IpAddr, usize> = BTreeMap::new();
     loop {
@@ -40,10 +40,10 @@ pub(super) async fn serve(listener: TcpListener, desk: Arc<NameServer>) {
                     let n_open = open.entry(from.ip()).or_default();
                     if *n_open < CONNECTIONS_OF_ONE_MAX {
                         *n_open += 1;
-                        let desk = desk.clone();
+                        let name_server = name_server.clone();
                         connections.spawn(async move {
                             // Who goes away amid a message tells nobody anything.
-                            let _ = converse(stream, from.ip(), &desk).await;
+                            let _ = converse(stream, from.ip(), &name_server).await;
                             from.ip()
                         });
                     }
@@ -54,18 +54,18 @@ pub(super) async fn serve(listener: TcpListener, desk: Arc<NameServer>) {
     }
 }
 
-async fn converse(mut stream: TcpStream, from: IpAddr, desk: &NameServer) -> io::Result<()> {
+async fn converse(mut stream: TcpStream, from: IpAddr, name_server: &NameServer) -> io::Result<()> {
     let mut out = Vec::new();
     loop {
         let length = timeout(IDLE, stream.read_u16()).await??;
         let mut packet = vec![0; usize::from(length)];
         timeout(MESSAGE, stream.read_exact(&mut packet)).await??;
         let limit = Some(TCP_BYTES_MAX);
-        match desk.handle(&packet, from, limit, &mut out) {
+        match name_server.handle(&packet, from, limit, &mut out) {
             Handled::Silence => return Ok(()),
             Handled::Answered => {}
-            Handled::Later(later) => match desk.in_flight.try_acquire() {
-                Ok(_permit) => out = desk.finish(&packet, &later, limit).await,
+            Handled::Later(later) => match name_server.in_flight.try_acquire() {
+                Ok(_permit) => out = name_server.finish(&packet, &later, limit).await,
                 Err(_) => NameServer::overloaded(&packet, limit, &mut out),
             },
         }

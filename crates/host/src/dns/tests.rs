@@ -126,7 +126,7 @@ struct Tried {
     _tasks: JoinSet<()>,
 }
 
-async fn desk(servers: Vec<SocketAddr>) -> DnsServer {
+async fn name_server(servers: Vec<SocketAddr>) -> DnsServer {
     let mut keeper = Keeper::new(Name::parse("cluster.local").expect("a name"));
     keeper.apply(Change::Namespace("shop".into()));
     for (name, spec) in [
@@ -150,14 +150,14 @@ async fn desk(servers: Vec<SocketAddr>) -> DnsServer {
 
 impl Tried {
     async fn start(servers: Vec<SocketAddr>) -> Self {
-        let server = desk(servers).await;
-        server.desk.forwarder.reread();
+        let server = name_server(servers).await;
+        server.name_server.forwarder.reread();
         let at = server.sockets[0].0.local_addr().expect("an address");
         let mut tasks = JoinSet::new();
         let (udp, tcp) = server.sockets.into_iter().next().expect("one");
         // TCP has a port of its own here.
-        tasks.spawn(udp::serve(udp, server.desk.clone()));
-        tasks.spawn(tcp::serve(tcp, server.desk.clone()));
+        tasks.spawn(udp::serve(udp, server.name_server.clone()));
+        tasks.spawn(tcp::serve(tcp, server.name_server.clone()));
         Self { at, _tasks: tasks }
     }
 
@@ -292,7 +292,7 @@ async fn what_held_once_is_better_than_nothing() {
 async fn a_server_that_asks_here_is_found_out() {
     // What it is asked it asks here.
     let relay = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a socket");
-    let server = desk(vec![relay.local_addr().expect("an address")]).await;
+    let server = name_server(vec![relay.local_addr().expect("an address")]).await;
     let at = server.sockets[0].0.local_addr().expect("an address");
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
@@ -306,11 +306,11 @@ async fn a_server_that_asks_here_is_found_out() {
             }
         }
     });
-    let desk = server.desk.clone();
+    let name_server = server.name_server.clone();
     let (udp, _) = server.sockets.into_iter().next().expect("one");
-    tasks.spawn(udp::serve(udp, desk.clone()));
-    desk.forwarder.keep().await;
-    assert!(desk.forwarder.is_in_circle());
+    tasks.spawn(udp::serve(udp, name_server.clone()));
+    name_server.forwarder.keep().await;
+    assert!(name_server.forwarder.is_in_circle());
     let tried = Tried { at, _tasks: tasks };
     assert_eq!(tried.ask("www.example.test").await, (FAILED, None));
     assert_eq!(tried.ask("web.shop.svc.cluster.local").await.0, NO_ERROR, "the cluster's own names go on");
@@ -318,26 +318,26 @@ async fn a_server_that_asks_here_is_found_out() {
 
 #[tokio::test]
 async fn strangers_are_refused_with_less_than_they_sent() {
-    let server = desk(Vec::new()).await;
+    let server = name_server(Vec::new()).await;
     let packet = query("web.shop.svc.cluster.local");
     let mut out = Vec::new();
     for (from, code) in [("10.244.0.9", NO_ERROR), ("127.0.0.1", NO_ERROR), ("10.244.1.9", 5), ("192.0.2.9", 5)] {
-        server.desk.handle(&packet, from.parse().expect("an address"), None, &mut out);
+        server.name_server.handle(&packet, from.parse().expect("an address"), None, &mut out);
         assert_eq!(out[3] & 0xf, code, "{from}");
         assert!(code == NO_ERROR || out.len() < packet.len());
     }
     // Nor is it told what is wrong with its question.
-    server.desk.handle(&packet[..20], "192.0.2.9".parse().expect("an address"), None, &mut out);
+    server.name_server.handle(&packet[..20], "192.0.2.9".parse().expect("an address"), None, &mut out);
     assert_eq!(out[3] & 0xf, 5);
 }
 
 #[tokio::test(start_paused = true)]
 async fn connections_are_answered_in_order_and_end_when_idle() {
-    let server = desk(Vec::new()).await;
+    let server = name_server(Vec::new()).await;
     let (_, tcp) = server.sockets.into_iter().next().expect("one");
     let at = tcp.local_addr().expect("an address");
     let mut tasks = JoinSet::new();
-    tasks.spawn(tcp::serve(tcp, server.desk.clone()));
+    tasks.spawn(tcp::serve(tcp, server.name_server.clone()));
     let mut stream = tokio::net::TcpStream::connect(at).await.expect("connected");
     let packet = query("web.shop.svc.cluster.local");
     let length = u16::try_from(packet.len()).expect("short").to_be_bytes();

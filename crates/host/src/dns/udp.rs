@@ -49,7 +49,7 @@ impl ForwardedQueries {
     }
 }
 
-pub(super) async fn serve(socket: UdpSocket, desk: Arc<NameServer>) {
+pub(super) async fn serve(socket: UdpSocket, name_server: Arc<NameServer>) {
     let socket = Arc::new(socket);
     let mut waiting = ForwardedQueries::default();
     let (mut packet, mut out) = (vec![0; QUERY_BYTES_MAX], Vec::new());
@@ -60,7 +60,7 @@ pub(super) async fn serve(socket: UdpSocket, desk: Arc<NameServer>) {
                 let mut failed = readable.is_err();
                 for _ in 0..BATCH {
                     match socket.try_recv_from(&mut packet) {
-                        Ok((n, from)) => take(&socket, &desk, &packet[..n], from, &mut out, &mut waiting),
+                        Ok((n, from)) => take(&socket, &name_server, &packet[..n], from, &mut out, &mut waiting),
                         Err(error) => {
                             failed |= error.kind() != std::io::ErrorKind::WouldBlock;
                             break;
@@ -77,21 +77,21 @@ pub(super) async fn serve(socket: UdpSocket, desk: Arc<NameServer>) {
 
 fn take(
     socket: &Arc<UdpSocket>,
-    desk: &Arc<NameServer>,
+    name_server: &Arc<NameServer>,
     packet: &[u8],
     from: SocketAddr,
     out: &mut Vec<u8>,
     waiting: &mut ForwardedQueries,
 ) {
-    match desk.handle(packet, from.ip(), None, out) {
+    match name_server.handle(packet, from.ip(), None, out) {
         Handled::Silence => return,
         Handled::Answered => {}
-        Handled::Later(later) => match (waiting.admits(from.ip()), desk.in_flight.clone().try_acquire_owned()) {
+        Handled::Later(later) => match (waiting.admits(from.ip()), name_server.in_flight.clone().try_acquire_owned()) {
             (true, Ok(permit)) => {
                 *waiting.of.entry(from.ip()).or_default() += 1;
-                let (socket, desk, packet) = (socket.clone(), desk.clone(), packet.to_vec());
+                let (socket, name_server, packet) = (socket.clone(), name_server.clone(), packet.to_vec());
                 waiting.tasks.spawn(async move {
-                    let answer = desk.finish(&packet, &later, None).await;
+                    let answer = name_server.finish(&packet, &later, None).await;
                     let _ = socket.try_send_to(&answer, from);
                     drop(permit);
                     from.ip()

@@ -42,7 +42,7 @@ fn now() -> Time {
 
 impl TestNode {
     fn new(hands: NodeHands) -> Self {
-        let mut desk = Self {
+        let mut test_node = Self {
             kubelet: Kubelet::new(Config::new("n1", "192.0.2.1")),
             hands,
             pods: BTreeMap::new(),
@@ -52,8 +52,8 @@ impl TestNode {
             version: 0,
             events: Vec::new(),
         };
-        desk.begin();
-        desk
+        test_node.begin();
+        test_node
     }
 
     fn begin(&mut self) {
@@ -229,8 +229,8 @@ fn is_ready(pod: &Value) -> bool {
 }
 
 async fn run_pods(node: Containerd) {
-    let mut desk = TestNode::new(NodeHands::new(&node));
-    desk.create(
+    let mut test_node = TestNode::new(NodeHands::new(&node));
+    test_node.create(
         "web",
         &json!({
             "volumes": [{"name": "cfg", "configMap": {"name": "settings"}}, {"name": "data", "emptyDir": {}}],
@@ -245,13 +245,13 @@ async fn run_pods(node: Containerd) {
             }],
         }),
     );
-    desk.until("web is ready", |pods| is_ready(&pods["web"])).await;
-    assert!(desk.pods["web"]["status"]["podIP"].as_str().expect("an address").starts_with("10.245.78."));
-    let before = container(&desk.pods["web"])["containerID"].clone();
+    test_node.until("web is ready", |pods| is_ready(&pods["web"])).await;
+    assert!(test_node.pods["web"]["status"]["podIP"].as_str().expect("an address").starts_with("10.245.78."));
+    let before = container(&test_node.pods["web"])["containerID"].clone();
 
-    desk.create("bad", &json!({"containers": [{"name": "app", "image": "busybox:1.35", "command": ["nosuch"]}]}));
-    desk.create("none", &json!({"containers": [{"name": "app", "image": "localhost:1/none:1"}]}));
-    desk.create(
+    test_node.create("bad", &json!({"containers": [{"name": "app", "image": "busybox:1.35", "command": ["nosuch"]}]}));
+    test_node.create("none", &json!({"containers": [{"name": "app", "image": "localhost:1/none:1"}]}));
+    test_node.create(
         "job",
         &json!({
             "restartPolicy": "Never",
@@ -262,40 +262,41 @@ async fn run_pods(node: Containerd) {
             }],
         }),
     );
-    desk.until("bad, none and job failed", |pods| {
-        let last = &container(&pods["bad"])["lastState"]["terminated"];
-        let is_bad = last["reason"] == "StartError"
-            && container(&pods["bad"])["state"]["waiting"]["reason"] == "CrashLoopBackOff";
-        let is_none = container(&pods["none"])["state"]["waiting"]["reason"] == "ImagePullBackOff";
-        is_bad && is_none && pods["job"]["status"]["phase"] == "Failed"
-    })
-    .await;
-    let exit = &container(&desk.pods["job"])["state"]["terminated"];
+    test_node
+        .until("bad, none and job failed", |pods| {
+            let last = &container(&pods["bad"])["lastState"]["terminated"];
+            let is_bad = last["reason"] == "StartError"
+                && container(&pods["bad"])["state"]["waiting"]["reason"] == "CrashLoopBackOff";
+            let is_none = container(&pods["none"])["state"]["waiting"]["reason"] == "ImagePullBackOff";
+            is_bad && is_none && pods["job"]["status"]["phase"] == "Failed"
+        })
+        .await;
+    let exit = &container(&test_node.pods["job"])["state"]["terminated"];
     assert_eq!((&exit["exitCode"], &exit["reason"], &exit["message"]), (&json!(3), &json!("Error"), &json!("bye")));
-    let last = &container(&desk.pods["bad"])["lastState"]["terminated"];
+    let last = &container(&test_node.pods["bad"])["lastState"]["terminated"];
     assert_eq!(last["exitCode"], 128);
     // Each runtime in its own words.
     let message = last["message"].as_str().expect("a message");
     assert!(message.contains("nosuch") && message.contains("not found in $PATH"), "{message}");
 
-    answers_the_api_server(&desk.hands).await;
+    answers_the_api_server(&test_node.hands).await;
 
     // The mind starts anew: it finds out what runs, brings the files up to date, and restarts nothing.
-    desk.settings.insert("key".to_owned(), b"other\n"[..].into());
-    desk.restart().await;
-    let file = desk.hands.layout().pod("uid-web").join("volumes/kubernetes.io~configmap/cfg/key");
-    desk.until("the file is new", |_| fs::read(&file).is_ok_and(|it| it == b"other\n")).await;
-    let containers = desk.hands.cri().list_containers(None).await.expect("answered");
+    test_node.settings.insert("key".to_owned(), b"other\n"[..].into());
+    test_node.restart().await;
+    let file = test_node.hands.layout().pod("uid-web").join("volumes/kubernetes.io~configmap/cfg/key");
+    test_node.until("the file is new", |_| fs::read(&file).is_ok_and(|it| it == b"other\n")).await;
+    let containers = test_node.hands.cri().list_containers(None).await.expect("answered");
     let app = containers.iter().filter(|it| it.labels["io.kubernetes.pod.uid"] == "uid-web");
     assert_eq!(app.map(|it| format!("containerd://{}", it.id)).collect::<Vec<_>>(), [before.as_str().expect("an id")]);
-    assert_eq!(container(&desk.pods["web"])["restartCount"], 0);
+    assert_eq!(container(&test_node.pods["web"])["restartCount"], 0);
     for name in ["web", "bad", "none", "job"] {
-        desk.delete(name);
+        test_node.delete(name);
     }
-    desk.until("all are gone", BTreeMap::is_empty).await;
-    let left = desk.hands.cri().list_pod_sandboxes(None).await.expect("answered");
+    test_node.until("all are gone", BTreeMap::is_empty).await;
+    let left = test_node.hands.cri().list_pod_sandboxes(None).await.expect("answered");
     assert!(left.is_empty(), "{left:?}");
-    assert_eq!(fs::read_dir(desk.hands.layout().pods()).expect("listed").count(), 0);
+    assert_eq!(fs::read_dir(test_node.hands.layout().pods()).expect("listed").count(), 0);
 }
 
 // ---- the server ----

@@ -40,8 +40,8 @@ struct LogQuery {
 pub(super) async fn answer(call: Call) -> Result<Response<Body>, PlainTextError> {
     let cri = call.server.hands().cri();
     let (namespace, name, container) = (call.name(0), call.name(1), call.name(2));
-    let wish =
-        wish(call.query(), Time(Timestamp::now())).map_err(|it| PlainTextError::new(StatusCode::BAD_REQUEST, it))?;
+    let log_query = log_query(call.query(), Time(Timestamp::now()))
+        .map_err(|it| PlainTextError::new(StatusCode::BAD_REQUEST, it))?;
     let pod = containers::pod(&call, namespace, name).await?;
     if !pod.has_container(container) {
         let message = format!("container {container:?} not found in pod {name:?}\n");
@@ -50,7 +50,7 @@ pub(super) async fn answer(call: Call) -> Result<Response<Body>, PlainTextError>
     let found = containers::attempts(cri, namespace, name, pod.uid(), container).await?;
     let refused = |message| PlainTextError::new(StatusCode::BAD_REQUEST, message);
     let Some(newest) = found.into_iter().next() else {
-        return match absent(&pod, container, wish.previous) {
+        return match absent(&pod, container, log_query.previous) {
             Absent::Refused(message) => Err(refused(message)),
             // 200: Kubernetes's kubelet has begun to answer by then.
             Absent::Removed(id) => Ok(plain_text(format!("unable to retrieve container logs for {id}"))),
@@ -59,16 +59,16 @@ pub(super) async fn answer(call: Call) -> Result<Response<Body>, PlainTextError>
     let status = cri.container_status(&newest.id).await.map_err(PlainTextError::internal)?;
     let is_running = status.state == i32::from(cri::ContainerState::Running);
     let mut path = PathBuf::from(&status.log_path);
-    if wish.previous {
+    if log_query.previous {
         let attempt = newest.metadata.as_ref().map_or(0, |it| it.attempt);
         let has_ended = status.state == i32::from(cri::ContainerState::Exited);
         path = previous(&path, attempt, has_ended)
             .filter(|it| it.exists())
             .ok_or_else(|| refused(no_previous(&pod, container)))?;
     }
-    let (alive, is_alive) = watch::channel(is_running && !wish.previous);
-    let watcher = wish.options.follow.then(|| Watcher::spawn(cri.clone(), newest.id.clone(), alive));
-    let pieces = logs::read(path, wish.options, is_alive);
+    let (alive, is_alive) = watch::channel(is_running && !log_query.previous);
+    let watcher = log_query.options.follow.then(|| Watcher::spawn(cri.clone(), newest.id.clone(), alive));
+    let pieces = logs::read(path, log_query.options, is_alive);
     let frames = pieces.map(move |piece| {
         // The watcher lives as long as the body is read.
         let _ = &watcher;
@@ -162,15 +162,15 @@ impl Drop for Watcher {
     }
 }
 
-fn wish(text: &str, now: Time) -> Result<LogQuery, String> {
-    let mut wish = LogQuery::default();
-    let options = &mut wish.options;
+fn log_query(text: &str, now: Time) -> Result<LogQuery, String> {
+    let mut log_query = LogQuery::default();
+    let options = &mut log_query.options;
     for (name, value) in query(text) {
         let is_on = is_true(&value);
         let number = || value.parse::<u64>().map_err(|_| format!("invalid value {value:?} for {name}"));
         match name.as_str() {
             "follow" => options.follow = is_on,
-            "previous" => wish.previous = is_on,
+            "previous" => log_query.previous = is_on,
             "timestamps" => options.timestamps = is_on,
             "tailLines" => options.tail_lines = Some(number()?),
             "limitBytes" => options.limit_bytes = Some(number()?),
@@ -192,7 +192,7 @@ fn wish(text: &str, now: Time) -> Result<LogQuery, String> {
             _ => {}
         }
     }
-    Ok(wish)
+    Ok(log_query)
 }
 
 #[cfg(test)]
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn reads_what_is_wanted() {
         let now = Time::from_unix_seconds(1000);
-        let all = wish("follow=true&tailLines=5&sinceSeconds=10&timestamps=true&limitBytes=9&previous=true", now);
+        let all = log_query("follow=true&tailLines=5&sinceSeconds=10&timestamps=true&limitBytes=9&previous=true", now);
         let options = LogOptions {
             follow: true,
             tail_lines: Some(5),
@@ -258,11 +258,11 @@ mod tests {
         };
         assert_eq!(all, Ok(LogQuery { options, previous: true }));
         for (query, follows) in [("follow", true), ("follow=", true), ("follow=FALSE", false), ("follow=0", false)] {
-            assert_eq!(wish(query, now).expect("valid").options.follow, follows, "{query}");
+            assert_eq!(log_query(query, now).expect("valid").options.follow, follows, "{query}");
         }
-        let since = wish("sinceTime=1970-01-01T00%3A00%3A05Z&follow=false", now).expect("valid").options.since;
+        let since = log_query("sinceTime=1970-01-01T00%3A00%3A05Z&follow=false", now).expect("valid").options.since;
         assert_eq!(since, Some(Time::from_unix_seconds(5)));
-        assert_eq!(wish("tailLines=x", now), Err("invalid value \"x\" for tailLines".into()));
-        assert_eq!(wish("", now), Ok(LogQuery::default()));
+        assert_eq!(log_query("tailLines=x", now), Err("invalid value \"x\" for tailLines".into()));
+        assert_eq!(log_query("", now), Ok(LogQuery::default()));
     }
 }

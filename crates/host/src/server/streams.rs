@@ -60,29 +60,29 @@ struct StreamOptions {
     ports: Vec<i32>,
 }
 
-fn wish(text: &str) -> Result<StreamOptions, PlainTextError> {
-    let mut wish = StreamOptions::default();
+fn stream_options(text: &str) -> Result<StreamOptions, PlainTextError> {
+    let mut options = StreamOptions::default();
     for (name, value) in query(text) {
         let is_on = matches!(value.as_str(), "1" | "true");
         match name.as_str() {
-            "command" => wish.command.push(value),
-            "input" | "stdin" => wish.stdin = is_on,
-            "output" | "stdout" => wish.stdout = is_on,
-            "error" | "stderr" => wish.stderr = is_on,
-            "tty" => wish.tty = is_on,
+            "command" => options.command.push(value),
+            "input" | "stdin" => options.stdin = is_on,
+            "output" | "stdout" => options.stdout = is_on,
+            "error" | "stderr" => options.stderr = is_on,
+            "tty" => options.tty = is_on,
             "port" | "ports" => {
                 for port in value.split(',') {
                     let port = port.parse::<u16>().ok().filter(|it| *it > 0);
                     let invalid = || PlainTextError::new(StatusCode::BAD_REQUEST, format!("invalid port {value:?}"));
-                    wish.ports.push(port.ok_or_else(invalid)?.into());
+                    options.ports.push(port.ok_or_else(invalid)?.into());
                 }
             }
             _ => {}
         }
     }
     // A terminal has one output.
-    wish.stderr &= !wish.tty;
-    Ok(wish)
+    options.stderr &= !options.tty;
+    Ok(options)
 }
 
 impl StreamOptions {
@@ -92,8 +92,8 @@ impl StreamOptions {
     }
 }
 
-fn need_a_stream(wish: &StreamOptions) -> Result<(), PlainTextError> {
-    if wish.stdin || wish.stdout || wish.stderr {
+fn need_a_stream(options: &StreamOptions) -> Result<(), PlainTextError> {
+    if options.stdin || options.stdout || options.stderr {
         return Ok(());
     }
     let message = "you must specify at least 1 of stdin, stdout, stderr";
@@ -102,33 +102,33 @@ fn need_a_stream(wish: &StreamOptions) -> Result<(), PlainTextError> {
 
 pub(super) async fn exec(call: Call) -> Result<Response<Body>, PlainTextError> {
     let cri = call.server.hands().cri();
-    let wish = wish(call.query())?;
-    need_a_stream(&wish)?;
+    let options = stream_options(call.query())?;
+    need_a_stream(&options)?;
     let found = containers::running(cri, call.name(0), call.name(1), call.uid(3), call.container()).await?;
-    let purpose = wish.purpose();
-    let StreamOptions { command: cmd, stdin, stdout, stderr, tty, .. } = wish;
+    let purpose = options.purpose();
+    let StreamOptions { command: cmd, stdin, stdout, stderr, tty, .. } = options;
     let ask = cri.exec(cri::ExecRequest { container_id: found.id, cmd, tty, stdin, stdout, stderr });
     tunnel(call.request, purpose, ask, &call.tunnel).await
 }
 
 pub(super) async fn attach(call: Call) -> Result<Response<Body>, PlainTextError> {
     let cri = call.server.hands().cri();
-    let mut wish = wish(call.query())?;
-    need_a_stream(&wish)?;
-    wish.tty = containers::pod(&call, call.name(0), call.name(1)).await?.has_terminal(call.container());
-    wish.stderr &= !wish.tty;
+    let mut options = stream_options(call.query())?;
+    need_a_stream(&options)?;
+    options.tty = containers::pod(&call, call.name(0), call.name(1)).await?.has_terminal(call.container());
+    options.stderr &= !options.tty;
     let found = containers::running(cri, call.name(0), call.name(1), call.uid(3), call.container()).await?;
-    let purpose = wish.purpose();
-    let StreamOptions { stdin, stdout, stderr, tty, .. } = wish;
+    let purpose = options.purpose();
+    let StreamOptions { stdin, stdout, stderr, tty, .. } = options;
     let ask = cri.attach(cri::AttachRequest { container_id: found.id, stdin, tty, stdout, stderr });
     tunnel(call.request, purpose, ask, &call.tunnel).await
 }
 
 pub(super) async fn port_forward(call: Call) -> Result<Response<Body>, PlainTextError> {
     let cri = call.server.hands().cri();
-    let wish = wish(call.query())?;
+    let options = stream_options(call.query())?;
     let sandbox = containers::sandbox(cri, call.name(0), call.name(1), call.uid(2)).await?;
-    let ask = cri.port_forward(&sandbox, wish.ports);
+    let ask = cri.port_forward(&sandbox, options.ports);
     tunnel(call.request, Purpose::PortForward, ask, &call.tunnel).await
 }
 
@@ -183,12 +183,12 @@ mod tests {
             "command=ls&command=-l&stdin=true&stdout=true&stderr=true&tty=true",
         ];
         for text in both {
-            let wish = wish(text).expect("valid");
-            assert_eq!(wish.command, ["ls", "-l"]);
-            assert!(wish.stdin && wish.stdout && wish.tty && !wish.stderr, "{wish:?}");
+            let options = stream_options(text).expect("valid");
+            assert_eq!(options.command, ["ls", "-l"]);
+            assert!(options.stdin && options.stdout && options.tty && !options.stderr, "{options:?}");
         }
-        assert_eq!(wish("port=80&port=443").expect("valid").ports, [80, 443]);
-        assert!(wish("port=0").is_err() && wish("port=x").is_err());
+        assert_eq!(stream_options("port=80&port=443").expect("valid").ports, [80, 443]);
+        assert!(stream_options("port=0").is_err() && stream_options("port=x").is_err());
         assert!(need_a_stream(&StreamOptions::default()).is_err());
     }
 }

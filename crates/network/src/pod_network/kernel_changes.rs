@@ -49,27 +49,27 @@ impl KernelWatcher {
     /// Waits for the next of importance, and takes what came with it.
     pub(super) async fn next(&self) -> KernelChange {
         loop {
-            let news = tokio::select! {
-                news = read(&self.rules, |bytes| self.of_rules(bytes)) => news,
-                news = read(&self.links, |_| KernelChange { ours: true, others: false }) => news,
+            let change = tokio::select! {
+                change = read(&self.rules, |bytes| self.of_rules(bytes)) => change,
+                change = read(&self.links, |_| KernelChange { ours: true, others: false }) => change,
             };
-            if news != KernelChange::default() {
-                return news;
+            if change != KernelChange::default() {
+                return change;
             }
         }
     }
 
     fn of_rules(&self, bytes: &[u8]) -> KernelChange {
-        let mut news = KernelChange::default();
+        let mut change = KernelChange::default();
         for message in answers(bytes) {
             let kind = message.kind & 0xff;
             let (is_deletion, is_addition) = (DELETIONS.contains(&kind), ADDITIONS.contains(&kind));
             // Behind the netfilter header. Tables of another node of this machine begin like ours: a look too many.
             let is_own = table_of(message.body).is_some_and(|it| it.starts_with(&self.own));
-            news.ours |= is_own && is_deletion;
-            news.others |= !is_own && (is_deletion || is_addition);
+            change.ours |= is_own && is_deletion;
+            change.others |= !is_own && (is_deletion || is_addition);
         }
-        news
+        change
     }
 }
 
@@ -84,7 +84,7 @@ fn listener(protocol: Option<Protocol>, groups: u32) -> io::Result<AsyncFd<Owned
 
 /// All that is there, once there is something.
 async fn read(socket: &AsyncFd<OwnedFd>, judge: impl Fn(&[u8]) -> KernelChange) -> KernelChange {
-    let mut news = KernelChange::default();
+    let mut change = KernelChange::default();
     // Where nothing can be waited for nothing is told: the look by the clock is left.
     let Ok(mut guard) = socket.readable().await else { return std::future::pending().await };
     let mut buffer = vec![0; BUFFER];
@@ -92,14 +92,14 @@ async fn read(socket: &AsyncFd<OwnedFd>, judge: impl Fn(&[u8]) -> KernelChange) 
         match recv(socket.get_ref(), &mut *buffer, RecvFlags::empty()) {
             Ok((n, _)) => {
                 let it = judge(&buffer[..n]);
-                news = KernelChange { ours: news.ours || it.ours, others: news.others || it.others };
+                change = KernelChange { ours: change.ours || it.ours, others: change.others || it.others };
             }
             Err(Errno::INTR) => {}
             // More came than there was room for: anything may have changed.
-            Err(Errno::NOBUFS) => news = KernelChange { ours: true, others: true },
+            Err(Errno::NOBUFS) => change = KernelChange { ours: true, others: true },
             Err(_) => {
                 guard.clear_ready();
-                return news;
+                return change;
             }
         }
     }

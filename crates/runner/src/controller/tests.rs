@@ -65,20 +65,21 @@ impl Controller for Wishes {
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
         self.n_asked.fetch_add(1, Ordering::SeqCst);
         let mut plan = Plan::default();
-        let Some(wish) = view.get::<DesiredPods>(key) else { return plan };
-        let pods: Vec<&Pod> = view.owned_by::<Pod>(&wish.metadata.uid).collect();
-        if let Some(wanted) = wish.data.get("pods").map(|it| it.parse().expect("a number")) {
-            plan.effects.extend((pods.len()..wanted).map(|_| create(wish)));
+        let Some(desired) = view.get::<DesiredPods>(key) else { return plan };
+        let pods: Vec<&Pod> = view.owned_by::<Pod>(&desired.metadata.uid).collect();
+        if let Some(wanted) = desired.data.get("pods").map(|it| it.parse().expect("a number")) {
+            plan.effects.extend((pods.len()..wanted).map(|_| create(desired)));
             plan.effects.extend(pods.iter().skip(wanted).map(|it| delete(&it.metadata)));
         }
-        for (name, value) in &wish.data {
+        for (name, value) in &desired.data {
             match &**name {
                 "panic" => panic!("as was wished"),
                 "fixed" if !pods.iter().any(|it| it.metadata.name == *value) => {
-                    plan.effects.push(fixed(wish, value));
+                    plan.effects.push(fixed(desired, value));
                 }
-                "label" if wish.metadata.labels.get("label") != Some(value) => {
-                    let meta = json!({"labels": {"label": value}, "resourceVersion": wish.metadata.resource_version});
+                "label" if desired.metadata.labels.get("label") != Some(value) => {
+                    let meta =
+                        json!({"labels": {"label": value}, "resourceVersion": desired.metadata.resource_version});
                     plan.effects.push(patch(key, json!({"metadata": meta})));
                 }
                 "undeclared" => plan.effects.push(patch(key, json!({"data": {"undeclared": null}}))),
@@ -109,19 +110,19 @@ impl Controller for Wishes {
     }
 }
 
-fn owner(wish: &DesiredPods) -> Value {
-    json!([{"kind": "ConfigMap", "apiVersion": "v1", "name": wish.metadata.name, "uid": wish.metadata.uid,
+fn owner(desired: &DesiredPods) -> Value {
+    json!([{"kind": "ConfigMap", "apiVersion": "v1", "name": desired.metadata.name, "uid": desired.metadata.uid,
             "controller": true}])
 }
 
-fn create(wish: &DesiredPods) -> Effect {
-    let generate = format!("{}-", wish.metadata.name);
-    let metadata = json!({"namespace": "default", "generateName": generate, "ownerReferences": owner(wish)});
+fn create(desired: &DesiredPods) -> Effect {
+    let generate = format!("{}-", desired.metadata.name);
+    let metadata = json!({"namespace": "default", "generateName": generate, "ownerReferences": owner(desired)});
     Effect::Create { resource: PODS, object: json!({"metadata": metadata}) }
 }
 
-fn fixed(wish: &DesiredPods, name: &str) -> Effect {
-    let metadata = json!({"namespace": "default", "name": name, "ownerReferences": owner(wish)});
+fn fixed(desired: &DesiredPods, name: &str) -> Effect {
+    let metadata = json!({"namespace": "default", "name": name, "ownerReferences": owner(desired)});
     Effect::Create { resource: PODS, object: json!({"metadata": metadata}) }
 }
 

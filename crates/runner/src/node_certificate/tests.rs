@@ -79,7 +79,7 @@ async fn a_certificate_is_asked_for_and_replaced_in_time() {
         let keys = keys.clone();
         Arc::new(move || Time::from_unix_seconds(keys.0.lock().2))
     };
-    let desk = ServingCertificateRequester {
+    let requester = ServingCertificateRequester {
         client: Client::new(cluster.clone()),
         node: "n1".into(),
         keys: keys.clone(),
@@ -96,7 +96,7 @@ async fn a_certificate_is_asked_for_and_replaced_in_time() {
     ] {
         keys.0.lock().2 = now;
         cluster.0.lock().2 = address.into();
-        assert_eq!(desk.step().await.is_ok(), works, "at {now}");
+        assert_eq!(requester.step().await.is_ok(), works, "at {now}");
         assert_eq!(cluster.0.lock().0, n_requests, "at {now}");
     }
     let names = ServingNames { dns: vec!["n1".into()], addresses: vec!["10.0.0.6".into()] };

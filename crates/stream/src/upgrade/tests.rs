@@ -30,7 +30,7 @@ fn tells_upgrades_apart() {
         let headers = headers(&request);
         let got = protocol(&headers).and_then(|it| match it {
             Protocol::Spdy => Ok(None),
-            Protocol::WebSocket => wish(&headers, Purpose::RemoteCommand(Streams::default())).map(|it| match it {
+            Protocol::WebSocket => handling(&headers, Purpose::RemoteCommand(Streams::default())).map(|it| match it {
                 WebSocketHandling::Through(offer) => offer.map(|it| it.to_str().expect("plain text").to_owned()),
                 WebSocketHandling::Translated(_) => Some("translated".to_owned()),
             }),

@@ -95,8 +95,8 @@ impl Oracle {
         self.known.get(name).is_some_and(|it| it.is.is_some())
     }
 
-    pub(crate) fn asked(&mut self, name: &str, wish: KeyWrite) {
-        self.known.entry(name.to_owned()).or_default().in_doubt = Some(wish);
+    pub(crate) fn asked(&mut self, name: &str, key_write: KeyWrite) {
+        self.known.entry(name.to_owned()).or_default().in_doubt = Some(key_write);
     }
 
     pub(crate) fn put(&mut self, name: &str, version: Version) -> Result<()> {

@@ -27,22 +27,22 @@ pub(crate) async fn write(
         let name = format!("w-{number}-{}", dice.random_range(0..OBJECTS));
         let is_there = truth.lock().holds(&name);
         let path = format!("{CONFIG_MAPS}/{name}");
-        let (wish, method, path) = match (is_there, dice.random_range(0..4)) {
+        let (key_write, method, path) = match (is_there, dice.random_range(0..4)) {
             (true, 0) => (KeyWrite::Delete, Method::DELETE, path),
             (true, _) => (KeyWrite::Put(value(&mut dice)), Method::PUT, path),
             (false, _) => (KeyWrite::Put(value(&mut dice)), Method::POST, CONFIG_MAPS.to_owned()),
         };
-        truth.lock().asked(&name, wish.clone());
-        let body = match &wish {
+        truth.lock().asked(&name, key_write.clone());
+        let body = match &key_write {
             KeyWrite::Put(value) => serde_json::json!({
                 "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": value},
             })
             .to_string(),
             KeyWrite::Delete => String::new(),
         };
-        // No answer: the server is gone, and the wish stays in doubt.
+        // No answer: the server is gone, and what was asked for stays in doubt.
         let Ok((status, answer)) = connection.send(method, &path, Bytes::from(body)).await else { return Ok(()) };
-        match (status, wish) {
+        match (status, key_write) {
             (StatusCode::OK | StatusCode::CREATED, KeyWrite::Put(value)) => {
                 let (named, version) = Object::read(&answer)?;
                 if (&*named, &*version.value) != (&*name, &*value) {
@@ -51,7 +51,9 @@ pub(crate) async fn write(
                 truth.lock().put(&name, version)?;
             }
             (StatusCode::OK, KeyWrite::Delete) => truth.lock().deleted(&name),
-            (other, wish) => bail!("{wish:?} of {name} was answered {other}: {}", String::from_utf8_lossy(&answer)),
+            (other, key_write) => {
+                bail!("{key_write:?} of {name} was answered {other}: {}", String::from_utf8_lossy(&answer))
+            }
         }
     }
 }

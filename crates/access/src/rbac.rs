@@ -1,11 +1,15 @@
 //! RBAC: who is bound to which rules, as an index that answers without decoding a single object.
 //!
-//! The index is made anew when one of the four RBAC resources has changed, and then only objects that changed are decoded.
+//! The index is a value: another takes its place when one of the four RBAC resources has changed ([`Compiler`]).
+
+mod compiler;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     sync::{Arc, LazyLock},
 };
+
+pub use compiler::{Compiler, Objects};
 
 use corten_meta::Key;
 use serde::Deserialize;
@@ -66,20 +70,21 @@ struct Grant {
 /// Grants of one namespace, or of the whole cluster.
 #[derive(Default)]
 struct Grants {
-    users: HashMap<String, Vec<Grant>>,
-    groups: HashMap<String, Vec<Grant>>,
+    users: HashMap<Arc<str>, Vec<Grant>>,
+    groups: HashMap<Arc<str>, Vec<Grant>>,
 }
 
 impl Grants {
     fn of<'a>(&'a self, user: &str, groups: &'a [String]) -> impl Iterator<Item = &'a Grant> + use<'a> {
         let by_user = self.users.get(user).into_iter().flatten();
-        by_user.chain(groups.iter().filter_map(|it| self.groups.get(it)).flatten())
+        by_user.chain(groups.iter().filter_map(|it| self.groups.get(&**it)).flatten())
     }
 
     /// Keeps the first of several bindings that give the same role to the same subject: the others give nothing more, and every
     /// decision would go through their rules again.
     fn drop_repeated(&mut self) {
-        for grants in self.users.values_mut().chain(self.groups.values_mut()) {
+        let several = self.users.values_mut().chain(self.groups.values_mut()).filter(|it| it.len() > 1);
+        for grants in several {
             let (mut roles, mut absent) = (HashSet::new(), HashSet::new());
             grants.retain(|it| match &it.rules {
                 Ok(rules) => roles.insert(rules.as_ptr()),
@@ -89,13 +94,13 @@ impl Grants {
     }
 }
 
-/// Every grant of the cluster, by where and to whom.
-#[derive(Default)]
+/// Every grant of the cluster, by where and to whom. One index shares with the next what is the same in both.
+#[derive(Clone, Default)]
 pub struct Index {
-    cluster: Grants,
-    namespaces: HashMap<String, Grants>,
-    roles: BTreeMap<Key, Rules>,
-    cluster_roles: BTreeMap<Key, Rules>,
+    cluster: Arc<Grants>,
+    namespaces: HashMap<Arc<str>, Arc<Grants>>,
+    roles: Arc<BTreeMap<Key, Rules>>,
+    cluster_roles: Arc<BTreeMap<Key, Rules>>,
 }
 
 impl Index {
@@ -159,11 +164,14 @@ impl Index {
 
     /// The rules of the role that a binding in `namespace` (empty: a cluster-wide one) refers to.
     pub fn role(&self, reference: &RoleRef, namespace: &str) -> Option<&[PolicyRule]> {
-        let rules = match &*reference.kind {
+        self.rules(reference, namespace).map(|it| &**it)
+    }
+
+    fn rules(&self, reference: &RoleRef, namespace: &str) -> Option<&Rules> {
+        match &*reference.kind {
             "Role" => self.roles.get(&Key::new(namespace, &*reference.name)),
             _ => self.cluster_roles.get(&Key::cluster(&*reference.name)),
-        };
-        rules.map(|it| &**it)
+        }
     }
 }
 
@@ -175,111 +183,6 @@ pub static EVERYTHING: LazyLock<[PolicyRule; 2]> = LazyLock::new(|| {
         PolicyRule { verbs: all(), non_resource_urls: all(), ..PolicyRule::default() },
     ]
 });
-
-/// The decoded objects of one resource, each with the revision it was decoded at.
-struct Decoded<T>(BTreeMap<Key, (u64, Arc<T>)>);
-
-impl<T> Default for Decoded<T> {
-    fn default() -> Self {
-        Self(BTreeMap::new())
-    }
-}
-
-impl<T: serde::de::DeserializeOwned> Decoded<T> {
-    /// Becomes what `objects` holds; what has not changed is kept. An object that cannot be read grants nothing.
-    fn update(&mut self, objects: &[(Key, u64, &[u8])]) {
-        let mut before = std::mem::take(&mut self.0);
-        for (key, revision, bytes) in objects {
-            let kept = before.remove(key).filter(|it| it.0 == *revision).map(|it| it.1);
-            let decoded = kept.or_else(|| match serde_json::from_slice(bytes) {
-                Ok(object) => Some(Arc::new(object)),
-                Err(error) => {
-                    tracing::warn!(%key, %error, "an RBAC object cannot be read and grants nothing");
-                    None
-                }
-            });
-            if let Some(object) = decoded {
-                self.0.insert(key.clone(), (*revision, object));
-            }
-        }
-    }
-}
-
-/// Makes indexes of what is stored, one after another.
-#[derive(Default)]
-pub struct Compiler {
-    roles: Decoded<Role>,
-    cluster_roles: Decoded<Role>,
-    bindings: Decoded<Binding>,
-    cluster_bindings: Decoded<Binding>,
-}
-
-/// The objects of the four resources, as `(key, revision, JSON)`.
-pub struct Objects<'a> {
-    pub roles: Vec<(Key, u64, &'a [u8])>,
-    pub cluster_roles: Vec<(Key, u64, &'a [u8])>,
-    pub bindings: Vec<(Key, u64, &'a [u8])>,
-    pub cluster_bindings: Vec<(Key, u64, &'a [u8])>,
-}
-
-impl Compiler {
-    pub fn compile(&mut self, objects: &Objects<'_>) -> Index {
-        self.roles.update(&objects.roles);
-        self.cluster_roles.update(&objects.cluster_roles);
-        self.bindings.update(&objects.bindings);
-        self.cluster_bindings.update(&objects.cluster_bindings);
-
-        let rules = |it: &Decoded<Role>| it.0.iter().map(|(key, it)| (key.clone(), it.1.rules.clone())).collect();
-        let mut index =
-            Index { roles: rules(&self.roles), cluster_roles: rules(&self.cluster_roles), ..Index::default() };
-        for (key, (_, binding)) in &self.cluster_bindings.0 {
-            let rules = index.rules_of(&binding.role_ref, "");
-            bind(&mut index.cluster, binding, "", &rules, &format!("ClusterRoleBinding {:?}", key.name));
-        }
-        for (key, (_, binding)) in &self.bindings.0 {
-            let rules = index.rules_of(&binding.role_ref, &key.namespace);
-            let grants = index.namespaces.entry(key.namespace.clone()).or_default();
-            let name = format!("RoleBinding {:?}", format!("{}/{}", key.name, key.namespace));
-            bind(grants, binding, &key.namespace, &rules, &name);
-        }
-        index.namespaces.values_mut().chain([&mut index.cluster]).for_each(Grants::drop_repeated);
-        index
-    }
-}
-
-impl Index {
-    fn rules_of(&self, reference: &RoleRef, namespace: &str) -> Result<Rules, Arc<str>> {
-        let found = match &*reference.kind {
-            "Role" => self.roles.get(&Key::new(namespace, &*reference.name)),
-            _ => self.cluster_roles.get(&Key::cluster(&*reference.name)),
-        };
-        let absent = || {
-            let kind = reference.kind.to_lowercase();
-            format!("{kind}.rbac.authorization.k8s.io {:?}", reference.name).into()
-        };
-        found.cloned().ok_or_else(absent)
-    }
-}
-
-/// `name` is that of the binding, as reasons write it.
-fn bind(grants: &mut Grants, binding: &Binding, namespace: &str, rules: &Result<Rules, Arc<str>>, name: &str) {
-    let RoleRef { kind, name: role } = &binding.role_ref;
-    for subject in &binding.subjects {
-        let (list, of) = match &*subject.kind {
-            "User" => (grants.users.entry(subject.name.clone()).or_default(), subject.name.clone()),
-            "Group" => (grants.groups.entry(subject.name.clone()).or_default(), subject.name.clone()),
-            "ServiceAccount" => {
-                // A binding in a namespace may leave the account's namespace out: its own is meant.
-                let namespace = if subject.namespace.is_empty() { namespace } else { &subject.namespace };
-                let user = format!("system:serviceaccount:{namespace}:{}", subject.name);
-                (grants.users.entry(user).or_default(), format!("{}/{namespace}", subject.name))
-            }
-            _ => continue,
-        };
-        let reason = format!("RBAC: allowed by {name} of {kind} {role:?} to {} {of:?}", subject.kind);
-        list.push(Grant { rules: rules.clone(), reason: reason.into() });
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -223,3 +223,102 @@ fn what_is_not_held_is_named() {
         assert_eq!(crate::held_rules::missing(&held, &rules(wanted)), missing, "{user}");
     }
 }
+
+/// A world that changes at random, with few names, so that roles and bindings meet, go, come back and repeat each other.
+struct Changing {
+    seed: u64,
+    objects: BTreeMap<(&'static str, Key), (u64, Vec<u8>)>,
+}
+
+impl Changing {
+    fn draw(&mut self, n: usize) -> usize {
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.seed >> 33).expect("31 bits") % n
+    }
+
+    fn pick(&mut self, words: &[&'static str]) -> &'static str {
+        words[self.draw(words.len())]
+    }
+
+    fn change(&mut self, revision: u64) {
+        let resource = self.pick(&["roles", "clusterroles", "rolebindings", "rolebindings", "clusterrolebindings"]);
+        let namespace = if resource.starts_with("cluster") { "" } else { self.pick(&["n0", "n1", "n2"]) };
+        let key = (resource, Key::new(namespace, self.pick(&["o0", "o1", "o2", "o3"])));
+        if self.draw(4) == 0 {
+            self.objects.remove(&key);
+            return;
+        }
+        let object = if resource.ends_with("roles") {
+            let verbs: Vec<_> = (0..self.draw(3)).map(|_| self.pick(&["get", "list"])).collect();
+            json!({ "rules": [{ "apiGroups": [""], "resources": [self.pick(&["pods", "nodes"])], "verbs": verbs }] })
+        } else {
+            let kind = if resource == "rolebindings" { self.pick(&["Role", "ClusterRole"]) } else { "ClusterRole" };
+            let subjects: Vec<_> = (0..self.draw(4))
+                .map(|_| {
+                    let (kind, name) =
+                        (self.pick(&["User", "Group", "ServiceAccount"]), self.pick(&["s0", "s1", "s2"]));
+                    json!({ "kind": kind, "name": name })
+                })
+                .collect();
+            let role = self.pick(&["o0", "o1", "o2", "o3", "never"]);
+            json!({ "roleRef": { "kind": kind, "name": role }, "subjects": subjects })
+        };
+        let bytes = if self.draw(20) == 0 { b"damaged".to_vec() } else { object.to_string().into_bytes() };
+        self.objects.insert(key, (revision, bytes));
+    }
+
+    fn world(&self) -> Vec<(&'static str, Key, u64, Vec<u8>)> {
+        let row = |((resource, key), (revision, bytes)): (&(&'static str, Key), &(u64, Vec<u8>))| {
+            (*resource, key.clone(), *revision, bytes.clone())
+        };
+        self.objects.iter().map(row).collect()
+    }
+}
+
+/// All that an index holds, in an order of its own.
+fn told(index: &Index) -> Vec<String> {
+    let grants = |place: &str, grants: &Grants| -> Vec<String> {
+        let lists = grants.users.iter().map(|it| ("user", it)).chain(grants.groups.iter().map(|it| ("group", it)));
+        lists
+            .map(|(kind, (name, it))| {
+                let it: Vec<String> = it.iter().map(|it| format!("{:?} {}", it.rules, it.reason)).collect();
+                format!("{place} {kind} {name}: {it:?}")
+            })
+            .collect()
+    };
+    let mut all = grants("", &index.cluster);
+    all.extend(index.namespaces.iter().flat_map(|it| grants(it.0, it.1)));
+    all.extend(index.namespaces.keys().map(|it| format!("namespace {it}")));
+    all.extend(index.roles.iter().chain(&*index.cluster_roles).map(|it| format!("{it:?}")));
+    all.sort();
+    all
+}
+
+#[test]
+fn an_index_after_many_changes_is_the_one_that_is_made_at_once() {
+    let mut changing = Changing { seed: 7, objects: BTreeMap::new() };
+    let mut compiler = Compiler::default();
+    let mut n_grants = 0;
+    for round in 0..600 {
+        for nth in 0..3 {
+            changing.change(round * 10 + nth);
+        }
+        let world = changing.world();
+        let followed = told(&compile(&mut compiler, &world));
+        assert_eq!(followed, told(&compile(&mut Compiler::default(), &world)), "round {round}");
+        n_grants += followed.len();
+    }
+    assert!(n_grants > 6_000, "worlds with something in them: {n_grants}");
+}
+
+#[test]
+fn a_change_in_one_namespace_leaves_all_others_as_they_are() {
+    let mut compiler = Compiler::default();
+    let mut world = world();
+    let before = compile(&mut compiler, &world);
+    world.iter_mut().filter(|it| it.1.name == "r1").for_each(|it| it.2 = 8);
+    let after = compile(&mut compiler, &world);
+    assert!(!Arc::ptr_eq(&before.namespaces["a"], &after.namespaces["a"]));
+    assert!(Arc::ptr_eq(&before.namespaces["b"], &after.namespaces["b"]));
+    assert!(Arc::ptr_eq(&before.cluster, &after.cluster) && Arc::ptr_eq(&before.roles, &after.roles));
+}

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use corten_client::Error;
 use corten_kinds::Kind;
@@ -190,11 +190,15 @@ async fn ask(connection: &Connection, target: &Subject, everywhere: bool) -> Res
     {
         return Err(failure.into());
     }
-    let survey = async |kind| match why::survey(&reader, namespace, kind).await {
+    let survey = async |kind: Option<&'static Kind>| match why::survey(&reader, namespace, kind).await {
         Err(error) if error.status().is_some_and(|it| it.code == 403) => {
             Err(why::may_not_look(&error, namespace).into())
         }
-        surveyed => Ok(Answer::Survey(surveyed?)),
+        Err(error) => Err(match kind {
+            Some(kind) => unlisted(&reader, error, kind).await,
+            None => error.into(),
+        }),
+        Ok(surveyed) => Ok(Answer::Survey(surveyed)),
     };
     match target {
         Subject::Everything => survey(None).await,
@@ -266,19 +270,19 @@ async fn target(connection: &Connection, asked: &Query) -> Result<Subject> {
 
 /// A built-in kind, or one that a definition in the cluster describes.
 async fn find_kind(connection: &Connection, word: &str) -> Result<&'static Kind> {
-    let unknown = match kind_of(word) {
-        Ok(kind) => return Ok(kind),
-        Err(unknown) => unknown,
-    };
+    if let Some(kind) = kind_of(word) {
+        return Ok(kind);
+    }
     let reader = Reader::new(&connection.client, output::now());
-    match why::custom_kind(&reader, &word.to_lowercase()).await {
-        Ok(kind) => kind.ok_or(unknown),
-        Err(error) => Err(error.into()),
+    let word = word.to_lowercase();
+    match why::custom_kind(&reader, &word).await? {
+        Some(kind) => Ok(kind),
+        None => Err(why::unknown_kind(&reader, &word).await.into()),
     }
 }
 
 /// Any spelling kubectl takes: `po`, `pods`, `Pod`, `deployments.apps`, `deployment.apps`, `deployments.v1.apps`.
-fn kind_of(word: &str) -> Result<&'static Kind> {
+fn kind_of(word: &str) -> Option<&'static Kind> {
     let word = word.to_lowercase();
     let of_group = || {
         let (name, rest) = word.split_once('.')?;
@@ -287,16 +291,21 @@ fn kind_of(word: &str) -> Result<&'static Kind> {
         let plural = format!("{}.{group}", kind.resource.plural);
         corten_kinds::by_name(&plural)
     };
-    corten_kinds::by_name(&word)
-        .or_else(of_group)
-        .with_context(|| format!("there is no kind {word:?}: `kubectl api-resources` lists what there is"))
+    corten_kinds::by_name(&word).or_else(of_group)
+}
+
+async fn unlisted(reader: &Reader<'_>, error: Error, kind: &Kind) -> anyhow::Error {
+    match why::unreadable(reader, &error, kind, &kind.resource.qualified()).await {
+        Some(failure) => failure.into(),
+        None => error.into(),
+    }
 }
 
 async fn told(reader: &Reader<'_>, error: Error, kind: &Kind, key: &Key) -> anyhow::Error {
     if error.is_not_found() {
         return why::missing(reader, kind, key).await.into();
     }
-    match why::unreadable(&error, kind, key) {
+    match why::unreadable(reader, &error, kind, &format!("{}/{}", kind.singular, key.name)).await {
         Some(failure) => failure.into(),
         None => anyhow::Error::new(error).context(format!("reading {} {key}", kind.singular)),
     }
@@ -323,9 +332,9 @@ mod tests {
         for word in
             ["po", "pod", "Pods", "deploy", "Deployment", "deployments.apps", "deployment.apps", "deployments.v1.apps"]
         {
-            assert!(kind_of(word).is_ok(), "{word}");
+            assert!(kind_of(word).is_some(), "{word}");
         }
         assert_eq!(kind_of("replicaset.apps").expect("a kind").singular, "replicaset");
-        assert!(kind_of("unicorn").is_err() && kind_of("pod.apps").is_err());
+        assert!(kind_of("unicorn").is_none() && kind_of("pod.apps").is_none());
     }
 }

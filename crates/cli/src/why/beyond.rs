@@ -2,19 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use corten_api::resources::API_SERVICES;
 use corten_kinds::Kind;
 use corten_meta::Key;
 use corten_reconcile::Journal;
-use serde_json::Value;
 
-use super::{
-    fields::{key_of, text},
-    findings::conditions,
-    reach,
-    reader::Reader,
-    survey::Group,
-};
+use super::{aggregated, reach, reader::Reader, survey::Group};
 
 /// One line on what keeps others from being written or read and is in none of these groups; as far as whoever asks may see it.
 pub(super) async fn told(
@@ -27,9 +19,8 @@ pub(super) async fn told(
     let mut found: Vec<(String, String)> = journals.iter().filter_map(of_journal).collect();
     // What denies all before what gives no answer, and definitions last: they bear on their own objects alone.
     found.sort_by_key(|it| (it.0.starts_with("customresourcedefinition/"), !it.1.ends_with("Denying")));
-    // Who may not list them is not told so: nothing of them was asked about.
-    let services = reader.try_list(&API_SERVICES).await.unwrap_or_default();
-    found.extend(services.iter().filter_map(of_api_service));
+    let services = aggregated::unavailable(reader).await;
+    found.extend(services.into_iter().filter_map(|it| Some((it.subject, it.reason?))));
     found.retain(|it| !own.contains(&*it.0));
     let (subject, reason) = found.first()?;
     let others = if found.len() > 1 { format!(", and {} more", found.len() - 1) } else { String::new() };
@@ -39,12 +30,4 @@ pub(super) async fn told(
 fn of_journal((kind, key, journal): &(&'static Kind, Key, Journal)) -> Option<(String, String)> {
     let wait = reach::refusal(kind, journal)?;
     Some((format!("{}/{}", kind.singular, key.name), wait.reason.clone()))
-}
-
-/// Its group is served by another server, which does not answer.
-fn of_api_service(service: &Value) -> Option<(String, String)> {
-    let kind = corten_kinds::by_name("apiservice")?;
-    let condition = conditions::bad(kind, service).next().filter(|_| service["spec"]["service"].is_object())?;
-    let reason = ["/reason", "/type"].map(|it| text(condition, it)).into_iter().find(|it| !it.is_empty())?;
-    Some((format!("apiservice/{}", key_of(service).name), reason.to_owned()))
 }

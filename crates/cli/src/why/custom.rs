@@ -48,6 +48,10 @@ fn discovered(groups: &[Value]) -> Vec<&'static Kind> {
 /// As much of the definition as discovery tells of it.
 fn definition_of(name: &str, version: &Value, resource: &Value) -> Value {
     let has_status = items(resource, "/subresources").iter().any(|it| it["subresource"] == "status");
+    // Servers may leave out the singular.
+    let kind = text(resource, "/responseKind/kind");
+    let singular = Some(text(resource, "/singularResource")).filter(|it| !it.is_empty());
+    let singular = singular.map_or_else(|| kind.to_lowercase(), str::to_owned);
     let subresources = if has_status { json!({"status": {}}) } else { json!({}) };
     json!({
         "metadata": {"name": name, "uid": name},
@@ -55,8 +59,8 @@ fn definition_of(name: &str, version: &Value, resource: &Value) -> Value {
             "group": name.split_once('.').map(|it| it.1),
             "scope": if resource["scope"] == "Namespaced" { "Namespaced" } else { "Cluster" },
             "names": {
-                "plural": resource["resource"], "singular": resource["singularResource"],
-                "kind": resource["responseKind"]["kind"], "shortNames": resource["shortNames"],
+                "plural": resource["resource"], "singular": singular,
+                "kind": kind, "shortNames": resource["shortNames"],
             },
             "versions": [{"name": version["version"], "served": true, "storage": true, "subresources": subresources}],
         },
@@ -139,5 +143,10 @@ pub(crate) async fn custom_kind(reader: &Reader<'_>, word: &str) -> Result<Optio
         });
         rest.is_some_and(|(name, group)| group == kind.resource.group && is_named(kind, name))
     };
-    Ok(kinds.into_iter().find(|it| is_named(it, word) || of_group(it)))
+    let is_it = |it: &&'static Kind| is_named(it, word) || of_group(it);
+    Ok(match kinds.into_iter().find(is_it) {
+        Some(kind) => Some(kind),
+        // What another API server serves has no definition.
+        None => discovered(&reader.groups().await).into_iter().find(is_it),
+    })
 }

@@ -4,8 +4,18 @@ use corten_client::Error;
 use corten_kinds::Kind;
 use corten_meta::Key;
 
-use super::{command::kubectl, fields::one_line, gather, nearest::nearest, reader::Reader};
+use super::{
+    aggregated::{self, Handed},
+    command::kubectl,
+    fields::one_line,
+    gather,
+    nearest::nearest,
+    reader::Reader,
+};
 use crate::failure::Failure;
+
+/// Of API services that do not answer so many are named.
+const SILENT_MAX: usize = 5;
 
 /// A namespace that is not there, whatever was asked of it; none where it is there, or may not be seen.
 pub(crate) async fn missing_namespace(reader: &Reader<'_>, namespace: &str) -> Option<Failure> {
@@ -21,11 +31,44 @@ pub(crate) async fn missing_namespace(reader: &Reader<'_>, namespace: &str) -> O
     Some(Failure::new(said).next(kubectl("", &["get", "namespaces"])))
 }
 
-/// An object that is there and that the server cannot show: its definition says why.
-pub(crate) fn unreadable(error: &Error, kind: &Kind, key: &Key) -> Option<Failure> {
+/// A word that names no kind; which API services do not answer, whose kinds are not known.
+pub(crate) async fn unknown_kind(reader: &Reader<'_>, word: &str) -> Failure {
+    let mut silent = aggregated::unavailable(reader).await;
+    // A word with a group is of no other.
+    if let Some((_, group)) = word.split_once('.') {
+        silent.retain(|it| group == it.group || group.ends_with(&format!(".{}", it.group)));
+    }
+    let Some(first) = silent.first() else {
+        return Failure::new(format!("there is no kind {word:?}: `kubectl api-resources` lists what there is"));
+    };
+    let said = format!("no kind {word:?} is known; a server that does not answer may serve it");
+    let mut failure = Failure::new(said).next(format!("corten why {}", first.subject));
+    let line = |it: &Handed| {
+        let reason = it.reason.as_deref().unwrap_or_default();
+        format!("   {} is not available: {reason}", it.subject)
+    };
+    failure.details = silent.iter().take(SILENT_MAX).map(line).collect();
+    if silent.len() > SILENT_MAX {
+        failure.details.push(format!("   and {} more: kubectl get apiservices", silent.len() - SILENT_MAX));
+    }
+    let others = if silent.len() > 1 { ", and whoever runs the others" } else { "" };
+    failure.details.push(format!("who must act:  whoever runs {}{others}", first.server));
+    failure
+}
+
+/// What is there and the server cannot show, an object or all of a kind: its definition says why, or the APIService of its server.
+pub(crate) async fn unreadable(reader: &Reader<'_>, error: &Error, kind: &Kind, what: &str) -> Option<Failure> {
     let status = error.status().filter(|it| kind.is_custom() && it.code >= 500)?;
+    let said = format!("{what} cannot be read: {}", one_line(&status.message));
+    if let Some(it) = aggregated::server_of(reader, kind).await {
+        let mut failure = Failure::new(said).next(format!("corten why {}", it.subject));
+        failure.details = vec![
+            format!("   {} hands such requests to {}", it.subject, it.server),
+            format!("who must act:  whoever runs {}", it.server),
+        ];
+        return Some(failure);
+    }
     let definition = format!("customresourcedefinition/{}", kind.resource.qualified());
-    let said = format!("{}/{} cannot be read: {}", kind.singular, key.name, one_line(&status.message));
     let who = if said.contains("conversion webhook") {
         format!("; who must act: whoever runs the webhook that converts what {definition} defines")
     } else {

@@ -5,6 +5,7 @@
 
 mod account;
 mod advice;
+mod aggregated;
 mod beyond;
 mod certificates;
 mod command;
@@ -32,7 +33,7 @@ pub(crate) use account::{Account, State};
 pub(crate) use certificates::{Validity, of_user as certificate_of_user};
 pub(crate) use custom::custom_kind;
 pub(crate) use explain::{Explanation, explain};
-pub(crate) use missing::{missing, missing_namespace, unreadable};
+pub(crate) use missing::{missing, missing_namespace, unknown_kind, unreadable};
 pub(crate) use outage::{ClusterRecord, Outage, unanswered};
 pub(crate) use reader::Reader;
 pub(crate) use remedy::of as remedy;

@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    Explanation, State, beyond, explain,
+    Explanation, State, aggregated, beyond, explain,
     fields::{key_of, one_line},
     gather,
     reach::{self, Reach},
@@ -133,7 +133,10 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
     unwell.sort_by_key(|it| it.0.resource != API_SERVICES && !holding.contains(&(&*it.0.singular, &key_of(&it.1))));
     // What looks well by its status may wait for something all the same.
     let explained = unwell.iter().chain(&well).take(EXPLAINED_MAX);
-    let mut groups: Vec<Group> = unlisted.into_iter().map(|it| unreadable(reader, it.0, &it.1, namespace)).collect();
+    let mut groups = Vec::new();
+    for (kind, said) in unlisted {
+        groups.push(unreadable(reader, kind, &said, namespace).await);
+    }
     groups.extend(by_cause(reader, explained).await);
     groups.sort_by_key(|it| (!it.needs_somebody, it.reach, Reverse(it.subjects.len()), it.since));
     groups.splice(0..0, of_cluster);
@@ -202,8 +205,13 @@ fn unanswering(line: String) -> Group {
 }
 
 /// Objects that nobody can read look well to whoever does not see them.
-fn unreadable(reader: &Reader<'_>, kind: &Kind, said: &str, namespace: &str) -> Group {
+async fn unreadable(reader: &Reader<'_>, kind: &Kind, said: &str, namespace: &str) -> Group {
     let definition = kind.resource.qualified();
+    if let Some(it) = aggregated::server_of(reader, kind).await {
+        let summary = format!("Unreadable: {definition} of {} cannot be listed: {}", it.server, one_line(said));
+        let of_cluster = Group::of_cluster(&it.subject, summary, format!("corten why {}", it.subject));
+        return Group { actor: Actor::External, reach: Reach::Kind, ..of_cluster };
+    }
     let subject = Subject { subject: format!("customresourcedefinition/{definition}"), namespace: String::new() };
     let summary = format!("Unreadable: {definition} cannot be listed: {}", one_line(said));
     let place = match (kind.resource.namespaced, namespace) {

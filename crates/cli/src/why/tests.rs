@@ -7,6 +7,7 @@ use std::{cell::Cell, fs, path::Path};
 
 use corten_api::resources::{JOURNALS, NAMESPACES};
 use corten_client::{Error, ListParams, TransportError};
+use corten_kinds::Kind;
 use corten_meta::{Key, Resource, Status, Time};
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ use super::{
     fields::{items, key_of, text},
     missing,
     reader::{Answer, Source},
-    render, render_survey, survey,
+    render, render_survey, survey, unknown_kind, unreadable,
 };
 
 const NOW: &str = "2026-11-20T12:30:00Z";
@@ -194,16 +195,21 @@ fn answer(world: &World, question: &str) -> String {
         let Some((kind, name)) = words.first().and_then(|it| it.split_once('/')) else {
             let (kind, namespace) = match words[..] {
                 ["-A"] => (None, ""),
-                [kind, "-n", namespace] => (corten_kinds::by_name(kind), namespace),
+                [kind, "-n", namespace] => (kind_named(&reader, kind).await, namespace),
                 [namespace] => (None, namespace),
                 _ => panic!("{question} is no question"),
             };
             return match survey(&reader, namespace, kind).await {
                 Ok(survey) => render_survey(&survey, now, LOOK),
-                Err(error) => format!("error: {error}\n"),
+                Err(error) => match kind {
+                    Some(kind) => unlisted(&reader, &error, kind).await,
+                    None => format!("error: {error}\n"),
+                },
             };
         };
-        let kind = kind_named(&reader, kind).await.expect("a kind");
+        let Some(kind) = kind_named(&reader, kind).await else {
+            return unknown_kind(&reader, kind).await.text() + "\n";
+        };
         let namespace = if kind.resource.namespaced { words.get(1).copied().unwrap_or("shop") } else { "" };
         let key = Key::new(namespace, name);
         match explain(&reader, kind, &key).await {
@@ -212,9 +218,17 @@ fn answer(world: &World, question: &str) -> String {
                 render(&it, now, LOOK)
             }
             Err(error) if error.is_not_found() => missing(&reader, kind, &key).await.text() + "\n",
-            Err(error) => panic!("{question}: {error}"),
+            Err(error) => match unreadable(&reader, &error, kind, &format!("{}/{}", kind.singular, key.name)).await {
+                Some(failure) => failure.text() + "\n",
+                None => panic!("{question}: {error}"),
+            },
         }
     })
+}
+
+async fn unlisted(reader: &Reader<'_>, error: &Error, kind: &Kind) -> String {
+    let failure = unreadable(reader, error, kind, &kind.resource.qualified()).await;
+    failure.map_or_else(|| format!("error: {error}\n"), |it| it.text() + "\n")
 }
 
 /// Where somebody must act it says who and how, in words that a shell understands.

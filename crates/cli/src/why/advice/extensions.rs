@@ -12,7 +12,7 @@ use crate::why::{
     findings::{conditions, refusers},
 };
 
-/// Of a condition: of a definition what it is about, of a custom object who wrote it.
+/// Of a condition: of a definition what it is about, of an APIService whose server it is, of a custom object who wrote it.
 pub(super) async fn condition(case: &Case<'_>) -> Option<Advice> {
     let condition = conditions::condition_of(case.wait)?;
     if case.at.subject.starts_with("customresourcedefinition/") {
@@ -22,6 +22,13 @@ pub(super) async fn condition(case: &Case<'_>) -> Option<Advice> {
             _ => None,
         };
     }
+    if case.at.subject.starts_with("apiservice/") && case.object["spec"]["service"].is_object() {
+        return Some(api_service(case).await);
+    }
+    if case.at.subject.starts_with("storageversionmigration/") {
+        let who = format!("whoever wrote {}: once its cause is mended, it must be made anew", case.author);
+        return Some(Advice::run(case.describe()).who(who));
+    }
     custom::definition_name(case.reader, case.object).await?;
     let writer = conditions::writer(case.object, condition)?;
     let who = if writer.starts_with("kubectl") {
@@ -30,6 +37,19 @@ pub(super) async fn condition(case: &Case<'_>) -> Option<Advice> {
         format!("the controller {writer:?}, which wrote the condition")
     };
     Some(Advice::run(case.describe()).who(who))
+}
+
+/// Another server answers in its place, or does not.
+async fn api_service(case: &Case<'_>) -> Advice {
+    let spec = &case.object["spec"];
+    let key = Key::new(text(spec, "/service/namespace"), text(spec, "/service/name"));
+    let place = refusers::place(spec);
+    let service = case.reader.get(&SERVICES, &key).await;
+    let owner = service.as_deref().and_then(refusers::owner).or_else(|| refusers::owner(case.object));
+    let owner = owner.map(|it| format!(", {it}")).unwrap_or_default();
+    Advice::run(case.describe())
+        .who(format!("whoever runs {place}: until it answers, what it serves can be neither read nor written"))
+        .hint(format!("it is asked at {place}{owner}"))
 }
 
 /// Another definition of the group has a name already: which one?

@@ -69,14 +69,22 @@ pub(super) fn waits(kind: &Kind, object: &Value, found: &mut Findings) {
         let (name, status, said) = (text(condition, "/type"), text(condition, "/status"), text(condition, "/message"));
         let reason = Some(text(condition, "/reason")).filter(|it| !it.is_empty()).unwrap_or(name);
         let message = format!("condition {name} is {status}: {said}");
-        // Of custom objects the cluster knows nothing: whoever wrote the condition does.
-        let is_of_other = kind.is_custom() && writer(object, name).is_some();
-        let actor = if is_of_other { Actor::External } else { Actor::Operator };
-        let mut wait = Wait::new(reason, message.trim_end_matches(": "), actor);
+        let mut wait = Wait::new(reason, message.trim_end_matches(": "), actor(kind, object, name));
         // No condition is older than its object: whoever writes a time of its own may have none.
         let created = time(&object["metadata"]["creationTimestamp"]);
         wait.since = time(&condition["lastTransitionTime"]).max(created);
         found.wait(wait);
+    }
+}
+
+fn actor(kind: &Kind, object: &Value, condition: &str) -> Actor {
+    match &*kind.singular {
+        // What they name is not there, or cannot be done.
+        "flowschema" | "storageversionmigration" => Actor::Author,
+        "apiservice" if object["spec"]["service"].is_object() => Actor::External,
+        // Of custom objects the cluster knows nothing: whoever wrote the condition does.
+        _ if kind.is_custom() && writer(object, condition).is_some() => Actor::External,
+        _ => Actor::Operator,
     }
 }
 

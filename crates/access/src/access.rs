@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use corten_cacher::watch_cache::Caches;
+use corten_files::RefusedFile;
 use corten_meta::{Status, Time};
 use corten_metrics::Registry;
 use corten_routes::RequestInfo;
@@ -69,6 +70,12 @@ impl Access {
     pub fn unanswering(&self) -> Vec<Unanswering> {
         let of_tokens = self.authenticator.unanswering();
         of_tokens.into_iter().chain(self.authorizer.authorization().unanswering()).collect()
+    }
+
+    /// The configuration files that are not used as they are now.
+    pub fn refused_files(&self) -> Vec<RefusedFile> {
+        let of_tokens = self.authenticator.issuers().refused();
+        of_tokens.into_iter().chain(self.authorizer.authorization().refused()).collect()
     }
 
     pub fn authenticator(&self) -> &Authenticator {

@@ -18,6 +18,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use corten_files::RefusedFile;
 use corten_metrics::Registry;
 use corten_webhook::{ClientConfig, Clients};
 use parking_lot::Mutex;
@@ -206,6 +207,11 @@ impl Authorization {
     /// How often the file was read anew.
     pub(crate) fn reloads(&self) -> &Reloads {
         &self.reloads
+    }
+
+    /// The file as it is now, where it is not used.
+    pub(crate) fn refused(&self) -> Option<RefusedFile> {
+        self.reloads.refusal.of("the authorization configuration", self.file.as_deref()?)
     }
 
     /// Counts the changes of who decides.

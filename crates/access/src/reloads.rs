@@ -2,14 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use parking_lot::Mutex;
+use corten_files::Refusal;
 
 #[derive(Default)]
 pub struct Reloads {
     successes: AtomicU64,
     failures: AtomicU64,
-    /// Why the file as it is now was refused.
-    reason: Mutex<String>,
+    pub(crate) refusal: Refusal,
 }
 
 impl Reloads {
@@ -27,17 +26,15 @@ impl Reloads {
     }
 
     pub(crate) fn nothing_new(&self) {
-        self.reason.lock().clear();
+        self.refusal.end();
     }
 
     /// False where it failed for the same reason before.
     pub(crate) fn failed(&self, reason: &str) -> bool {
-        let mut last = self.reason.lock();
-        if *last == reason {
-            return false;
+        let is_new = self.refusal.refuse(reason);
+        if is_new {
+            self.failures.fetch_add(1, Relaxed);
         }
-        reason.clone_into(&mut last);
-        self.failures.fetch_add(1, Relaxed);
-        true
+        is_new
     }
 }

@@ -85,8 +85,23 @@ const ACCESS_WEBHOOKS: Check = ("access-webhooks", |ctx| {
     let lines: Vec<String> = ctx.state.access().unanswering().into_iter().map(line).collect();
     if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) }
 });
+/// Asked for by name only: configuration files that are read again and are not used as they are now.
+const CONFIGURATION_FILES: Check = ("configuration-files", |ctx| {
+    let now = ctx.state.now();
+    let encryption = ctx.state.config().encryption.as_ref().and_then(|it| it.encryption().refused());
+    let refused = encryption.into_iter().chain(ctx.state.access().refused_files());
+    let lines: Vec<String> = refused
+        .map(|it| {
+            let since = now.before(it.since).whole_seconds();
+            // A reason may have several lines, and each file is told of in one.
+            let reason = it.reason.split_whitespace().collect::<Vec<_>>().join(" ");
+            format!("{} stays as it was: {} has been refused since {since}: {reason}", it.what, it.path.display())
+        })
+        .collect();
+    if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) }
+});
 /// They make nothing unready.
-const BY_NAME: &[Check] = &[STORE_ROOM, ACCESS_WEBHOOKS, CUSTOM_CACHES];
+const BY_NAME: &[Check] = &[STORE_ROOM, ACCESS_WEBHOOKS, CONFIGURATION_FILES, CUSTOM_CACHES];
 const SHUTDOWN: Check =
     ("shutdown", |ctx| if ctx.state.is_stopping() { Err("process is shutting down".to_owned()) } else { Ok(()) });
 

@@ -9,8 +9,8 @@ use std::{
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use corten_files::{Refusal, RefusedFile};
 use futures_util::future::join_all;
-use parking_lot::Mutex;
 use tokio::{
     sync::watch,
     task::JoinSet,
@@ -39,8 +39,7 @@ pub struct Encryption {
     is_reloaded: bool,
     current: ArcSwap<Loaded>,
     metrics: Arc<Metrics>,
-    /// Why the file as it is now is not used.
-    refused: Mutex<Option<String>>,
+    refusal: Refusal,
 }
 
 impl Encryption {
@@ -59,8 +58,13 @@ impl Encryption {
             is_reloaded,
             current: ArcSwap::from_pointee(loaded),
             metrics,
-            refused: Mutex::default(),
+            refusal: Refusal::default(),
         })
+    }
+
+    /// The file as it is now, where it is not used.
+    pub fn refused(&self) -> Option<RefusedFile> {
+        self.refusal.of("the encryption configuration", &self.file)
     }
 
     /// Is there anything that `kms-providers` is about? As upstream, always where the file is read again.
@@ -163,7 +167,7 @@ impl Encryption {
             sleep(LOOK).await;
             match self.reload().await {
                 Ok(true) => return,
-                Ok(false) => *self.refused.lock() = None,
+                Ok(false) => self.refusal.end(),
                 Err(error) => self.refuse(&error),
             }
         }
@@ -171,9 +175,7 @@ impl Encryption {
 
     /// Told once for each different reason, and counted so: the file is looked at again and again.
     fn refuse(&self, error: &str) {
-        let mut refused = self.refused.lock();
-        if refused.as_deref() != Some(error) {
-            *refused = Some(error.to_owned());
+        if self.refusal.refuse(error) {
             self.metrics.reloaded(true);
             tracing::error!(file = %self.file.display(), error, "the encryption configuration stays as it was");
         }
@@ -193,7 +195,7 @@ impl Encryption {
         self.metrics.configured(&loaded.hash);
         self.current.store(Arc::new(loaded));
         self.metrics.reloaded(false);
-        *self.refused.lock() = None;
+        self.refusal.end();
         tracing::info!(file = %self.file.display(), "reloaded the encryption configuration");
         Ok(true)
     }

@@ -3,6 +3,8 @@
 //! A pipe holds whoever opens it until somebody writes, some devices do something when they are opened, and others never come
 //! to an end. None of them can be read again when it changes either, as most of these files are.
 
+mod refusal;
+
 use std::{
     fs::{self, File, OpenOptions},
     io::{Error, ErrorKind, Read, Result},
@@ -11,6 +13,8 @@ use std::{
 };
 
 use rustix::fs::OFlags;
+
+pub use refusal::{Refusal, RefusedFile};
 
 /// A configuration is no larger, in bytes.
 const BYTES_MAX: u64 = 64 << 20;

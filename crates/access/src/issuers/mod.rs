@@ -20,6 +20,7 @@ use std::{
 };
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use corten_files::RefusedFile;
 use corten_meta::Time;
 use corten_webhook::Clients;
 use tokio::{
@@ -101,6 +102,11 @@ impl Issuers {
 
     pub fn reloads(&self) -> &Reloads {
         &self.reloads
+    }
+
+    /// The file as it is now, where it is not used.
+    pub(crate) fn refused(&self) -> Option<RefusedFile> {
+        self.reloads.refusal.of("the authentication configuration", self.file.as_deref()?)
     }
 
     /// Does nobody else issue tokens?

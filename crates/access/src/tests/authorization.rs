@@ -235,10 +235,13 @@ async fn a_configuration_is_read_again_and_a_bad_one_changes_nothing() {
     write(&file, "kind: nonsense");
     until(|| access.authorization_reloads().failures() == 1).await;
     assert!(asks(&access, &jane(), "mine").await.is_allowed(), "the old one stays");
+    let refused = access.refused_files();
+    assert_eq!((refused.len(), refused[0].what, &refused[0].path), (1, "the authorization configuration", &file));
     hook.says(|_| status(&json!({ "allowed": false })));
     write(&file, &format!("{HEAD}{}", webhook(&hook, "Deny", "3s", &[])));
     until(|| access.authorization_reloads().successes() == 1).await;
     assert!(!asks(&access, &jane(), "mine").await.is_allowed(), "no answer of before is kept");
+    assert!(access.refused_files().is_empty());
     assert_eq!(access.rights_changed().count(), changes + 1, "what goes on asks again");
     ended.send_replace(true);
     keeping.await.expect("it ends");

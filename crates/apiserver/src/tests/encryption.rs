@@ -155,6 +155,34 @@ async fn what_no_key_opens_is_an_error_and_all_else_works() {
     second.stop().await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_file_that_is_refused_is_told_by_name_and_makes_nothing_unready() {
+    let (store, pki) = (Arc::new(Memory::new()), server::config().pki);
+    let file = File::of("secrets", &[("one", 0)]);
+    let server = start(&store, &pki, &file.path()).await;
+    let said = async |code: u16| {
+        let end = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
+        let mut answer = ask(&server, "GET", "/readyz/configuration-files", None).await;
+        while answer.0 != code && tokio::time::Instant::now() < end {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            answer = ask(&server, "GET", "/readyz/configuration-files", None).await;
+        }
+        assert_eq!(answer.0, code, "{}", answer.1);
+        answer.1.as_str().map(str::to_owned).expect("text")
+    };
+    assert_eq!(said(200).await, "ok");
+    std::fs::write(file.path(), "kind:\n- nonsense").expect("there is room");
+    let reason = said(500).await;
+    let path = file.path();
+    let begin = "internal server error: the encryption configuration stays as it was: ";
+    let begin = format!("{begin}{} has been refused since 20", path.display());
+    assert!(reason.starts_with(&begin) && reason.lines().count() == 1, "{reason}");
+    assert_eq!(ask(&server, "GET", "/readyz", None).await.0, 200);
+    file.says("secrets", &[("one", 0)]);
+    assert_eq!(said(200).await, "ok", "it is what it was");
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn a_start_with_a_wrong_key_for_everything_overwrites_nothing_and_admits_nothing() {
     let (store, pki) = (Arc::new(Memory::new()), server::config().pki);

@@ -42,6 +42,7 @@ pub(crate) trait Source {
 pub(super) const PAGE: u32 = 500;
 const STORE_ROOM: &str = "store-room";
 const ACCESS_WEBHOOKS: &str = "access-webhooks";
+const CONFIGURATION_FILES: &str = "configuration-files";
 const LOG_LINES: usize = 8;
 /// A line that fills the screen says no more than its beginning.
 const LOG_BYTES_MAX: usize = 4096;
@@ -174,7 +175,17 @@ impl<'a> Reader<'a> {
 
     /// What the server says of webhooks that decide about tokens and rights and do not answer, a line each.
     pub(super) async fn access_webhooks(&self) -> Vec<String> {
-        match self.ask(self.source.ready(ACCESS_WEBHOOKS)).await {
+        self.lines_of(ACCESS_WEBHOOKS).await
+    }
+
+    /// What the server says of configuration files that are not used as they are now, a line each.
+    pub(super) async fn refused_files(&self) -> Vec<String> {
+        self.lines_of(CONFIGURATION_FILES).await
+    }
+
+    /// What a check says that fails. Not everybody may ask, and not every server knows the question.
+    async fn lines_of(&self, check: &str) -> Vec<String> {
+        match self.ask(self.source.ready(check)).await {
             Err(Error::Status(status)) if status.code >= 500 => {
                 let said = status.message.trim().split("internal server error: ").last().unwrap_or_default();
                 said.lines().map(str::to_owned).collect()

@@ -114,6 +114,7 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
         of_cluster.extend(reader.not_ready().await.map(not_ready));
         of_cluster.extend(reader.store_room().await.map(no_room));
         of_cluster.extend(reader.access_webhooks().await.into_iter().map(unanswering));
+        of_cluster.extend(reader.refused_files().await.into_iter().map(refused_file));
     }
     let journals: Vec<_> = reader.journals_of_waits(namespace).await.iter().filter_map(journal_of).collect();
     if only.is_none() {
@@ -202,6 +203,14 @@ fn unanswering(line: String) -> Group {
     let since = since.and_then(|it| it.split(": ").next()?.parse().ok());
     let next = "kubectl get --raw /metrics | grep -E 'authorization_webhook|authentication_webhook'";
     Group { since, ..Group::of_cluster("the API server", format!("WebhookUnanswering: {line}"), next.into()) }
+}
+
+/// `the encryption configuration stays as it was: FILE has been refused since TIME: why`.
+fn refused_file(line: String) -> Group {
+    let since = line.split(" has been refused since ").nth(1);
+    let since = since.and_then(|it| it.split(": ").next()?.parse().ok());
+    let next = "kubectl get --raw /readyz/configuration-files";
+    Group { since, ..Group::of_cluster("the API server", format!("ConfigurationRefused: {line}"), next.into()) }
 }
 
 /// Objects that nobody can read look well to whoever does not see them.

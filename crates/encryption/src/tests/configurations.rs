@@ -125,9 +125,12 @@ async fn the_file_is_read_again_and_what_is_none_changes_nothing() {
     };
     until("failure\"} 1").await;
     assert!(!store.is_stale(SECRET.as_bytes()).await.expect("the store is open"), "the first one is still in use");
+    let refused = store.encryption().refused().expect("it is told");
+    assert_eq!((refused.what, refused.path), ("the encryption configuration", file.path()));
 
     file.write(&of_secrets(&format!("{}, {}", aesgcm("two", TWO), aesgcm("one", ONE))));
     until("success\"} 1").await;
+    assert!(store.encryption().refused().is_none());
     assert!(store.is_stale(SECRET.as_bytes()).await.expect("the store is open"));
     assert_eq!(entry(&store, SECRET).await.value, "value");
     put(&store, SECRET, "value").await.expect("it is stored");

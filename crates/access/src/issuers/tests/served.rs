@@ -393,12 +393,14 @@ async fn the_file_is_read_again_and_a_bad_one_changes_nothing() {
     std::fs::write(&file, "kind: nonsense").expect("a file");
     until(|| issuers.reloads().failures() == 1).await;
     assert_eq!(name().await, Ok(json!("oidc:jane")), "the old one stays");
+    assert_eq!(issuers.refused().map(|it| it.path).as_ref(), Some(&file));
 
     std::fs::write(&file, issuer.configuration(&MAPPED.replace("'oidc:'", "'sso:'"))).expect("a file");
     until(|| issuers.reloads().successes() == 1).await;
     // At once: the keys are those of before.
     assert_eq!(name().await, Ok(json!("sso:jane")));
     assert_eq!(issuers.reloads().failures(), 1);
+    assert!(issuers.refused().is_none());
 }
 
 async fn until(holds: impl Fn() -> bool) {

@@ -5,10 +5,7 @@ use std::collections::BTreeSet;
 use corten_api::resource::v1::ResourceSliceSpec;
 use corten_meta::Quantity;
 
-use crate::{
-    inventory::{DeviceId, Offer},
-    request::quantity,
-};
+use crate::inventory::{DeviceId, Offer, quantity};
 
 /// Is there enough left for the device of all that it takes, with what others of its pool take?
 pub(crate) fn have_room<'a>(

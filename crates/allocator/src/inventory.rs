@@ -1,8 +1,12 @@
 //! What drivers offer: the devices of all pools that are whole.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use corten_api::resource::v1::{AllocationResult, Device, DeviceClassSpec, DeviceTaint, ResourceSliceSpec};
+use corten_api::{
+    apimachinery::pkg::api::resource::Quantity as ApiQuantity,
+    resource::v1::{Device, DeviceClassSpec, DeviceTaint, ResourceSliceSpec},
+};
+use corten_meta::Quantity;
 
 /// A device, by driver, pool and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +58,16 @@ impl Offer<'_> {
     }
 }
 
+/// May the device be given several times at once?
+pub(crate) fn is_shareable(device: &Device) -> bool {
+    device.allow_multiple_allocations == Some(true)
+}
+
+/// What is no quantity is refused by validation.
+pub(crate) fn quantity(it: &ApiQuantity) -> Option<Quantity> {
+    it.0.parse().ok()
+}
+
 impl Inventory {
     pub fn set_slice(&mut self, name: String, slice: ResourceSliceSpec) {
         self.slices.insert(name, slice);
@@ -97,6 +111,13 @@ impl Inventory {
         self.classes.get(name)
     }
 
+    /// May the device be given several times at once?
+    pub fn is_shareable(&self, driver: &str, pool: &str, device: &str) -> bool {
+        let slices = self.slices().into_iter().filter(|it| it.driver == driver && it.pool.name == pool);
+        let mut devices = slices.flat_map(|it| it.devices.iter().flatten());
+        devices.any(|it| it.name == device && is_shareable(it))
+    }
+
     /// The slices of each pool's newest generation, where all of them are there: a driver may be amid a change.
     pub(crate) fn slices(&self) -> Vec<&ResourceSliceSpec> {
         let mut pools: BTreeMap<(&str, &str), (i64, Vec<&ResourceSliceSpec>)> = BTreeMap::new();
@@ -114,16 +135,4 @@ impl Inventory {
         };
         pools.into_values().map(|it| it.1).filter(is_whole).flatten().collect()
     }
-}
-
-/// The devices that an allocation takes from others.
-pub fn allocated_devices(allocation: &AllocationResult) -> BTreeSet<DeviceId> {
-    let results = allocation.devices.iter().flat_map(|it| it.results.iter().flatten());
-    let taken = results.filter(|it| it.admin_access != Some(true));
-    let id = |(driver, pool, device): (&String, &String, &String)| DeviceId {
-        driver: driver.clone(),
-        pool: pool.clone(),
-        device: device.clone(),
-    };
-    taken.map(|it| id((&it.driver, &it.pool, &it.device))).collect()
 }

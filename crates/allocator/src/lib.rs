@@ -4,6 +4,7 @@
 //! what leads nowhere, and gives up after so many tries.
 
 mod constraint;
+mod consumable;
 mod counters;
 mod inventory;
 mod node;
@@ -12,12 +13,14 @@ mod resource_classes;
 mod search;
 mod selector;
 mod shortage;
+mod taken;
 #[cfg(test)]
 mod tests;
 
-pub use inventory::{DeviceId, Inventory, TaintRule, allocated_devices};
+pub use inventory::{DeviceId, Inventory, TaintRule};
 pub use node::{TargetNode, selects};
 pub use resource_classes::ResourceClasses;
 pub use search::{Allocation, Refusal, allocate, check};
 pub use selector::Selectors;
 pub use shortage::{Shortage, selected_by, shortages};
+pub use taken::Taken;

@@ -1,13 +1,14 @@
 //! One way in which a request can be met: `exactly`, or one of `firstAvailable`.
 
-use std::collections::BTreeMap;
-
 use corten_api::{
-    apimachinery::pkg::api::resource::Quantity as ApiQuantity,
-    resource::v1::{CapacityRequirements, Device, DeviceRequest, DeviceSelector, DeviceTaint, DeviceToleration},
+    resource::v1::{CapacityRequirements, DeviceRequest, DeviceSelector, DeviceTaint, DeviceToleration},
     scheduling::{Taint, Toleration},
 };
-use corten_meta::Quantity;
+
+use crate::{
+    consumable::{Consumed, consumed},
+    inventory::Offer,
+};
 
 /// What is asked for, whichever way it is written.
 pub(crate) struct RequestedDevices<'a> {
@@ -64,18 +65,14 @@ impl RequestedDevices<'_> {
         names.is_empty() || names.iter().any(|it| *it == self.name || it == self.request)
     }
 
-    /// Is there as much of everything as is asked for, and nothing that keeps the request off?
-    pub(crate) fn takes<'t>(&self, device: &Device, mut taints: impl Iterator<Item = &'t DeviceTaint>) -> bool {
-        self.has_room(device) && taints.all(|it| self.tolerates(it))
+    /// What it takes of the device's capacity: see [`consumed`].
+    pub(crate) fn consumed(&self, offer: Offer<'_>) -> Result<Option<Consumed>, String> {
+        consumed(self.capacity, offer)
     }
 
-    fn has_room(&self, device: &Device) -> bool {
-        let empty = BTreeMap::new();
-        let wanted = self.capacity.and_then(|it| it.requests.as_ref()).unwrap_or(&empty);
-        wanted.iter().all(|(name, least)| {
-            let has = device.capacity.as_ref().and_then(|it| it.get(name)).and_then(|it| quantity(&it.value));
-            has.zip(quantity(least)).is_some_and(|(has, least)| has >= least)
-        })
+    /// Does nothing that is said of the device keep the request off?
+    pub(crate) fn tolerates_all<'t>(&self, mut taints: impl Iterator<Item = &'t DeviceTaint>) -> bool {
+        taints.all(|it| self.tolerates(it))
     }
 
     fn tolerates(&self, taint: &DeviceTaint) -> bool {
@@ -89,8 +86,4 @@ impl RequestedDevices<'_> {
             Toleration { key: &key, operator: &operator, value: &value, effect: &effect }.tolerates(of)
         })
     }
-}
-
-pub(crate) fn quantity(it: &ApiQuantity) -> Option<Quantity> {
-    it.0.parse().ok()
 }

@@ -1,19 +1,24 @@
 //! The search: device after device for request after request, back where nothing goes on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use corten_api::resource::v1::{
-    AllocationResult, Device, DeviceAllocationConfiguration, DeviceAllocationResult, DeviceClaim, DeviceClassSpec,
-    DeviceConstraint, DeviceRequestAllocationResult, ResourceClaimSpec, ResourceSliceSpec,
+use corten_api::{
+    apimachinery::pkg::api::resource::Quantity as ApiQuantity,
+    resource::v1::{
+        AllocationResult, Device, DeviceAllocationConfiguration, DeviceAllocationResult, DeviceClaim, DeviceClassSpec,
+        DeviceConstraint, DeviceRequestAllocationResult, ResourceClaimSpec, ResourceSliceSpec,
+    },
 };
 
 use crate::{
     constraint::keeps,
+    consumable::{Consumed, capacities, own_name},
     counters,
-    inventory::{DeviceId, Inventory, Offer},
+    inventory::{DeviceId, Inventory, Offer, is_shareable, quantity},
     node::{TargetNode, is_everywhere, only, reaches},
     request::{RequestedDevices, ways},
     selector::{Selectors, Unselected},
+    taken::{Taken, add_one},
 };
 
 /// So many devices are tried for the claims of one pod on one node: a puzzle that takes longer is not solved.
@@ -52,7 +57,7 @@ pub fn allocate(
     claims: &[&ResourceClaimSpec],
     node: TargetNode<'_>,
     inventory: &Inventory,
-    taken: &BTreeSet<DeviceId>,
+    taken: &Taken,
     selectors: &Selectors,
 ) -> Result<Vec<Allocation>, Refusal> {
     let slices = inventory.slices();
@@ -64,7 +69,8 @@ pub fn allocate(
         for request in devices.requests.iter().flatten() {
             let mut found = Vec::new();
             for wanted in ways(request) {
-                found.push(RequestAlternative { offers: context.offers(&wanted)?, wanted });
+                let offers = context.offers(&wanted)?;
+                found.push(RequestAlternative::new(wanted, offers));
             }
             tasks.push(Task { claim, devices, ways: found });
         }
@@ -126,11 +132,33 @@ struct Task<'a> {
 struct RequestAlternative<'a> {
     wanted: RequestedDevices<'a>,
     /// The devices that could be it.
-    offers: Vec<Offer<'a>>,
+    offers: Vec<Candidate<'a>>,
+    /// It may have some of them several times.
+    may_repeat: bool,
+}
+
+impl<'a> RequestAlternative<'a> {
+    fn new(wanted: RequestedDevices<'a>, offers: Vec<Candidate<'a>>) -> Self {
+        let mut way = Self { wanted, offers, may_repeat: false };
+        way.may_repeat = way.offers.iter().any(|it| way.repeats(it.offer));
+        way
+    }
+
+    /// May one device be given to it several times? Of all there are each is given once.
+    fn repeats(&self, offer: Offer<'_>) -> bool {
+        self.wanted.count.is_some() && is_shareable(offer.device)
+    }
+}
+
+#[derive(Clone)]
+struct Candidate<'a> {
+    offer: Offer<'a>,
+    /// What the request takes of it.
+    consumed: Consumed,
 }
 
 impl<'a> Context<'a> {
-    fn offers(&self, wanted: &RequestedDevices<'_>) -> Result<Vec<Offer<'a>>, Refusal> {
+    fn offers(&self, wanted: &RequestedDevices<'_>) -> Result<Vec<Candidate<'a>>, Refusal> {
         let class = class_of(wanted, self.inventory).map_err(Refusal::Broken)?;
         let of_class = class.selectors.as_deref().unwrap_or_default();
         let mut offers = Vec::new();
@@ -138,17 +166,19 @@ impl<'a> Context<'a> {
             for device in slice.devices.iter().flatten() {
                 let offer = Offer { slice, device };
                 let taints = self.inventory.taints(slice, device);
-                if !reaches(slice, device, self.node) || !wanted.takes(device, taints) {
+                if !reaches(slice, device, self.node) || !wanted.tolerates_all(taints) {
                     continue;
                 }
                 let is_of_class = self.selectors.select(of_class, offer).map_err(|it| wanted.refusal_of_class(it))?;
                 let is_wanted = || self.selectors.select(wanted.selectors, offer).map_err(|it| wanted.refusal(it));
-                if is_of_class && is_wanted()? {
-                    offers.push(offer);
+                if !is_of_class || !is_wanted()? {
+                    continue;
                 }
+                let consumed = wanted.consumed(offer).map_err(|it| wanted.refusal(Unselected::Wrong(it)))?;
+                offers.extend(consumed.map(|consumed| Candidate { offer, consumed }));
             }
         }
-        offers.sort_by_key(|it| self.late_pools.contains(&pool(it.slice)));
+        offers.sort_by_key(|it| self.late_pools.contains(&pool(it.offer.slice)));
         Ok(offers)
     }
 }
@@ -167,11 +197,12 @@ struct Chosen<'a> {
     claim: usize,
     wanted: &'a RequestedDevices<'a>,
     offer: Offer<'a>,
+    consumed: &'a Consumed,
 }
 
 struct Search<'a> {
     slices: &'a [&'a ResourceSliceSpec],
-    taken: &'a BTreeSet<DeviceId>,
+    taken: &'a Taken,
     /// What this search has given, to be taken back.
     given: BTreeSet<DeviceId>,
     chosen: Vec<Chosen<'a>>,
@@ -185,7 +216,7 @@ impl<'a> Search<'a> {
         for way in &task.ways {
             // Of all there are none may be missing, and there must be one (`AllocationMode: All`).
             let count = way.wanted.count.unwrap_or(way.offers.len());
-            if count == 0 || count > way.offers.len() || count > DEVICES_MAX {
+            if count == 0 || count > DEVICES_MAX || (count > way.offers.len() && !way.may_repeat) {
                 continue;
             }
             if self.fill(tasks, at, way, count, 0)? {
@@ -207,23 +238,24 @@ impl<'a> Search<'a> {
         if count == 0 {
             return self.solve(tasks, at + 1);
         }
-        for idx in from..way.offers.len() {
-            if way.offers.len() - idx < count {
+        for (idx, Candidate { offer, consumed }) in way.offers.iter().enumerate().skip(from) {
+            if way.offers.len() - idx < count && !way.may_repeat {
                 return Ok(false);
             }
             self.tries += 1;
             if self.tries > TRIES_MAX {
                 return Err(Refusal::Broken(format!("no allocation was found in {TRIES_MAX} tries")));
             }
-            let offer = way.offers[idx];
-            let id = offer.id();
-            if !self.may_have(&tasks[at], way, offer, &id) {
+            let (offer, id) = (*offer, offer.id());
+            if !self.may_have(&tasks[at], way, offer, consumed, &id) {
                 continue;
             }
+            // The same device once more, or the next one.
+            let next = idx + usize::from(!way.repeats(offer));
             let is_new = !way.wanted.has_admin_access && self.given.insert(id.clone());
-            self.chosen.push(Chosen { claim: tasks[at].claim, wanted: &way.wanted, offer });
+            self.chosen.push(Chosen { claim: tasks[at].claim, wanted: &way.wanted, offer, consumed });
             let constraints = tasks[at].devices.constraints.as_deref().unwrap_or_default();
-            if self.keeps_all(tasks[at].claim, constraints) && self.fill(tasks, at, way, count - 1, idx + 1)? {
+            if self.keeps_all(tasks[at].claim, constraints) && self.fill(tasks, at, way, count - 1, next)? {
                 return Ok(true);
             }
             self.chosen.pop();
@@ -234,16 +266,45 @@ impl<'a> Search<'a> {
         Ok(false)
     }
 
-    fn may_have(&self, task: &Task<'_>, way: &RequestAlternative<'_>, offer: Offer<'a>, id: &DeviceId) -> bool {
+    fn may_have(
+        &self,
+        task: &Task<'_>,
+        way: &RequestAlternative<'_>,
+        offer: Offer<'a>,
+        consumed: &Consumed,
+        id: &DeviceId,
+    ) -> bool {
         let n_of_claim = self.chosen.iter().filter(|it| it.claim == task.claim).count();
         if n_of_claim >= DEVICES_MAX {
+            return false;
+        }
+        let is_shared = is_shareable(offer.device);
+        if is_shared && !self.has_capacity(offer, consumed, id) {
             return false;
         }
         if way.wanted.has_admin_access {
             return true;
         }
-        let is_taken = |it: &DeviceId| self.taken.contains(it) || self.given.contains(it);
+        let has_share = |it: &DeviceId| self.taken.of_shared(it).is_some();
+        let is_taken = |it: &DeviceId| self.taken.has_whole(it) || self.given.contains(it) || has_share(it);
+        if is_shared && !self.taken.has_whole(id) && is_taken(id) {
+            // It counts already.
+            return true;
+        }
         !is_taken(id) && counters::have_room(offer, self.slices, is_taken)
+    }
+
+    /// Is there enough left of each of its capacities, with what others have of it?
+    fn has_capacity(&self, offer: Offer<'a>, consumed: &Consumed, id: &DeviceId) -> bool {
+        let mut used = self.taken.of_shared(id).cloned().unwrap_or_default();
+        let own = self.chosen.iter().filter(|it| it.offer.id() == *id);
+        for (name, amount) in own.flat_map(|it| it.consumed).chain(consumed) {
+            add_one(&mut used, name.clone(), *amount);
+        }
+        capacities(offer).into_iter().all(|(name, it)| {
+            let total = quantity(&it.value).unwrap_or_default();
+            used.get(&name).is_none_or(|it| *it <= total)
+        })
     }
 
     fn keeps_all(&self, claim: usize, constraints: &[DeviceConstraint]) -> bool {
@@ -272,6 +333,7 @@ fn result(
             tolerations: Some(it.wanted.tolerations.to_vec()).filter(|it| !it.is_empty()),
             binding_conditions: it.offer.device.binding_conditions.clone().filter(|it| !it.is_empty()),
             binding_failure_conditions: it.offer.device.binding_failure_conditions.clone().filter(|it| !it.is_empty()),
+            consumed_capacity: is_shareable(it.offer.device).then(|| written(it)).filter(|it| !it.is_empty()),
             ..DeviceRequestAllocationResult::default()
         }
     };
@@ -288,6 +350,12 @@ fn result(
         node_selector: (!is_everywhere).then(|| only(node)),
         ..AllocationResult::default()
     }
+}
+
+/// What is taken of a device that others may have, too, by the names that it has.
+fn written(chosen: &Chosen<'_>) -> BTreeMap<String, ApiQuantity> {
+    let own = |name: &str| own_name(name, chosen.offer.device).to_owned();
+    chosen.consumed.iter().map(|(name, it)| (own(name), ApiQuantity(it.to_string()))).collect()
 }
 
 /// What drivers are told besides: that of the classes first, which the claim's own goes before.

@@ -44,7 +44,7 @@ fn of_way(wanted: &RequestedDevices<'_>, inventory: &Inventory, selectors: &Sele
     let (request, class) = (wanted.name.clone(), wanted.class.to_owned());
     let Some(spec) = inventory.class(wanted.class) else { return Some(Shortage::NoClass { request, class }) };
     let of_class = spec.selectors.as_deref().unwrap_or_default();
-    let mut offers = offers(inventory.slices()).filter(|it| wanted.takes(it.device, std::iter::empty()));
+    let mut offers = offers(inventory.slices()).filter(|it| matches!(wanted.consumed(*it), Ok(Some(_))));
     let is_it = |offer: Offer<'_>| {
         Ok::<_, Unselected>(selectors.select(of_class, offer)? && selectors.select(wanted.selectors, offer)?)
     };

@@ -1,8 +1,10 @@
 //! Slices and claims as users write them, and which devices come of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod consumable;
 
-use corten_api::resource::v1::ResourceClaimSpec;
+use std::collections::BTreeMap;
+
+use corten_api::resource::v1::{DeviceRequestAllocationResult, ResourceClaimSpec};
 use serde_json::{Value, json};
 
 use super::*;
@@ -45,14 +47,27 @@ fn one(request: Value) -> ResourceClaimSpec {
 }
 
 fn given(inventory: &Inventory, claims: &[&ResourceClaimSpec], taken: &[&str]) -> Result<String, Refusal> {
-    let id = |it: &&str| DeviceId { driver: "gpu.example.com".into(), pool: "n1".into(), device: (*it).into() };
-    let taken: BTreeSet<DeviceId> = taken.iter().map(id).collect();
+    let result = |it: &&str| json!({"request": "r", "driver": "gpu.example.com", "pool": "n1", "device": it});
+    let results: Vec<Value> = taken.iter().map(result).collect();
+    given_beside(inventory, claims, &json!({"devices": {"results": results}}))
+}
+
+/// Beside an allocation of somebody else.
+fn given_beside(inventory: &Inventory, claims: &[&ResourceClaimSpec], other: &Value) -> Result<String, Refusal> {
+    let mut taken = Taken::default();
+    taken.add(&serde_json::from_value(other.clone()).expect("an allocation"));
     let labels = BTreeMap::from([("zone".to_owned(), "a".to_owned())]);
     let allocations =
         allocate(claims, TargetNode { name: "n1", labels: &labels }, inventory, &taken, &Selectors::default())?;
     let one = |it: &Allocation| {
         let results = it.devices.iter().flat_map(|it| it.results.iter().flatten());
-        results.map(|it| format!("{}={}", it.request, it.device)).collect::<Vec<_>>().join(" ")
+        let one = |it: &DeviceRequestAllocationResult| {
+            let of = it.consumed_capacity.iter().flatten().map(|(name, it)| format!("{name}:{}", it.0));
+            let of = of.collect::<Vec<_>>().join(",");
+            let of = if of.is_empty() { of } else { format!("({of})") };
+            format!("{}={}{of}", it.request, it.device)
+        };
+        results.map(one).collect::<Vec<_>>().join(" ")
     };
     Ok(allocations.iter().map(one).collect::<Vec<_>>().join("; "))
 }
@@ -178,13 +193,13 @@ fn an_allocation_says_where_it_holds_and_what_drivers_are_told() {
     let labels = BTreeMap::new();
     let target = TargetNode { name: "n1", labels: &labels };
     let allocation =
-        allocate(&[&spec], target, &gpus(), &BTreeSet::new(), &Selectors::default()).expect("given").remove(0);
+        allocate(&[&spec], target, &gpus(), &Taken::default(), &Selectors::default()).expect("given").remove(0);
     assert!(selects(allocation.node_selector.as_ref().expect("one node"), target));
     assert!(!selects(allocation.node_selector.as_ref().expect("one node"), TargetNode { name: "n2", labels: &labels }));
     let config = allocation.devices.as_ref().and_then(|it| it.config.clone()).expect("config");
     let told: Vec<_> = config.iter().map(|it| (it.source.as_str(), it.requests.clone().unwrap_or_default())).collect();
     assert_eq!(told, [("FromClass", vec!["r".to_owned()]), ("FromClaim", vec!["r".to_owned()])]);
-    assert_eq!(allocated_devices(&allocation).len(), 1);
+    assert_eq!(given_beside(&gpus(), &[&one(json!({}))], &json!(allocation)).as_deref(), Ok("r=b"), "it is taken");
 }
 
 #[test]
@@ -216,7 +231,7 @@ fn selectors_that_take_too_long_come_to_an_end() {
     // What one node has used up is not there for another.
     let (labels, used) = (BTreeMap::new(), Selectors::default());
     for name in ["n1", "n1"] {
-        let given = allocate(&[&claim], TargetNode { name, labels: &labels }, &many, &BTreeSet::new(), &used);
+        let given = allocate(&[&claim], TargetNode { name, labels: &labels }, &many, &Taken::default(), &used);
         assert_eq!(given.map(drop), Err(Refusal::TooMuchWork));
     }
     assert_eq!(check(&one(json!({})), &many, &used), Err(Refusal::TooMuchWork));

@@ -6,6 +6,7 @@ use corten_schema::Cursor;
 use corten_validation::{pod_spec::node_selector, rules};
 
 use super::{
+    capacity,
     names::{at_most, label, not_longer, qualified},
     request::taint,
 };
@@ -61,6 +62,7 @@ fn device(device: Cursor<'_>, sets: &BTreeMap<&str, Cursor<'_>>, chooses_nodes: 
     }
     for (name, amount) in capacity.entries() {
         qualified(amount, name);
+        capacity::validate(amount, device.at("allowMultipleAllocations").bool());
     }
     let n = [attributes, capacity].iter().filter_map(|it| it.map()).map(serde_json::Map::len).sum::<usize>();
     if n > PROPERTIES_MAX {

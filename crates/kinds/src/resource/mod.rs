@@ -1,5 +1,6 @@
 //! `resource.k8s.io`.
 
+mod capacity;
 mod device;
 pub(crate) mod device_class;
 pub(crate) mod device_taint_rule;

@@ -156,6 +156,7 @@ fn allocation(allocation: Cursor<'_>, requests: &request::Names<'_>) {
     for result in devices.list("results") {
         requests.check(result.at("request"));
         place(result);
+        share(result);
     }
     at_most(devices.at("results"), RESULTS_MAX);
     for config in devices.list("config") {
@@ -169,20 +170,32 @@ fn allocation(allocation: Cursor<'_>, requests: &request::Names<'_>) {
     }
 }
 
-/// What tells devices apart.
-fn identity(device: &Value) -> [Ordered<'_>; 3] {
-    ["driver", "pool", "device"].map(|it| Ordered(&device[it]))
+/// What tells devices apart, and shares of one device.
+fn identity(device: &Value) -> [Ordered<'_>; 4] {
+    ["driver", "pool", "device", "shareID"].map(|it| Ordered(&device[it]))
 }
 
-fn results(allocation: Cursor<'_>) -> BTreeSet<[Ordered<'_>; 3]> {
+fn share(of: Cursor<'_>) {
+    let id = of.at("shareID");
+    let parts: Vec<&str> = id.str().split('-').collect();
+    let is_hex = |it: &&str| it.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
+    let is_uuid = parts.iter().map(|it| it.len()).eq([8, 4, 4, 4, 12]) && parts.iter().all(is_hex);
+    if id.exists() && !is_uuid {
+        id.invalid("must be a lowercase UUID in 8-4-4-4-12 format");
+    }
+}
+
+fn results(allocation: Cursor<'_>) -> BTreeSet<[Ordered<'_>; 4]> {
     allocation.at("devices").at("results").items().iter().map(identity).collect()
 }
 
-fn device(device: Cursor<'_>, allocated: &BTreeSet<[Ordered<'_>; 3]>) {
+fn device(device: Cursor<'_>, allocated: &BTreeSet<[Ordered<'_>; 4]>) {
     place(device);
+    share(device);
     if !allocated.contains(&identity(device.value())) {
-        let [driver, pool, name] = ["driver", "pool", "device"].map(|it| device.at(it).str());
-        device.invalid_as(&format!("{driver}/{pool}/{name}"), "must be an allocated device in the claim");
+        let parts = ["driver", "pool", "device", "shareID"].map(|it| device.at(it).str());
+        let parts: Vec<&str> = parts.into_iter().filter(|it| !it.is_empty()).collect();
+        device.invalid_as(&parts.join("/"), "must be an allocated device in the claim");
     }
     at_most(device.at("conditions"), CONDITIONS_MAX);
     rules::conditions(device.at("conditions"));
@@ -215,6 +228,16 @@ mod tests {
         let mut kept = claim(&["a", "b"], &["b", "never-had"]);
         ResourceClaim.prepare_status_update(&mut kept, &old);
         assert_eq!(kept, claim(&["a", "b"], &["b", "never-had"]), "that of others is for the validation");
+
+        // Of two shares of a device one goes.
+        let share = |id: &str| json!({ "driver": "d.example.com", "pool": "p", "device": "a", "shareID": id });
+        let shared = |has: &[&str], told: &[&str]| {
+            let [has, told] = [has, told].map(|it| it.iter().map(|it| share(it)).collect::<Vec<_>>());
+            json!({ "status": { "allocation": { "devices": { "results": has } }, "devices": told } })
+        };
+        let mut one = shared(&["2"], &["1", "2"]);
+        ResourceClaim.prepare_status_update(&mut one, &shared(&["1", "2"], &["1", "2"]));
+        assert_eq!(one, shared(&["2"], &["2"]));
 
         let mut fewer = claim(&["b"], &["a", "b"]);
         ResourceClaim.prepare_status_update(&mut fewer, &old);

@@ -4,10 +4,11 @@ mod extended_claim;
 mod objects;
 mod pod_devices;
 mod readiness;
+mod shares;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use corten_allocator::{Allocation, DeviceId, Inventory, ResourceClasses, allocated_devices};
+use corten_allocator::{Allocation, Inventory, ResourceClasses, Taken};
 use corten_meta::{Key, Resource, Time};
 use corten_reconcile::Projection;
 use serde_json::{Value, json};
@@ -107,17 +108,23 @@ impl Devices {
         seen.or_else(|| self.assumed.get(key).map(|it| &it.0))
     }
 
-    /// The devices that somebody has.
-    fn taken(&self) -> BTreeSet<DeviceId> {
+    /// What somebody has of the devices.
+    fn taken(&self) -> Taken {
         let seen = self.claims.values().filter_map(DeviceClaim::allocation);
         let assumed = self.assumed.values().map(|it| &it.0).chain(self.extended.values().map(|it| &it.allocation));
-        seen.chain(assumed).flat_map(allocated_devices).collect()
+        let mut taken = Taken::default();
+        seen.chain(assumed).for_each(|it| taken.add(it));
+        taken
     }
 
     pub(crate) fn assume(&mut self, pod: &PodInfo, mut given: PodAllocations, now: Time) {
-        let extended = given.extended.iter_mut().map(|it| &mut it.1);
-        for it in given.claims.iter_mut().map(|it| &mut it.1).chain(extended) {
+        let uid_of = |claim: &Key| self.claims.get(claim).map_or("", |it| &*it.metadata.uid);
+        let own = given.claims.iter_mut().map(|it| (uid_of(&it.0), &mut it.1));
+        // The claim for its extended resources has no uid yet.
+        let extended = given.extended.iter_mut().map(|it| (&*pod.uid, &mut it.1));
+        for (uid, it) in own.chain(extended) {
             it.allocation_timestamp = serde_json::from_value(json!(now)).ok();
+            shares::name(it, uid, now, &self.inventory);
         }
         self.assumed.extend(given.claims.into_iter().map(|(claim, it)| (claim, (it, pod.key.clone()))));
         if let Some((claim, allocation)) = given.extended {

@@ -1,9 +1,9 @@
 //! The claims of one pod: why it cannot be placed yet, and what they are given on a node.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use corten_allocator::{
-    Allocation, DeviceId, Refusal as NoDevices, ResourceClasses, Selectors, TargetNode, allocate, check, selects,
+    Allocation, Refusal as NoDevices, ResourceClasses, Selectors, Taken, TargetNode, allocate, check, selects,
 };
 use corten_api::resource::v1::ResourceClaimSpec;
 use corten_meta::Key;
@@ -49,7 +49,7 @@ pub(crate) struct PodDevices<'a> {
     devices: &'a Devices,
     open: Vec<&'a DeviceClaim>,
     allocated: Vec<&'a Allocation>,
-    taken: BTreeSet<DeviceId>,
+    taken: Taken,
     selectors: Selectors,
 }
 
@@ -100,7 +100,7 @@ impl<'a> PodDevices<'a> {
             }
         }
         let is_asking = !open.is_empty() || !pod.extended.is_empty();
-        let taken = if is_asking { devices.taken() } else { BTreeSet::new() };
+        let taken = if is_asking { devices.taken() } else { Taken::default() };
         Self { pod, devices, open, allocated, taken, selectors: Selectors::default() }
     }
 

@@ -79,7 +79,8 @@ impl DeviceClaim {
 
     fn conditions_of(&self, device: &DeviceRequestAllocationResult) -> &[Condition] {
         let is_it = |it: &&AllocatedDeviceStatus| {
-            it.device == device.device && it.driver == device.driver && it.pool == device.pool
+            let is_device = it.device == device.device && it.driver == device.driver && it.pool == device.pool;
+            is_device && it.share_id == device.share_id
         };
         let mut told = self.status.iter().flat_map(|it| it.devices.iter().flatten());
         told.find(is_it).and_then(|it| it.conditions.as_deref()).unwrap_or_default()

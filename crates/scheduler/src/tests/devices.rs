@@ -236,3 +236,78 @@ pod b spec.containers=[{"name":"c","resources":{"requests":{"example.com/gpu":"1
     let text = describe(&scheduler.step(seen::<DeviceClaim>(&claim), world.now), world.now);
     assert_eq!(text, "bind default/b to n1\n");
 }
+
+/// Claims have one device between them, each a share with an id of its own, until it is used up.
+#[test]
+fn a_device_is_shared() {
+    let claim = |name: &str| {
+        format!(
+            r#"resourceclaim {name} spec.devices.requests=[{{"name":"r","exactly":{{"deviceClassName":"nic","count":2,"capacity":{{"requests":{{"bandwidth":"3"}}}}}}}}]"#
+        )
+    };
+    let pod = |name: &str| {
+        format!(
+            r#"pod {name} spec.resourceClaims=[{{"name":"c","resourceClaimName":"{name}"}}] spec.containers=[{{"name":"c"}}]"#
+        )
+    };
+    let lines: Vec<String> = ["a", "b", "c"].iter().flat_map(|it| [claim(it), pod(it)]).collect();
+    let slice = r#"resourceslice s spec.driver="d" spec.nodeName="n1" spec.pool={"name":"p","generation":1,"resourceSliceCount":1} spec.devices=[{"name":"nic","allowMultipleAllocations":true,"capacity":{"bandwidth":{"value":"12"}}}]"#;
+    let world = world(&format!("node n1\ndeviceclass nic\n{slice}\n{}\n", lines.join("\n")));
+    let mut scheduler = told(&world);
+    let effects = scheduler.step(Event::Tick, world.now);
+    let mut shares = Vec::new();
+    for effect in &effects {
+        let Effect::Bind { pod, claims, .. } = effect else { continue };
+        for it in claims[0].status["allocation"]["devices"]["results"].as_array().expect("results") {
+            assert_eq!((&it["device"], &it["consumedCapacity"]), (&json!("nic"), &json!({"bandwidth": "3"})), "{pod}");
+            shares.push(it["shareID"].as_str().expect("a share").to_owned());
+        }
+    }
+    assert_eq!(shares.len(), 4, "for two pods there is enough");
+    shares.sort();
+    shares.dedup();
+    assert_eq!(shares.len(), 4, "each has an id of its own");
+
+    // Once it is seen, the claim itself says what it has; and what it had is the next one's when it is gone.
+    for name in ["a", "b"] {
+        let mut claim = world.get(&RESOURCE_CLAIMS, &Key::new("default", name)).expect("it is there").clone();
+        let written = effects.iter().find_map(|it| match it {
+            Effect::Bind { pod, claims, .. } if pod.name == name => claims.first(),
+            _ => None,
+        });
+        claim["status"] = written.expect("it is bound").status.clone();
+        scheduler.step(seen::<DeviceClaim>(&claim), world.now);
+    }
+    assert_eq!(binds(&mut scheduler, Event::Tick, later(world.now)), ["c!"]);
+    let gone = Event::StorageGone(RESOURCE_CLAIMS, Key::new("default", "a"));
+    scheduler.step(gone, later(world.now));
+    assert_eq!(binds(&mut scheduler, Event::Tick, later(later(world.now))), ["c>n1"]);
+}
+
+/// Two shares of a device become ready one after the other.
+#[test]
+fn shares_become_ready_each_by_itself() {
+    let lines = TO_BE_ATTACHED.replace(
+        r#""name":"a","bindingConditions""#,
+        r#""name":"a","allowMultipleAllocations":true,"bindingConditions""#,
+    );
+    let lines = lines.replace(r#""deviceClassName":"gpu""#, r#""deviceClassName":"gpu","count":2"#);
+    let world = world(&lines);
+    let mut scheduler = told(&world);
+    let effects = scheduler.step(Event::Tick, world.now);
+    let mut claim = reserved(&effects, &json!([]));
+    let ids: Vec<Value> = claim["status"]["allocation"]["devices"]["results"]
+        .as_array()
+        .expect("two")
+        .iter()
+        .map(|it| it["shareID"].clone())
+        .collect();
+    let told_of = |ids: &[Value]| {
+        let share = |id: &Value| json!({"driver": "d", "pool": "p", "device": "a", "shareID": id, "conditions": says("Attached")});
+        ids.iter().map(share).collect::<Value>()
+    };
+    claim["status"]["devices"] = told_of(&ids[..1]);
+    assert!(binds(&mut scheduler, seen::<DeviceClaim>(&claim), world.now).is_empty(), "one is ready");
+    claim["status"]["devices"] = told_of(&ids);
+    assert_eq!(binds(&mut scheduler, seen::<DeviceClaim>(&claim), world.now), ["a>n1"]);
+}

@@ -89,6 +89,8 @@ fn below<'a>(
         }
         let reasons: BTreeSet<String> = decisions.iter().flat_map(|it| &it.waits).map(|it| it.reason.clone()).collect();
         let causes = causes(reader, (kind, &key), waits, (&steps, &reasons), &path).await;
+        let mut events = warnings(reader, &object).await;
+        notices.extend(standing(&mut events));
         let mut account = Account {
             subject: format!("{}/{}", kind.singular, text(&object, "/metadata/name")),
             namespace: text(&object, "/metadata/namespace").to_owned(),
@@ -99,7 +101,7 @@ fn below<'a>(
             keeps_failing: decisions.iter().any(|it| it.error.is_some() && it.retries >= RETRIES),
             errors: errors(&decisions, &causes),
             causes,
-            events: warnings(reader, &object).await,
+            events,
             object,
         };
         account.judge(verdict);
@@ -283,6 +285,15 @@ async fn warnings(reader: &Reader<'_>, object: &Value) -> Vec<String> {
     let mut events: Vec<&Value> = by_reason.into_values().collect();
     events.sort_by_key(|it| when(it));
     events.iter().skip(events.len().saturating_sub(WARNINGS_MAX)).map(|it| line(it)).collect()
+}
+
+/// Takes out what the object itself is at fault for as long as it stays as it is: that is worth saying though nothing waits for it.
+fn standing(warnings: &mut Vec<String>) -> Vec<String> {
+    const REASON: &str = "OwnerRefInvalidNamespace";
+    let said = |it: &String| it.split_once(' ').map(|it| it.1.to_owned()).filter(|it| it.starts_with(REASON));
+    let standing: Vec<String> = warnings.iter().filter_map(said).collect();
+    warnings.retain(|it| !standing.iter().any(|said| it.ends_with(said.as_str())));
+    standing
 }
 
 pub(super) fn when(event: &Value) -> String {

@@ -108,12 +108,8 @@ impl Index {
         if question.is_master() {
             return Decision::Allowed(None);
         }
-        let namespace = match question.target {
-            ResourceOrPath::Resource { namespace, .. } => namespace,
-            ResourceOrPath::Path(_) => "",
-        };
         let mut missing = Vec::new();
-        for grant in self.grants(question.user, question.groups, namespace) {
+        for grant in self.grants_of(question) {
             match &grant.rules {
                 Ok(rules) if rules.iter().any(|it| it.allows(question)) => {
                     return Decision::Allowed(Some(grant.reason.clone()));
@@ -132,6 +128,19 @@ impl Index {
             }
         };
         Decision::Denied(reason.into())
+    }
+
+    /// How many rules a decision goes through at most.
+    pub fn n_rules(&self, question: &Attributes<'_>) -> usize {
+        self.grants_of(question).filter_map(|it| it.rules.as_ref().ok()).map(|it| it.len()).sum()
+    }
+
+    fn grants_of<'a>(&'a self, question: &'a Attributes<'_>) -> impl Iterator<Item = &'a Grant> {
+        let namespace = match question.target {
+            ResourceOrPath::Resource { namespace, .. } => namespace,
+            ResourceOrPath::Path(_) => "",
+        };
+        self.grants(question.user, question.groups, namespace)
     }
 
     fn grants<'a>(

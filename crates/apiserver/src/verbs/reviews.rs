@@ -5,7 +5,7 @@ use corten_api::resources::{
     LOCAL_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_REVIEWS, SELF_SUBJECT_RULES_REVIEWS,
     SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS,
 };
-use corten_cacher::{answer, body::Response, codec};
+use corten_cacher::{answer, apart::apart, body::Response, codec};
 use corten_kinds::Kind;
 use corten_meta::Status;
 use http::StatusCode;
@@ -25,7 +25,7 @@ pub(crate) async fn answer(ctx: &mut Context, kind: &'static Kind) -> Result<Res
     } else if *resource == SELF_SUBJECT_REVIEWS {
         json!({ "userInfo": user_info(&who) })
     } else if *resource == SELF_SUBJECT_RULES_REVIEWS {
-        ctx.state.access().review_rules(&review["spec"], &who)?
+        apart(|| ctx.state.access().review_rules(&review["spec"], &who))?
     } else {
         if *resource == LOCAL_SUBJECT_ACCESS_REVIEWS {
             in_place(&mut review, &ctx.info.namespace)?;

@@ -1,7 +1,9 @@
 //! Which objects a list or watch wants, and the narrowest lane of events that holds all of them.
 
+use std::collections::HashSet;
+
 use corten_kinds::{Kind, Names};
-use corten_meta::{FieldSelector, Selector, Status};
+use corten_meta::{FieldRequirement, FieldSelector, Selector, Status};
 
 use super::{Stored, key_of};
 
@@ -12,17 +14,39 @@ pub struct Matcher {
     /// `namespace/name` where exactly one object can match.
     pub key: Option<String>,
     labels: Selector,
-    fields: Vec<FieldRequirement>,
+    fields: Vec<FieldRequirements>,
 }
 
+/// All that a selector says of one field: however much that is, an object's value is looked up once.
 #[derive(Clone, Debug)]
-struct FieldRequirement {
+struct FieldRequirements {
     field: Field,
-    value: String,
-    negated: bool,
+    is: Option<String>,
+    is_not: HashSet<String>,
+    /// It is to be two values at once: nothing matches.
+    is_contradictory: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+impl FieldRequirements {
+    fn new(field: Field) -> Self {
+        Self { field, is: None, is_not: HashSet::new(), is_contradictory: false }
+    }
+
+    fn add(&mut self, it: &FieldRequirement) {
+        if it.negated {
+            self.is_not.insert(it.value.clone());
+        } else {
+            let is = self.is.get_or_insert_with(|| it.value.clone());
+            self.is_contradictory |= *is != it.value;
+        }
+    }
+
+    fn matches(&self, value: &str) -> bool {
+        !self.is_contradictory && self.is.as_ref().is_none_or(|it| it == value) && !self.is_not.contains(value)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Name,
     Namespace,
@@ -59,7 +83,11 @@ impl Matcher {
         let mut matcher = Self { namespace: namespace.to_owned(), labels, ..Self::default() };
         for it in &selector.0 {
             let field = field_of(kind, recorded, &it.path)?;
-            matcher.fields.push(FieldRequirement { field, value: it.value.clone(), negated: it.negated });
+            let at = matcher.fields.iter().position(|it| it.field == field).unwrap_or_else(|| {
+                matcher.fields.push(FieldRequirements::new(field));
+                matcher.fields.len() - 1
+            });
+            matcher.fields[at].add(it);
         }
         matcher.narrow(kind.resource.namespaced);
         Ok(matcher)
@@ -67,9 +95,8 @@ impl Matcher {
 
     /// `metadata.name=x` and `metadata.namespace=y` become part of the key.
     fn narrow(&mut self, namespaced: bool) {
-        let exact = |field: fn(Field) -> bool| self.fields.iter().find(|it| field(it.field) && !it.negated);
-        let namespace = exact(|it| matches!(it, Field::Namespace)).map(|it| it.value.clone());
-        let name = exact(|it| matches!(it, Field::Name)).map(|it| it.value.clone());
+        let exact = |field: Field| self.fields.iter().find(|it| it.field == field).and_then(|it| it.is.clone());
+        let (namespace, name) = (exact(Field::Namespace), exact(Field::Name));
         if namespaced && self.namespace.is_empty() {
             self.namespace = namespace.unwrap_or_default();
         }
@@ -94,7 +121,7 @@ impl Matcher {
     pub fn matches(&self, object: &Stored) -> bool {
         self.in_scope(object)
             && self.labels.matches(&object.record.labels)
-            && self.fields.iter().all(|it| (value_of(it.field, object) == it.value) != it.negated)
+            && self.fields.iter().all(|it| it.matches(value_of(it.field, object)))
     }
 
     fn in_scope(&self, object: &Stored) -> bool {
@@ -130,7 +157,7 @@ impl Matcher {
             return Scope::Object(key.clone());
         }
         let exact = self.fields.iter().find_map(|it| match it.field {
-            Field::Selectable(at) if !it.negated => Some(Scope::Field(at, it.value.clone())),
+            Field::Selectable(at) => Some(Scope::Field(at, it.is.clone()?)),
             _ => None,
         });
         match exact {

@@ -204,6 +204,28 @@ fn a_stalled_watcher_costs_the_window_and_is_told() {
 }
 
 #[test]
+fn a_selector_may_say_several_things_of_one_field() {
+    let cache = pods(Window { events: 100, bytes: 1 << 20 });
+    let put = put(&cache, "a/p0", (2, "n1", "no"));
+    let Some(Content::Object(pod)) = &put.content else { panic!("a put") };
+    for (fields, expected) in [
+        ("spec.nodeName=n1", true),
+        ("spec.nodeName=n1,spec.nodeName=n1", true),
+        ("spec.nodeName=n1,spec.nodeName=n2", false),
+        ("spec.nodeName=n2,spec.nodeName=n1", false),
+        ("spec.nodeName!=n2,spec.nodeName!=n3", true),
+        ("spec.nodeName!=n2,spec.nodeName!=n1", false),
+        ("spec.nodeName=n1,spec.nodeName!=n1", false),
+        ("spec.nodeName=n1,metadata.name!=p1,metadata.namespace=a", true),
+        ("metadata.name=p0,metadata.name=p1", false),
+        ("metadata.name=p0,metadata.name!=p0", false),
+    ] {
+        let matcher = Matcher::new(cache.kind(), "", "", fields).expect("a valid selector");
+        assert_eq!(matcher.matches(pod), expected, "{fields}");
+    }
+}
+
+#[test]
 fn frames_are_shared_while_they_are_new_and_made_again_when_old() {
     let cache = pods(Window { events: 1_000, bytes: 1 << 20 });
     let matcher = || Matcher::new(cache.kind(), "", "", "").expect("a valid selector");

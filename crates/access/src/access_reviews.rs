@@ -118,7 +118,7 @@ pub(crate) async fn access(
         user: spec.user,
         uid: spec.uid,
         groups: spec.groups.unwrap_or_default(),
-        // As upstream: keys are in lower case wherever they come from.
+        // Keys are in lower case wherever they come from.
         extra: spec.extra.unwrap_or_default().into_iter().map(|(key, values)| (key.to_lowercase(), values)).collect(),
     };
     let who = Attributes::of(asker.unwrap_or(&about));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::rule::{PolicyRule, has};
+use crate::rule::{PolicyRule, Texts};
 
 /// So many texts are compared for one role, which takes less than a second. Upstream has no bound.
 const COMPARISONS_MAX: usize = 20_000_000;
@@ -120,7 +120,7 @@ pub fn missing(held: &[&PolicyRule], wanted: &[PolicyRule]) -> Vec<String> {
         Err(TooMany) => return vec![TOO_MANY.to_owned()],
     };
     let mut lines: Vec<String> =
-        merged.into_iter().map(|(rule, verbs)| cut(PolicyRule { verbs, ..rule }.compact())).collect();
+        merged.into_iter().map(|(rule, verbs)| cut(PolicyRule { verbs: verbs.into(), ..rule }.compact())).collect();
     lines.sort();
     if let Some(n_more) = lines.len().checked_sub(LINES_MAX).filter(|it| *it > 0) {
         lines.truncate(LINES_MAX);
@@ -130,8 +130,8 @@ pub fn missing(held: &[&PolicyRule], wanted: &[PolicyRule]) -> Vec<String> {
 }
 
 /// The rules that are not held, with their verbs: those that differ in the verb only become one.
-fn lacking(mut held: HeldRules<'_>, wanted: &[PolicyRule]) -> Result<BTreeMap<PolicyRule, Vec<String>>, TooMany> {
-    let mut merged: BTreeMap<PolicyRule, Vec<String>> = BTreeMap::new();
+fn lacking(mut held: HeldRules<'_>, wanted: &[PolicyRule]) -> Result<BTreeMap<PolicyRule, Vec<Box<str>>>, TooMany> {
+    let mut merged: BTreeMap<PolicyRule, Vec<Box<str>>> = BTreeMap::new();
     let (mut atoms, mut bytes) = (ATOMS_MAX, ATOM_BYTES_MAX);
     for rule in wanted {
         if held.cover(rule)? {
@@ -139,7 +139,7 @@ fn lacking(mut held: HeldRules<'_>, wanted: &[PolicyRule]) -> Result<BTreeMap<Po
         }
         let room = atoms.checked_sub(rule.n_atoms()).zip(bytes.checked_sub(rule.n_atom_bytes()));
         let Some(room) = room else {
-            merged.insert(PolicyRule { verbs: Vec::new(), ..rule.clone() }, rule.verbs.clone());
+            merged.insert(PolicyRule { verbs: Texts::default(), ..rule.clone() }, rule.verbs.to_vec());
             continue;
         };
         (atoms, bytes) = room;
@@ -149,7 +149,7 @@ fn lacking(mut held: HeldRules<'_>, wanted: &[PolicyRule]) -> Result<BTreeMap<Po
             }
             let verbs = std::mem::take(&mut atom.verbs);
             let all = merged.entry(atom).or_default();
-            let new: Vec<String> = verbs.into_iter().filter(|it| !has(all, it)).collect();
+            let new: Vec<Box<str>> = verbs.into_iter().filter(|it| !all.contains(it)).collect();
             all.extend(new);
         }
     }
@@ -168,12 +168,12 @@ mod tests {
     use super::*;
 
     fn named(names: &[String]) -> PolicyRule {
-        let list = |it: &str| vec![it.to_owned()];
+        let list = |it: &str| Texts::from([it.into()]);
         PolicyRule {
             api_groups: list(""),
             resources: list("configmaps"),
             verbs: list("get"),
-            resource_names: names.to_vec(),
+            resource_names: names.iter().map(|it| it.as_str().into()).collect(),
             ..PolicyRule::default()
         }
     }
@@ -204,7 +204,7 @@ mod tests {
     }
 
     fn rule(n: usize, names: usize) -> PolicyRule {
-        let list = |letter: &str, n: usize| (0..n).map(|it| format!("{letter}{it}")).collect::<Vec<_>>();
+        let list = |letter: &str, n: usize| (0..n).map(|it| format!("{letter}{it}").into()).collect::<Texts>();
         PolicyRule {
             api_groups: list("g", n),
             resources: list("r", n),
@@ -233,14 +233,15 @@ mod tests {
 
     #[test]
     fn a_long_text_is_not_copied_into_many_parts() {
-        let long = PolicyRule { api_groups: vec!["x".repeat(100_000)], ..rule(100, 99) };
+        let long = PolicyRule { api_groups: ["x".repeat(100_000).into()].into(), ..rule(100, 99) };
         assert!(
             long.n_atoms() < 1_000_000
-                && PolicyRule { verbs: vec!["get".into()], ..long.clone() }.n_atoms() < ATOMS_MAX
+                && PolicyRule { verbs: ["get".into()].into(), ..long.clone() }.n_atoms() < ATOMS_MAX
         );
-        let lines = missing(&[], &[PolicyRule { verbs: vec!["get".into()], ..long }]);
+        let lines = missing(&[], &[PolicyRule { verbs: ["get".into()].into(), ..long }]);
         assert_eq!(lines.len(), 1, "it is told as a whole");
-        let short = PolicyRule { api_groups: vec!["x".repeat(100)], verbs: vec!["get".into()], ..rule(10, 9) };
+        let short =
+            PolicyRule { api_groups: ["x".repeat(100).into()].into(), verbs: ["get".into()].into(), ..rule(10, 9) };
         assert_eq!(missing(&[], &[short]).len(), 90, "each part is told");
     }
 

@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use crate::{
     question::{Attributes, Decision, MASTERS, ResourceOrPath},
-    rule::PolicyRule,
+    rule::{PolicyRule, Texts},
 };
 
 pub type Rules = Arc<[PolicyRule]>;
@@ -186,7 +186,7 @@ impl Index {
 
 /// What members of `system:masters` hold, written as rules.
 pub static EVERYTHING: LazyLock<[PolicyRule; 2]> = LazyLock::new(|| {
-    let all = || vec!["*".to_owned()];
+    let all = || Texts::from(["*".into()]);
     [
         PolicyRule { verbs: all(), api_groups: all(), resources: all(), ..PolicyRule::default() },
         PolicyRule { verbs: all(), non_resource_urls: all(), ..PolicyRule::default() },

@@ -4,20 +4,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::question::{Attributes, ResourceOrPath, combined};
 
+/// Texts of a rule. Of a large role there are as many as it has bytes, nearly all alone in their list: each has the room it takes and no more.
+pub type Texts = Box<[Box<str>]>;
+
 /// `rbac.authorization.k8s.io/v1 PolicyRule`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PolicyRule {
-    #[serde(rename = "nonResourceURLs", skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_empty")]
-    pub non_resource_urls: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_empty")]
-    pub api_groups: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_empty")]
-    pub resource_names: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_is_empty")]
-    pub resources: Vec<String>,
-    #[serde(deserialize_with = "null_is_empty")]
-    pub verbs: Vec<String>,
+    #[serde(rename = "nonResourceURLs", skip_serializing_if = "no_texts", deserialize_with = "null_is_none")]
+    pub non_resource_urls: Texts,
+    #[serde(skip_serializing_if = "no_texts", deserialize_with = "null_is_none")]
+    pub api_groups: Texts,
+    #[serde(skip_serializing_if = "no_texts", deserialize_with = "null_is_none")]
+    pub resource_names: Texts,
+    #[serde(skip_serializing_if = "no_texts", deserialize_with = "null_is_none")]
+    pub resources: Texts,
+    #[serde(deserialize_with = "null_is_none")]
+    pub verbs: Texts,
+}
+
+fn no_texts(list: &Texts) -> bool {
+    list.is_empty()
+}
+
+fn null_is_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Texts, D::Error> {
+    Ok(null_is_empty(deserializer)?.into())
 }
 
 /// Kubernetes writes an empty list as `null` in places.
@@ -29,12 +40,12 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-pub(crate) fn has(list: &[String], wanted: &str) -> bool {
-    list.iter().any(|it| it == wanted)
+fn has(list: &[Box<str>], wanted: &str) -> bool {
+    list.iter().any(|it| **it == *wanted)
 }
 
-fn has_or_all(list: &[String], wanted: &str) -> bool {
-    list.iter().any(|it| it == "*" || it == wanted)
+fn has_or_all(list: &[Box<str>], wanted: &str) -> bool {
+    list.iter().any(|it| **it == *"*" || **it == *wanted)
 }
 
 fn path_matches(pattern: &str, path: &str) -> bool {
@@ -73,7 +84,7 @@ impl PolicyRule {
 
     /// How many texts [`Self::covers`] compares at most.
     pub(crate) fn n_comparisons(&self, other: &Self) -> usize {
-        let pairs = |list: fn(&Self) -> &Vec<String>| list(self).len().saturating_mul(list(other).len());
+        let pairs = |list: fn(&Self) -> &Texts| list(self).len().saturating_mul(list(other).len());
         [
             pairs(|it| &it.verbs),
             pairs(|it| &it.api_groups),
@@ -88,7 +99,7 @@ impl PolicyRule {
     /// About what it takes as JSON.
     pub(crate) fn n_bytes(&self) -> usize {
         let lists = [&self.verbs, &self.api_groups, &self.resources, &self.resource_names, &self.non_resource_urls];
-        lists.into_iter().flatten().map(|it| it.len() + 3).sum::<usize>() + 64
+        lists.into_iter().flat_map(|it| &**it).map(|it| it.len() + 3).sum::<usize>() + 64
     }
 
     /// How many rules that allow one verb on one thing each make up this one.
@@ -101,17 +112,17 @@ impl PolicyRule {
     /// At most how long the texts of all atoms are together: each of them says all its texts again.
     pub(crate) fn n_atom_bytes(&self) -> usize {
         let lists = [&self.verbs, &self.api_groups, &self.resources, &self.resource_names, &self.non_resource_urls];
-        let longest = lists.map(|it| it.iter().map(String::len).max().unwrap_or(0));
+        let longest = lists.map(|it| it.iter().map(|it| it.len()).max().unwrap_or(0));
         self.n_atoms().saturating_mul(longest.iter().sum())
     }
 
     /// The rule as many that allow one verb on one thing each.
     pub(crate) fn atoms(&self) -> impl Iterator<Item = Self> {
-        let one = |it: &str| vec![it.to_owned()];
+        let one = |it: &str| -> Texts { [it.into()].into() };
         let urls = move |verb: &str| {
             let verbs = one(verb);
-            let of = move |url: &String| Self { verbs: verbs.clone(), non_resource_urls: one(url), ..Self::default() };
-            self.non_resource_urls.iter().map(of)
+            let of = move |url: &str| Self { verbs: verbs.clone(), non_resource_urls: one(url), ..Self::default() };
+            self.non_resource_urls.iter().map(move |it| of(it))
         };
         let resources = move |verb: &str| {
             let verbs = one(verb);
@@ -120,8 +131,8 @@ impl PolicyRule {
                 let atom =
                     Self { verbs: verbs.clone(), api_groups: one(group), resources: one(resource), ..Self::default() };
                 let whole = self.resource_names.is_empty().then(|| atom.clone());
-                let named = move |it: &String| Self { resource_names: one(it), ..atom.clone() };
-                whole.into_iter().chain(self.resource_names.iter().map(named))
+                let named = move |it: &str| Self { resource_names: one(it), ..atom.clone() };
+                whole.into_iter().chain(self.resource_names.iter().map(move |it| named(it)))
             })
         };
         self.verbs.iter().flat_map(move |verb| urls(verb).chain(resources(verb)))
@@ -150,12 +161,35 @@ fn resource_matches(pattern: &str, resource: &str, subresource: &str) -> bool {
     }
 }
 
-fn covers_resource(mine: &[String], theirs: &str) -> bool {
+fn covers_resource(mine: &[Box<str>], theirs: &str) -> bool {
     has_or_all(mine, theirs) || theirs.split_once('/').is_some_and(|(_, sub)| has(mine, &format!("*/{sub}")))
 }
 
 /// As Go prints a list of strings: `["a" "b"]`.
-pub fn quoted(list: &[String]) -> String {
+pub fn quoted<T: std::fmt::Debug>(list: &[T]) -> String {
     let list: Vec<String> = list.iter().map(|it| format!("{it:?}")).collect();
     format!("[{}]", list.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_large_role_takes_about_three_times_its_text() {
+        let rule =
+            |n: usize| json!({ "apiGroups": [format!("g{n}")], "resources": [format!("r{n}")], "verbs": ["get"] });
+        let text = serde_json::Value::from_iter((0..10_000).map(rule)).to_string();
+        let rules: Vec<PolicyRule> = serde_json::from_str(&text).expect("rules");
+        // The smallest piece that is given out has 16 bytes.
+        let room = |n: usize| n.next_multiple_of(16);
+        let of_list = |it: &Texts| room(size_of_val(&**it)) + it.iter().map(|it| room(it.len())).sum::<usize>();
+        let of_rule = |it: &PolicyRule| {
+            size_of_val(it) + [&it.api_groups, &it.resources, &it.verbs].map(of_list).iter().sum::<usize>()
+        };
+        let bytes: usize = rules.iter().map(of_rule).sum();
+        assert!(bytes < 3 * text.len(), "{bytes} for {}", text.len());
+    }
 }

@@ -10,7 +10,8 @@ use corten_meta::{Resource, Time};
 use corten_pki::Authority;
 
 use crate::{
-    namespace_locks::NamespaceLocks, policy_source::Policies, service_reservations::Ranges, webhook_source::Webhooks,
+    measures::Measures, namespace_locks::NamespaceLocks, policy_source::Policies, service_reservations::Ranges,
+    webhook_source::Webhooks,
 };
 
 /// Makes UUIDs; random, or the simulator's from a seed.
@@ -42,6 +43,8 @@ pub struct Cluster {
     pub conversion: Conversion,
     /// Which expressions are asked about writes.
     pub policies: Policies,
+    /// How long plugins take.
+    pub measures: Measures,
 }
 
 impl Cluster {

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use corten_access::{Access, Answers, Attributes, Decision, Identity, ResourceOrPath};
-use corten_cel::{self as cel, Fuel};
+use corten_cel as cel;
+use tokio::time::Instant;
 
-use crate::evaluation::evaluated;
+use crate::{evaluation::evaluated, plugin as admission};
 
 pub(crate) struct ExpressionAuthorizer<'a> {
     answers: Answers<'a>,
@@ -18,9 +19,11 @@ impl<'a> ExpressionAuthorizer<'a> {
     }
 
     /// What comes of expressions: evaluated again where they asked what others had to be asked first.
-    pub(crate) async fn answered<T>(&self, fuel: &Fuel, evaluate: impl Fn() -> T) -> T {
+    pub(crate) async fn answered<T>(&self, request: &admission::Attributes<'_>, evaluate: impl Fn() -> T) -> T {
         loop {
-            let found = evaluated(fuel, &evaluate).await;
+            let begun = Instant::now();
+            let found = evaluated(request.fuel, &evaluate).await;
+            request.cluster.measures.cel.evaluated(begun.elapsed());
             if !self.answers.were_missing().await {
                 return found;
             }

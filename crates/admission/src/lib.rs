@@ -6,6 +6,7 @@
 )]
 
 mod api_access;
+mod api_servers;
 mod certificates;
 mod cluster;
 pub mod commit;
@@ -20,6 +21,7 @@ mod expression_authorizer;
 mod known_rules;
 mod legacy_token;
 mod limit_ranger;
+mod measures;
 mod mountable_secrets;
 mod name_suffix;
 mod namespace_lifecycle;
@@ -28,6 +30,7 @@ mod node_addresses;
 mod node_labels;
 mod node_restriction;
 mod notes;
+mod operation;
 mod param_access;
 mod patched;
 mod persistent_volume_claim_resize;
@@ -41,6 +44,7 @@ mod refusal;
 mod reinvocation;
 mod resource_quota;
 mod review_request;
+mod round;
 mod runtime_class;
 mod service_account;
 mod service_reservations;
@@ -55,45 +59,47 @@ pub use cluster::{Cluster, Machine, Uids};
 pub use converted::ConvertedObjects;
 pub use corten_cel::Fuel;
 pub use evaluation::evaluated;
+pub use measures::Measures;
 pub use name_suffix::{SUFFIX_BYTES, name_suffix};
 pub use namespace_locks::NamespaceLocks;
 pub use notes::{Noted, Notes};
-pub use plugin::{Admission, Attributes, Operation, RequestForm};
+pub use plugin::{Admission, Attributes, Operation, Plugin, RequestForm};
 pub use policy_source::{FailingPolicy, Policies, PolicyTrouble};
 pub use reinvocation::Reinvocation;
+pub use round::{admit, validate};
 pub use service_reservations::{Ranges, ServiceReservations};
 pub use webhook_source::{FailingWebhook, Trouble, Webhooks};
 
 /// In the order they are asked.
-pub const PLUGINS: &[&dyn Admission] = &[
-    &param_access::ParamAccess,
-    &device_admin_access::DeviceAdminAccess,
-    &known_rules::KnownRules,
-    &namespace_lifecycle::NamespaceLifecycle,
-    &limit_ranger::LimitRanger,
-    &service_account::ServiceAccount,
-    &node_restriction::NodeRestriction,
-    &taint_nodes_by_condition::TaintNodesByCondition,
-    &legacy_token::LegacyServiceAccountToken,
-    &pod_security::PodSecurity,
-    &priority::Priority,
-    &default_toleration_seconds::DefaultTolerationSeconds,
-    &default_classes::DefaultStorageClass,
-    &storage_object_in_use_protection::StorageObjectInUseProtection,
-    &persistent_volume_claim_resize::PersistentVolumeClaimResize,
-    &runtime_class::RuntimeClass,
-    &default_classes::DefaultIngressClass,
-    &pod_topology_labels::PodTopologyLabels,
-    &certificates::CertificateRequester,
-    &certificates::CertificateApproval,
-    &certificates::CertificateSigning,
-    &certificates::ClusterTrustBundleAttest,
-    &certificates::CertificateSubjectRestriction,
-    &certificates::PodCertificateSigning,
-    &policy_dispatch::MutatingPolicies,
-    &webhook_dispatch::MutatingWebhook,
-    &policy_dispatch::ValidatingPolicies,
-    &webhook_dispatch::ValidatingWebhook,
-    &escalation::Escalation,
-    &resource_quota::ResourceQuota,
+pub const PLUGINS: &[Plugin] = &[
+    Plugin::validates(&param_access::ParamAccess),
+    Plugin::validates(&device_admin_access::DeviceAdminAccess),
+    Plugin::admits(&known_rules::KnownRules),
+    Plugin::admits(&namespace_lifecycle::NamespaceLifecycle),
+    Plugin::both(&limit_ranger::LimitRanger),
+    Plugin::both(&service_account::ServiceAccount),
+    Plugin::admits(&node_restriction::NodeRestriction),
+    Plugin::admits(&taint_nodes_by_condition::TaintNodesByCondition),
+    Plugin::admits(&legacy_token::LegacyServiceAccountToken),
+    Plugin::validates(&pod_security::PodSecurity),
+    Plugin::both(&priority::Priority),
+    Plugin::admits(&default_toleration_seconds::DefaultTolerationSeconds),
+    Plugin::admits(&default_classes::DefaultStorageClass),
+    Plugin::admits(&storage_object_in_use_protection::StorageObjectInUseProtection),
+    Plugin::validates(&persistent_volume_claim_resize::PersistentVolumeClaimResize),
+    Plugin::both(&runtime_class::RuntimeClass),
+    Plugin::admits(&default_classes::DefaultIngressClass),
+    Plugin::admits(&pod_topology_labels::PodTopologyLabels),
+    Plugin::admits(&certificates::CertificateRequester),
+    Plugin::validates(&certificates::CertificateApproval),
+    Plugin::validates(&certificates::CertificateSigning),
+    Plugin::validates(&certificates::ClusterTrustBundleAttest),
+    Plugin::validates(&certificates::CertificateSubjectRestriction),
+    Plugin::both(&certificates::PodCertificateSigning),
+    Plugin::admits(&policy_dispatch::MutatingPolicies),
+    Plugin::admits(&webhook_dispatch::MutatingWebhook),
+    Plugin::validates(&policy_dispatch::ValidatingPolicies),
+    Plugin::validates(&webhook_dispatch::ValidatingWebhook),
+    Plugin::validates(&escalation::Escalation),
+    Plugin::validates(&resource_quota::ResourceQuota),
 ];

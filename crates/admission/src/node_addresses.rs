@@ -1,17 +1,21 @@
-//! What a node may say it is reached at: never at a name or an address of the cluster, the API server, another node or a Pod.
+//! What a node may say that it and its Pods are reached at: never at a name or an address of the cluster, the API server,
+//! another node, or another node's Pods.
 //!
 //! Looked at is what is new: a node that is already known under an address does not fall silent because somebody else comes
 //! to have it, too.
 
 use std::{collections::BTreeSet, net::IpAddr};
 
-use corten_api::resources::{NODES, PODS, SERVICES};
+use corten_api::{
+    pod_network::{CLUSTER_CIDRS, node_bits},
+    resources::{NODES, PODS, SERVICES},
+};
 use corten_meta::address::Cidr;
 use corten_meta::reserved::Host;
 use serde_json::Value;
 
 use super::Attributes;
-use crate::{Cluster, services};
+use crate::{Cluster, api_servers, services};
 
 /// One node's claims.
 struct Claimant<'a> {
@@ -40,20 +44,41 @@ pub(super) fn refused(request: &Attributes<'_>, node: &str, object: &Value) -> O
         }
     });
     let before: Vec<Cidr> = request.old.into_iter().flat_map(pod_ranges).collect();
-    let mut new = pod_ranges(object).filter(|it| !before.contains(it));
+    let new: Vec<Cidr> = pod_ranges(object).filter(|it| !before.contains(it)).collect();
     taken.or_else(|| {
-        new.find_map(|it| {
-            let inside = claimant.inside(it)?;
-            Some(format!(
-                "node {node:?} is not allowed to claim the pod network {:?}: {inside} is in it",
-                it.to_string()
-            ))
+        new.iter().find_map(|it| {
+            let why = claimant.inside(*it).map(|it| format!("{it} is in it"));
+            let why = why.or_else(|| claimant.not_given(*it, object))?;
+            Some(format!("node {node:?} is not allowed to claim the pod network {:?}: {why}", it.to_string()))
         })
     })
 }
 
+/// Why `node` may not write the addresses of a Pod that is bound to it; `None` where it may. Upstream's plugin takes any. Whoever has
+/// one here is let through by policies that let the Pod through.
+pub(super) fn refused_of_pod(request: &Attributes<'_>, node: &str, pod: &Value) -> Option<String> {
+    let is_local = request.cluster.machine.node.as_deref() == Some(node);
+    let claimant = Claimant { cluster: request.cluster, node, is_local };
+    let before: BTreeSet<Host> = request.old.into_iter().flat_map(pod_hosts).collect();
+    let new: BTreeSet<Host> = pod_hosts(pod).filter(|it| !before.contains(it)).collect();
+    if new.len() > NEW_OF_POD_MAX {
+        return Some(format!("node {node:?} is not allowed to claim {} new addresses for one pod", new.len()));
+    }
+    new.into_iter().find_map(|host| {
+        let owner = claimant.owner_of_pods(&host)?;
+        Some(format!("node {node:?} is not allowed to claim the address {host} for its pod: it belongs to {owner}"))
+    })
+}
+
+fn pod_hosts(pod: &Value) -> impl Iterator<Item = Host> + use<'_> {
+    let all = pod["status"]["podIPs"].as_array().into_iter().flatten().map(|it| &it["ip"]);
+    all.chain([&pod["status"]["podIP"]]).filter_map(|it| Some(Host::of(it.as_str()?.parse().ok()?)))
+}
+
 /// More than any machine has: for each of them all other nodes are looked through.
 const NEW_MAX: usize = 100;
+/// One of each family, and as much again where `podIP` and `podIPs` differ.
+const NEW_OF_POD_MAX: usize = 4;
 
 fn addresses(node: &Value) -> impl Iterator<Item = &str> + use<'_> {
     let addresses = node["status"]["addresses"].as_array().into_iter().flatten();
@@ -96,10 +121,38 @@ impl Claimant<'_> {
         {
             return Some(owner);
         }
-        if self.is_of_server(host) {
+        if api_servers::hosts(self.cluster).contains(host) {
             return Some("the API server".into());
         }
         self.other_node(host).map(|it| format!("node {it:?}"))
+    }
+
+    /// Whose it is, where it is no Pod's of the node. What lies in nobody's range may be its Pod's: a node without a range, and a
+    /// network of another's, have their own.
+    fn owner_of_pods(&self, host: &Host) -> Option<String> {
+        let Host::Address(address) = host else { return None };
+        if self.is_local {
+            return None;
+        }
+        let caches = self.cluster.caches();
+        let nodes = caches.get(&NODES).expect("nodes are a row of the table");
+        let own = nodes.get("", self.node).map(|it| it.parse()).unwrap_or_default();
+        // With the network of its machine it is where the node is.
+        if pod_ranges(&own).any(|it| it.contains(*address)) || hosts(&own).any(|it| it == *host) {
+            return None;
+        }
+        if services::ranges(caches).iter().any(|it| it.contains(*address)) {
+            return Some("the range of Services' addresses".into());
+        }
+        if api_servers::hosts(self.cluster).contains(host) {
+            return Some("the API server".into());
+        }
+        let others = self.others();
+        if let Some((name, _)) = others.iter().find(|it| pod_ranges(&it.1).any(|it| it.contains(*address))) {
+            return Some(format!("the pods of node {name:?}"));
+        }
+        let other = others.iter().find(|it| !is_silent(&it.1) && hosts(&it.1).any(|it| it == *host));
+        other.map(|(name, _)| format!("node {name:?}"))
     }
 
     /// Whose Pods are at an address, or could be.
@@ -112,13 +165,31 @@ impl Claimant<'_> {
         }
         let pods = caches.get(&PODS).expect("pods are a row of the table").snapshot();
         let is_its = |it: &Value| {
-            let ips = it["status"]["podIPs"].as_array().into_iter().flatten().map(|it| &it["ip"]);
-            let mut ips = ips.chain([&it["status"]["podIP"]]).filter_map(Value::as_str);
             // One in its node's own network has its node's address.
-            it["spec"]["hostNetwork"] != true && ips.any(|it| Host::parse(it) == Host::of(address))
+            it["spec"]["hostNetwork"] != true && pod_hosts(it).any(|it| it == Host::of(address))
         };
         // Who asks is not to be told of Pods that are none of its own.
         pods.iter().any(|it| is_its(&it.parse())).then(|| "a pod".into())
+    }
+
+    /// Why a range is none that it can have been given: each node has one part of each of the cluster's ranges, the first of them the
+    /// control plane's, and no other's. A node whose Node is made anew says again what it was given.
+    fn not_given(&self, range: Cidr, node: &Value) -> Option<String> {
+        if self.is_local {
+            return None;
+        }
+        let bits = node_bits(range.address.is_ipv4());
+        let is_part = |of: &Cidr| range.bits == bits && of.contains(range.address) && range.address != of.address;
+        if !CLUSTER_CIDRS.iter().filter_map(|it| Cidr::parse(it)).any(|it| is_part(&it)) {
+            return Some("it is no part that a node of this cluster is given".into());
+        }
+        let is_of_family = |it: &Cidr| it.address.is_ipv4() == range.address.is_ipv4();
+        if pod_ranges(node).filter(is_of_family).any(|it| it != range) {
+            return Some("a node is given one part of each family".into());
+        }
+        let overlaps = |it: Cidr| it.contains(range.address) || range.contains(it.address);
+        let other = self.others().into_iter().find(|it| pod_ranges(&it.1).any(overlaps));
+        other.map(|(name, _)| format!("node {name:?} has it"))
     }
 
     /// What of the cluster lies in a range that a node says is its Pods'. What is in such a range is no other node's.
@@ -130,10 +201,10 @@ impl Claimant<'_> {
         if services.iter().any(|it| it.contains(range.address) || range.contains(it.address)) {
             return Some("an address of Services".into());
         }
-        if self.cluster.advertise.is_some_and(|it| range.contains(it.ip())) {
+        let is_in_it = |it: Host| matches!(it, Host::Address(it) if range.contains(it));
+        if api_servers::hosts(self.cluster).into_iter().any(is_in_it) {
             return Some("the address of the API server".into());
         }
-        let is_in_it = |it: Host| matches!(it, Host::Address(it) if range.contains(it));
         self.others()
             .into_iter()
             .find(|(_, it)| !is_silent(it) && hosts(it).any(is_in_it))
@@ -144,12 +215,6 @@ impl Claimant<'_> {
         let nodes = self.cluster.caches().get(&NODES).expect("nodes are a row of the table").snapshot();
         let others = nodes.iter().filter(|it| it.name() != self.node);
         others.map(|it| (it.name().to_owned(), it.parse())).collect()
-    }
-
-    fn is_of_server(&self, host: &Host) -> bool {
-        let config = self.cluster;
-        let advertised = config.advertise.map(|it| Host::of(it.ip()));
-        advertised.as_ref() == Some(host) || Host::parse(&config.machine.host_name) == *host
     }
 
     /// A node that is silent may be gone, and its address another's now. Its name stays its own.

@@ -202,6 +202,9 @@ impl Writer<'_> {
         if old["status"]["extendedResourceClaimStatus"] != pod["status"]["extendedResourceClaimStatus"] {
             return no(format!("node {node:?} cannot update extended resource claim status"));
         }
+        if let Some(reason) = node_addresses::refused_of_pod(self.request, node, pod) {
+            return no(reason);
+        }
         YES
     }
 

@@ -1,5 +1,6 @@
 //! What a plugin is, and what it is asked.
 
+pub use crate::operation::Operation;
 use corten_access::Identity;
 use corten_cacher::body::BoxFuture;
 use corten_cel::Fuel;
@@ -10,14 +11,6 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::{cluster::Cluster, converted::ConvertedObjects, notes::Notes, reinvocation::Reinvocation};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    Create,
-    Update,
-    Delete,
-    Connect,
-}
 
 /// What is asked for. What there is to say beside the answer goes to `notes`.
 pub struct Attributes<'a> {
@@ -78,7 +71,28 @@ impl<'a> Attributes<'a> {
     }
 }
 
-/// One plugin. Both halves do nothing unless a plugin says otherwise.
+/// One row of the table of plugins, with the halves that are asked.
+pub struct Plugin {
+    pub plugin: &'static dyn Admission,
+    pub(crate) admits: bool,
+    pub(crate) validates: bool,
+}
+
+impl Plugin {
+    pub(crate) const fn admits(plugin: &'static dyn Admission) -> Self {
+        Self { plugin, admits: true, validates: false }
+    }
+
+    pub(crate) const fn validates(plugin: &'static dyn Admission) -> Self {
+        Self { plugin, admits: false, validates: true }
+    }
+
+    pub(crate) const fn both(plugin: &'static dyn Admission) -> Self {
+        Self { plugin, admits: true, validates: true }
+    }
+}
+
+/// One plugin. A half that a plugin has not does nothing, and is not asked.
 pub trait Admission: Send + Sync {
     fn name(&self) -> &'static str;
 

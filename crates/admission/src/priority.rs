@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use corten_api::resources::{PODS, PRIORITY_CLASSES};
+use corten_api::resources::{POD_GROUPS, PODS, PRIORITY_CLASSES};
 use corten_cacher::{
     body::BoxFuture,
     watch_cache::{ResourceCache, Stored},
 };
-use corten_meta::Status;
+use corten_meta::{Resource, Status};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -34,7 +34,14 @@ impl Admission for Priority {
 
     fn admit<'a>(&'a self, request: &'a Attributes<'a>, object: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
-            if request.kind.resource != PODS || request.subresource.is_some() {
+            if request.subresource.is_some() {
+                return Ok(());
+            }
+            if is_pod_group(&request.kind.resource) && request.operation == Operation::Create {
+                let resolved = resolve_group(&eligible(request, object), object);
+                return resolved.map_err(|reason| forbidden(request, object, &reason));
+            }
+            if request.kind.resource != PODS {
                 return Ok(());
             }
             match request.operation {
@@ -70,6 +77,11 @@ impl Admission for Priority {
     }
 }
 
+/// In whichever version.
+fn is_pod_group(resource: &Resource) -> bool {
+    (&resource.group, &resource.plural) == (&POD_GROUPS.group, &POD_GROUPS.plural)
+}
+
 fn cache<'a>(request: &Attributes<'a>) -> &'a ResourceCache {
     request.cluster.caches().get(&PRIORITY_CLASSES).expect("priority classes are a row of the table")
 }
@@ -95,27 +107,44 @@ fn read(stored: &Stored) -> Option<Class> {
     Some(Class { name: stored.name().to_owned(), ..class })
 }
 
+/// The class of a Pod or PodGroup, if it has any.
+fn class_of(classes: &[Class], spec: &Value) -> Result<Option<Class>, String> {
+    match spec["priorityClassName"].as_str() {
+        // As in `getDefaultPriorityClass`: of several defaults the lowest counts.
+        None | Some("") => Ok(classes.iter().filter(|it| it.global_default).min_by_key(|it| it.value).cloned()),
+        Some(name) => match classes.iter().find(|it| it.name == name) {
+            Some(class) => Ok(Some(class.clone())),
+            None => Err(format!("no PriorityClass with name {name} was found")),
+        },
+    }
+}
+
+fn check_given(spec: &Value, of: &str, class: &Class) -> Result<(), String> {
+    match spec["priority"].as_i64() {
+        Some(given) if given != class.value => Err(format!(
+            "the integer value of priority ({given}) must not be provided in {of} spec; priority admission controller computed {} from the given PriorityClass name",
+            class.value
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Writes the priority of a PodGroup's class into it (KEP-5710). Without a class it has none, which counts as 0.
+fn resolve_group(classes: &[Class], group: &mut Value) -> Result<(), String> {
+    let spec = &mut group["spec"];
+    let Some(class) = class_of(classes, spec)? else { return check_given(spec, "pod group", &Class::default()) };
+    check_given(spec, "pod group", &class)?;
+    spec["priorityClassName"] = json!(class.name);
+    spec["priority"] = json!(class.value);
+    Ok(())
+}
+
 /// Writes the priority of the Pod's class into it; `Err` says why it may not have it.
 fn resolve(classes: &[Class], pod: &mut Value) -> Result<(), String> {
     let spec = &mut pod["spec"];
-    let class = match spec["priorityClassName"].as_str() {
-        // As in `getDefaultPriorityClass`: of several defaults the lowest counts.
-        None | Some("") => classes.iter().filter(|it| it.global_default).min_by_key(|it| it.value).cloned(),
-        Some(name) => match classes.iter().find(|it| it.name == name) {
-            Some(class) => Some(class.clone()),
-            None => return Err(format!("no PriorityClass with name {name} was found")),
-        },
-    };
-    let class = class.unwrap_or_default();
+    let class = class_of(classes, spec)?.unwrap_or_default();
     let policy = class.preemption_policy.as_deref().unwrap_or(PREEMPTS);
-    if let Some(given) = spec["priority"].as_i64()
-        && given != class.value
-    {
-        return Err(format!(
-            "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {} from the given PriorityClass name",
-            class.value
-        ));
-    }
+    check_given(spec, "pod", &class)?;
     if let Some(given) = spec["preemptionPolicy"].as_str()
         && given != policy
     {
@@ -179,6 +208,26 @@ mod tests {
             let found = resolve(classes, &mut pod);
             let spec = &pod["spec"];
             let found = found.map(|()| json!([spec["priorityClassName"], spec["priority"], spec["preemptionPolicy"]]));
+            assert_eq!(found, expected.map_err(str::to_owned));
+        }
+    }
+
+    #[test]
+    fn a_pod_group_has_the_priority_of_its_class_or_none() {
+        let classes = [class("high", 1000, false)];
+        for (spec, expected) in [
+            (json!({}), Ok(json!({}))),
+            (json!({ "priorityClassName": "high" }), Ok(json!({ "priorityClassName": "high", "priority": 1000 }))),
+            (json!({ "priorityClassName": "none" }), Err("no PriorityClass with name none was found")),
+            (
+                json!({ "priority": 7 }),
+                Err(
+                    "the integer value of priority (7) must not be provided in pod group spec; priority admission controller computed 0 from the given PriorityClass name",
+                ),
+            ),
+        ] {
+            let mut group = json!({ "spec": spec });
+            let found = resolve_group(&classes, &mut group).map(|()| group["spec"].clone());
             assert_eq!(found, expected.map_err(str::to_owned));
         }
     }

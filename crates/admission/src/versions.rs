@@ -13,6 +13,10 @@ use crate::{
 
 /// Could anything of the index be about the request? Nothing is read for that.
 pub(crate) fn may_concern(index: &Index, request: &Attributes<'_>) -> bool {
+    // Of most clusters.
+    if index.is_empty() {
+        return false;
+    }
     let resource = &request.kind.resource;
     // The deletion that an eviction makes is the server's own.
     let is_own = request.operation == Operation::Delete && request.subresource.is_some();

@@ -6,6 +6,7 @@ use arc_swap::ArcSwap;
 use corten_api::resources::{API_SERVICES, ENDPOINT_SLICES, SERVICES};
 use corten_cacher::watch_cache::{Caches, Events};
 use corten_meta::{Key, Resource, Status};
+use corten_metrics::Registry;
 use corten_openapi::{Aggregated, AggregatedVersion};
 use corten_pki::{Authority, DynamicCertificate};
 use corten_webhook::Clients;
@@ -17,7 +18,9 @@ use tokio::{
     time::Instant,
 };
 
-use crate::{availability, backend::Backend, condition::Condition, discovery, host::Host, registration};
+use crate::{
+    availability, backend::Backend, condition::Condition, discovery, host::Host, measures::Measures, registration,
+};
 
 static API_SERVICES_AT: Resource = API_SERVICES;
 
@@ -46,6 +49,7 @@ pub struct Aggregator {
     table: ArcSwap<Table>,
     /// Something else was heard of a server.
     heard: Notify,
+    measures: Measures,
 }
 
 struct BackendTask {
@@ -59,8 +63,11 @@ impl Aggregator {
         clients: Arc<Clients>,
         pki: Arc<Authority>,
         certificate: Arc<DynamicCertificate>,
+        registry: &Registry,
     ) -> Self {
-        let this = Self { caches, clients, pki, certificate, table: ArcSwap::default(), heard: Notify::new() };
+        let measures = Measures::new(registry);
+        let (table, heard) = (ArcSwap::default(), Notify::new());
+        let this = Self { caches, clients, pki, certificate, table, heard, measures };
         this.look();
         this
     }
@@ -187,6 +194,7 @@ impl Aggregator {
             let stays = table.get(key).is_some_and(|backend| Arc::ptr_eq(backend, &it.backend));
             if !stays {
                 it.task.abort();
+                self.measures.forget(&it.backend.spec.name);
             }
             stays
         });
@@ -211,6 +219,7 @@ impl Aggregator {
             let condition = availability::check(backend, &self.caches).await;
             let is_available = condition.is_available;
             let before = backend.found(condition.clone());
+            self.measures.found(&backend.spec.name, before.as_ref(), &condition);
             if before.as_ref() != Some(&condition) {
                 tracing::info!(
                     api_service = backend.spec.name,

@@ -13,6 +13,7 @@ mod discovery;
 mod fetch;
 mod forward;
 mod host;
+mod measures;
 mod registration;
 mod spec;
 

@@ -27,6 +27,8 @@ pub const SELF_SUBJECT_REVIEWS: Resource =
     Resource::cluster("authentication.k8s.io", "v1", "SelfSubjectReview", "selfsubjectreviews");
 /// What every loop last decided about one object: read-only, answered from the loops' journals.
 pub const JOURNALS: Resource = Resource::namespaced("corten.dev", "v1", "Journal", "journals");
+pub const VERTICAL_POD_AUTOSCALERS: Resource =
+    Resource::namespaced("corten.dev", "v1", "VerticalPodAutoscaler", "verticalpodautoscalers");
 /// What the nodes and pods use just now; never stored.
 pub const NODE_METRICS: Resource = Resource::cluster("metrics.k8s.io", "v1beta1", "NodeMetrics", "nodes");
 pub const POD_METRICS: Resource = Resource::namespaced("metrics.k8s.io", "v1beta1", "PodMetrics", "pods");

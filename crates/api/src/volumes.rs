@@ -27,6 +27,12 @@ pub const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 /// On a class, `"true"`: claims without a class get this one.
 pub const IS_DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 pub const BETA_IS_DEFAULT_CLASS: &str = "storageclass.beta.kubernetes.io/is-default-class";
+/// The driver that is built in.
+pub const LOCAL_DRIVER: &str = "local.corten.dev";
+/// On a volume, of Corten: this node still has what it held before it was moved.
+pub const MOVED_FROM: &str = "local.corten.dev/moved-from";
+/// On a claim, of Corten: its volume is to be moved to this node. Until that is done no Pod that uses it is placed.
+pub const MOVE_TO: &str = "local.corten.dev/move-to";
 /// The provisioner of classes whose volumes are made by hand.
 pub const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 

@@ -5,7 +5,8 @@ use corten_cacher::body::Response;
 use crate::{
     context::Context,
     filters::{
-        audit, authenticate, authorize, catch_panic, cross_site, deadline, fairness, impersonate, indent, measure,
+        audit, authenticate, authorize, catch_panic, catch_up, cross_site, deadline, fairness, impersonate, indent,
+        measure,
         next::{Link, Rest},
         refusal, request_info,
     },
@@ -25,6 +26,7 @@ pub const CHAIN: &[Link] = &[
     Link { name: "impersonate", filter: |ctx, rest| Box::pin(impersonate::filter(ctx, rest)) },
     Link { name: "fairness", filter: |ctx, rest| Box::pin(fairness::filter(ctx, rest)) },
     Link { name: "authorize", filter: |ctx, rest| Box::pin(authorize::filter(ctx, rest)) },
+    Link { name: "catch_up", filter: |ctx, rest| Box::pin(catch_up::filter(ctx, rest)) },
     Link { name: "verb", filter: |ctx, _| Box::pin(router::answer(ctx)) },
 ];
 

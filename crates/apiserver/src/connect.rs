@@ -38,7 +38,7 @@ pub(crate) async fn answer(ctx: &mut Context, subresource: Subresource) -> Resul
 }
 
 async fn log(ctx: &mut Context, kubelet: &KubeletClient, target: &TargetPod) -> Result<Response, Status> {
-    let query = options::log(&ctx.info)?;
+    let query = corten_routes::log_query(&ctx.info.query, &ctx.info.name)?;
     let container = target.container(ctx.info.query.get("container"))?;
     // As in `LogLocation`: a Pod that is on no node has an empty log.
     let Some(mut node) = target.node(ctx)? else { return Ok(answer::text(StatusCode::OK, "")) };

@@ -1,6 +1,6 @@
 //! What the filters and verbs know of one request: who asks, what for, and with what body.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use corten_access::{
@@ -13,7 +13,7 @@ use corten_cacher::{
     codec::{self, Form, Strictness},
     warnings::Warnings,
 };
-use corten_connection::Attendance;
+use corten_connection::{Attendance, RequestPlacement};
 use corten_meta::{Status, Time};
 use corten_openapi::Documents;
 use corten_routes::{RequestInfo, Route};
@@ -21,7 +21,7 @@ use http::{Extensions, HeaderMap, Method, Uri};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 
-use crate::state::State;
+use crate::{fence::Fence, state::State};
 use corten_fairness::Permit;
 
 /// So much is read and thrown away of one that is too large: a client that is still sending does not hear the answer.
@@ -63,6 +63,8 @@ pub struct Context {
     pub(crate) audit: Trail,
     /// What admission wants to be said, which only reads the request.
     pub(crate) notes: Notes,
+    /// How long it waited until it was its turn.
+    pub(crate) seat_wait: Duration,
     /// Addresses and ports that the request has taken and not stored yet.
     pub(crate) reservations: ServiceReservations,
     /// The server itself works on its store: no plugin of admission is asked.
@@ -106,6 +108,7 @@ impl Context {
             audit_annotations: BTreeMap::new(),
             audit: Trail::default(),
             notes: Notes::default(),
+            seat_wait: Duration::ZERO,
             reservations: ServiceReservations::default(),
             skips_admission: false,
             protobuf: false,
@@ -214,9 +217,19 @@ impl Context {
         self.extensions.remove()
     }
 
+    /// What a write is bound to, where the caller leads.
+    pub(crate) fn fence(&self) -> Option<&Fence> {
+        self.extensions.get()
+    }
+
     /// Says when the client leaves, where the request goes on without it.
     pub(crate) fn attendance(&mut self) -> Option<Attendance> {
         self.extensions.remove()
+    }
+
+    /// Where it is worked on, where that may change.
+    pub(crate) fn placement(&self) -> Option<&RequestPlacement> {
+        self.extensions.get()
     }
 
     pub fn dry_run(&self) -> bool {

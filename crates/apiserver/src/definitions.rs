@@ -19,7 +19,7 @@ use corten_meta::{Key, Resource, Status};
 use futures_util::future::{join_all, select_all};
 use http::Method;
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use crate::{
     own_requests::{self, JSON},
@@ -144,7 +144,11 @@ impl Definitions {
         let (caches, store) = (state.caches(), &state.config().store);
         let mut is_changed = false;
         for known in self.0.values_mut().filter(|it| !it.is_gone) {
+            let begun = Instant::now();
             let Some(made) = known.make_rows() else { continue };
+            if made.rows.served.iter().any(|it| it.schema.has_rules()) {
+                state.metrics().cel.compiled(begun.elapsed());
+            }
             if made.needs_cache {
                 caches.add(&**store, KindRef::Custom(made.rows.stored.clone())).await?;
             }

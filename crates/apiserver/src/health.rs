@@ -8,7 +8,7 @@ use corten_meta::Status;
 use corten_metrics::{TEXT_FORMAT, scraped::gauge};
 use http::{Method, StatusCode};
 
-use crate::{context::Context, metrics, version};
+use crate::{context::Context, metrics, state_metrics, version};
 
 /// `None` where the path is none of them.
 pub(crate) fn answer(ctx: &Context) -> Option<Result<Response, Status>> {
@@ -21,13 +21,19 @@ pub(crate) fn answer(ctx: &Context) -> Option<Result<Response, Status>> {
         ("version", "") => Ok(version::answer()),
         ("metrics", "") => Ok(answer::with_type(StatusCode::OK, TEXT_FORMAT, metrics::text(ctx))),
         ("metrics", "slis") => Ok(slis(ctx)),
+        ("metrics", "state") => return Some(of_reads(ctx, || state_metrics::answer(ctx))),
         _ => return None,
     };
-    Some(if matches!(ctx.method, Method::GET | Method::HEAD) {
-        answer
+    Some(of_reads(ctx, || answer))
+}
+
+/// 405 for other methods.
+fn of_reads(ctx: &Context, answer: impl FnOnce() -> Result<Response, Status>) -> Result<Response, Status> {
+    if matches!(ctx.method, Method::GET | Method::HEAD) {
+        answer()
     } else {
         Err(Status::failure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource"))
-    })
+    }
 }
 
 /// One thing that must hold. `Err` says why it does not.
@@ -39,13 +45,19 @@ const STORE: Check =
     ("etcd", |ctx| if ctx.state.is_fed() { Ok(()) } else { Err("the watch caches lost the store".to_owned()) });
 /// The last write that was tried reached the store, and so would the next.
 const STORE_WRITES: Check = ("etcd-readiness", |ctx| {
-    ctx.state.config().store.writable().map_err(|it| it.to_string())?;
+    let store = &ctx.state.config().store;
+    store.writable().map_err(|it| it.to_string())?;
+    if store.is_shared() {
+        return Ok(());
+    }
     ctx.state.metrics().store.refusal().map_or(Ok(()), Err)
 });
 /// The caches hold everything, from before the first request on. What cannot be read they do not hold. Objects of definitions
-/// are their authors' concern: see [`CUSTOM_CACHES`].
+/// are their authors' concern: see [`CUSTOM_CACHES`]. Over a store that others write to, they hold what others have written: where they did
+/// not when a request came last, each request about objects is refused.
 const CACHES: Check = ("informer-sync", |ctx| {
     STORE.1(ctx)?;
+    ctx.state.lag().map_or(Ok(()), Err)?;
     unreadable(ctx, false)
 });
 /// Asked for by name only: objects of definitions that cannot be read.
@@ -61,7 +73,7 @@ fn unreadable(ctx: &Context, is_custom: bool) -> Result<(), String> {
 fn unreadable_of(cache: &ResourceCache) -> Option<String> {
     let snapshot = cache.snapshot();
     let (n, reason) = snapshot.unreadables()?;
-    // As upstream, whose cache of a resource never becomes ready with one of them: so what is to be done is said.
+    // The watch cache of kube-apiserver never becomes ready with one of them: so what is to be done is said.
     let todo = "give the server the key it was written with, or the program that knows its form";
     Some(format!("{n} of {} cannot be read: {reason}; {todo}", cache.kind().resource.qualified()))
 }
@@ -119,7 +131,7 @@ fn health(ctx: &Context, root: &str, checks: &[Check], only: &str) -> Result<Res
     if !only.is_empty() {
         let mut all = relevant(ctx, checks).chain(BY_NAME.iter().filter(|_| root == "readyz"));
         let (_, check) = all.find(|it| it.0 == only).ok_or_else(Status::no_such_path)?;
-        return Ok(match check(ctx) {
+        return Ok(match made(ctx, root, only, *check) {
             Ok(()) => answer::text(StatusCode::OK, "ok"),
             Err(reason) => {
                 answer::text(StatusCode::INTERNAL_SERVER_ERROR, format!("internal server error: {reason}\n"))
@@ -131,7 +143,7 @@ fn health(ctx: &Context, root: &str, checks: &[Check], only: &str) -> Result<Res
     for (name, check) in relevant(ctx, checks) {
         let line = if query.all("exclude").any(|it| it == *name) {
             format!("[+]{name} excluded: ok")
-        } else if let Err(reason) = check(ctx) {
+        } else if let Err(reason) = made(ctx, root, name, *check) {
             failed = true;
             format!("[-]{name} failed: {reason}")
         } else {
@@ -156,6 +168,13 @@ fn health(ctx: &Context, root: &str, checks: &[Check], only: &str) -> Result<Res
     Ok(answer::text(StatusCode::OK, if verbose { format!("{text}{root} check passed\n") } else { "ok".to_owned() }))
 }
 
+/// Makes a check, and counts it.
+fn made(ctx: &Context, root: &str, name: &str, check: fn(&Context) -> Result<(), String>) -> Result<(), String> {
+    let result = check(ctx);
+    ctx.state.metrics().count_health_check(name, root, result.is_ok());
+    result
+}
+
 /// Every check, as a number.
 fn slis(ctx: &Context) -> Response {
     let roots = [("healthz", HEALTHY), ("livez", LIVE), ("readyz", READY)];
@@ -167,5 +186,5 @@ fn slis(ctx: &Context) -> Response {
         &["name", "type"],
         found.iter().map(|(labels, holds)| (&labels[..], *holds)),
     );
-    answer::with_type(StatusCode::OK, TEXT_FORMAT, corten_metrics::encoded(&families))
+    answer::with_type(StatusCode::OK, TEXT_FORMAT, ctx.state.metrics().text_of_slis(families))
 }

@@ -1,6 +1,7 @@
 //! What the loops say of themselves: why objects wait, and how busy each loop is.
 
 use corten_meta::{Key, Resource};
+use corten_metrics::loops::{LoopCounts, LoopQueue};
 use corten_reconcile::Decision;
 
 /// What the loops last decided about an object: answers `corten.dev/v1` Journals.
@@ -18,21 +19,13 @@ pub trait JournalSource: Send + Sync {
         Vec::new()
     }
 
+    /// What the loops count of what they do, for `/metrics`.
+    fn counted(&self) -> Vec<LoopCounts> {
+        Vec::new()
+    }
+
     /// How busy each loop is, for `/metrics`.
     fn queues(&self) -> Vec<LoopQueue> {
         Vec::new()
     }
-}
-
-/// The queue of one loop, in numbers.
-#[derive(Clone, Debug)]
-pub struct LoopQueue {
-    /// The loop's name.
-    pub name: String,
-    pub depth: u64,
-    pub adds: u64,
-    pub retries: u64,
-    /// How long it has thought about what it thinks about longest, and about all it has not come to a plan for.
-    pub longest: std::time::Duration,
-    pub unfinished: std::time::Duration,
 }

@@ -4,20 +4,28 @@ use std::time::Duration;
 
 use corten_access::Reloads;
 use corten_cacher::watch_cache::Caches;
+use corten_meta::Time;
 use corten_metrics::{
-    MetricFamily, disk, process,
+    MetricFamily, disk, loops, process,
     scraped::{counter, gauge, number},
 };
 
-use crate::{context::Context, journals::LoopQueue, version::VERSION};
+use crate::{context::Context, version::VERSION};
 
 pub(crate) fn text(ctx: &Context) -> String {
     let state = &ctx.state;
     let mut families = objects(state.caches());
     families.extend(state.config().store.disk_use().iter().flat_map(disk));
-    families.extend(queues(&state.config().journals.queues()));
-    families.extend(reloads("authentication", state.access().authenticator().issuers().reloads()));
-    families.extend(reloads("authorization", state.access().authorization_reloads()));
+    families.extend(loops::queues(&state.config().journals.queues()));
+    families.extend(state.config().journals.counted().iter().flat_map(loops::counts));
+    families.extend(corten_metrics::waits::families(|each| {
+        state.config().journals.waiting(each);
+    }));
+    let identity = server_id_hash(&state.config().machine.host_name);
+    let of_issuers = state.access().authenticator().issuers().reloads();
+    for (what, of) in [("authentication", of_issuers), ("authorization", state.access().authorization_reloads())] {
+        families.extend(reloads(what, of, &identity, state.now()));
+    }
     families.extend(process(state.started().unix_millis() / 1000, VERSION));
     families.extend(state.config().audit.iter().flat_map(|it| audit(&**it)));
     families.extend(state.config().encryption.iter().flat_map(|it| it.encryption().measured()));
@@ -53,39 +61,31 @@ fn objects(caches: &Caches) -> Vec<MetricFamily> {
 }
 
 /// How often the configuration of authentication or authorization was read anew.
-fn reloads(what: &str, reloads: &Reloads) -> Vec<MetricFamily> {
-    counter(
+fn reloads(what: &str, reloads: &Reloads, identity: &str, now: Time) -> Vec<MetricFamily> {
+    let labels = ["apiserver_id_hash", "status"];
+    let (failure, success) = ([identity, "failure"], [identity, "success"]);
+    let at = |ago: Duration| number(u64::try_from(now.unix_millis()).unwrap_or_default()) / 1000.0 - ago.as_secs_f64();
+    let last = [(&failure[..], reloads.since_failure()), (&success[..], reloads.since_success())];
+    let mut families = counter(
         &format!("apiserver_{what}_config_controller_automatic_reloads_total"),
         &format!("Total number of automatic reloads of {what} configuration split by status and apiserver identity."),
-        &["status"],
-        [(&["failure"][..], reloads.failures()), (&["success"][..], reloads.successes())],
-    )
-}
-
-/// How busy the loops are.
-fn queues(queues: &[LoopQueue]) -> Vec<MetricFamily> {
-    let names: Vec<[&str; 1]> = queues.iter().map(|it| [&*it.name]).collect();
-    let each = || names.iter().map(|it| &it[..]).zip(queues);
-    let name = ["name"];
-    let seconds = |it: Duration| it.as_secs_f64();
-    let depth = each().map(|(labels, it)| (labels, number(it.depth)));
-    let mut families = gauge("workqueue_depth", "Current depth of workqueue", &name, depth);
-    let adds = each().map(|(labels, it)| (labels, it.adds));
-    families.extend(counter("workqueue_adds_total", "Total number of adds handled by workqueue", &name, adds));
-    let retries = each().map(|(labels, it)| (labels, it.retries));
-    families.extend(counter("workqueue_retries_total", "Total number of retries handled by workqueue", &name, retries));
+        &labels,
+        [(&failure[..], reloads.failures()), (&success[..], reloads.successes())],
+    );
     families.extend(gauge(
-        "workqueue_unfinished_work_seconds",
-        "How many seconds of work has done that is in progress and hasn't been observed by work_duration. Large values \
-         indicate stuck threads. One can deduce the number of stuck threads by observing the rate at which this increases.",
-        &name,
-        each().map(|(labels, it)| (labels, seconds(it.unfinished))),
-    ));
-    families.extend(gauge(
-        "workqueue_longest_running_processor_seconds",
-        "How many seconds has the longest running processor for workqueue been running.",
-        &name,
-        each().map(|(labels, it)| (labels, seconds(it.longest))),
+        &format!("apiserver_{what}_config_controller_automatic_reload_last_timestamp_seconds"),
+        &format!(
+            "Timestamp of the last automatic reload of {what} configuration split by status and apiserver identity."
+        ),
+        &labels,
+        last.into_iter().filter_map(|(labels, ago)| Some((labels, at(ago?)))),
     ));
     families
+}
+
+/// As upstream shows which server it is: by a hash of its name.
+fn server_id_hash(host_name: &str) -> String {
+    let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, host_name.as_bytes());
+    let digits: String = hash.as_ref().iter().map(|it| format!("{it:02x}")).collect();
+    format!("sha256:{digits}")
 }

@@ -10,7 +10,7 @@ use corten_cacher::{
 };
 use corten_kinds::{Kind, KindRef, Subresource, Verb};
 use corten_meta::Status;
-use corten_routes::Route;
+use corten_routes::{Route, list_options};
 use http::Method;
 
 use crate::{
@@ -18,8 +18,8 @@ use crate::{
     context::Context,
     debug_fairness, debug_flags, health, progress,
     verbs::{
-        binding, component_status, connecting, create, delete, delete_collection, eviction, get, journal, list,
-        options, patch, request_scope::RequestScope, reviews, scale, token, update, usage, watch, write,
+        binding, component_status, connecting, create, delete, delete_collection, eviction, get, journal, list, patch,
+        request_scope::RequestScope, reviews, scale, token, update, usage, watch, write,
     },
 };
 
@@ -65,7 +65,8 @@ fn wants_protobuf(ctx: &mut Context) -> bool {
 async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
     let route = ctx.info.route.clone();
     if let Some(deprecation) = route.kind().and_then(|it| corten_kinds::deprecation(it)) {
-        ctx.warn(deprecation);
+        ctx.state.metrics().requests.note_deprecated(&ctx.info, &deprecation.removed_release);
+        ctx.warn(deprecation.warning);
     }
     let response = match route {
         Route::NonResource if ctx.info.path == debug_flags::PATH => return Box::pin(debug_flags::answer(ctx)).await,
@@ -125,7 +126,7 @@ async fn made_for_asking(ctx: &mut Context, kind: &'static Kind, verb: Verb) -> 
 }
 
 async fn collection(ctx: &mut Context, target: RequestScope, verb: Verb) -> Result<Response, Status> {
-    options::dry_run(ctx)?;
+    list_options::dry_run(&ctx.info.query)?;
     let form = ctx.form()?;
     match verb {
         Verb::List => Box::pin(list::list(ctx, &target, form)).await,
@@ -137,7 +138,7 @@ async fn collection(ctx: &mut Context, target: RequestScope, verb: Verb) -> Resu
 }
 
 async fn object(ctx: &mut Context, target: RequestScope, verb: Verb) -> Result<Response, Status> {
-    options::dry_run(ctx)?;
+    list_options::dry_run(&ctx.info.query)?;
     let form = ctx.form()?;
     match verb {
         Verb::Get => get::get(ctx, &target, form).await,
@@ -161,7 +162,7 @@ async fn below_object(
         return Box::pin(connect::proxy(ctx)).await;
     }
     let Some(verb) = verb else { return Err(not_allowed()) };
-    options::dry_run(ctx)?;
+    list_options::dry_run(&ctx.info.query)?;
     let form = ctx.form();
     match (subresource, verb) {
         (Sub::Log | Sub::Exec | Sub::Attach | Sub::PortForward, _) => Box::pin(connect::answer(ctx, subresource)).await,

@@ -1,14 +1,20 @@
 //! HTTPS: TLS, HTTP/1.1 and HTTP/2 on one port, and every bound a stranger on the network meets before the chain does.
 
-mod ambiguous;
 mod multiplexed;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use corten_access::Peer;
-use corten_cacher::body::BoxError;
-use corten_connection::{Attendance, BusyPoll, InOneTurn, Others, Rhythm};
+use corten_cacher::{
+    answer,
+    body::{BoxError, Response},
+};
+use corten_connection::{
+    Attendance, BusyPoll, InOneTurn, Lanes, Others, Placement, RequestPlacement, Rhythm, ambiguity,
+};
+use corten_meta::Status;
 use corten_stream::{Addresses, Connected};
+use http::{HeaderValue, header};
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
@@ -68,7 +74,8 @@ impl Server {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
-        self.begin_heavy().map_err(ServeError::Threads)?;
+        let others = Others::new();
+        let lanes = Arc::new(self.heavy().map_err(ServeError::Threads)?.lanes(others.clone()));
         let credential = self.credential(listener.local_addr().map_err(ServeError::Address)?);
         let credential = credential.map_err(ServeError::Certificate)?;
         let pki = &self.config().pki;
@@ -78,7 +85,6 @@ impl Server {
         let graceful = GracefulShutdown::new();
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         let addresses = Addresses::new(self.config().limits.connections_of_address);
-        let others = Others::new();
         let mut connections = JoinSet::new();
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
@@ -102,9 +108,9 @@ impl Server {
                             Err(error) => tracing::error!(%error, "clients are told of authorities of before"),
                         }
                     }
-                    let rhythm = Rhythm::new(others.clone());
-                    let connection =
-                        Connection { server: self.clone(), tls: tls.clone(), http1: http1.clone(), address, rhythm };
+                    let (server, tls, http1, lanes) = (self.clone(), tls.clone(), http1.clone(), lanes.clone());
+                    let (rhythm, placement) = (Rhythm::new(others.clone()), lanes.placement());
+                    let connection = Connection { server, tls, http1, address, rhythm, lanes, placement };
                     connections.spawn(connection.run(stream, graceful.watcher(), (place, connected)));
                 }
                 Err(error) => {
@@ -178,6 +184,8 @@ struct Connection {
     http1: Arc<Builder<TokioExecutor>>,
     address: SocketAddr,
     rhythm: Arc<Rhythm>,
+    lanes: Arc<Lanes>,
+    placement: Arc<Placement>,
 }
 
 impl Connection {
@@ -193,10 +201,11 @@ impl Connection {
         };
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let busy_poll = BusyPoll::new(self.rhythm.clone());
+        let (lanes, placement) = (self.lanes.clone(), self.placement.clone());
         let served = if is_http2 {
-            InOneTurn::new(multiplexed::serve(self, stream, watcher), busy_poll).await
+            lanes.run(InOneTurn::new(multiplexed::serve(self, stream, watcher), busy_poll), placement).await
         } else {
-            InOneTurn::new(self.one_by_one(stream, watcher), busy_poll).await
+            lanes.run(InOneTurn::new(self.one_by_one(stream, watcher), busy_poll), placement).await
         };
         if let Err(error) = served {
             tracing::debug!(%address, %error, "the connection broke");
@@ -205,22 +214,27 @@ impl Connection {
 
     /// HTTP/1.1: one request after the other; the only protocol that can be upgraded.
     async fn one_by_one(self, stream: TlsStream, watcher: Watcher) -> Result<(), BoxError> {
-        let Self { server, http1, address, rhythm, .. } = self;
+        let Self { server, http1, address, rhythm, lanes, placement, .. } = self;
         let peer = peer_of(&stream, address);
-        let service = service_fn(move |request: http::Request<Incoming>| {
+        let service = service_fn(move |mut request: http::Request<Incoming>| {
             let (server, peer, in_work) = (server.clone(), peer.clone(), rhythm.begin());
+            let (lanes, placement) = (lanes.clone(), placement.clone());
             async move {
                 let _in_work = in_work;
-                let answer = match ambiguous::refused(&request) {
-                    Some(refused) => refused,
-                    None if request.method().is_safe() => server.answer(with_body(request), Some(peer), None).await,
+                let answer = match ambiguity(&request) {
+                    Some(reason) => refused(reason),
+                    None if request.method().is_safe() => {
+                        request.extensions_mut().insert(RequestPlacement::of_connection(placement));
+                        server.answer(with_body(request), Some(peer), None).await
+                    }
                     None => {
-                        let place = server.place_of(request.body());
+                        placement.set_wide(false);
+                        let place = lanes.place_of(request.body());
                         let work = |it| {
                             let (server, request) = (server.clone(), with_body(attended(request, it)));
                             async move { server.answer(request, Some(peer), None).await }
                         };
-                        server.unattended().finish(&place, work).await
+                        server.unattended().finish(place, work).await
                     }
                 };
                 Ok::<_, std::convert::Infallible>(answer)
@@ -228,6 +242,13 @@ impl Connection {
         });
         watcher.watch(http1.serve_connection_with_upgrades(TokioIo::new(stream), service)).await
     }
+}
+
+/// The answer to a request that could be read as another; the connection ends with it.
+fn refused(reason: String) -> Response {
+    let mut response = answer::status(&Status::bad_request(reason));
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 /// A write, which knows whether its client is there: see [`crate::filters::deadline`].

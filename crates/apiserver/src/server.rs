@@ -15,11 +15,11 @@ use corten_cacher::{
     body::{Body, Response, whole},
     watch_cache::{Feed, feed},
 };
-use corten_connection::{HeavyLane, Unattended, is_heavy};
+use corten_connection::{HeavyLanes, Unattended};
 use corten_webhook::Clients;
 use http::Method;
 use parking_lot::Mutex;
-use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle};
 use tracing::Instrument;
 
 use crate::{
@@ -56,8 +56,8 @@ struct Background {
     tasks: Mutex<Vec<JoinHandle<()>>>,
     /// Writes whose clients have left.
     unattended: Unattended,
-    /// Where requests with large bodies are answered. It begins with the first listener.
-    heavy: OnceLock<HeavyLane>,
+    /// They begin with the first listener.
+    heavy: OnceLock<HeavyLanes>,
 }
 
 impl Deref for Server {
@@ -76,6 +76,11 @@ const FIRST_OBJECTS_DEADLINE: Duration = Duration::from_secs(5);
 const IDLE_LOOK: Duration = Duration::from_millis(5);
 
 impl Server {
+    #[cfg(test)]
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
+
     /// Fills the watch caches from the store and creates what every cluster begins with.
     ///
     /// # Errors
@@ -85,6 +90,9 @@ impl Server {
         let (caches, changes) = feed::fill(&*config.store).await?;
         let caches = Arc::new(caches);
         let ranges = services::ranges_of(&*config.store).await?;
+        if config.store.is_shared() {
+            caches.follow_other_keys(Arc::new(ranges.clone()));
+        }
         let ended = watch::Sender::new(false);
         let feed = Arc::new(Feed::new(changes));
         let task = tokio::spawn(feed::run(config.store.clone(), caches.clone(), feed.clone(), ended.subscribe()));
@@ -151,18 +159,13 @@ impl Server {
         &self.background.unattended
     }
 
-    /// Begins the threads for requests that are much work, unless they are there.
-    pub(crate) fn begin_heavy(&self) -> io::Result<()> {
-        if self.background.heavy.get().is_none() {
-            let _is_there = self.background.heavy.set(HeavyLane::start()?);
+    /// The threads for requests that are much work. They begin, unless they are there.
+    pub(crate) fn heavy(&self) -> io::Result<&HeavyLanes> {
+        let heavy = &self.background.heavy;
+        match heavy.get() {
+            Some(there) => Ok(there),
+            None => HeavyLanes::start().map(|it| heavy.get_or_init(|| it)),
         }
-        Ok(())
-    }
-
-    /// Where a request with this body is answered: what is much work is done where no other request waits behind it.
-    pub(crate) fn place_of(&self, body: &impl http_body::Body) -> Handle {
-        let heavy = self.background.heavy.get().filter(|_| is_heavy(body));
-        heavy.map_or_else(Handle::current, |it| it.handle().clone())
     }
 
     /// A request from inside the process: the same chain, with the caller known.

@@ -84,6 +84,8 @@ struct StateInner {
     feed: Arc<Feed>,
     /// The task that keeps the caches up.
     fed: Mutex<Option<JoinHandle<()>>>,
+    /// Why the caches did not catch up with a shared store when they were asked to last.
+    lag: Mutex<Option<String>>,
 }
 
 /// What keeps the caches up.
@@ -120,7 +122,8 @@ impl State {
             metrics.registry(),
         );
         let access = Arc::new(access);
-        let aggregator = Aggregator::new(caches.clone(), clients.clone(), config.pki.clone(), front_proxy);
+        let aggregator =
+            Aggregator::new(caches.clone(), clients.clone(), config.pki.clone(), front_proxy, metrics.registry());
         let conversion = Conversion::new(
             clients.clone(),
             config.uids.clone(),
@@ -139,8 +142,12 @@ impl State {
             advertise: config.advertise,
             namespace_locks: NamespaceLocks::default(),
             ranges,
-            webhooks: Webhooks::new(clients, metrics.registry()),
-            policies: Policies::new(metrics.registry()),
+            webhooks: Webhooks::new(clients, &metrics),
+            policies: Policies::new(&metrics),
+            measures: corten_admission::Measures::new(
+                &metrics,
+                corten_admission::PLUGINS.iter().map(|it| it.plugin.name()),
+            ),
         };
         // What makes uids is random in the world, and foretold in the simulator.
         let seed = corten_meta::stable_hash((config.uids)().as_bytes());
@@ -160,6 +167,7 @@ impl State {
             definition_refusals: DefinitionRefusals::default(),
             feed: feeding.feed,
             fed: Mutex::new(Some(feeding.task)),
+            lag: Mutex::default(),
         }))
     }
 
@@ -277,6 +285,15 @@ impl State {
     /// Are the caches kept up?
     pub(crate) fn is_fed(&self) -> bool {
         self.0.fed.lock().as_ref().is_some_and(|it| !it.is_finished())
+    }
+
+    pub(crate) fn note_lag(&self, lag: Option<String>) {
+        *self.0.lag.lock() = lag;
+    }
+
+    /// Why the caches are behind a shared store; `None` where they are not.
+    pub(crate) fn lag(&self) -> Option<String> {
+        self.0.lag.lock().clone()
     }
 
     /// The task that keeps the caches up, for who ends it.

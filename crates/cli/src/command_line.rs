@@ -37,7 +37,7 @@ impl CommandLine {
 
     /// Is it that of a node or of its parent?
     pub(crate) fn is_known(&self) -> bool {
-        self.words.get(1).is_some_and(|it| it == "node" || it == "supervise")
+        self.words.get(1).is_some_and(|it| ["join", "node", "supervise"].contains(&it.as_str()))
     }
 
     /// The value of an option, where it was given.

@@ -10,7 +10,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use corten_client::{
     Client,
     https::HttpsTransport,
-    kubeconfig::{self, Kubeconfig},
+    kubeconfig::{self, Kubeconfig, RestConfig},
 };
 
 use crate::{failure::Failure, node_folders::DATA_DIR, own_kubeconfig::share_authority};
@@ -24,6 +24,8 @@ pub(crate) struct Connection {
     pub(crate) namespace: String,
     /// What it shows to the server, as PEM.
     pub(crate) certificate: Option<Vec<u8>>,
+    /// The authorities that the server is known by, as PEM.
+    pub(crate) authorities: Vec<u8>,
     /// The first file that was read.
     pub(crate) kubeconfig: PathBuf,
     /// The server's URL.
@@ -75,6 +77,7 @@ pub(crate) fn open(matches: &ArgMatches) -> Result<Connection> {
         client: Client::new(Arc::new(transport)),
         namespace,
         certificate: target.identity.map(|it| it.0),
+        authorities: target.ca,
         kubeconfig: kubeconfig.unwrap_or_default(),
         server: target.server,
         runtime,
@@ -84,6 +87,15 @@ pub(crate) fn open(matches: &ArgMatches) -> Result<Connection> {
 /// The folders of this machine that hold the data of the cluster that [`args`] asked for: where it does not answer, what is
 /// known of it is there.
 pub(crate) fn data_folders(matches: &ArgMatches) -> Vec<PathBuf> {
+    folders(matches, |own, asked| own.server == asked.server && share_authority(own, asked))
+}
+
+/// As [`data_folders`], by whichever address the cluster was asked for: another machine's, or a balancer's.
+pub(crate) fn data_folders_of_cluster(matches: &ArgMatches) -> Vec<PathBuf> {
+    folders(matches, share_authority)
+}
+
+fn folders(matches: &ArgMatches, is_its: impl Fn(&RestConfig, &RestConfig) -> bool) -> Vec<PathBuf> {
     let path = matches.get_one::<PathBuf>("kubeconfig");
     let context = matches.get_one::<String>("context").map(String::as_str);
     let Ok(config) = load(path) else { return vec![PathBuf::from(DATA_DIR)] };
@@ -92,7 +104,7 @@ pub(crate) fn data_folders(matches: &ArgMatches) -> Vec<PathBuf> {
     let beside = read.iter().filter_map(|it| std::path::absolute(it).ok()?.parent().map(Path::to_owned));
     let is_its = |data: &PathBuf| {
         let admin = Kubeconfig::load(&data.join("admin.kubeconfig")).and_then(|it| it.target(None));
-        admin.is_ok_and(|it| it.server == target.server && share_authority(&it, &target))
+        admin.is_ok_and(|it| is_its(&it, &target))
     };
     beside.chain([PathBuf::from(DATA_DIR)]).filter(is_its).collect()
 }
@@ -127,6 +139,28 @@ fn unknown_cluster(paths: &[PathBuf], is_told: bool) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_folder_is_found_though_the_cluster_was_asked_for_elsewhere() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |file: &str, server: &str, ca: &str| {
+            let ca = format!("-----BEGIN CERTIFICATE-----\n{ca}\n-----END CERTIFICATE-----\n");
+            let config = Kubeconfig::embedded("corten", "admin", server, ca.as_bytes(), b"c", b"k");
+            config.save(&folder.path().join(file)).expect("written");
+        };
+        write("admin.kubeconfig", "https://10.0.0.1:6443", "ca");
+        write("same", "https://10.0.0.1:6443", "ca");
+        write("balancer", "https://api.example.com", "ca");
+        write("another", "https://10.0.0.1:6443", "another");
+        for (file, n, n_of_cluster) in [("same", 1, 1), ("balancer", 0, 1), ("another", 0, 0)] {
+            let path = folder.path().join(file).into_os_string();
+            let line = ["x".into(), "--kubeconfig".into(), path];
+            let matches = args(Command::new("x")).try_get_matches_from(line).expect("words");
+            let own = |it: Vec<PathBuf>| it.iter().filter(|it| *it == folder.path()).count();
+            let found = (own(data_folders(&matches)), own(data_folders_of_cluster(&matches)));
+            assert_eq!(found, (n, n_of_cluster), "{file}");
+        }
+    }
 
     #[test]
     fn what_is_not_there_is_named() {

@@ -6,14 +6,14 @@ use serde::Serialize;
 
 /// An error that comes with what to do about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Failure {
-    pub(crate) message: String,
+pub struct Failure {
+    pub message: String,
     /// Facts that help, a line each.
-    pub(crate) details: Vec<String>,
+    pub details: Vec<String>,
     /// The command to run next.
-    pub(crate) next: Option<String>,
+    pub next: Option<String>,
     /// What could not be seen.
-    pub(crate) unknown: Vec<String>,
+    pub unknown: Vec<String>,
 }
 
 impl std::error::Error for Failure {}
@@ -25,11 +25,12 @@ impl std::fmt::Display for Failure {
 }
 
 impl Failure {
-    pub(crate) fn new(message: impl Into<String>) -> Self {
+    pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), ..Self::default() }
     }
 
-    pub(crate) fn next(mut self, next: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn next(mut self, next: impl Into<String>) -> Self {
         self.next = Some(next.into());
         self
     }

@@ -4,6 +4,8 @@
 
 mod command_line;
 mod connection;
+pub mod control_plane_record;
+pub mod etcd_member;
 mod failure;
 mod node_folders;
 mod node_lock;
@@ -11,9 +13,10 @@ mod node_name;
 pub mod node_options;
 mod node_process;
 mod node_record;
-mod output;
+pub mod output;
 mod own_kubeconfig;
 mod progress;
+mod reference;
 pub mod server_options;
 mod shell;
 mod supervision;
@@ -26,10 +29,19 @@ use std::{ffi::OsString, process::ExitCode};
 use clap::Command;
 
 pub use connection::ADMIN_KUBECONFIG;
+pub use failure::Failure;
 pub use node_folders::SNAPSHOTS_MADE;
 pub use node_name::NodeName;
 pub use node_process::NodeClaim;
+pub use reference::reference;
 pub use verb::Verb;
+pub use verbs::{
+    nodes,
+    token::control_plane::{
+        ETCD_AUTHORITY_KEY as SHARED_ETCD_AUTHORITY_KEY, ETCD_CLUSTER as SHARED_ETCD_CLUSTER, SECRET as SHARED_SECRET,
+    },
+    up::{VERB as UP, start_member},
+};
 
 use verb::{ALL, command_of, whole_command};
 
@@ -40,8 +52,9 @@ pub const VERBS: &[Verb] = &[
     verbs::down::VERB,
     verbs::reset::VERB,
     verbs::supervise::VERB,
-    verbs::up::VERB,
+    verbs::token::VERB,
     verbs::version::VERB,
+    verbs::volume::VERB,
     verbs::why::VERB,
 ];
 

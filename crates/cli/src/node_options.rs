@@ -116,6 +116,12 @@ const ROWS: &[Row] = &[
         "What becomes of pods when the machine ends. keep: containers stop in order, and start again after the boot; only pods that may never start again fail. fail: all fail, as with upstream's graceful node shutdown, so that other nodes take over at once",
     ),
     (
+        "pod-network",
+        "vxlan|routes",
+        "vxlan",
+        "How packets get to the pods of other nodes. vxlan: in UDP, port 8472, whatever network lies between. routes: as they are, where all nodes are on one link that takes packets with pods' addresses. The same on every node",
+    ),
+    (
         "allowed-unsafe-sysctls",
         "NAME,…",
         "",

@@ -8,18 +8,18 @@ use corten_meta::Time;
 use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub enum Format {
     Text,
     Json,
 }
 
 /// Adds `-o`.
-pub(crate) fn args(command: Command) -> Command {
+pub fn args(command: Command) -> Command {
     let output = Arg::new("output").short('o').long("output").value_name("FORMAT");
     command.arg(output.value_parser(["text", "json"]).default_value("text").help("How to print the answer"))
 }
 
-pub(crate) fn format(matches: &ArgMatches) -> Format {
+pub fn format(matches: &ArgMatches) -> Format {
     match matches.get_one::<String>("output").map(String::as_str) {
         Some("json") => Format::Json,
         _ => Format::Text,
@@ -33,13 +33,13 @@ pub(crate) fn is_json(matches: &ArgMatches) -> bool {
 
 /// # Errors
 /// Standard output cannot be written.
-pub(crate) fn json(value: &impl Serialize) -> Result<()> {
+pub fn json(value: &impl Serialize) -> Result<()> {
     text(&(serde_json::to_string_pretty(value).context("writing JSON")? + "\n"))
 }
 
 /// # Errors
 /// Standard output cannot be written. A reader that has gone (`| head`) is no error.
-pub(crate) fn text(text: &str) -> Result<()> {
+pub fn text(text: &str) -> Result<()> {
     match stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         other => other.context("writing to standard output"),

@@ -1,7 +1,7 @@
 //! What the control plane can be told under upstream's names, whether it runs alone or with a node: `corten server` and
 //! `corten node` read them, `corten up` passes them on.
 
-use std::{path::PathBuf, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Arg, ArgAction, ArgMatches, Command, builder::PossibleValuesParser, parser::ValueSource, value_parser};
 
@@ -14,6 +14,8 @@ enum Takes {
     List,
     /// The path of a file.
     File,
+    /// Any word.
+    Text,
     /// One of these words.
     Word(&'static [&'static str]),
     /// A length of time as Go writes it.
@@ -115,7 +117,74 @@ const ROWS: &[Row] = &[
         "false",
         "Read the file of --encryption-provider-config again when it changes",
     ),
+    (
+        "etcd-binary",
+        Takes::File,
+        "FILE",
+        "",
+        "The program of etcd that --ha starts [default: etcd, where programs are]",
+    ),
+    (
+        "etcd-cafile",
+        Takes::File,
+        "FILE",
+        "",
+        "The authority that certificates of etcd are from; needed for servers whose address begins with https",
+    ),
+    ("etcd-certfile", Takes::File, "FILE", "", "The certificate that etcd is shown, with --etcd-keyfile"),
+    (
+        "etcd-compaction-interval",
+        Takes::Time,
+        "TIME",
+        "5m",
+        "How often what is older than that is forgotten in etcd, by one of all API servers; 0: by none of them",
+    ),
+    ("etcd-keyfile", Takes::File, "FILE", "", "The key of --etcd-certfile"),
+    (
+        "etcd-listen",
+        Takes::Text,
+        "ADDRESS",
+        "",
+        "Serve etcd's API over the store of the data folder here, to clients with a certificate of DIR/pki/etcd/ca.crt such as DIR/pki/apiserver-etcd-client.crt: objects are read and deleted there, and not put",
+    ),
+    ("etcd-prefix", Takes::Text, "PREFIX", "/registry", "Where the keys of this cluster begin in etcd"),
+    (
+        "etcd-servers",
+        Takes::List,
+        "URL,…",
+        "",
+        "Keep the cluster in this etcd, members of one cluster of version 3.5.13 or newer, and not in the data folder",
+    ),
+    (
+        "ha",
+        Takes::Switch,
+        "true|false",
+        "false",
+        "Keep the cluster in an etcd that Corten runs, with a member on this machine and on each that joins by `corten token create --control-plane`",
+    ),
+    (
+        "leader-elect-lease-duration",
+        Takes::Time,
+        "TIME",
+        "15s",
+        "How long after its last renewal others wait before they run the controllers, where several servers share an etcd",
+    ),
+    (
+        "leader-elect-renew-deadline",
+        Takes::Time,
+        "TIME",
+        "10s",
+        "How long a server that cannot renew its lease goes on to run the controllers",
+    ),
+    ("leader-elect-retry-period", Takes::Time, "TIME", "2s", "How often the lease is tried for, or renewed"),
     ("no-scheduler", Takes::Switch, "true|false", "false", "Place no pods: another program is the scheduler"),
+    (
+        "scheduler-config",
+        Takes::File,
+        "FILE",
+        "",
+        "How pods are placed: profiles with their plugins, weights and arguments (a KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1)",
+    ),
 ];
 
 /// Adds the options.
@@ -128,6 +197,7 @@ pub fn args(command: Command) -> Command {
             }
             Takes::File => arg.value_parser(value_parser!(PathBuf)),
             Takes::Word(words) => arg.value_parser(PossibleValuesParser::new(words.iter().copied())),
+            Takes::Text => arg,
             Takes::Time => arg.value_parser(corten_meta::duration::duration),
             Takes::List => arg.value_delimiter(',').action(ArgAction::Append).allow_hyphen_values(true),
         };
@@ -159,6 +229,20 @@ pub fn any_given(matches: &ArgMatches, prefix: &str) -> bool {
     ROWS.iter().any(|it| it.0.starts_with(prefix) && matches.value_source(it.0) == Some(ValueSource::CommandLine))
 }
 
+/// The address that was given, if any.
+///
+/// # Errors
+/// It is no address with a port.
+pub fn address(matches: &ArgMatches, name: &str) -> Result<Option<SocketAddr>, String> {
+    let word = word(matches, name);
+    if word.is_empty() {
+        return Ok(None);
+    }
+    word.parse()
+        .map(Some)
+        .map_err(|_| format!("--{name} must be an address with a port, as 127.0.0.1:2379, and not {word}"))
+}
+
 /// A file that was named, wherever this program works.
 pub fn file(matches: &ArgMatches, name: &str) -> Option<PathBuf> {
     let path = matches.get_one::<PathBuf>(name)?;
@@ -178,7 +262,7 @@ pub(crate) fn given(matches: &ArgMatches) -> Vec<String> {
         Takes::Switch => format!("--{name}={}", is_on(matches, name)),
         Takes::File => format!("--{name}={}", file(matches, name).unwrap_or_default().display()),
         Takes::List => format!("--{name}={}", list(matches, name).join(",")),
-        Takes::Word(_) => format!("--{name}={}", word(matches, name)),
+        Takes::Word(_) | Takes::Text => format!("--{name}={}", word(matches, name)),
         Takes::Time => format!("--{name}={}ns", time(matches, name).as_nanos()),
     };
     ROWS.iter().filter(|it| is_given(it.0)).map(argument).collect()

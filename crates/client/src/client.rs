@@ -91,6 +91,15 @@ impl Client {
         self.call(Method::GET, path, "", Bytes::new()).await
     }
 
+    /// As [`Client::get_path`], with a query.
+    ///
+    /// # Errors
+    /// As [`Client::request`].
+    pub async fn get_path_with(&self, path: &str, query: &[(&str, String)]) -> Result<Bytes, Error> {
+        let url = query.iter().fold(Url::new(path.to_owned()), |url, (name, value)| url.with(name, value));
+        self.get_path(&url.finish()).await
+    }
+
     // ---- one object ----
 
     /// # Errors

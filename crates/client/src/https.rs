@@ -3,6 +3,8 @@
 //! A server that only speaks HTTP/1.1 gets a connection per request, as do requests that upgrade (exec, port-forward).
 
 mod connection;
+mod failover;
+mod plain;
 mod tls;
 
 use std::{future::Future, sync::Arc, time::Duration};
@@ -11,15 +13,42 @@ use bytes::Bytes;
 use http::{HeaderValue, Request, Response, Uri, header, uri::PathAndQuery};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2::SendRequest;
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::Instant};
 
 use crate::{Body, BoxFuture, Transport, TransportError, kubeconfig::RestConfig};
 use connection::{Connected, Connection, Dial, Single};
 
 pub use connection::Upgraded;
+pub use failover::FailoverTransport;
+pub use plain::PlainTransport;
 
-const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 const AGENT: &str = concat!("corten/", env!("CARGO_PKG_VERSION"));
+
+/// How long a server that says nothing is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// Until it is connected to, and both know each other.
+    connect: Duration,
+    /// A silent connection is asked for a sign of life after this long.
+    silent: Duration,
+    /// Where no sign comes for so long, it is given up.
+    unanswered: Duration,
+}
+
+/// Of who has no other server to ask.
+impl Default for Patience {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(10), silent: Duration::from_secs(30), unanswered: Duration::from_secs(15) }
+    }
+}
+
+/// A request without an answer.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    error: TransportError,
+    /// No server has seen it.
+    is_unsent: bool,
+}
 
 /// Speaks HTTPS to one API server.
 pub struct HttpsTransport {
@@ -28,7 +57,14 @@ pub struct HttpsTransport {
     server: Uri,
     bearer: Option<HeaderValue>,
     /// Held while connecting only, so that one connection is made however many requests wait for it.
-    connection: Mutex<Option<Connection>>,
+    connection: Mutex<Dialled>,
+}
+
+#[derive(Default)]
+struct Dialled {
+    living: Option<Connection>,
+    /// When nothing came of it last. All who waited for that are told the same, instead of trying one after the other.
+    failed: Option<(Instant, TransportError)>,
 }
 
 /// The target cannot be spoken to as it is described.
@@ -67,7 +103,7 @@ impl HttpsTransport {
             any: Arc::new(tls::config(target, &[b"h2", b"http/1.1"]).map_err(failed)?),
             http1: Arc::new(tls::config(target, &[b"http/1.1"]).map_err(failed)?),
         };
-        Ok(Self { dial, server, bearer, connection: Mutex::new(None) })
+        Ok(Self { dial, server, bearer, connection: Mutex::default() })
     }
 
     /// Sends a request that asks to upgrade, over a connection of its own. Where the server agrees (101) the connection
@@ -77,49 +113,72 @@ impl HttpsTransport {
     /// There was no answer.
     pub async fn upgrade(&self, request: Request<Bytes>) -> Result<(Response<Body>, Option<Upgraded>), TransportError> {
         let request = self.addressed(request)?;
-        deadline("connecting", async { self.dial.http1().await?.upgrade(request).await }).await
+        self.in_time(Patience::default(), async { self.dial.http1().await?.upgrade(request).await }).await
     }
 
     /// Ends the connection and everything that is under way on it.
     pub async fn close(&self) {
-        if let Some(connection) = self.connection.lock().await.take() {
+        if let Some(connection) = self.connection.lock().await.living.take() {
             connection.close().await;
         }
     }
 
-    async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
-        let mut request = self.addressed(request)?;
+    /// Sends it, and says of one without an answer whether the server may have seen it.
+    pub(crate) async fn try_send(&self, request: Request<Bytes>, patience: Patience) -> Result<Response<Body>, Failed> {
+        let unsent = |error| Failed { error, is_unsent: true };
+        let sent = |error| Failed { error, is_unsent: false };
+        let mut request = self.addressed(request).map_err(sent)?;
         // A connection may die between two requests. hyper gives back a request it never sent, and that one, and only
         // that one, is safe to send again.
         for _ in 0..3 {
-            let sender = match self.sender().await? {
-                Sender::Http1(single) => return single.send(request).await,
+            let sender = match self.sender(patience).await.map_err(unsent)? {
+                Sender::Http1(single) => return single.send(request).await.map_err(sent),
                 Sender::Http2(sender) => sender,
             };
             match attempt(sender, request).await {
                 Ok(response) => return Ok(response),
                 Err((_, Some(unsent))) => request = unsent,
-                Err((error, None)) => return Err(error),
+                Err((error, None)) => return Err(sent(error)),
             }
         }
-        Err(TransportError(format!("the connection to {} closes again and again", self.server)))
+        Err(unsent(TransportError(format!("the connection to {} closes again and again", self.server))))
     }
 
     /// A way to send one request: over the living connection, or one made now.
-    async fn sender(&self) -> Result<Sender, TransportError> {
-        let mut connection = self.connection.lock().await;
-        if let Some(living) = connection.as_ref().and_then(Connection::sender) {
+    async fn sender(&self, patience: Patience) -> Result<Sender, TransportError> {
+        let begun = Instant::now();
+        let mut dialled = self.connection.lock().await;
+        if let Some(living) = dialled.living.as_ref().and_then(Connection::sender) {
             return Ok(Sender::Http2(living));
         }
-        *connection = None;
-        match deadline("connecting", self.dial.any()).await? {
-            Connected::Http1(single) => Ok(Sender::Http1(single)),
-            Connected::Http2(made) => {
+        dialled.living = None;
+        if let Some((_, error)) = dialled.failed.as_ref().filter(|it| it.0 > begun) {
+            return Err(error.clone());
+        }
+        match self.in_time(patience, self.dial.any(patience)).await {
+            Ok(Connected::Http1(single)) => Ok(Sender::Http1(single)),
+            Ok(Connected::Http2(made)) => {
                 let sender = made.sender();
-                *connection = Some(made);
+                dialled.living = Some(made);
                 let closed = || TransportError(format!("{} closed the connection", self.server));
                 sender.map(Sender::Http2).ok_or_else(closed)
             }
+            Err(error) => {
+                dialled.failed = Some((Instant::now(), error.clone()));
+                Err(error)
+            }
+        }
+    }
+
+    async fn in_time<T>(
+        &self,
+        patience: Patience,
+        work: impl Future<Output = Result<T, TransportError>>,
+    ) -> Result<T, TransportError> {
+        let deadline = patience.connect;
+        match tokio::time::timeout(deadline, work).await {
+            Ok(done) => done,
+            Err(_) => Err(TransportError(format!("connecting to {} took longer than {deadline:?}", self.server))),
         }
     }
 
@@ -143,7 +202,7 @@ impl HttpsTransport {
 
 impl Transport for HttpsTransport {
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
-        Box::pin(self.exchange(request))
+        Box::pin(async move { self.try_send(request, Patience::default()).await.map_err(|it| it.error) })
     }
 }
 
@@ -164,13 +223,6 @@ async fn attempt(
             let unsent = failure.take_message().map(|it| it.map(|_| kept));
             Err((TransportError(format!("{}", failure.error())), unsent))
         }
-    }
-}
-
-async fn deadline<T>(what: &str, work: impl Future<Output = Result<T, TransportError>>) -> Result<T, TransportError> {
-    match tokio::time::timeout(CONNECT_DEADLINE, work).await {
-        Ok(done) => done,
-        Err(_) => Err(TransportError(format!("{what} took longer than {CONNECT_DEADLINE:?}"))),
     }
 }
 

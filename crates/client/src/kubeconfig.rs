@@ -131,6 +131,14 @@ pub enum KubeconfigError {
     Incomplete(String),
 }
 
+impl Cluster {
+    /// The authorities that are written inside, as PEM.
+    pub fn authorities(&self) -> Option<String> {
+        let bytes = BASE64.decode(self.certificate_authority_data.as_ref()?.trim()).ok()?;
+        String::from_utf8(bytes).ok()
+    }
+}
+
 impl Default for Kubeconfig {
     fn default() -> Self {
         Self {
@@ -147,6 +155,30 @@ impl Default for Kubeconfig {
 }
 
 impl Kubeconfig {
+    /// A file that says where a cluster is and whom it is known by, and no more: `cluster-info`, as kubeadm publishes it.
+    pub fn anonymous(server: &str, ca: &[u8]) -> Self {
+        let cluster = Cluster {
+            server: server.into(),
+            certificate_authority_data: Some(BASE64.encode(ca)),
+            ..Cluster::default()
+        };
+        Self { clusters: vec![NamedCluster { name: String::new(), cluster }], ..Self::default() }
+    }
+
+    /// A file for one cluster and one user, whose certificate and key are in another file, where they are replaced.
+    pub fn with_files(target: &RestConfig, user: &str, certificate: &Path) -> Self {
+        let mut config = Self::embedded("kubernetes", user, &target.server, &target.ca, b"", b"");
+        for named in &mut config.clusters {
+            named.cluster.tls_server_name.clone_from(&target.server_name);
+        }
+        let path = certificate.to_string_lossy().into_owned();
+        for named in &mut config.users {
+            let (client_certificate, client_key) = (Some(path.clone()), Some(path.clone()));
+            named.user = User { client_certificate, client_key, ..User::default() };
+        }
+        config
+    }
+
     /// A file for one cluster and one user, with the certificates inside.
     pub fn embedded(name: &str, user: &str, server: &str, ca: &[u8], certificate: &[u8], key: &[u8]) -> Self {
         let cluster = Cluster {
@@ -195,7 +227,11 @@ impl Kubeconfig {
         Ok(merged)
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// It is no kubeconfig; why, without what it holds.
+    pub fn parse(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }

@@ -113,6 +113,11 @@ impl Lease {
         Ok(Holder::Other { holder, until: now.after(self.duration) })
     }
 
+    /// The revision of the lease as it was last written or read; 0 where it was not.
+    pub fn revision(&self) -> u64 {
+        self.seen.as_ref().and_then(|it| it.0.metadata.resource_version.parse().ok()).unwrap_or(0)
+    }
+
     /// Gives the lease back early, if it is mine.
     ///
     /// # Errors

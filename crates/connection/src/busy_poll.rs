@@ -34,6 +34,15 @@ impl Others {
         Arc::new(Self::on(thread::available_parallelism().map_or(1, usize::from)))
     }
 
+    /// Beside what is begun now nobody stays awake.
+    pub(crate) fn begin_work(&self) {
+        self.n_in_work.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn end_work(&self) {
+        self.n_in_work.fetch_sub(1, Ordering::Relaxed);
+    }
+
     fn on(n_cores: usize) -> Self {
         Self { n_in_work: AtomicUsize::new(0), is_taken: AtomicBool::new(n_cores < 2) }
     }
@@ -59,7 +68,7 @@ impl Rhythm {
 
     pub fn begin(self: &Arc<Self>) -> InWork {
         self.is_fast.store(self.pause() < SHORT, Ordering::Relaxed);
-        self.others.n_in_work.fetch_add(1, Ordering::Relaxed);
+        self.others.begin_work();
         InWork(self.clone())
     }
 
@@ -78,7 +87,7 @@ impl Drop for InWork {
     fn drop(&mut self) {
         let Rhythm { began, answered_at, others, .. } = &*self.0;
         answered_at.store(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        others.n_in_work.fetch_sub(1, Ordering::Relaxed);
+        others.end_work();
     }
 }
 

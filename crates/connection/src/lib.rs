@@ -1,15 +1,22 @@
 //! How one connection of the API server's gets on with the processor: it wakes itself, looks a little longer for what comes next, keeps
-//! what a request left unread, goes on with what a client began who has left, and works on what is much in another place. Nothing here
-//! knows what is served.
+//! what a request left unread, goes on with what a client began who has left, works on what is much in another place, and moves all
+//! streams of an HTTP/2 connection together; and which requests two readers could read as different ones. Nothing here knows what is
+//! served.
 
+mod ambiguous;
 mod busy_poll;
 mod heavy_lane;
 mod leftover;
+mod multiplexed;
+mod placement;
 mod self_wake;
 mod unattended;
 
+pub use ambiguous::{ambiguity, said_twice};
 pub use busy_poll::{BusyPoll, InWork, Others, Rhythm};
-pub use heavy_lane::{HeavyLane, is_heavy};
+pub use heavy_lane::HeavyLanes;
 pub use leftover::{Leftover, Lent};
+pub use multiplexed::{Corked, Multiplexed, NewStreams};
+pub use placement::{Lanes, Placement, RequestPlacement, WideAnswer, WideBody};
 pub use self_wake::{InOneTurn, SelfWaker};
 pub use unattended::{Attendance, Unattended};

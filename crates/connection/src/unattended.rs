@@ -35,14 +35,7 @@ impl Unattended {
         let (attended, attendance) = watch::channel(());
         let mut waiting = AttendedWork { work: JoinSet::new(), _attended: attended, unattended: self };
         let _: AbortHandle = waiting.work.spawn_on(work(Attendance(attendance)), on);
-        match waiting.work.join_next().await.expect("one was spawned") {
-            Ok(done) => done,
-            Err(broken) => match broken.try_into_panic() {
-                Ok(panic) => panic::resume_unwind(panic),
-                // The runtime ends, and this task with it.
-                Err(_) => std::future::pending().await,
-            },
-        }
+        joined(&mut waiting.work).await
     }
 
     /// Ends what still goes on.
@@ -57,6 +50,18 @@ impl Unattended {
         let mut left = self.0.lock();
         while left.try_join_next().is_some() {}
         left.spawn_on(async move { while work.join_next().await.is_some() {} }, &runtime);
+    }
+}
+
+/// What comes of the one task there is.
+pub(crate) async fn joined<T: 'static>(task: &mut JoinSet<T>) -> T {
+    match task.join_next().await.expect("one was spawned") {
+        Ok(done) => done,
+        Err(broken) => match broken.try_into_panic() {
+            Ok(panic) => panic::resume_unwind(panic),
+            // The runtime ends, and this task with it.
+            Err(_) => std::future::pending().await,
+        },
     }
 }
 

@@ -1,6 +1,7 @@
 //! What happens to CertificateSigningRequests without a person: kubelets' are approved, old ones are deleted. Signing is
 //! for who has the key.
 
+mod api_servers;
 mod names;
 mod of_pods;
 mod request;
@@ -8,10 +9,8 @@ mod request;
 use std::time::Duration;
 
 use corten_api::resources;
-use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
-use corten_reconcile::{
-    Actor, Answer, Controller, Effect, Plan, Projection, Propagation, Verb, View, Wait, Wake, Watch, Write,
-};
+use corten_meta::{Key, ObjectMeta, Time};
+use corten_reconcile::{Actor, Answer, Controller, Effect, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -97,12 +96,14 @@ impl Controller for CertificateApproval {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        vec![
+        let mut watches = vec![
             Watch::new::<SigningRequest>(Wake::Itself),
             Watch::new::<NamedNode>(Wake::Nobody),
             Watch::new::<ReachableService>(Wake::Nobody),
             Watch::new::<Pod>(Wake::Nobody),
-        ]
+        ];
+        watches.extend(api_servers::watches());
+        watches
     }
 
     fn writes(&self) -> &'static [Write] {
@@ -126,6 +127,13 @@ impl Controller for CertificateApproval {
         }
         let Some(node) = request::of_kubelet(&request.spec) else { return waits_for_a_person() };
         let is_self = request.spec.username == node;
+        // Who holds a token must not become a machine that is there.
+        let name = node.strip_prefix("system:node:").unwrap_or(&node);
+        if !is_self && view.get::<NamedNode>(&Key::cluster(name)).is_some_and(NamedNode::is_ready) {
+            let message = format!("node {name} is Ready: another machine asks for a certificate of that name");
+            let wait = Wait::new("ApprovalNeeded", message, Actor::Operator).on("Node", name);
+            return Plan { waits: vec![wait], wake_at: Some(now.after(Duration::from_secs(600))), ..Plan::default() };
+        }
         for (permission, message) in PERMISSIONS.iter().filter(|it| it.0 == "nodeclient" || is_self) {
             let about = Key::new(*permission, &*key.name);
             let effect = match view.answer(&resources::SUBJECT_ACCESS_REVIEWS, &about) {

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use corten_api::resources;
-use corten_meta::{Key, Named, ObjectMeta, Resource, Selector, Time};
-use corten_reconcile::{Controller, Plan, Projection, Verb, View, Wake, Watch, Write};
+use corten_meta::{Key, ObjectMeta, Resource, Selector, Time};
+use corten_reconcile::{Controller, Plan, Verb, View, Wake, Watch, Write};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

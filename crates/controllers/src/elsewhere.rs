@@ -3,21 +3,12 @@
 use std::collections::BTreeSet;
 
 use corten_meta::{Key, Resource};
-use corten_reconcile::{Origin, View, Wake, Watch};
+use corten_reconcile::{Origin, View, Wake, Watch, served::registered_elsewhere};
 
 use crate::projections::{ApiGroup, ApiService, ApiVersion, Bare, defined};
 
 /// More resources than these are not looked at: each costs a watch.
 const RESOURCES_MAX: usize = 500;
-
-/// The watch that says what is served; nobody asks where all of it is served here.
-pub(crate) fn groups(wake: Wake) -> Watch {
-    Watch::new::<ApiGroup>(wake).from(Origin::Discovery).once(|view| services(view).next().is_some())
-}
-
-fn services(view: &View) -> impl Iterator<Item = &ApiService> {
-    view.list::<ApiService>().filter(|it| it.is_elsewhere())
-}
 
 /// A watch of each resource whose objects are elsewhere and can be listed and deleted, through its metadata.
 pub(crate) fn watches(view: &View, wake: Wake) -> Vec<Watch> {
@@ -32,7 +23,7 @@ pub(crate) fn resources(view: &View) -> impl Iterator<Item = Resource> {
 
 /// Each in the first of its versions, as discovery has them, and whether it can be watched.
 fn served(view: &View) -> Vec<(Resource, bool)> {
-    if services(view).next().is_none() {
+    if registered_elsewhere(view).next().is_none() {
         return Vec::new();
     }
     let mut seen: BTreeSet<(String, String)> =
@@ -74,7 +65,7 @@ pub(crate) struct Undiscovered<'a> {
 
 /// In upstream's order, that of the versions' names.
 pub(crate) fn undiscovered(view: &View) -> Vec<Undiscovered<'_>> {
-    let mut undiscovered: Vec<Undiscovered<'_>> = services(view).filter_map(|it| gap(view, it)).collect();
+    let mut undiscovered: Vec<Undiscovered<'_>> = registered_elsewhere(view).filter_map(|it| gap(view, it)).collect();
     undiscovered.sort_by(|a, b| a.group_version.cmp(&b.group_version));
     undiscovered
 }
@@ -101,7 +92,7 @@ fn gap<'a>(view: &'a View, service: &'a ApiService) -> Option<Undiscovered<'a>> 
 /// to be learnt.
 pub(crate) fn is_being_discovered(view: &View) -> bool {
     let answers = |it: &ApiService| it.available().is_none_or(|it| it.status != "False");
-    services(view).any(|it| answers(it) && gap(view, it).is_some())
+    registered_elsewhere(view).any(|it| answers(it) && gap(view, it).is_some())
         || resources(view).any(|it| view.table(&it).is_none())
 }
 

@@ -23,7 +23,7 @@ use std::{collections::BTreeSet, time::Duration};
 use circle::TransitiveDependents;
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, OwnerReference, Resource, Time};
-use corten_reconcile::{Actor, Controller, DEFINED, Effect, Plan, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{Actor, Controller, DEFINED, Effect, Plan, Verb, View, Wait, Wake, Watch, Write, served};
 use owners::{LookedUp, find_dependent, key_of_dependent, lives, owner_of, see_to};
 use serde_json::{Value, json};
 
@@ -79,8 +79,7 @@ impl Controller for GarbageCollector {
             if it.resource == resources::CUSTOM_RESOURCE_DEFINITIONS { it.leading_to(defined_watches) } else { it }
         };
         // What other servers serve wakes nobody: what they hold does.
-        let groups =
-            elsewhere::groups(Wake::Nobody).leading_to(|view| elsewhere::watches(view, Wake::WithResource(keys)));
+        let groups = served::groups(Wake::Nobody).leading_to(|view| elsewhere::watches(view, Wake::WithResource(keys)));
         COLLECTED.iter().map(|it| leads(watch(it))).chain([groups]).collect()
     }
 

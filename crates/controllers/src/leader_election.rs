@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use candidate::{Candidate, STRATEGY, best, strategy};
 use corten_api::resources;
-use corten_meta::{Key, MicroTime, Named, ObjectMeta, Resource, Time};
-use corten_reconcile::{Actor, Controller, Effect, Plan, Projection, Verb, View, Wait, Wake, Watch, Write};
+use corten_meta::{Key, MicroTime, ObjectMeta, Resource, Time};
+use corten_reconcile::{Actor, Controller, Effect, Plan, Verb, View, Wait, Wake, Watch, Write};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -20,8 +20,10 @@ mod int_or_percent;
 mod job;
 mod leader_election;
 mod load_balancer;
+mod metrics;
 mod names;
 mod namespace;
+mod node_ipam;
 mod node_lifecycle;
 mod node_ttl;
 mod ownership;
@@ -37,7 +39,6 @@ mod service_account;
 mod service_cidr;
 mod snapshots;
 mod stateful_set;
-mod status;
 mod storage_version_migration;
 mod taint_eviction;
 #[cfg(test)]
@@ -48,8 +49,8 @@ mod volumes;
 
 use std::sync::Arc;
 
-use corten_meta::{Key, Resource};
-use corten_reconcile::{Controller, Effect, Failure};
+use corten_autoscaling::{HorizontalPodAutoscalers, VerticalPodAutoscalers};
+use corten_reconcile::{Controller, EFFECTS_MAX, go_on_after_failed, status};
 
 pub use certificates::{CertificateApproval, CertificateCleaner, PodCertificateCleaner};
 pub use cluster_role_aggregation::ClusterRoleAggregation;
@@ -67,6 +68,7 @@ pub use job::Jobs;
 pub use leader_election::{LeaderElection, LeaseCandidateExpiry};
 pub use load_balancer::LoadBalancers;
 pub use namespace::Namespaces;
+pub use node_ipam::{ClusterRange, NodeIpam};
 pub use node_lifecycle::NodeLifecycle;
 pub use node_ttl::NodeTtl;
 pub use pod_garbage_collector::PodGarbageCollector;
@@ -104,11 +106,13 @@ pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
     || Arc::new(EphemeralVolumes),
     || Arc::new(EventExpiry),
     || Arc::new(GarbageCollector),
+    || Arc::new(HorizontalPodAutoscalers),
     || Arc::new(Jobs),
     || Arc::new(LeaderElection),
     || Arc::new(LeaseCandidateExpiry),
     || Arc::new(Namespaces),
     || Arc::new(NodeLifecycle),
+    || Arc::new(NodeIpam::default()),
     || Arc::new(VolumeBinder),
     || Arc::new(PodGarbageCollector),
     || Arc::new(PodCertificateCleaner),
@@ -131,27 +135,7 @@ pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
     || Arc::new(NodeTtl),
     || Arc::new(TtlAfterFinished),
     || Arc::new(PolicyStatus),
+    || Arc::new(VerticalPodAutoscalers),
     || Arc::new(VolumeSnapshots),
     || Arc::new(AttributesClassProtection),
 ];
-
-/// How many creates or deletes one plan holds at most: enough for speed, few enough that other keys get their turn.
-pub(crate) const EFFECTS_MAX: usize = 500;
-
-/// Begins with the effects behind the one that failed the last time: one object that cannot be deleted must not keep all
-/// that come after it.
-pub(crate) fn go_on_after_failed(effects: &mut [Effect], failure: Option<&Failure>) {
-    let Some(failed) = failure.and_then(|it| target(&it.effect)) else { return };
-    if let Some(at) = effects.iter().position(|it| target(it) == Some(failed)) {
-        effects.rotate_left(at + 1);
-    }
-}
-
-fn target(effect: &Effect) -> Option<(&Resource, &Key)> {
-    match effect {
-        Effect::Patch { resource, key, .. }
-        | Effect::StrategicPatch { resource, key, .. }
-        | Effect::Delete { resource, key, .. } => Some((resource, key)),
-        Effect::Create { .. } | Effect::Event { .. } | Effect::Ask { .. } | Effect::AskAccess { .. } => None,
-    }
-}

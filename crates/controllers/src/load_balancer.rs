@@ -6,8 +6,8 @@
 use std::{collections::BTreeSet, fmt, ops::RangeInclusive, time::Duration};
 
 use corten_api::resources;
-use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
-use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Projection, Verb, View, Wait, Wake, Watch, Write};
+use corten_meta::{Key, ObjectMeta, Time};
+use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Verb, View, Wait, Wake, Watch, Write};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -118,7 +118,9 @@ impl Controller for LoadBalancers {
         if !service.is_ours() {
             // Another's balancers are another's to take away.
             if service.spec.r#type != "LoadBalancer" && service.is_served() {
+                plan.effects.push(event(service, EventType::Normal, "DeletingLoadBalancer", "Deleting load balancer"));
                 plan.effects.push(patch(service, &[]));
+                plan.effects.push(event(service, EventType::Normal, "DeletedLoadBalancer", "Deleted load balancer"));
             }
             return plan;
         }
@@ -143,12 +145,25 @@ impl Controller for LoadBalancers {
             plan.waits.push(Wait::new("NoNodes", "there is no node whose address it could have", Actor::Operator));
         }
         if ingress != service.status.load_balancer.ingress {
-            plan.effects.push(event(service, EventType::Normal, "EnsuringLoadBalancer", "Ensuring load balancer"));
-            plan.effects.push(patch(service, &ingress));
-            plan.effects.push(event(service, EventType::Normal, "EnsuredLoadBalancer", "Ensured load balancer"));
+            plan.effects.extend(balance(service, &ingress));
         }
         plan
     }
+}
+
+/// A Service that is served already has other nodes now; as upstream's service controller tells of either.
+fn balance(service: &ReachableService, ingress: &[Ingress]) -> Vec<Effect> {
+    let normal = |reason, message| event(service, EventType::Normal, reason, message);
+    let write = patch(service, ingress);
+    if !service.is_served() {
+        let begun = normal("EnsuringLoadBalancer", "Ensuring load balancer");
+        return vec![begun, write, normal("EnsuredLoadBalancer", "Ensured load balancer")];
+    }
+    if ingress.is_empty() {
+        let message = "There are no available nodes for LoadBalancer";
+        return vec![write, event(service, EventType::Warning, "UnAvailableLoadBalancer", message)];
+    }
+    vec![write, normal("UpdatedLoadBalancer", "Updated load balancer with new hosts")]
 }
 
 /// A node came, went or moved.

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, time::Duration};
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Resource, Time};
 use corten_reconcile::{
-    Actor, Answer, Controller, DEFINED, Effect, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write,
+    Actor, Answer, Controller, DEFINED, Effect, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write, served,
 };
 use serde_json::json;
 
@@ -53,7 +53,7 @@ impl Controller for Namespaces {
         let definitions = Watch::new::<Definition>(Wake::With(those_that_go)).leading_to(defined_content);
         // Whether other servers answer, and what they serve, is of interest to who waits for that.
         let others = Watch::new::<ApiService>(Wake::With(those_that_go));
-        let groups = elsewhere::groups(Wake::With(those_that_go))
+        let groups = served::groups(Wake::With(those_that_go))
             .leading_to(|view| elsewhere::watches(view, Wake::With(namespace_that_goes)));
         [Watch::new::<Namespace>(Wake::Itself), definitions, others, groups].into_iter().chain(content).collect()
     }

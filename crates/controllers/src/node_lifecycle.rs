@@ -11,23 +11,20 @@ mod health;
 mod taints;
 mod zones;
 
-use std::time::Duration;
-
 use corten_api::resources;
-use corten_meta::{Key, ObjectMeta, Time};
+use corten_meta::{Key, ObjectMeta, ObjectReference, Time};
 use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Verb, View, Wait, Wake, Watch, Write};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     EFFECTS_MAX,
+    metrics::NODE_EVICTIONS,
     projections::{Lease, Node, Pod, reference},
     status::exact_patch,
 };
 use health::Health;
 
 const LEASES: &str = "kube-node-lease";
-/// A node that became ready that soon after it was made had not been ready before.
-const FIRST_READY: Duration = Duration::from_secs(60);
 
 pub struct NodeLifecycle;
 
@@ -53,11 +50,16 @@ impl Controller for NodeLifecycle {
         }
     }
 
+    fn remembers_what_is_gone(&self) -> bool {
+        true
+    }
+
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
-        let Some(node) = view.get::<Node>(key).filter(|it| !it.metadata.is_deleting()) else { return Plan::default() };
+        let node = view.get::<Node>(key);
+        let mut plan = Plan { effects: registered(view.note(key), key, node), ..Plan::default() };
+        let Some(node) = node.filter(|it| !it.metadata.is_deleting()) else { return plan };
         let lease = view.get::<Lease>(&Key::new(LEASES, &*key.name));
         let health = Health::of(node, lease, view.since(), now);
-        let mut plan = Plan::default();
         if now >= health.deadline {
             plan.waits.push(silent(&health, now));
             let conditions = health::silenced(node, now);
@@ -100,19 +102,29 @@ fn not_ready_event(node: &Node) -> Effect {
     Effect::Event { about: reference(node), event_type: EventType::Normal, reason: "NodeNotReady", message }
 }
 
-fn registered_event(node: &Node) -> Effect {
-    let name = &node.metadata.name;
-    let message = format!("Node {name} event: Registered Node {name} in Controller");
-    Effect::Event { about: reference(node), event_type: EventType::Normal, reason: "RegisteredNode", message }
+/// As in `monitorNodeHealth`: tells of a node that was not known before, and of one that is known no longer. The note is the
+/// uid of the node that is known by this name.
+fn registered(note: Option<&Value>, key: &Key, node: Option<&Node>) -> Vec<Effect> {
+    let known = note.and_then(Value::as_str);
+    let uid = node.map(|it| &*it.metadata.uid);
+    if known == uid {
+        return Vec::new();
+    }
+    let removed = known.map(|it| node_event(&key.name, it, "RemovingNode", "Removing Node", "from"));
+    let added = uid.map(|it| node_event(&key.name, it, "RegisteredNode", "Registered Node", "in"));
+    removed.into_iter().chain(added).chain([Effect::Remember { note: json!(uid) }]).collect()
 }
 
-/// Has it just become ready for the first time?
-fn is_new(node: &Node) -> bool {
-    let is_soon = |ready: Time| {
-        let created = node.metadata.creation_timestamp;
-        created.is_some_and(|it| ready.since(it) < FIRST_READY)
+fn node_event(name: &str, uid: &str, reason: &'static str, what: &str, of: &str) -> Effect {
+    let about = ObjectReference {
+        kind: resources::NODES.kind.to_string(),
+        api_version: resources::NODES.api_version(),
+        name: name.into(),
+        uid: uid.into(),
+        ..ObjectReference::default()
     };
-    node.condition("Ready").is_some_and(|it| it.status == "True" && it.last_transition_time.is_some_and(is_soon))
+    let message = format!("Node {name} event: {what} {name} {of} Controller");
+    Effect::Event { about, event_type: EventType::Normal, reason, message }
 }
 
 fn taint(view: &View, node: &Node, now: Time, plan: &mut Plan) {
@@ -121,6 +133,7 @@ fn taint(view: &View, node: &Node, now: Time, plan: &mut Plan) {
         plan.wake_at = Some(plan.wake_at.map_or(at, |it| it.min(at)));
         plan.waits.extend(wait);
     }
+    let is_given_up = decision.no_execute.is_some() && zones::no_execute(node).is_none();
     let Some(new) = taints::wanted(node, decision.no_execute, now) else { return };
     // A node that says itself that it is not ready tells of that in no other write of ours.
     let is_news = node
@@ -130,11 +143,11 @@ fn taint(view: &View, node: &Node, now: Time, plan: &mut Plan) {
         [taints::NOT_READY, taints::UNREACHABLE].iter().any(|it| node.taint(it, taints::NO_SCHEDULE).is_some());
     let list = if new.is_empty() { serde_json::Value::Null } else { json!(new) };
     plan.effects.push(exact_patch(resources::NODES, &node.metadata, json!({ "spec": { "taints": list } })));
+    if is_given_up {
+        plan.effects.push(Effect::Count(NODE_EVICTIONS.count(&[&zones::key(node)], 1.0)));
+    }
     if is_news && !was_told {
         plan.effects.push(not_ready_event(node));
-    }
-    if was_told && is_new(node) {
-        plan.effects.push(registered_event(node));
     }
 }
 

@@ -7,11 +7,11 @@
 use corten_api::resources;
 use corten_cel::DeclType;
 use corten_kinds::{KINDS, Kind, Schema};
-use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
+use corten_meta::{Key, ObjectMeta, Resource, Time};
 use corten_policies::admission_policy::type_checking::{
     ExpressionWarning, Matched, RuleResource, types_to_check, warnings,
 };
-use corten_reconcile::{Controller, Effect, Plan, Projection, Verb, View, Wake, Watch, Write};
+use corten_reconcile::{Controller, Effect, Plan, Verb, View, Wake, Watch, Write};
 use corten_schema::{declared, declared_custom};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -146,7 +146,7 @@ fn names_a_custom_group(policy: &ValidatingAdmissionPolicy) -> bool {
         .any(|it| it != "*" && !KINDS.iter().any(|row| row.resource.group == it))
 }
 
-/// As upstream's mapper: a version without a group is looked for in all.
+/// `meta.RESTMapper`: a version without a group is looked for in all.
 fn kinds_for(view: &View, sought: RuleResource<'_>) -> Vec<Matched> {
     let is_it = |group: &str, version: &str, plural: &str| {
         (sought.group.is_empty() || group == sought.group) && version == sought.version && plural == sought.plural

@@ -1,6 +1,5 @@
 //! The fields of objects that controllers read.
 
-mod api_service;
 mod claim;
 mod controller_revision;
 mod cron_job;
@@ -15,15 +14,17 @@ mod stateful_set;
 
 use std::collections::BTreeMap;
 
-use corten_api::{resources, snapshots::APP_MANAGED_BY};
-use corten_meta::{
-    LabelSelector, MicroTime, Named, ObjectMeta, ObjectReference, OwnerReference, Resource, Selector, Time,
-};
-use corten_reconcile::{Projection, View, Wake, Watch};
+use corten_api::resources;
+use corten_meta::{LabelSelector, MicroTime, Named, ObjectMeta, Resource, Selector, Time};
+use corten_reconcile::{Wake, Watch};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-pub(crate) use api_service::{ApiGroup, ApiService, ApiVersion};
+pub(crate) use corten_reconcile::{
+    Condition, bare, is_zero, or_default, projection, reference,
+    served::{ApiGroup, ApiService, ApiVersion, Definition, defined, not_known_yet},
+};
+
 pub(crate) use claim::PersistentVolumeClaim;
 pub(crate) use controller_revision::ControllerRevision;
 pub(crate) use cron_job::{CronJob, CronJobStatus};
@@ -36,58 +37,12 @@ pub(crate) use reachable::{Frontend, Ingress, ReachableService};
 pub(crate) use service::*;
 pub(crate) use stateful_set::{StatefulSet, StatefulSetStatus};
 
-macro_rules! projection {
-    ($type:ident, $resource:expr) => {
-        impl Named for $type {
-            fn meta(&self) -> &ObjectMeta {
-                &self.metadata
-            }
-        }
-        impl Projection for $type {
-            const RESOURCE: Resource = $resource;
-        }
-    };
-}
-pub(crate) use projection;
-
 /// Any object, as far as its identity, owners and end go. Labels and annotations, most of most objects' metadata, are
 /// left out: some controllers hold every object of the cluster this way.
 #[derive(Deserialize)]
 pub(crate) struct Bare {
     #[serde(deserialize_with = "bare")]
     pub(crate) metadata: ObjectMeta,
-}
-
-pub(crate) fn bare<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "camelCase", default)]
-    struct Fields {
-        name: String,
-        namespace: String,
-        uid: String,
-        resource_version: String,
-        deletion_timestamp: Option<Time>,
-        owner_references: Vec<OwnerReference>,
-        finalizers: Vec<String>,
-    }
-    let fields = Fields::deserialize(deserializer)?;
-    Ok(ObjectMeta {
-        name: fields.name,
-        namespace: fields.namespace,
-        uid: fields.uid,
-        resource_version: fields.resource_version,
-        deletion_timestamp: fields.deletion_timestamp,
-        owner_references: fields.owner_references,
-        finalizers: fields.finalizers,
-        ..ObjectMeta::default()
-    })
-}
-
-/// The same, with the label that says who looks after it.
-fn bare_and_managed<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    let meta = ObjectMeta::deserialize(deserializer)?;
-    let labels = meta.labels.into_iter().filter(|it| it.0 == APP_MANAGED_BY).collect();
-    Ok(ObjectMeta { labels, annotations: BTreeMap::new(), ..meta })
 }
 
 /// A watch of objects of any kind, of which only the metadata is looked at. Pods are held anyway, and not twice.
@@ -107,106 +62,6 @@ pub(crate) fn any(resource: &Resource, wake: Wake) -> Watch {
         return watch;
     }
     watch.of_metadata()
-}
-
-/// A definition, as far as it says which resource its objects are.
-#[derive(Deserialize)]
-pub(crate) struct Definition {
-    #[serde(deserialize_with = "bare_and_managed")]
-    pub(crate) metadata: ObjectMeta,
-    spec: DefinitionSpec,
-    #[serde(default)]
-    status: DefinitionStatus,
-}
-projection!(Definition, resources::CUSTOM_RESOURCE_DEFINITIONS);
-
-#[derive(Deserialize)]
-struct DefinitionSpec {
-    group: String,
-    scope: String,
-    versions: Vec<DefinedVersion>,
-}
-
-#[derive(Deserialize)]
-struct DefinedVersion {
-    name: String,
-    served: bool,
-    storage: bool,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct DefinitionStatus {
-    conditions: Vec<DefinitionCondition>,
-    accepted_names: AcceptedNames,
-}
-
-#[derive(Deserialize)]
-struct DefinitionCondition {
-    r#type: String,
-    status: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct AcceptedNames {
-    plural: String,
-    kind: String,
-}
-
-/// What a definition says of objects that may be stored.
-enum Described {
-    /// They are watched.
-    Served(Resource),
-    /// Its names are accepted, and objects may be made from now on; that it is established is not seen yet, and they are not
-    /// watched. That none is seen says nothing.
-    NotYet(Resource),
-    /// It has no objects.
-    Nothing,
-}
-
-impl Definition {
-    fn holds(&self, kind: &str) -> bool {
-        self.status.conditions.iter().any(|it| it.r#type == kind && it.status == "True")
-    }
-
-    /// What is known of its objects.
-    fn described(&self) -> Described {
-        match self.resource() {
-            Some(it) if self.holds("Established") => Described::Served(it),
-            Some(it) if self.holds("NamesAccepted") => Described::NotYet(it),
-            _ => Described::Nothing,
-        }
-    }
-
-    /// The resource of its objects in the version that is stored, where that is served.
-    fn resource(&self) -> Option<Resource> {
-        let served = || self.spec.versions.iter().filter(|it| it.served);
-        let version = served().find(|it| it.storage).or_else(|| served().next())?;
-        Some(Resource {
-            group: self.spec.group.clone().into(),
-            version: version.name.clone().into(),
-            kind: self.status.accepted_names.kind.clone().into(),
-            plural: self.status.accepted_names.plural.clone().into(),
-            namespaced: self.spec.scope == "Namespaced",
-        })
-    }
-}
-
-/// The resources that definitions in the view describe.
-pub(crate) fn defined(view: &View) -> impl Iterator<Item = Resource> {
-    view.list::<Definition>().filter_map(|it| match it.described() {
-        Described::Served(resource) => Some(resource),
-        Described::NotYet(_) | Described::Nothing => None,
-    })
-}
-
-/// The resources of which objects may be stored that are not in the view: who lets something go, or counts, waits for them.
-pub(crate) fn not_known_yet(view: &View) -> impl Iterator<Item = Resource> {
-    view.list::<Definition>().filter_map(|it| match it.described() {
-        Described::NotYet(resource) => Some(resource),
-        Described::Served(_) | Described::Nothing => None,
-    })
 }
 
 impl Named for Bare {
@@ -367,27 +222,6 @@ impl<'de> Deserialize<'de> for Selecting {
     }
 }
 
-/// The condition of all kinds that are few. Deployments use `lastUpdateTime`, jobs `lastProbeTime`, nodes
-/// `lastHeartbeatTime`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct Condition {
-    pub(crate) r#type: String,
-    pub(crate) status: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) last_probe_time: Option<Time>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) last_heartbeat_time: Option<Time>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) last_update_time: Option<Time>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) last_transition_time: Option<Time>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) reason: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) message: String,
-}
-
 #[derive(Deserialize)]
 pub(crate) struct Namespace {
     pub(crate) metadata: ObjectMeta,
@@ -419,25 +253,6 @@ pub(crate) struct ServiceAccount {
 }
 projection!(ServiceAccount, resources::SERVICE_ACCOUNTS);
 
-/// What an event about an object points at.
-pub(crate) fn reference<T: Projection>(object: &T) -> ObjectReference {
-    let meta = object.meta();
-    ObjectReference {
-        kind: T::RESOURCE.kind.to_string(),
-        api_version: T::RESOURCE.api_version(),
-        namespace: meta.namespace.clone(),
-        name: meta.name.clone(),
-        uid: meta.uid.clone(),
-        resource_version: meta.resource_version.clone(),
-        ..ObjectReference::default()
-    }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's skip_serializing_if passes a reference")]
-pub(crate) fn is_zero(number: &i64) -> bool {
-    *number == 0
-}
-
 /// An Event, as far as its age goes.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -457,11 +272,4 @@ projection!(Event, resources::EVENTS);
 pub(crate) struct EventSeries {
     #[serde(default)]
     pub(crate) last_observed_time: Option<MicroTime>,
-}
-
-/// A list that stands as `null` is empty.
-pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }

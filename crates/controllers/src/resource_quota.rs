@@ -9,9 +9,9 @@ mod counted;
 use std::time::Duration;
 
 use corten_api::resources;
-use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
+use corten_meta::{Key, ObjectMeta, Resource, Time};
 use corten_policies::quota::{self, Amounts};
-use corten_reconcile::{Actor, Controller, Effect, Plan, Projection, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{Actor, Controller, Effect, Plan, Verb, View, Wait, Wake, Watch, Write};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

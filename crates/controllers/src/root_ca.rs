@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use corten_api::resources;
-use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
-use corten_reconcile::{Actor, Controller, Effect, Plan, Projection, Verb, View, Wait, Wake, Watch, Write};
+use corten_meta::{Key, ObjectMeta, Time};
+use corten_reconcile::{Actor, Controller, Effect, Plan, Verb, View, Wait, Wake, Watch, Write};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

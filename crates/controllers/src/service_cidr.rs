@@ -4,8 +4,8 @@ use core::net::IpAddr;
 use std::time::Duration;
 
 use corten_api::resources;
-use corten_meta::{Key, Named, ObjectMeta, Resource, Time, address::Cidr};
-use corten_reconcile::{Actor, Controller, Effect, Plan, Projection, Verb, View, Wait, Wake, Watch, Write};
+use corten_meta::{Key, ObjectMeta, Resource, Time, address::Cidr};
+use corten_reconcile::{Actor, Controller, Effect, Plan, Verb, View, Wait, Wake, Watch, Write};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use corten_api::resources;
 use corten_kinds::by_qualified;
-use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
+use corten_meta::{Key, ObjectMeta, Resource, Time};
 use corten_reconcile::{
-    Actor, Controller, DEFINED, Effect, Failure, Plan, Projection, Table, Verb, View, Wait, Wake, Watch, Write,
+    Actor, Controller, DEFINED, Effect, Failure, Plan, Table, Verb, View, Wait, Wake, Watch, Write,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -177,7 +177,7 @@ fn begin(migration: &Migration, now: Time) -> Plan {
     if status.resource_version.is_empty() {
         status.resource_version.clone_from(&migration.metadata.resource_version);
     }
-    set(&mut status, "Running", "True", ("StorageVersionMigrationInProgress", ""), now);
+    Condition::set(&mut status.conditions, "Running", "True", ("StorageVersionMigrationInProgress", ""), now);
     Plan { effects: told(migration, &status), ..Plan::default() }
 }
 
@@ -206,8 +206,8 @@ fn go_on(view: &View, migration: &Migration, resource: &Resource, now: Time) -> 
     page.sort_unstable_by(|one, other| one.uid.cmp(&other.uid));
     let Some(last) = page.last() else {
         let mut status = migration.status.clone();
-        set(&mut status, "Running", "False", ("StorageVersionMigrationInProgress", ""), now);
-        set(&mut status, "Succeeded", "True", ("StorageVersionMigrationSucceeded", ""), now);
+        Condition::set(&mut status.conditions, "Running", "False", ("StorageVersionMigrationInProgress", ""), now);
+        Condition::set(&mut status.conditions, "Succeeded", "True", ("StorageVersionMigrationSucceeded", ""), now);
         return Plan { effects: told(migration, &status), ..Plan::default() };
     };
     let mut effects: Vec<Effect> = page.iter().map(|it| exact_patch(resource.clone(), it, json!({}))).collect();
@@ -225,28 +225,15 @@ fn fail(migration: &Migration, reason: &str, now: Time) -> Vec<Effect> {
     let mut status = migration.status.clone();
     let message = format!("migration encountered unhandled error: {reason}");
     if migration.holds("Running") {
-        set(&mut status, "Running", "False", ("StorageVersionMigrationInProgress", ""), now);
+        Condition::set(&mut status.conditions, "Running", "False", ("StorageVersionMigrationInProgress", ""), now);
     }
-    set(&mut status, "Failed", "True", ("StorageVersionMigrationFailed", &message), now);
+    Condition::set(&mut status.conditions, "Failed", "True", ("StorageVersionMigrationFailed", &message), now);
     told(migration, &status)
 }
 
 fn told(migration: &Migration, status: &MigrationStatus) -> Vec<Effect> {
     let resource = resources::STORAGE_VERSION_MIGRATIONS;
     status_patch(resource, &migration.metadata, &migration.status, status).into_iter().collect()
-}
-
-fn set(status: &mut MigrationStatus, kind: &str, holds: &str, (reason, message): (&str, &str), now: Time) {
-    let known = status.conditions.iter().position(|it| it.r#type == kind);
-    let at = known.unwrap_or_else(|| {
-        status.conditions.push(Condition { r#type: kind.into(), ..Condition::default() });
-        status.conditions.len() - 1
-    });
-    let condition = &mut status.conditions[at];
-    if condition.status != holds {
-        condition.last_transition_time = Some(now);
-    }
-    (condition.status, condition.reason, condition.message) = (holds.into(), reason.into(), message.into());
 }
 
 /// Of one server they grow; what is none is as old as can be.

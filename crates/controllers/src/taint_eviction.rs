@@ -3,7 +3,10 @@
 //! How long a pod has tolerated a taint follows from the taint's own time. One that came without is given its time here,
 //! so that a restart does not begin the count anew.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Time};
@@ -43,25 +46,28 @@ impl Controller for TaintEviction {
         let Some(node) = view.get::<Node>(key) else { return Plan::default() };
         let taints: Vec<&Taint> = node.spec.taints.iter().filter(|it| it.effect == NO_EXECUTE).collect();
         let mut plan = Plan::default();
+        let (mut now_leaving, mut leaving_later) = (BTreeSet::new(), BTreeMap::new());
         if taints.is_empty() {
+            call_off(view, key, &now_leaving, &leaving_later, &mut plan);
             return plan;
         }
-        let (mut n_leaving, mut n_later) = (0, 0);
         for pod in view.on_node::<Pod>(&key.name).filter(|it| !it.metadata.is_deleting()) {
             match leaves_at(pod, &taints, view.since(), now) {
                 None => {}
                 Some(at) if at > now => {
-                    n_later += 1;
+                    leaving_later.insert(pod.metadata.key().to_string(), &*pod.metadata.uid);
                     plan.wake_at = Some(plan.wake_at.map_or(at, |it| it.min(at)));
                 }
-                Some(_) if n_leaving < EFFECTS_MAX => {
-                    n_leaving += 1;
-                    evict(pod, now, &mut plan);
+                Some(_) => {
+                    now_leaving.insert(&*pod.metadata.uid);
+                    // The rest of a very full node goes once these have gone.
+                    if now_leaving.len() <= EFFECTS_MAX {
+                        evict(pod, now, &mut plan);
+                    }
                 }
-                // The rest of a very full node goes once these have gone.
-                Some(_) => {}
             }
         }
+        let n_later = leaving_later.len();
         if n_later > 0 && taints.iter().any(|it| it.time_added.is_none()) {
             plan.effects.push(with_times(node, now));
         }
@@ -69,8 +75,37 @@ impl Controller for TaintEviction {
             let message = format!("{n_later} pods tolerate its taints for a time, the first until {at}");
             plan.waits.push(Wait::new("PodsTolerateTaints", message, Actor::Cluster));
         }
+        call_off(view, key, &now_leaving, &leaving_later, &mut plan);
         plan
     }
+}
+
+/// As in `cancelWorkWithEvent`: tells of pods that were to leave at some time and are no longer. The note is which these
+/// were, with their uids.
+fn call_off(
+    view: &View,
+    key: &Key,
+    now_leaving: &BTreeSet<&str>,
+    leaving_later: &BTreeMap<String, &str>,
+    plan: &mut Plan,
+) {
+    let note = view.note(key).and_then(|it| serde_json::from_value(it.clone()).ok());
+    let before: BTreeMap<String, String> = note.unwrap_or_default();
+    if before.iter().map(|(pod, uid)| (pod, &**uid)).eq(leaving_later.iter().map(|(pod, uid)| (pod, *uid))) {
+        return;
+    }
+    for pod in view.on_node::<Pod>(&key.name).filter(|it| !it.metadata.is_deleting()) {
+        let (name, uid) = (pod.metadata.key().to_string(), &pod.metadata.uid);
+        let was_leaving = before.get(&name) == Some(uid);
+        if was_leaving && !now_leaving.contains(&**uid) && !leaving_later.contains_key(&name) {
+            plan.effects.push(tell(pod, format!("Cancelling deletion of Pod {name}")));
+        }
+    }
+    plan.effects.push(Effect::Remember { note: json!(leaving_later) });
+}
+
+fn tell(pod: &Pod, message: String) -> Effect {
+    Effect::Event { about: reference(pod), event_type: EventType::Normal, reason: "TaintManagerEviction", message }
 }
 
 fn tainted_node_of(view: &View, pod: &ObjectMeta) -> Vec<Key> {
@@ -105,12 +140,7 @@ fn evict(pod: &Pod, now: Time, plan: &mut Plan) {
     let message = format!("Marking for deletion Pod {key}");
     let (uid, propagation) = (pod.metadata.uid.clone(), Propagation::Background);
     plan.effects.push(Effect::Delete { resource, key, uid, propagation, grace_seconds: None });
-    plan.effects.push(Effect::Event {
-        about: reference(pod),
-        event_type: EventType::Normal,
-        reason: "TaintManagerEviction",
-        message,
-    });
+    plan.effects.push(tell(pod, message));
 }
 
 /// Says on the pod who ends it, unless that is said already.

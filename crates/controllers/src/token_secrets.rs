@@ -3,8 +3,8 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use corten_api::resources;
-use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
-use corten_reconcile::{Answer, Controller, Effect, Plan, Projection, Propagation, Verb, View, Wake, Watch, Write};
+use corten_meta::{Key, ObjectMeta, Time};
+use corten_reconcile::{Answer, Controller, Effect, Plan, Propagation, Verb, View, Wake, Watch, Write};
 use serde::Deserialize;
 
 use crate::projections::{Bare, projection};

@@ -16,7 +16,7 @@ use crate::{
     review,
 };
 
-/// As upstream: a definition cannot say another.
+/// A definition cannot say another (`webhookConverter.Convert`).
 const DEADLINE: Duration = Duration::from_secs(30);
 const QUERY: &str = "timeout=30s";
 /// Of the largest question there is: one object as large as one may be, or many small ones, which may grow.
@@ -89,7 +89,7 @@ impl Inner {
             Ok(_) => self.failing.answered(&versions.definition),
             Err(message) => self.failing.failed(question, &versions.definition, message, (self.clock)()),
         }
-        // As upstream: an error of no kind that clients know.
+        // `webhookConverter.Convert` answers an error of no kind that clients know.
         converted.map_err(|message| Status::failure(500, "", message))
     }
 

@@ -1,7 +1,7 @@
 //! What a process cannot mend and a new one does not meet: whoever looks after Corten starts it again, and Pods go on.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -26,15 +26,14 @@ impl Anew {
     /// Waits for a reason, and has everything stopped for it.
     pub(crate) async fn watch(
         self,
-        store: Arc<dyn Store>,
-        folder: PathBuf,
+        store: Option<(Arc<dyn Store>, PathBuf)>,
         network: PodNetwork,
         stop: watch::Sender<bool>,
     ) {
         let mut stopping = stop.subscribe();
         let reason = tokio::select! {
             _ = stopping.wait_for(|it| *it) => return,
-            () = disk_is_back(&*store, &folder) => {
+            () = disk_is_back(store) => {
                 "the store's disk takes writes again: Corten begins anew, to open the store as the disk has it".to_owned()
             }
             (before, now) = network.moved() => format!(
@@ -49,13 +48,14 @@ impl Anew {
 }
 
 /// After a write that failed half way the store takes none any more, however well the disk is by now.
-async fn disk_is_back(store: &dyn Store, folder: &Path) {
+pub(crate) async fn disk_is_back(store: Option<(Arc<dyn Store>, PathBuf)>) {
+    let Some((store, folder)) = store else { return std::future::pending().await };
     loop {
         tokio::time::sleep(TRY).await;
         if !store.must_be_reopened() {
             continue;
         }
-        let folder = folder.to_owned();
+        let folder = folder.clone();
         if matches!(tokio::task::spawn_blocking(move || takes_writes(&folder)).await, Ok(Ok(()))) {
             return;
         }

@@ -11,6 +11,7 @@ use corten_apiserver::Server;
 use corten_machine::WallClock;
 use corten_pki::{Authority, RENEWAL_INTERVAL};
 use corten_runner::SharedInformers;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// How often the folder is looked at, by its time of change.
@@ -29,7 +30,7 @@ pub(crate) struct Certificates {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) url: String,
     /// Who waits for a time of day is told, too, that the clock was set.
-    pub(crate) informers: SharedInformers,
+    pub(crate) informers: Arc<Mutex<SharedInformers>>,
 }
 
 impl Certificates {
@@ -62,7 +63,7 @@ impl Certificates {
             };
             if is_set {
                 tracing::info!("the machine's clock was set");
-                self.informers.clock_was_set();
+                self.informers.lock().clock_was_set();
             }
             let changed = self.changed().await;
             if is_set || Instant::now() >= due || changed != seen {

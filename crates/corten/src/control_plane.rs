@@ -11,23 +11,36 @@ use std::{
 use anyhow::{Context, Result};
 use corten_admission::Machine;
 use corten_apiserver::{
-    AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LogFilter, LoopQueue, Rotation, Server,
-    Sink,
+    AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LogFilter, Rotation, Server, Sink,
 };
+use corten_cli::control_plane_record::ControlPlaneRecord;
 use corten_encryption::{EncryptedStore, Encryption};
+use corten_etcd::EtcdStore;
 use corten_meta::{Key, Resource};
+use corten_metrics::{
+    loops::{LoopCounts, LoopQueue},
+    scraped::Times,
+};
 use corten_pki::Authority;
 use corten_reconcile::Decision;
-use corten_runner::{ControllerLoop, JournalBook, Loops, QueueCounts, SharedInformers, whole};
-use corten_store::{Store, embedded};
+use corten_runner::{CountedDurations, JournalBook, LeaseTimes, Loops, QueueCounts, SharedInformers};
+use corten_store::Store;
+use corten_stored_form::KubernetesForm;
+use parking_lot::Mutex;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::Instant};
 
 use crate::{
     access_options::AccessOptions,
     certificates::Certificates,
+    cluster_access::{ClusterAccess, ServerAccess, Stopping},
+    cluster_loops::{self, ClusterLoops},
+    etcd_api::{self, EtcdApi},
+    etcd_certificate,
+    etcd_options::EtcdOptions,
+    ha_options::HaOptions,
     in_process,
     process::{self, Clock},
-    signer::AuthoritySigner,
+    server_presence::{self, ServerPresence},
     switches::Switches,
 };
 
@@ -43,6 +56,12 @@ pub(crate) struct Settings {
     pub(crate) audit_log: Option<PathBuf>,
     pub(crate) audit_policy: Option<PathBuf>,
     pub(crate) access: AccessOptions,
+    /// What keeps the cluster; `None`: the data folder does.
+    pub(crate) etcd: Option<EtcdOptions>,
+    /// Corten runs the etcd that keeps the cluster, and `etcd` says where once that answers.
+    pub(crate) ha: Option<HaOptions>,
+    /// Where etcd's API over the store of the data folder is served.
+    pub(crate) etcd_listen: Option<SocketAddr>,
     pub(crate) encryption: Option<PathBuf>,
     /// The file of `encryption` is read again when it changes.
     pub(crate) reloads_encryption: bool,
@@ -52,6 +71,9 @@ pub(crate) struct Settings {
     /// The node in this process, where there is one.
     pub(crate) node: Option<String>,
     pub(crate) switches: Switches,
+    /// Of those who lead, where several share a store.
+    pub(crate) lease_times: LeaseTimes,
+    pub(crate) scheduler: corten_scheduler::Config,
     pub(crate) log: Arc<dyn LogFilter>,
 }
 
@@ -69,21 +91,9 @@ pub(crate) struct ControlPlane {
     audit_log: Option<Arc<FileLog>>,
     tasks: JoinSet<()>,
     loops: Arc<Loops>,
+    /// Of those who lead, where several share the store.
+    pub(crate) lease_times: Option<LeaseTimes>,
     stopping: watch::Sender<bool>,
-}
-
-/// Tells when the control plane begins to stop.
-#[derive(Clone)]
-pub(crate) struct Stopping(watch::Receiver<bool>);
-
-impl Stopping {
-    pub(crate) fn now(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut stopping = self.0.clone();
-        async move {
-            // An error says that the control plane is gone: that is a stop, too.
-            let _ = stopping.wait_for(|it| *it).await;
-        }
-    }
 }
 
 /// How long loops and connections have to end.
@@ -95,6 +105,13 @@ struct Journals {
     unattended: Vec<(Resource, &'static str)>,
     /// The garbage collector, where it is off: it looks after the objects of all kinds.
     collector: Option<&'static str>,
+}
+
+impl Journals {
+    fn new(book: &Arc<JournalBook>, switches: &Switches) -> Self {
+        let collector = switches.off().into_iter().find(|it| *it == "garbage-collector-controller");
+        Self { book: book.clone(), unattended: switches.unattended(), collector }
+    }
 }
 
 impl JournalSource for Journals {
@@ -111,13 +128,49 @@ impl JournalSource for Journals {
         self.book.waiting(wanted)
     }
 
+    fn counted(&self) -> Vec<LoopCounts> {
+        let rows = |it: Vec<(Vec<String>, CountedDurations)>| it.into_iter().map(|it| (it.0, times(it.1))).collect();
+        self.book.counted().into_iter().map(|it| LoopCounts { metric: it.metric, rows: rows(it.rows) }).collect()
+    }
+
     fn queues(&self) -> Vec<LoopQueue> {
         let number = |(name, it): (String, Arc<QueueCounts>)| {
             let (longest, unfinished) = it.thinking();
-            LoopQueue { name, depth: it.depth(), adds: it.adds(), retries: it.retries(), longest, unfinished }
+            let (queued, worked) = (times(it.queued.counted()), times(it.worked.counted()));
+            let (depth, adds, retries) = (it.depth(), it.adds(), it.retries());
+            LoopQueue { name, depth, adds, retries, longest, unfinished, queued, worked }
         };
         self.book.queues().into_iter().map(number).collect()
     }
+}
+
+fn times(CountedDurations { up_to, n, seconds }: CountedDurations) -> Times {
+    Times { up_to, n, seconds }
+}
+
+/// The store, and whose it is.
+struct Opened {
+    store: Arc<dyn Store>,
+    etcd: Option<Arc<EtcdStore>>,
+    /// Over the store of the data folder.
+    etcd_api: Option<EtcdApi>,
+}
+
+/// Opens the store, and writes down where it is for control planes that join.
+async fn open(settings: &Settings) -> Result<Opened> {
+    let dir = &settings.data_dir;
+    if let Some(options) = &settings.etcd {
+        let etcd = options.connect(dir).await?;
+        options.record(dir, settings.encryption.as_deref())?;
+        return Ok(Opened { store: etcd.clone(), etcd: Some(etcd), etcd_api: None });
+    }
+    let store = etcd_api::open_store(&dir.join("store")).await?;
+    let etcd_api = match settings.etcd_listen {
+        Some(address) => Some(EtcdApi::beside_api_server(dir, address, store.clone()).await?),
+        None => None,
+    };
+    ControlPlaneRecord::forget(dir).context("forgetting which etcd the cluster was in")?;
+    Ok(Opened { store, etcd: None, etcd_api })
 }
 
 impl ControlPlane {
@@ -131,31 +184,31 @@ impl ControlPlane {
             .with_context(|| format!("listening on {}:{}", settings.bind, settings.port))?;
         let address = listener.local_addr().context("asking for the listener's address")?;
         let gateway = settings.gateways.first().map(|it| SocketAddr::new(*it, address.port()));
+        let advertise = advertised(address).or(gateway);
         let encryption = encryption(settings).await?;
-        let store = open_store(&dir.join("store")).await?;
+        let Opened { store, etcd, etcd_api } = open(settings).await?;
         let encryption = encryption.map(|it| EncryptedStore::new(store.clone(), it));
         let store = encryption.clone().map_or(store, |it| Arc::new(it));
+        // Others read what is in an etcd, and write to it.
+        let store: Arc<dyn Store> = if etcd.is_some() { Arc::new(KubernetesForm::new(store)) } else { store };
         let authority = Arc::new(Authority::load_or_create(dir.join("pki")).context("preparing the certificates")?);
         let clock = process::clock();
         let journal = Arc::new(JournalBook::default());
         let audit_log = open_audit_log(settings)?;
+        let machine = Machine { host_name: process::host_name(), node: settings.node.clone() };
         let server = Server::start(Config {
             store: store.clone(),
             encryption,
             clock: clock.clone(),
             uids: process::uids(),
-            journals: Arc::new(Journals {
-                book: journal.clone(),
-                unattended: settings.switches.unattended(),
-                collector: settings.switches.off().into_iter().find(|it| *it == "garbage-collector-controller"),
-            }),
+            journals: Arc::new(Journals::new(&journal, &settings.switches)),
             pki: authority.clone(),
             audit: audit_log.clone().map(|it| it as Arc<dyn Sink>),
             limits: Limits::default(),
             kubelet_dial: Some(KubeletClient::new(&authority).context("preparing the way to kubelets")?),
             guard: guard(settings)?,
-            advertise: advertised(address).or(gateway),
-            machine: Machine { host_name: process::host_name(), node: settings.node.clone() },
+            advertise,
+            machine: machine.clone(),
             has_ipv6: settings.gateways.iter().any(IpAddr::is_ipv6),
             webhook_dial: None,
         })
@@ -170,14 +223,33 @@ impl ControlPlane {
         let for_pods = gateway.filter(|_| address.ip().is_loopback());
         let tasks = JoinSet::new();
         let port = address.port();
-        let mut this =
-            Self { server, authority, journal, clock, port, for_pods, store, audit_log, tasks, loops, stopping };
+        let lease_times = store.is_shared().then_some(settings.lease_times);
+        let mut this = Self {
+            server,
+            authority,
+            journal,
+            clock,
+            port,
+            for_pods,
+            store,
+            audit_log,
+            tasks,
+            loops,
+            lease_times,
+            stopping,
+        };
         this.serve(listener);
-        // The loops read together, and each writes under an identity of its own, as with kube-controller-manager's
-        // `--use-service-account-credentials`.
-        let informers = SharedInformers::new(in_process::client(&this.server, in_process::controller_manager()));
+        if let (Some(etcd), Some(options)) = (&etcd, &settings.etcd) {
+            this.keep_etcd(etcd, options);
+        }
+        if let Some(api) = etcd_api {
+            this.tasks.spawn(api.serve(this.stopping.subscribe()));
+        }
+        let ha = settings.ha.as_ref().map(|it| it.data.clone());
+        this.keep_presence(etcd, advertise, machine, ha);
+        let informers = Arc::new(Mutex::new(cluster_loops::informers(&this.server)));
         this.keep_certificates(dir, url(address), informers.clone());
-        this.start_loops(&settings.switches, &informers);
+        this.start_loops(settings, informers);
         tracing::info!(%address, data = %dir.display(), "the control plane is up");
         Ok(this)
     }
@@ -189,7 +261,7 @@ impl ControlPlane {
 
     /// As [`ControlPlane::stopping`], for who begins more than once.
     pub(crate) fn when_stopping(&self) -> Stopping {
-        Stopping(self.stopping.subscribe())
+        Stopping::new(self.stopping.subscribe())
     }
 
     pub(crate) fn store(&self) -> Arc<dyn Store> {
@@ -205,70 +277,70 @@ impl ControlPlane {
         });
     }
 
-    fn keep_certificates(&mut self, data: &Path, url: String, informers: SharedInformers) {
+    fn keep_etcd(&mut self, etcd: &Arc<EtcdStore>, options: &EtcdOptions) {
+        self.tasks.spawn(etcd.keep(self.stopping.subscribe()));
+        if let Some(certificate) = options.certificate() {
+            self.tasks.spawn(etcd_certificate::watch(certificate, self.stopping()));
+        }
+        let interval = options.compaction_interval;
+        if !interval.is_zero() {
+            self.tasks.spawn(corten_etcd::compact_every(etcd.clone(), interval, self.stopping.subscribe()));
+        }
+    }
+
+    fn keep_presence(
+        &mut self,
+        etcd: Option<Arc<EtcdStore>>,
+        advertise: Option<SocketAddr>,
+        machine: Machine,
+        ha: Option<PathBuf>,
+    ) {
+        let client = in_process::client(&self.server, server_presence::identity());
+        let uid = process::uids()();
+        let presence = ServerPresence::new(client, etcd, advertise, (machine, &*uid), ha, self.clock.clone());
+        self.tasks.spawn(presence.keep(self.stopping()));
+    }
+
+    fn keep_certificates(&mut self, data: &Path, url: String, informers: Arc<Mutex<SharedInformers>>) {
         let (server, authority) = (self.server.clone(), self.authority.clone());
         let (folder, kubeconfig) = (data.join("pki"), data.join("admin.kubeconfig"));
         let certificates = Certificates { server, authority, folder, kubeconfig, url, informers };
         self.tasks.spawn(certificates.keep(self.stopping()));
     }
 
-    fn start_loops(&mut self, switches: &Switches, informers: &SharedInformers) {
-        let off = switches.off();
-        if !off.is_empty() {
-            tracing::info!(off = off.join(", "), "left to other programs");
-        }
-        let (loops, stopping) = (self.loops.clone(), self.when_stopping());
-        let (seen, told) = (informers.clone(), stopping.clone());
-        self.tasks.spawn(loops.spawn("informers", move || whole(seen.clone().run(told.now()))));
-        for make in corten_controllers::CONTROLLERS {
-            let controller = make();
-            if !switches.runs(controller.name()) {
-                continue;
-            }
-            let client = in_process::client(&self.server, in_process::controller(controller.name()));
-            let (clock, journal) = (self.clock.clone(), self.journal.clone());
-            let (informers, told) = (informers.clone(), stopping.clone());
-            self.tasks.spawn(loops.spawn(controller.name(), move || {
-                let (client, clock, journal) = (client.clone(), clock.clone(), journal.clone());
-                Arc::new(ControllerLoop::new(make(), client, &informers, clock, journal, told.now()))
-            }));
-        }
-        if switches.runs_signing() {
-            self.start_signing(&stopping);
-        }
-        if switches.scheduler {
-            self.start_scheduler(stopping);
-        }
+    fn start_loops(&mut self, settings: &Settings, informers: Arc<Mutex<SharedInformers>>) {
+        let loops = ClusterLoops {
+            server: self.server.clone(),
+            authority: self.authority.clone(),
+            journal: self.journal.clone(),
+            clock: self.clock.clone(),
+            loops: self.loops.clone(),
+            switches: settings.switches.clone(),
+            scheduler: settings.scheduler.clone(),
+            informers,
+        };
+        let stopping = self.when_stopping();
+        match self.lease_times {
+            Some(times) => self.tasks.spawn(loops.run_elected(times, stopping)),
+            None => self.tasks.spawn(loops.run(stopping)),
+        };
         // Who stands still then is not waited for.
-        let stopping = self.stopping();
+        let (loops, stopping) = (self.loops.clone(), self.stopping());
         self.tasks.spawn(async move {
             stopping.await;
             loops.begin_stop();
         });
     }
 
-    fn start_signing(&mut self, stopping: &Stopping) {
-        let client = in_process::client(&self.server, in_process::controller("certificate"));
-        let signer = AuthoritySigner { authority: self.authority.clone(), clock: self.clock.clone() };
-        let (signer, clock, told) = (Arc::new(signer), self.clock.clone(), stopping.clone());
-        self.tasks.spawn(self.loops.spawn("certificate-signing", move || {
-            whole(corten_runner::run_signing(client.clone(), signer.clone(), clock.clone(), told.now()))
-        }));
-    }
-
-    fn start_scheduler(&mut self, stopping: Stopping) {
-        let client = in_process::client(&self.server, in_process::scheduler());
-        let (clock, journal) = (self.clock.clone(), self.journal.clone());
-        self.tasks.spawn(self.loops.spawn("scheduler", move || {
-            let scheduler = corten_scheduler::Scheduler::new(corten_scheduler::Config::default());
-            let (client, clock, journal) = (client.clone(), clock.clone(), journal.clone());
-            whole(corten_runner::run_scheduler(scheduler, client, clock, journal, stopping.now()))
-        }));
-    }
-
-    /// What tells everything that waits for [`ControlPlane::stopping`], for who cannot hold on to this.
-    pub(crate) fn begin_stop_later(&self) -> watch::Sender<bool> {
-        self.stopping.clone()
+    /// What the node beside it has of it.
+    pub(crate) fn access(&self) -> ClusterAccess {
+        ClusterAccess {
+            server: ServerAccess::InProcess(self.server.clone()),
+            trust: self.authority.clone(),
+            clock: self.clock.clone(),
+            journal: self.journal.clone(),
+            stop: self.stopping.clone(),
+        }
     }
 
     /// Tells everything that waits for [`ControlPlane::stopping`].
@@ -320,13 +392,6 @@ fn url(address: SocketAddr) -> String {
         return format!("https://127.0.0.1:{}", address.port());
     }
     format!("https://{address}")
-}
-
-async fn open_store(dir: &Path) -> Result<Arc<dyn Store>> {
-    let dir = dir.to_owned();
-    let open = move || embedded::Embedded::open(&dir, embedded::Options::default());
-    let store = tokio::task::spawn_blocking(open).await.context("opening the store")?.context("opening the store")?;
-    Ok(Arc::new(store))
 }
 
 async fn encryption(settings: &Settings) -> Result<Option<Encryption>> {

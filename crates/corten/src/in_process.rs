@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use corten_access::Identity;
-use corten_apiserver::Server;
+use corten_apiserver::{Fence, Server};
 use corten_client::{Body, BoxFuture, Client, Transport, TransportError};
 use http::{Request, Response};
 use std::sync::Arc;
@@ -10,23 +10,32 @@ use std::sync::Arc;
 struct InProcess {
     server: Server,
     who: Identity,
+    fence: Option<Fence>,
 }
 
 impl Transport for InProcess {
-    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
+    fn send(&self, mut request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
+        if let Some(fence) = &self.fence {
+            request.extensions_mut().insert(fence.clone());
+        }
         Box::pin(async move { Ok(self.server.call(self.who.clone(), request).await) })
     }
 }
 
 /// A client that speaks as `who`.
 pub(crate) fn client(server: &Server, who: Identity) -> Client {
-    Client::new(Arc::new(InProcess { server: server.clone(), who }))
+    fenced(server, who, None)
+}
+
+/// A client that speaks as `who`, and whose writes are bound to a lease where there is one.
+pub(crate) fn fenced(server: &Server, who: Identity, fence: Option<Fence>) -> Client {
+    Client::new(Arc::new(InProcess { server: server.clone(), who, fence }))
 }
 
 /// The service account a controller speaks as.
-pub(crate) fn controller(name: &str) -> Identity {
+pub(crate) fn controller(account: &str) -> Identity {
     Identity::new(
-        format!("system:serviceaccount:kube-system:{name}-controller"),
+        format!("system:serviceaccount:kube-system:{account}"),
         &["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"],
     )
 }
@@ -47,6 +56,16 @@ pub(crate) fn kubelet(node: &str) -> Identity {
 /// Who makes, grows and removes volumes with the drivers of a node.
 pub(crate) fn volume_provisioner() -> Identity {
     Identity::new("system:node-volume-provisioner", &["system:authenticated"])
+}
+
+/// Who asks the drivers of nodes on other machines, over their kubelets' API.
+pub(crate) fn node_volumes() -> Identity {
+    Identity::new("system:node-volumes", &["system:authenticated"])
+}
+
+/// Who lays policies on a node.
+pub(crate) fn network_policy() -> Identity {
+    Identity::new("system:node-network-policy", &["system:authenticated"])
 }
 
 pub(crate) fn kube_proxy() -> Identity {

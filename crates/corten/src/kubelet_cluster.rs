@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use corten_host::{Caller, Cluster, Lasting, NodeAccess, ServingKey};
-use corten_pki::Authority;
 use corten_runner::{NodeCaller, NodeInquiries, NodeQuestion, ServingCertificate, ServingKeys, ServingNames};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
+
+use crate::cluster_access::ClusterTrust;
 
 pub(crate) struct NodeCluster(pub(crate) NodeInquiries);
 
@@ -37,13 +38,13 @@ impl Cluster for NodeCluster {
 /// The kubelet's own key and certificate.
 pub(crate) struct Keys {
     pub(crate) own: Arc<ServingKey>,
-    pub(crate) authority: Arc<Authority>,
+    pub(crate) trust: Arc<dyn ClusterTrust>,
 }
 
 impl ServingKeys for Keys {
     /// None that another authority signed than the one of now: that is trusted for a while only.
     fn current(&self) -> Option<ServingCertificate> {
-        if !self.own.is_signed_by(&self.authority.signer_pem()) {
+        if !self.own.is_signed_by(&self.trust.signer_pem()) {
             return None;
         }
         let Lasting { from, until, dns, addresses } = self.own.lasting()?;
@@ -59,7 +60,7 @@ impl ServingKeys for Keys {
     }
 
     fn outdated(&self) -> BoxFuture<'_, ()> {
-        let mut changes = self.authority.changes();
+        let mut changes = self.trust.changes();
         Box::pin(async move {
             // An error says that there is no authority any more.
             let _ = changes.changed().await;

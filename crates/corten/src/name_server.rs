@@ -3,12 +3,19 @@
 use std::{net::IpAddr, ops::RangeInclusive};
 
 use anyhow::{Context, Result};
+use corten_api::pod_network::CLUSTER_CIDRS;
 use corten_dns::{Keeper, Name, ServerLocation};
 use corten_host::{DnsOptions, DnsServer, servers_of_machine};
-use corten_runner::{Loops, whole};
-use tokio::task::JoinSet;
+use corten_runner::{Candidate, LeaseTimes, Loops, whole};
+use tokio::{sync::watch, task::JoinSet};
 
-use crate::{control_plane::ControlPlane, in_process};
+use crate::{
+    cluster_access::{ClusterAccess, Stopping},
+    in_process,
+    leadership::lead,
+    node_routes::OtherNodes,
+    process,
+};
 
 const DOMAIN: &str = "cluster.local";
 /// Below the ports of Services and those the kernel gives out; the first is usual, the others are for when somebody has it.
@@ -19,19 +26,24 @@ pub(crate) struct About<'a> {
     pub(crate) node_name: &'a str,
     pub(crate) address: IpAddr,
     pub(crate) cluster_ip: IpAddr,
+    pub(crate) peers: OtherNodes,
+    /// Of the lease by which one of several name servers is the Service's; `None` where there is one.
+    pub(crate) lease_times: Option<LeaseTimes>,
 }
 
-/// Begins to serve on the node's address, for Pods of `networks`; gives the address for their resolv.conf.
+/// The lease of whom the Service `kube-dns` leads to.
+const LEASE: &str = "corten-name-server";
+
+/// Begins to serve on the node's address, for all Pods of the cluster; gives the address for their resolv.conf.
 ///
 /// Without an address that Pods can reach there is no name server: then the answer is none.
 pub(crate) async fn start(
     tasks: &mut JoinSet<()>,
     loops: &Loops,
-    control_plane: &ControlPlane,
+    cluster: &ClusterAccess,
     about: About<'_>,
-    networks: Vec<String>,
 ) -> Result<bool> {
-    let About { node_name, address, cluster_ip } = about;
+    let About { node_name, address, cluster_ip, peers, lease_times } = about;
     if address.is_loopback() {
         tracing::warn!("this machine has no address that pods can reach: names of the cluster cannot be asked for");
         return Ok(false);
@@ -41,7 +53,8 @@ pub(crate) async fn start(
     let options = DnsOptions {
         addresses: vec![address],
         ports: PORTS,
-        networks,
+        networks: CLUSTER_CIDRS.iter().map(|it| (*it).to_owned()).collect(),
+        is_peer: Box::new(move |it| peers.have(it)),
         own_names: vec![cluster_ip],
         servers: Box::new(servers_of_machine),
     };
@@ -51,15 +64,45 @@ pub(crate) async fn start(
     let place = ServerLocation { cluster_ip, node_name: node_name.to_owned(), node_ip: address, port: server.port() };
     tracing::info!(%address, port = server.port(), "names of the cluster are answered");
     let slot = server.zone();
-    let client = in_process::client(&control_plane.server, in_process::controller("dns"));
-    let (clock, journal) = (control_plane.clock.clone(), control_plane.journal.clone());
-    let told = control_plane.when_stopping();
+    let leads = follow_lease(tasks, cluster, lease_times);
+    let client = cluster.client(in_process::controller("dns-controller"));
+    let (clock, journal) = (cluster.clock.clone(), cluster.journal.clone());
+    let told = cluster.when_stopping();
     tasks.spawn(loops.spawn("dns", move || {
         let (client, place, slot) = (client.clone(), place.clone(), slot.clone());
+        let leads = leads.clone();
         let (clock, journal) = (clock.clone(), journal.clone());
         let publish = move |zone| slot.publish(zone);
-        whole(corten_runner::run_dns(client, keeper(), publish, place, clock, journal, told.now()))
+        whole(corten_runner::run_dns(client, keeper(), publish, (place, leads), (clock, journal), told.now()))
     }));
-    tasks.spawn(server.serve(control_plane.stopping()));
+    tasks.spawn(server.serve(cluster.stopping()));
     Ok(true)
+}
+
+/// Of several name servers, which all answer, one is the Service's: is it this one? Whoever runs the controllers may have none.
+fn follow_lease(tasks: &mut JoinSet<()>, cluster: &ClusterAccess, times: Option<LeaseTimes>) -> watch::Receiver<bool> {
+    let (leads, told) = watch::channel(times.is_none());
+    let Some(times) = times else { return told };
+    let candidate = Candidate {
+        client: cluster.client(in_process::controller("dns-controller")),
+        clock: cluster.clock.clone(),
+        lease: LEASE,
+        identity: process::candidate_name(),
+        times,
+    };
+    let stopping = cluster.when_stopping();
+    tasks.spawn(async move {
+        let begin = |over: &Stopping, _| {
+            leads.send_replace(true);
+            let (over, leads) = (over.now(), leads.clone());
+            let mut tasks = JoinSet::new();
+            tasks.spawn(async move {
+                over.await;
+                leads.send_replace(false);
+            });
+            tasks
+        };
+        lead(candidate, &stopping, begin, || {}).await;
+    });
+    told
 }

@@ -18,19 +18,19 @@ use corten_host::{
 use corten_kubelet::{Config, Event, HostEffect, Kubelet, NodeEffect, NodeProblem, check_managers};
 use corten_machine::{Layout, Logind, notify_service_manager};
 use corten_network::PodNetwork;
-use corten_pki::Authority;
-use corten_proxy::rules::Protocol;
-use corten_runner::{Hands, NodeInquiries, NodeProblemHands, ObservationHands, Reading, whole};
+use corten_proxy::{PodNetworkMode, rules::Protocol};
+use corten_runner::{Hands, Loops, NodeInquiries, NodeProblemHands, ObservationHands, Reading, whole};
 use corten_volumes::CsiPlugins;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::node_options::NodeOptions;
 use crate::{
     anew::Anew,
+    cluster_access::{ClusterAccess, ClusterTrust},
     control_plane::ControlPlane,
     in_process,
     kubelet_cluster::{Keys, NodeCluster},
-    name_server, process, service_proxy, volume_provisioner,
+    name_server, network_policy, node_routes, process, service_proxy, volume_provisioner,
 };
 
 /// Where Pods ask for names, as in upstream's own clusters.
@@ -45,6 +45,9 @@ pub(crate) struct Settings {
     /// The folder of static pods.
     pub(crate) manifests: PathBuf,
     pub(crate) options: NodeOptions,
+    /// Of its runtime, with this node's part of the Pods' network.
+    pub(crate) runtime: Options,
+    pub(crate) pod_network: PodNetworkMode,
 }
 
 /// The host's verbs, as the runner wants them.
@@ -110,9 +113,14 @@ impl ObservationHands for HostReadings {
     }
 }
 
-/// Runs the node until the control plane stops, and its containers go on; or until it was told to `drain` and its pods have
-/// ended.
-pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain: watch::Receiver<bool>) -> Result<()> {
+/// Runs the node until its cluster access stops, and its containers go on; or until it was told to `drain` and its pods have
+/// ended. Beside a control plane it also answers for names.
+pub(crate) async fn run(
+    settings: &Settings,
+    cluster: &ClusterAccess,
+    control_plane: Option<&ControlPlane>,
+    drain: watch::Receiver<bool>,
+) -> Result<()> {
     let layout = Layout::new(&settings.data_dir, &settings.run_dir);
     let address = address(&layout);
     // First what fails at once: the port is taken where another node runs.
@@ -121,7 +129,7 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
         .with_context(|| format!("listening on {address}:{} for the kubelet's API", settings.kubelet_port))?;
     corten_machine::shield_from_oom();
     let single_process_oom_kill = settings.options.single_process_oom_kill;
-    let options = Options { single_process_oom_kill, ..Options::default() };
+    let options = Options { single_process_oom_kill, ..settings.runtime.clone() };
     let containerd = Containerd::start(layout.clone(), options).await.context("starting containerd")?;
     // Before the node is Ready: a Pod that comes first shall not be told that an image is missing which is on its way.
     containerd.import_images(|_| true).await;
@@ -130,55 +138,50 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     hands.set_node_name(&settings.node_name);
     let mut tasks = JoinSet::new();
     let place = (&*settings.node_name, &settings.options.eviction);
-    volume_provisioner::start(&mut tasks, control_plane, &hands, &containerd, place).await;
-    let kubelet_server = kubelet_server(&mut tasks, settings, control_plane, &hands)?;
+    volume_provisioner::start(&mut tasks, cluster, &hands, &containerd, place).await;
+    let kubelet_server = kubelet_server(&mut tasks, settings, cluster, &hands)?;
 
     let mut config = kubelet_config(settings, &layout, address)?;
-    tasks.spawn(run_plugins(hands.clone(), config.clone(), control_plane.stopping()));
-    let client = in_process::client(&control_plane.server, in_process::kubelet(&settings.node_name));
-    let (clock, journal) = (control_plane.clock.clone(), control_plane.journal.clone());
-    tasks.spawn(wait_with_machine(hands.clone(), config.shutdown.grace, control_plane.stopping()));
+    tasks.spawn(run_plugins(hands.clone(), config.clone(), cluster.stopping()));
+    let client = cluster.client(in_process::kubelet(&settings.node_name));
+    let (clock, journal) = (cluster.clock.clone(), cluster.journal.clone());
+    tasks.spawn(wait_with_machine(hands.clone(), config.shutdown.grace, cluster.stopping()));
     let network = containerd.pod_network();
-    observe(&mut tasks, &settings.node_name, control_plane, &hands, (&network, gather(&layout).addresses));
-    tasks.spawn(end_pods(hands.clone(), drain, control_plane.begin_stop_later()));
-    let (anew, store) = (Anew::default(), (control_plane.store(), settings.data_dir.join("store")));
-    tasks.spawn(anew.clone().watch(store.0, store.1, network.clone(), control_plane.begin_stop_later()));
+    observe(&mut tasks, &settings.node_name, cluster, &hands, (&network, gather(&layout).addresses));
+    tasks.spawn(end_pods(hands.clone(), drain, cluster.begin_stop_later()));
+    let (anew, store) = (Anew::default(), control_plane.map(|it| (it.store(), settings.data_dir.join("store"))));
+    tasks.spawn(anew.clone().watch(store, network.clone(), cluster.begin_stop_later()));
     let hands: Arc<dyn Hands> = Arc::new(HostHands(hands, Manifests::new(&settings.manifests)));
 
-    let networks = Options::default().pod_cidrs;
-    service_proxy::serve_pods(&mut tasks, control_plane).await?;
-    let addresses = gather(&layout).addresses;
     let loops = process::loops(journal.clone(), clock.clone())?;
-    let about = service_proxy::About {
-        node_name: &settings.node_name,
-        addresses,
-        networks: &networks,
-        own_ports: &[control_plane.port, settings.kubelet_port],
-        network: network.clone(),
-    };
-    service_proxy::start(&mut tasks, &loops, control_plane, &layout, about);
-    let about = name_server::About { node_name: &settings.node_name, address, cluster_ip: CLUSTER_DNS.into() };
-    let names = name_server::start(&mut tasks, &loops, control_plane, about, networks);
-    if !names.await? {
+    let about = (&*settings.node_name, containerd.policies(), network.clone());
+    network_policy::start(&mut tasks, &loops, cluster, &layout, about);
+    if !lead_packets(&mut tasks, &loops, settings, cluster, control_plane, &network).await? {
         config.cluster_dns.clear();
     }
-    let told = control_plane.when_stopping();
+    let told = cluster.when_stopping();
+    let policies = containerd.policies();
     tasks.spawn(loops.spawn("kubelet", move || {
         let (kubelet, client, hands) = (Kubelet::new(config.clone()), client.clone(), hands.clone());
         let (clock, journal, stopping) = (clock.clone(), journal.clone(), told.now());
+        let (policies, stopped) = (policies.clone(), told.now());
         whole(async move {
+            tokio::select! {
+                () = stopped => return,
+                () = policies.begun() => {}
+            }
             // Of a kubelet that broke nothing listens any more.
             hands.renew().await;
             corten_runner::run_node(kubelet, client, hands, clock, journal, stopping).await;
         })
     }));
-    tasks.spawn(end_with(control_plane.stopping(), loops.clone()));
-    let stopping = control_plane.stopping();
-    tasks.spawn(follow_authority(kubelet_server.clone(), control_plane.authority.clone(), control_plane.stopping()));
+    tasks.spawn(end_with(cluster.stopping(), loops.clone()));
+    let stopping = cluster.stopping();
+    tasks.spawn(follow_authority(kubelet_server.clone(), cluster.trust.clone(), cluster.stopping()));
     tasks.spawn(async move { kubelet_server.serve(listener, stopping).await });
-    let stopping = control_plane.stopping();
+    let stopping = cluster.stopping();
     tasks.spawn(async move { containerd.supervise(stopping).await });
-    tasks.spawn(keep_network(network, control_plane.stopping()));
+    tasks.spawn(keep_network(network, cluster.stopping()));
     tracing::info!(node = settings.node_name, %address, "the node is up");
     notify_service_manager("READY=1\nSTATUS=the node is up");
     while let Some(ended) = tasks.join_next().await {
@@ -191,11 +194,45 @@ pub(crate) async fn run(settings: &Settings, control_plane: &ControlPlane, drain
     }
 }
 
+/// Leads packets to Services and to the Pods of other nodes; beside a control plane also answers for names. Are names answered?
+async fn lead_packets(
+    tasks: &mut JoinSet<()>,
+    loops: &Loops,
+    settings: &Settings,
+    cluster: &ClusterAccess,
+    control_plane: Option<&ControlPlane>,
+    network: &PodNetwork,
+) -> Result<bool> {
+    let layout = Layout::new(&settings.data_dir, &settings.run_dir);
+    let (node_name, networks) = (&*settings.node_name, &settings.runtime.pod_cidrs);
+    if let Some(control_plane) = control_plane {
+        service_proxy::serve_pods(tasks, control_plane).await?;
+    }
+    let about = service_proxy::About {
+        node_name,
+        addresses: gather(&layout).addresses,
+        networks,
+        own_ports: control_plane.map(|it| it.port).into_iter().chain([settings.kubelet_port]).collect(),
+        network: network.clone(),
+    };
+    service_proxy::start(tasks, loops, cluster, &layout, about);
+    let about = node_routes::About { node_name, networks, mode: settings.pod_network };
+    let peers = node_routes::start(tasks, cluster, &layout, about);
+    let Some(control_plane) = control_plane else {
+        // Those of the name server beside the control plane, which is asked by Pods of all nodes.
+        return Ok(true);
+    };
+    let lease_times = control_plane.lease_times;
+    let about =
+        name_server::About { node_name, address: address(&layout), cluster_ip: CLUSTER_DNS.into(), peers, lease_times };
+    name_server::start(tasks, loops, cluster, about).await
+}
+
 /// What the kubelet is set to, with what the machine is and what earlier runs have written down.
 fn kubelet_config(settings: &Settings, layout: &Layout, address: IpAddr) -> Result<Config> {
     let mut config = Config::new(&settings.node_name, &address.to_string());
     config.port = settings.kubelet_port;
-    config.pod_cidrs = Options::default().pod_cidrs;
+    config.pod_cidrs.clone_from(&settings.runtime.pod_cidrs);
     // One of each family at most: the first is what it listens at.
     let others = gather(layout).addresses.into_iter().filter(|it| it.is_ipv6() != address.is_ipv6());
     config.node_ips.extend(others.map(|it| it.to_string()));
@@ -227,17 +264,17 @@ async fn run_plugins(hands: NodeHands, config: Config, stopping: impl Future<Out
 fn observe(
     tasks: &mut JoinSet<()>,
     node_name: &str,
-    control_plane: &ControlPlane,
+    cluster: &ClusterAccess,
     hands: &NodeHands,
     (network, addresses): (&PodNetwork, Vec<IpAddr>),
 ) {
-    let told = || (node_name.to_owned(), control_plane.clock.clone(), control_plane.journal.clone());
+    let told = || (node_name.to_owned(), cluster.clock.clone(), cluster.journal.clone());
     let (name, clock, journal) = told();
     let problems = HostProblems(hands.clone(), network.clone());
-    tasks.spawn(corten_runner::run_node_problems(problems, name, clock, journal, control_plane.stopping()));
+    tasks.spawn(corten_runner::run_node_problems(problems, name, clock, journal, cluster.stopping()));
     let (name, clock, journal) = told();
     let readings = HostReadings(hands.clone(), addresses);
-    tasks.spawn(corten_runner::run_observations(readings, name, clock, journal, control_plane.stopping()));
+    tasks.spawn(corten_runner::run_observations(readings, name, clock, journal, cluster.stopping()));
 }
 
 /// The loops end when the control plane does.
@@ -265,7 +302,11 @@ async fn keep_network(network: PodNetwork, stopping: impl Future<Output = ()> + 
 }
 
 /// Whose certificates the kubelet's server believes is what the cluster does.
-async fn follow_authority(server: KubeletServer, authority: Arc<Authority>, stopping: impl Future<Output = ()> + Send) {
+async fn follow_authority(
+    server: KubeletServer,
+    authority: Arc<dyn ClusterTrust>,
+    stopping: impl Future<Output = ()> + Send,
+) {
     let mut changes = authority.changes();
     let follow = async {
         while changes.changed().await.is_ok() {
@@ -309,18 +350,17 @@ fn address(layout: &Layout) -> IpAddr {
 fn kubelet_server(
     tasks: &mut JoinSet<()>,
     settings: &Settings,
-    control_plane: &ControlPlane,
+    cluster: &ClusterAccess,
     hands: &NodeHands,
 ) -> Result<KubeletServer> {
-    let authority = control_plane.authority.clone();
-    let client_ca = authority.ca_pem();
+    let trust = cluster.trust.clone();
+    let client_ca = trust.ca_pem();
     let own = Arc::new(ServingKey::load(&settings.node_name, &settings.data_dir.join("kubelet/pki"), &client_ca));
-    let client = in_process::client(&control_plane.server, in_process::kubelet(&settings.node_name));
-    let (node, keys, clock) =
-        (settings.node_name.clone(), Keys { own: own.clone(), authority }, control_plane.clock.clone());
+    let client = cluster.client(in_process::kubelet(&settings.node_name));
+    let (node, keys, clock) = (settings.node_name.clone(), Keys { own: own.clone(), trust }, cluster.clock.clone());
     let keys = Arc::new(keys);
-    tasks.spawn(corten_runner::run_node_certificate(client.clone(), node, keys, clock, control_plane.stopping()));
-    let inquiries = NodeInquiries::new(client, &settings.node_name, control_plane.clock.clone());
+    tasks.spawn(corten_runner::run_node_certificate(client.clone(), node, keys, clock, cluster.stopping()));
+    let inquiries = NodeInquiries::new(client, &settings.node_name, cluster.clock.clone());
     let serving = Serving {
         hands: hands.clone(),
         port: settings.kubelet_port,

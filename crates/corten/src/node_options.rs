@@ -7,6 +7,7 @@ use corten_kubelet::{
     set_min_reclaims, soft_thresholds,
 };
 use corten_meta::{Quantity, duration::duration};
+use corten_proxy::PodNetworkMode;
 
 use crate::manager_options::managers;
 
@@ -95,7 +96,7 @@ impl NodeOptions {
         config.swap_behavior = self.swap_behavior;
         config.managers.clone_from(&self.managers);
         config.allowed_unsafe_sysctls.clone_from(&self.allowed_unsafe_sysctls);
-        // As upstream: CPUs that are named go before a number of them.
+        // `--reserved-cpus`: CPUs that are named go before a number of them.
         config.reserved_cpu_millis = match i64::try_from(self.managers.cpu.reserved.len()).unwrap_or(i64::MAX) {
             0 => self.reserved.cpu_millis,
             named => named.saturating_mul(1000),
@@ -103,6 +104,12 @@ impl NodeOptions {
         config.reserved_memory_bytes = self.reserved.memory_bytes;
         config.reserved_storage_bytes = self.reserved.storage_bytes;
     }
+}
+
+/// How packets get to the Pods of other nodes.
+pub(crate) fn pod_network(matches: &ArgMatches) -> Result<PodNetworkMode> {
+    let text = matches.get_one::<String>("pod-network").map_or("vxlan", String::as_str);
+    PodNetworkMode::parse(text).with_context(|| format!("{}: must be vxlan or routes", wrong("pod-network")))
 }
 
 fn wrong(name: &str) -> String {

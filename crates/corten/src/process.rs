@@ -25,6 +25,11 @@ pub(crate) fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
+/// What this process is called by whoever leads one at a time: unlike any other, also of this machine.
+pub(crate) fn candidate_name() -> String {
+    format!("{}_{}", host_name(), uids()())
+}
+
 /// Documents may be 128 levels deep, and each level takes some frames. Only what is used of it becomes memory.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use corten_api::pod_network::CLUSTER_CIDRS;
 use corten_client::BoxFuture;
 use corten_machine::{Layout, MachineError};
 use corten_meta::address::Cidr;
@@ -15,10 +16,10 @@ use corten_proxy::{
     Config, Existing, Frontend, Health, Proxy, Stale,
     rules::{Backend, Change, Protocol},
 };
-use corten_runner::{Loops, PacketHands, ProxySettings, whole};
+use corten_runner::{Loops, PacketHands, ProxySettings, TableHands, whole};
 use tokio::{net::TcpListener, task::JoinSet};
 
-use crate::{control_plane::ControlPlane, in_process, name_server};
+use crate::{cluster_access::ClusterAccess, control_plane::ControlPlane, in_process, name_server};
 
 struct KernelHands {
     rules: ServiceRules,
@@ -28,17 +29,19 @@ struct KernelHands {
     network: PodNetwork,
 }
 
-impl PacketHands for KernelHands {
-    fn existing(&self) -> BoxFuture<'_, Result<Existing, String>> {
-        Box::pin(async { self.rules.existing().await.map_err(told) })
-    }
-
+impl TableHands for KernelHands {
     fn is_there(&self) -> BoxFuture<'_, Result<bool, String>> {
         Box::pin(async { self.rules.is_there().await.map_err(told) })
     }
 
     fn lost(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.network.services_lost())
+    }
+}
+
+impl PacketHands for KernelHands {
+    fn existing(&self) -> BoxFuture<'_, Result<Existing, String>> {
+        Box::pin(async { self.rules.existing().await.map_err(told) })
     }
 
     fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<(), String>> {
@@ -78,7 +81,7 @@ pub(crate) struct About<'a> {
     /// Where Pods get their addresses from.
     pub(crate) networks: &'a [String],
     /// TCP ports on which Corten itself listens.
-    pub(crate) own_ports: &'a [u16],
+    pub(crate) own_ports: Vec<u16>,
     pub(crate) network: PodNetwork,
 }
 
@@ -89,6 +92,7 @@ fn config(about: About<'_>) -> Config {
     Config {
         node_name: node_name.to_owned(),
         pod_cidrs: networks.iter().filter_map(|it| Cidr::parse(it)).collect(),
+        cluster_cidrs: CLUSTER_CIDRS.iter().filter_map(|it| Cidr::parse(it)).collect(),
         own_ports: tcp.chain(both).collect(),
         listening: corten_network::listening(&addresses),
         addresses,
@@ -99,19 +103,19 @@ fn config(about: About<'_>) -> Config {
 pub(crate) fn start(
     tasks: &mut JoinSet<()>,
     loops: &Loops,
-    control_plane: &ControlPlane,
+    cluster: &ClusterAccess,
     layout: &Layout,
     about: About<'_>,
 ) {
     let health = Arc::new(ServiceHealth::default());
     let network = about.network.clone();
     let config = config(about);
-    let client = in_process::client(&control_plane.server, in_process::kube_proxy());
+    let client = cluster.client(in_process::kube_proxy());
     let addresses = config.addresses.clone();
     let hands: Arc<dyn PacketHands> =
         Arc::new(KernelHands { rules: ServiceRules::new(layout), health: health.clone(), addresses, network });
-    let (clock, journal) = (control_plane.clock.clone(), control_plane.journal.clone());
-    let told = control_plane.when_stopping();
+    let (clock, journal) = (cluster.clock.clone(), cluster.journal.clone());
+    let told = cluster.when_stopping();
     tasks.spawn(loops.spawn(corten_proxy::NAME, move || {
         let settings = ProxySettings {
             node_name: config.node_name.clone(),
@@ -123,7 +127,7 @@ pub(crate) fn start(
         };
         whole(corten_runner::run_proxy(settings, told.now()))
     }));
-    let stopping = control_plane.stopping();
+    let stopping = cluster.stopping();
     tasks.spawn(async move { health.serve(stopping).await });
 }
 

@@ -18,7 +18,7 @@ use corten_runner::{
     VolumeHealthHands, VolumeHealthSettings,
 };
 use corten_volumes::{
-    Code, CreateSnapshot, CreateVolume, Driver, Drivers, Fault, LOCAL_DRIVER, LocalDriver, Mounter, NodeExpand,
+    Code, CreateSnapshot, CreateVolume, Driver, Drivers, Facts, Fault, LOCAL_DRIVER, LocalDriver, Mounter, NodeExpand,
     Reserve, StageVolume, VolumeSource,
 };
 use tokio::{
@@ -26,16 +26,19 @@ use tokio::{
     task::JoinSet,
 };
 
-use crate::{control_plane::ControlPlane, in_process};
+use crate::{
+    cluster_access::{ClusterAccess, ServerAccess},
+    in_process,
+};
 
 /// Says, in the node's folder, that the cluster was given its default class.
 const CLASS_MADE: &str = "kubelet/storage-class-made";
 
-/// Has the node know its built-in driver, before a Pod asks for it; makes, grows and removes volumes from now until the
-/// control plane stops.
+/// Has the node know its built-in driver, before a Pod asks for it. Beside a control plane it makes, grows and removes volumes from now
+/// until that stops; on a machine that has joined the control plane asks for that, and the node tells only which drivers it has.
 pub(crate) async fn start(
     tasks: &mut JoinSet<()>,
-    control_plane: &ControlPlane,
+    cluster: &ClusterAccess,
     hands: &NodeHands,
     containerd: &Containerd,
     (node_name, eviction): (&str, &EvictionConfig),
@@ -48,22 +51,32 @@ pub(crate) async fn start(
     hands.mounter().drivers().add(Arc::new(driver));
     let (mounter, layout) = (hands.mounter().clone(), hands.layout().clone());
     let news = Mutex::new((mounter.drivers().follow(), false));
-    let settings = ProvisionerSettings {
-        node_name: node_name.to_owned(),
-        client: in_process::client(&control_plane.server, in_process::volume_provisioner()),
-        node: in_process::client(&control_plane.server, in_process::kubelet(node_name)),
-        viewer: in_process::client(&control_plane.server, in_process::controller_manager()),
-        hands: Arc::new(NodeVolumes { mounter, layout, news }),
-        clock: control_plane.clock.clone(),
-    };
+    let (volumes, node) =
+        (Arc::new(NodeVolumes { mounter, layout, news }), cluster.client(in_process::kubelet(node_name)));
     let health = VolumeHealthSettings {
         node_name: node_name.to_owned(),
-        client: settings.node.clone(),
+        client: node.clone(),
         hands: Arc::new(NodeHealth(hands.mounter().clone())),
-        clock: control_plane.clock.clone(),
+        clock: cluster.clock.clone(),
     };
-    tasks.spawn(corten_runner::run_provisioner(settings, control_plane.stopping()));
-    tasks.spawn(corten_runner::run_volume_health(health, control_plane.stopping()));
+    tasks.spawn(corten_runner::run_volume_health(health, cluster.stopping()));
+    if let ServerAccess::Remote(_) = &cluster.server {
+        let drivers = move || -> BoxFuture<'static, Vec<NodeDriver>> {
+            let volumes = volumes.clone();
+            Box::pin(async move { volumes.drivers().await })
+        };
+        tasks.spawn(corten_runner::run_node_drivers(node, node_name.to_owned(), drivers, cluster.stopping()));
+        return;
+    }
+    let settings = ProvisionerSettings {
+        node_name: node_name.to_owned(),
+        client: cluster.client(in_process::volume_provisioner()),
+        node: Some(node),
+        viewer: cluster.client(in_process::controller_manager()),
+        hands: volumes,
+        clock: cluster.clock.clone(),
+    };
+    tasks.spawn(corten_runner::run_provisioner(settings, cluster.stopping()));
 }
 
 /// What drivers say of how volumes are.
@@ -93,12 +106,43 @@ struct NodeVolumes {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
-fn refusal(fault: Fault) -> Refusal {
+pub(crate) fn refusal(fault: Fault) -> Refusal {
     Refusal {
         message: fault.to_string(),
         is_exhausted: fault.code == Code::ResourceExhausted,
         is_infeasible: fault.is_infeasible(),
     }
+}
+
+/// What a driver is asked to make.
+pub(crate) fn wanted(request: Request, secrets: BTreeMap<String, String>) -> CreateVolume {
+    CreateVolume {
+        name: request.name,
+        required_bytes: request.bytes,
+        fs_type: request.fs_type,
+        is_block: request.is_block,
+        access_modes: request.access_modes,
+        mount_options: request.mount_options,
+        parameters: request.parameters,
+        topologies: request.topologies,
+        secrets,
+        mutable_parameters: request.mutable_parameters,
+        source: request.source.map(|it| match it {
+            Source::Snapshot(handle) => VolumeSource::Snapshot(handle),
+            Source::Volume(handle) => VolumeSource::Volume(handle),
+        }),
+    }
+}
+
+pub(crate) fn snapshotted(snapshot: corten_volumes::Snapshot) -> Snapshotted {
+    let corten_volumes::Snapshot { handle, bytes, created_at, is_ready, .. } = snapshot;
+    Snapshotted { handle, bytes, created_at, is_ready }
+}
+
+pub(crate) fn snapshot_refusal(fault: &Fault) -> SnapshotRefusal {
+    // As csi-snapshotter: with these it may still be made.
+    let is_final = !matches!(fault.code, Code::DeadlineExceeded | Code::Unavailable | Code::Aborted);
+    SnapshotRefusal { is_final, message: fault.to_string() }
 }
 
 fn by_name(drivers: &Drivers, name: &str) -> Result<Arc<dyn Driver>, Refusal> {
@@ -137,30 +181,14 @@ impl VolumeHands for NodeVolumes {
             }
             *is_told = true;
             let found: Vec<Arc<dyn Driver>> = drivers.borrow_and_update().values().cloned().collect();
-            found.iter().map(|it| node_driver(&**it)).collect()
+            found.iter().map(|it| node_driver(it.name(), it.facts())).collect()
         })
     }
 
     fn create(&self, request: Request, secrets: Secrets) -> BoxFuture<'_, Result<Created, Refusal>> {
         Box::pin(async move {
             let driver = self.driver(&request.driver)?;
-            let wanted = CreateVolume {
-                name: request.name,
-                required_bytes: request.bytes,
-                fs_type: request.fs_type,
-                is_block: request.is_block,
-                access_modes: request.access_modes,
-                mount_options: request.mount_options,
-                parameters: request.parameters,
-                topologies: request.topologies,
-                secrets: secrets.0,
-                mutable_parameters: request.mutable_parameters,
-                source: request.source.map(|it| match it {
-                    Source::Snapshot(handle) => VolumeSource::Snapshot(handle),
-                    Source::Volume(handle) => VolumeSource::Volume(handle),
-                }),
-            };
-            let made = driver.create(wanted).await.map_err(refusal)?;
+            let made = driver.create(wanted(request, secrets.0)).await.map_err(refusal)?;
             let corten_volumes::CreatedVolume { handle, bytes, context, topology, fs_type } = made;
             Ok(Created { handle, bytes, context, topology, fs_type })
         })
@@ -240,13 +268,8 @@ impl VolumeHands for NodeVolumes {
             let driver = self.driver(&taking.driver).map_err(not_there)?;
             let Taking { name, volume: source, parameters, .. } = taking;
             let wanted = CreateSnapshot { name, source, parameters, secrets: secrets.0 };
-            let taken = driver.create_snapshot(wanted).await.map_err(|fault| SnapshotRefusal {
-                // As csi-snapshotter: with these it may still be made.
-                is_final: !matches!(fault.code, Code::DeadlineExceeded | Code::Unavailable | Code::Aborted),
-                message: fault.to_string(),
-            })?;
-            let corten_volumes::Snapshot { handle, bytes, created_at, is_ready, .. } = taken;
-            Ok(Snapshotted { handle, bytes, created_at, is_ready })
+            let taken = driver.create_snapshot(wanted).await;
+            taken.map(snapshotted).map_err(|it| snapshot_refusal(&it))
         })
     }
 
@@ -265,10 +288,7 @@ impl VolumeHands for NodeVolumes {
     ) -> BoxFuture<'_, Result<Option<Snapshotted>, Refusal>> {
         Box::pin(async move {
             let found = self.driver(&driver)?.find_snapshot(handle, secrets.0).await.map_err(refusal)?;
-            Ok(found.map(|it| {
-                let corten_volumes::Snapshot { handle, bytes, created_at, is_ready, .. } = it;
-                Snapshotted { handle, bytes, created_at, is_ready }
-            }))
+            Ok(found.map(snapshotted))
         })
     }
 
@@ -326,11 +346,10 @@ impl VolumeHands for NodeVolumes {
     }
 }
 
-fn node_driver(driver: &dyn Driver) -> NodeDriver {
-    let facts = driver.facts();
+pub(crate) fn node_driver(name: &str, facts: Facts) -> NodeDriver {
     NodeDriver {
         facts: DriverFacts {
-            name: driver.name().to_owned(),
+            name: name.to_owned(),
             provisions: facts.provisions,
             expands: facts.expands,
             node_expands: facts.node_expands,

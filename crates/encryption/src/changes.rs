@@ -2,7 +2,7 @@
 
 use std::{mem, sync::Arc};
 
-use corten_store::{BoxFuture, Change, Changes, Error};
+use corten_store::{BoxFuture, Change, Changes, Error, Revision};
 use tokio::sync::watch;
 
 use crate::shared::{Missing, Shared, fetch};
@@ -76,6 +76,10 @@ impl Changes for OpenedChanges {
         }
         self.n_opened = 0;
         Some(Ok(mem::take(&mut self.held)))
+    }
+
+    fn progress(&self) -> Option<Revision> {
+        if self.held.is_empty() { self.inner.progress() } else { None }
     }
 
     fn woken(&self) -> BoxFuture<'static, ()> {

@@ -66,6 +66,14 @@ impl Store for EncryptedStore {
         self.0.inner.revision()
     }
 
+    fn is_shared(&self) -> bool {
+        self.0.inner.is_shared()
+    }
+
+    fn newest(&self) -> BoxFuture<'_, Result<Revision, Error>> {
+        self.0.inner.newest()
+    }
+
     fn get(&self, key: &[u8]) -> BoxFuture<'_, Result<Option<Entry>, Error>> {
         let key = Bytes::copy_from_slice(key);
         Box::pin(async move {

@@ -67,7 +67,7 @@ impl Encryption {
         self.refusal.of("the encryption configuration", &self.file)
     }
 
-    /// Is there anything that `kms-providers` is about? As upstream, always where the file is read again.
+    /// Is there anything that `kms-providers` is about? Always where the file is read again.
     pub fn has_plugins(&self) -> bool {
         self.is_reloaded || !self.current.load().kms.is_empty()
     }

@@ -124,7 +124,7 @@ pub(crate) fn check_key_id(id: &str) -> Result<(), (&'static str, String)> {
     }
 }
 
-/// As upstream shows a key's id, which may say more than others are to know.
+/// A key's id as logs and metrics show it : the id itself may say more than others are to know.
 pub(crate) fn key_id_hash(id: &str) -> String {
     if id.is_empty() { String::new() } else { hash_text(id.as_bytes()) }
 }

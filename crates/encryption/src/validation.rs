@@ -80,7 +80,7 @@ fn overlap(problems: &mut Problems, path: &str, resources: &[String]) {
     let (mut has_duplicate, mut has_overlap) = (false, false);
     for (i, one) in parsed.iter().enumerate() {
         for other in parsed.iter().enumerate().filter(|(j, _)| *j != i).map(|it| it.1) {
-            // As upstream: the first duplicate is not looked at for more.
+            // `validateResourceNames`: the first duplicate is not looked at for more.
             if one == other && !has_duplicate {
                 has_duplicate = true;
                 continue;

@@ -2,12 +2,18 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use corten_flowcontrol::Refusal;
-use corten_metrics::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, registered};
+use corten_flowcontrol::{Allotment, Refusal};
+use corten_metrics::{
+    Gauge, Gauges, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, registered,
+};
 use parking_lot::Mutex;
 
 /// kube-apiserver's `requestDurationSecondsBuckets`.
 const SECONDS: [f64; 13] = [0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0];
+/// kube-apiserver's `queueLengthBuckets`.
+const QUEUE_LENGTHS: [f64; 8] = [0.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0];
+/// In seats: kube-apiserver's buckets of `work_estimated_seats`.
+const WIDTHS: [f64; 4] = [1.0, 2.0, 4.0, 10.0];
 /// More pairs of flow schema and level than these are counted together, under no names.
 const PAIRS_MAX: usize = 2_000;
 
@@ -24,8 +30,16 @@ pub(crate) struct Measures {
     seats: IntGaugeVec,
     waited: HistogramVec,
     executed: HistogramVec,
+    seats_in_queue: IntGaugeVec,
+    not_accommodated: IntCounterVec,
+    queue_lengths: HistogramVec,
+    estimated: HistogramVec,
     nominal: IntGaugeVec,
     limit: IntGaugeVec,
+    lower: IntGaugeVec,
+    upper: IntGaugeVec,
+    demand: DemandGauges,
+    fair_fraction: Gauge,
     pairs: Mutex<BTreeSet<(String, String)>>,
 }
 
@@ -36,15 +50,84 @@ pub(crate) struct Counters {
     pub(crate) executing: IntGauge,
     pub(crate) seats: IntGauge,
     rejected: [IntCounter; Refusal::ALL.len()],
+    pub(crate) seats_in_queue: IntGauge,
+    pub(crate) not_accommodated: IntCounter,
+    queue_lengths: Histogram,
+    estimated: Histogram,
     waited: Histogram,
     waited_in_vain: Histogram,
     executed: Histogram,
 }
 
+/// What levels wanted in the time for which seats were divided last.
+struct DemandGauges {
+    highest: Gauges,
+    average: Gauges,
+    deviation: Gauges,
+    smoothed: Gauges,
+    target: Gauges,
+}
+
+fn queue_lengths(registry: &Registry) -> HistogramVec {
+    registered::histogram(
+        registry,
+        "apiserver_flowcontrol_request_queue_length_after_enqueue",
+        "Length of queue in the API Priority and Fairness subsystem, as seen by each request after it is enqueued",
+        QUEUE_LENGTHS.to_vec(),
+        &[LEVEL, SCHEMA],
+    )
+}
+
+fn estimated_seats(registry: &Registry) -> HistogramVec {
+    registered::histogram(
+        registry,
+        "apiserver_flowcontrol_work_estimated_seats",
+        "Number of estimated seats (maximum of initial and final seats) associated with requests in API Priority and Fairness",
+        WIDTHS.to_vec(),
+        &[LEVEL, SCHEMA],
+    )
+}
+
+impl DemandGauges {
+    fn new(registry: &Registry) -> Self {
+        let gauges = |name, help| registered::gauges(registry, name, help, &[LEVEL]);
+        Self {
+            highest: gauges(
+                "apiserver_flowcontrol_demand_seats_high_watermark",
+                "High watermark, over last adjustment period, of demand_seats",
+            ),
+            average: gauges(
+                "apiserver_flowcontrol_demand_seats_average",
+                "Time-weighted average, over last adjustment period, of demand_seats",
+            ),
+            deviation: gauges(
+                "apiserver_flowcontrol_demand_seats_stdev",
+                "Time-weighted standard deviation, over last adjustment period, of demand_seats",
+            ),
+            smoothed: gauges("apiserver_flowcontrol_demand_seats_smoothed", "Smoothed seat demands"),
+            target: gauges("apiserver_flowcontrol_target_seats", "Seat allocation targets"),
+        }
+    }
+
+    fn all(&self) -> [&Gauges; 5] {
+        [&self.highest, &self.average, &self.deviation, &self.smoothed, &self.target]
+    }
+
+    fn set(&self, level: &str, of: &Allotment) {
+        let demand = &of.demand;
+        let values = [f64::from(demand.highest), demand.mean, demand.deviation, demand.smooth, of.target()];
+        for (gauge, value) in self.all().into_iter().zip(values) {
+            gauge.with_label_values(&[level]).set(value);
+        }
+    }
+}
+
 impl Measures {
     pub(crate) fn new(registry: &Registry) -> Self {
         let pair = [LEVEL, SCHEMA];
-        let gauge = |name, help, labels| registered::gauge(registry, name, help, labels);
+        let gauge = |name, help| registered::gauge(registry, name, help, &pair);
+        let limit = |name, help| registered::gauge(registry, name, help, &[LEVEL]);
+        let counter = |name, help| registered::counter(registry, name, help, &pair);
         let histogram = |name, help, labels| registered::histogram(registry, name, help, SECONDS.to_vec(), labels);
         Self {
             rejected: registered::counter(
@@ -53,26 +136,21 @@ impl Measures {
                 "Number of requests rejected by API Priority and Fairness subsystem",
                 &[LEVEL, SCHEMA, "reason"],
             ),
-            dispatched: registered::counter(
-                registry,
+            dispatched: counter(
                 "apiserver_flowcontrol_dispatched_requests_total",
                 "Number of requests executed by API Priority and Fairness subsystem",
-                &pair,
             ),
             in_queue: gauge(
                 "apiserver_flowcontrol_current_inqueue_requests",
                 "Number of requests currently pending in queues of the API Priority and Fairness subsystem",
-                &pair,
             ),
             executing: gauge(
                 "apiserver_flowcontrol_current_executing_requests",
                 "Number of requests in initial (for a WATCH) or any (for a non-WATCH) execution stage in the API Priority and Fairness subsystem",
-                &pair,
             ),
             seats: gauge(
                 "apiserver_flowcontrol_current_executing_seats",
                 "Concurrency (number of seats) occupied by the currently executing (initial stage for a WATCH, any stage otherwise) requests in the API Priority and Fairness subsystem",
-                &pair,
             ),
             waited: histogram(
                 "apiserver_flowcontrol_request_wait_duration_seconds",
@@ -84,16 +162,40 @@ impl Measures {
                 "Duration of initial stage (for a WATCH) or any (for a non-WATCH) stage of request execution in the API Priority and Fairness subsystem",
                 &[LEVEL, SCHEMA, "type"],
             ),
-            nominal: gauge(
+            seats_in_queue: gauge(
+                "apiserver_flowcontrol_current_inqueue_seats",
+                "Number of seats currently pending in queues of the API Priority and Fairness subsystem",
+            ),
+            not_accommodated: counter(
+                "apiserver_flowcontrol_request_dispatch_no_accommodation_total",
+                "Number of times a dispatch attempt resulted in a non accommodation due to lack of available seats",
+            ),
+            queue_lengths: queue_lengths(registry),
+            estimated: estimated_seats(registry),
+            nominal: limit(
                 "apiserver_flowcontrol_nominal_limit_seats",
                 "Nominal number of execution seats configured for each priority level",
-                &[LEVEL],
             ),
-            limit: gauge(
+            limit: limit(
                 "apiserver_flowcontrol_current_limit_seats",
                 "current derived number of execution seats available to each priority level",
-                &[LEVEL],
             ),
+            lower: limit(
+                "apiserver_flowcontrol_lower_limit_seats",
+                "Configured lower bound on number of execution seats available to each priority level",
+            ),
+            upper: limit(
+                "apiserver_flowcontrol_upper_limit_seats",
+                "Configured upper bound on number of execution seats available to each priority level",
+            ),
+            demand: DemandGauges::new(registry),
+            fair_fraction: registered::gauges(
+                registry,
+                "apiserver_flowcontrol_seat_fair_frac",
+                "Fair fraction of server's concurrency to allocate to each priority level that can use it",
+                &[],
+            )
+            .with_label_values::<&str>(&[]),
             pairs: Mutex::default(),
         }
     }
@@ -112,6 +214,10 @@ impl Measures {
             in_queue: self.in_queue.with_label_values(&pair),
             executing: self.executing.with_label_values(&pair),
             seats: self.seats.with_label_values(&pair),
+            seats_in_queue: self.seats_in_queue.with_label_values(&pair),
+            not_accommodated: self.not_accommodated.with_label_values(&pair),
+            queue_lengths: self.queue_lengths.with_label_values(&pair),
+            estimated: self.estimated.with_label_values(&pair),
             rejected: Refusal::ALL.map(|it| self.rejected.with_label_values(&[level, schema, it.as_str()])),
             waited: self.waited.with_label_values(&[level, schema, "true"]),
             waited_in_vain: self.waited.with_label_values(&[level, schema, "false"]),
@@ -126,9 +232,14 @@ impl Measures {
         }
         let pair = [level, schema];
         // All of them were made together.
-        let _ = self.dispatched.remove_label_values(&pair);
-        for gauge in [&self.in_queue, &self.executing, &self.seats] {
+        for counter in [&self.dispatched, &self.not_accommodated] {
+            let _ = counter.remove_label_values(&pair);
+        }
+        for gauge in [&self.in_queue, &self.executing, &self.seats, &self.seats_in_queue] {
             let _ = gauge.remove_label_values(&pair);
+        }
+        for histogram in [&self.queue_lengths, &self.estimated] {
+            let _ = histogram.remove_label_values(&pair);
         }
         for refusal in Refusal::ALL {
             let _ = self.rejected.remove_label_values(&[level, schema, refusal.as_str()]);
@@ -147,10 +258,25 @@ impl Measures {
         self.limit.with_label_values(&[level]).set(seats.into());
     }
 
+    /// What the seats were divided by.
+    pub(crate) fn set_allotment(&self, level: &str, of: &Allotment) {
+        self.lower.with_label_values(&[level]).set(of.lower.into());
+        self.upper.with_label_values(&[level]).set(of.upper.into());
+        self.demand.set(level, of);
+    }
+
+    pub(crate) fn set_fair_fraction(&self, fraction: f64) {
+        self.fair_fraction.set(fraction);
+    }
+
     pub(crate) fn forget_level(&self, level: &str) {
-        // It may have had no limit.
-        let _ = self.nominal.remove_label_values(&[level]);
-        let _ = self.limit.remove_label_values(&[level]);
+        // It may have had no limit, and nothing may have been divided since it came.
+        for gauge in [&self.nominal, &self.limit, &self.lower, &self.upper] {
+            let _ = gauge.remove_label_values(&[level]);
+        }
+        for gauge in self.demand.all() {
+            let _ = gauge.remove_label_values(&[level]);
+        }
     }
 }
 
@@ -166,6 +292,16 @@ impl Counters {
     fn of(&self, refusal: Refusal) -> &IntCounter {
         let at = Refusal::ALL.iter().position(|it| *it == refusal).expect("all refusals are listed");
         &self.rejected[at]
+    }
+
+    /// One has come to a queue in which so many wait now.
+    pub(crate) fn enqueued(&self, n_waiting: u32) {
+        self.queue_lengths.observe(n_waiting.into());
+    }
+
+    /// One is taken to be so many seats wide.
+    pub(crate) fn estimated(&self, width: u32) {
+        self.estimated.observe(width.into());
     }
 
     pub(crate) fn waited(&self, time: Duration, has_executed: bool) {

@@ -88,6 +88,7 @@ impl Classified {
         describe: impl FnOnce() -> WaitingRequest,
     ) -> Result<Underway, Status> {
         let Self { flow, hash } = self;
+        flow.counters.estimated(width);
         let seats = if flow.is_exempt {
             None
         } else {

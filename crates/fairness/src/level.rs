@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use corten_flowcontrol::{
     Allotment, Arrival, Demand, Dispatched, PriorityLevel, QueuePosition, QueueSet, Refusal, Ticket,
 };
-use corten_metrics::IntGauge;
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::Instant};
 
@@ -209,15 +208,23 @@ impl Level {
                 Waiter { told: sender, request: Arc::new(describe()) }
             });
             match arrival {
-                Arrival::Begun(ticket) => return Ok(Seats::of(self, ticket)),
-                Arrival::Refused(refusal) => return Err(refusal),
+                Arrival::Begun(ticket) => {
+                    counters.enqueued(1);
+                    return Ok(Seats::of(self, ticket));
+                }
+                Arrival::Refused(refusal) => {
+                    counters.not_accommodated.inc();
+                    return Err(refusal);
+                }
                 Arrival::Queued(place) => {
+                    counters.not_accommodated.inc();
+                    counters.enqueued(place.n_waiting());
                     let told = told.expect("one that waits was made a channel");
                     QueuedRequest { level: self.clone(), place, told, has_begun: false }
                 }
             }
         };
-        let _in_queue = Queued::begin(&counters.in_queue);
+        let _in_queue = Queued::begin(counters, width);
         let outcome = self.wait(waiting, patience).await;
         counters.waited(self.now().saturating_sub(came), outcome.is_ok());
         outcome
@@ -255,18 +262,23 @@ impl Level {
 }
 
 /// Counted as one that waits until this is dropped.
-struct Queued<'a>(&'a IntGauge);
+struct Queued<'a> {
+    counters: &'a Counters,
+    width: u32,
+}
 
 impl<'a> Queued<'a> {
-    fn begin(gauge: &'a IntGauge) -> Self {
-        gauge.inc();
-        Self(gauge)
+    fn begin(counters: &'a Counters, width: u32) -> Self {
+        counters.in_queue.inc();
+        counters.seats_in_queue.add(width.into());
+        Self { counters, width }
     }
 }
 
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
-        self.0.dec();
+        self.counters.in_queue.dec();
+        self.counters.seats_in_queue.sub(self.width.into());
     }
 }
 

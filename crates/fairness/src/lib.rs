@@ -108,9 +108,12 @@ impl Fairness {
         let configured = self.configured.last();
         let levels: Vec<&Arc<Level>> = configured.levels.values().filter(|it| !it.is_exempt()).collect();
         let wanted: Vec<Allotment> = levels.iter().map(|it| it.turn(self.seats)).collect();
-        for (level, seats) in levels.iter().zip(allot(self.seats, &wanted)) {
+        let division = allot(self.seats, &wanted);
+        self.measures.set_fair_fraction(division.fair_fraction);
+        for ((level, wanted), seats) in levels.iter().zip(&wanted).zip(division.seats) {
             level.set_seats(seats);
             self.measures.set_limit(level.name(), seats);
+            self.measures.set_allotment(level.name(), wanted);
         }
     }
 }

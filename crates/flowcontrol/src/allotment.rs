@@ -18,6 +18,9 @@ pub struct Demand {
     pub highest: u32,
     /// Mean and standard deviation together, which falls slowly where less is wanted.
     pub smooth: f64,
+    /// Of the time that was turned last.
+    pub mean: f64,
+    pub deviation: f64,
     /// Seconds, seats by seconds, and squares of seats by seconds.
     sums: (f64, f64, f64),
 }
@@ -40,16 +43,17 @@ impl Demand {
     /// What is to be divided by; then a new time begins, in which `seats` are wanted.
     pub fn turn(&mut self, seats: u32) -> Self {
         let (seconds, sum, squares) = self.sums;
-        let envelope = if seconds > 0.0 {
+        (self.mean, self.deviation) = if seconds > 0.0 {
             let mean = sum / seconds;
-            mean + (squares / seconds - mean * mean).max(0.0).sqrt()
+            (mean, (squares / seconds - mean * mean).max(0.0).sqrt())
         } else {
-            f64::from(seats)
+            (f64::from(seats), 0.0)
         };
+        let envelope = self.mean + self.deviation;
         self.smooth =
             if envelope > self.smooth { envelope } else { SMOOTHING * self.smooth + (1.0 - SMOOTHING) * envelope };
         let turned = *self;
-        *self = Self { highest: seats, smooth: self.smooth, sums: (0.0, 0.0, 0.0) };
+        *self = Self { highest: seats, sums: (0.0, 0.0, 0.0), ..turned };
         turned
     }
 }
@@ -69,17 +73,28 @@ impl Allotment {
         f64::from(self.lower.max(self.nominal.min(self.demand.highest)))
     }
 
-    fn target(&self) -> f64 {
+    /// What it would have, were there no others.
+    pub fn target(&self) -> f64 {
         self.kept().max(self.demand.smooth)
     }
 }
 
+/// How seats are divided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Division {
+    /// Of each level.
+    pub seats: Vec<u32>,
+    /// The part of what it wants that each level gets.
+    pub fair_fraction: f64,
+}
+
 /// Divides `all` seats: each level gets the same part of what it wants, but no less than it keeps and no more than it may have.
-pub fn allot(all: u32, levels: &[Allotment]) -> Vec<u32> {
+pub fn allot(all: u32, levels: &[Allotment]) -> Division {
     let all = f64::from(all);
     let kept: f64 = levels.iter().map(Allotment::kept).sum();
     if kept >= all {
-        return levels.iter().map(|it| rounded(it.kept() * all / kept)).collect();
+        let seats = levels.iter().map(|it| rounded(it.kept() * all / kept)).collect();
+        return Division { seats, fair_fraction: all / kept };
     }
     // Nobody wants less than a seat: else a level that wanted nothing so far gets nothing of what nobody uses.
     let share = |part: f64, it: &Allotment| {
@@ -92,7 +107,7 @@ pub fn allot(all: u32, levels: &[Allotment]) -> Vec<u32> {
         let middle = f64::midpoint(low, high);
         if given(middle) > all { high = middle } else { low = middle }
     }
-    levels.iter().map(|it| rounded(share(low, it))).collect()
+    Division { seats: levels.iter().map(|it| rounded(share(low, it))).collect(), fair_fraction: low }
 }
 
 #[expect(
@@ -117,23 +132,24 @@ mod tests {
     fn who_wants_more_borrows_what_others_do_not_use() {
         let quiet = level(300, 50, None, 10, 10.0);
         let busy = level(300, 0, None, 900, 900.0);
-        let seats = allot(600, &[quiet, busy]);
+        let Division { seats, fair_fraction } = allot(600, &[quiet, busy]);
         assert_eq!(seats, [150, 450], "half of the quiet one's is not for others");
+        assert!((fair_fraction - 0.5).abs() < 1e-6, "the busy one gets half of what it wants: {fair_fraction}");
         let bounded = level(300, 0, Some(10), 900, 900.0);
-        assert_eq!(allot(600, &[quiet, bounded]), [270, 330], "it borrows a tenth at most");
+        assert_eq!(allot(600, &[quiet, bounded]).seats, [270, 330], "it borrows a tenth at most");
     }
 
     #[test]
     fn what_was_lent_comes_back_when_it_is_wanted() {
         let own = level(300, 100, None, 400, 350.0);
         let busy = level(300, 0, None, 900, 900.0);
-        assert_eq!(allot(600, &[own, busy]), [300, 300]);
+        assert_eq!(allot(600, &[own, busy]).seats, [300, 300]);
     }
 
     #[test]
     fn where_shares_are_rounded_up_none_is_left_without() {
         let levels: Vec<Allotment> = (0..7).map(|_| level(1, 0, None, 0, 0.0)).collect();
-        assert!(allot(4, &levels).iter().all(|it| *it <= 1));
+        assert!(allot(4, &levels).seats.iter().all(|it| *it <= 1));
     }
 
     #[test]

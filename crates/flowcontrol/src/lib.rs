@@ -11,7 +11,7 @@ mod queue_set;
 mod shuffle;
 mod width;
 
-pub use allotment::{Allotment, Demand, allot};
+pub use allotment::{Allotment, Demand, Division, allot};
 pub use flow_schema::{Distinguisher, FlowSchema, RequestDigest, RequestedResource};
 pub use priority_level::{Limited, PriorityLevel, Queuing, nominal};
 pub use queue_set::{Arrival, Dispatched, QueuePosition, QueueSet, QueueState, Refusal, Ticket};

@@ -54,6 +54,14 @@ pub struct Ticket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuePosition {
     id: u64,
+    n_waiting: u32,
+}
+
+impl QueuePosition {
+    /// How many wait in its queue, it among them.
+    pub fn n_waiting(&self) -> u32 {
+        self.n_waiting
+    }
 }
 
 /// One that waited and begins now.
@@ -202,7 +210,8 @@ impl<T> QueueSet<T> {
         self.next_id += 1;
         let id = self.next_id;
         self.enqueue(at, QueuedRequest { id, flow, width, who: who() });
-        Arrival::Queued(QueuePosition { id })
+        let n_waiting = u32::try_from(self.queues[at].waiting.len()).unwrap_or(u32::MAX);
+        Arrival::Queued(QueuePosition { id, n_waiting })
     }
 
     /// One has been answered. Whoever begins for it is told by the caller.

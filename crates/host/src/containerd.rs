@@ -24,7 +24,7 @@ use corten_machine::{
     process::{self, Process, detach, open_log},
     service_manager::NOTIFY_SOCKET,
 };
-use corten_network::{PodNetwork, PodSourceGuards, bridge, cni};
+use corten_network::{PodNetwork, PodPolicies, PodSourceGuards, bridge, cni};
 use rustix::process::{Pid, Signal};
 use tokio::{sync::Mutex, time::Instant};
 
@@ -90,6 +90,7 @@ pub struct Containerd {
     mounts: NodeMounts,
     cgroups: Cgroups,
     source_guards: PodSourceGuards,
+    policies: PodPolicies,
     cri: Cri,
     images: SyncedImages,
     /// The process where we started it ourselves.
@@ -120,7 +121,9 @@ impl Containerd {
         let source_guards = PodSourceGuards::new(&layout);
         source_guards.watch_all().await;
         let images = SyncedImages::new(&layout, &cri);
-        let this = Self { layout, options, mounts, cgroups, source_guards, cri, images, life: Mutex::new(None) };
+        let policies = PodPolicies::new(&layout);
+        let this =
+            Self { layout, options, mounts, cgroups, source_guards, policies, cri, images, life: Mutex::new(None) };
         this.make_it_run().await?;
         this.cri.update_runtime_config(&this.options.pod_cidrs.join(",")).await?;
         // Without it no Pod starts; the others come in `supervise`.
@@ -139,6 +142,11 @@ impl Containerd {
     /// The network of the Pods that run here.
     pub fn pod_network(&self) -> PodNetwork {
         PodNetwork::new(self.layout.clone(), self.options.pod_cidrs.clone(), self.source_guards.clone())
+    }
+
+    /// Where new Pods wait for their policies.
+    pub fn policies(&self) -> PodPolicies {
+        self.policies.clone()
     }
 
     pub(crate) fn source_guards(&self) -> PodSourceGuards {

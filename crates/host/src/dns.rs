@@ -47,12 +47,15 @@ pub struct DnsOptions {
     pub ports: RangeInclusive<u16>,
     /// The networks of Pods, as `10.244.0.0/24`. They and this machine may ask.
     pub networks: Vec<String>,
+    /// Is it another node's address? Its Pods may ask.
+    pub is_peer: IsPeer,
     /// By which this server itself may be found in the machine's list of servers.
     pub own_names: Vec<IpAddr>,
     /// Who is asked for other names; looked at every few seconds.
     pub servers: ListServers,
 }
 
+pub type IsPeer = Box<dyn Fn(IpAddr) -> bool + Send + Sync>;
 pub type ListServers = Box<dyn Fn() -> Vec<SocketAddr> + Send + Sync>;
 
 /// Bound, and not serving yet.
@@ -106,7 +109,7 @@ impl DnsServer {
                     let name_server = NameServer {
                         zone: ArcSwap::from_pointee(zone),
                         turn: AtomicUsize::new(0),
-                        clients: Clients::new(&options.networks),
+                        clients: Clients::new(&options.networks, options.is_peer),
                         forwarder: Arc::new(Forwarder::new(own, options.own_names, options.servers)?),
                         in_flight: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
                     };

@@ -30,7 +30,7 @@ pub mod volumes;
 pub use containerd::{Containerd, Options, PAUSE_IMAGE};
 pub use cri::{Cri, CriError};
 pub use disks::takes_writes;
-pub use dns::{DnsOptions, DnsServer, ListServers, ZoneSlot, servers_of_machine};
+pub use dns::{DnsOptions, DnsServer, IsPeer, ListServers, ZoneSlot, servers_of_machine};
 pub use events::{RuntimeEvent, events};
 pub use lacks::{ANNOTATION as LACKS_ANNOTATION, LACKS, Lack, lacks_of};
 pub use machine_topology::machine_topology;

@@ -242,6 +242,10 @@ async fn moves_a_large_log_away(cri: &Cri, container: &str) {
     say("until [ -p /say ]; do :; done; yes many | head -n 100 >/say").await;
     let mut ticks = tokio::time::interval(Duration::from_millis(20));
     let rotated = async {
+        // All of it is written before the log is rotated: what comes later would be in the next one.
+        while fs::read_to_string(&path).map_or(0, |it| it.matches("many").count()) < 100 {
+            ticks.tick().await;
+        }
         while logs::rotate_all(cri, limits).await.is_ok() && fs::metadata(&path).is_ok_and(|it| it.len() > 0) {
             ticks.tick().await;
         }

@@ -12,6 +12,7 @@ mod pleg;
 mod readings;
 mod resize;
 mod running;
+mod sandboxes;
 mod stop;
 mod volumes;
 
@@ -28,7 +29,7 @@ use corten_kubelet::{
     Outcome, Plugin, PodRef, ProbeVerdict, Resources, SandboxSpec, StartFailure, StartStage,
 };
 use corten_machine::{Cgroups, EndOfMachine, Layout, NodeMounts, PodLimits, oom::Kills};
-use corten_network::{PodSourceGuards, cni};
+use corten_network::{PodPolicies, PodSourceGuards, cni};
 use corten_volumes::{Drivers, Mounter};
 use tokio::sync::{Mutex, Notify};
 
@@ -78,6 +79,8 @@ struct Inner {
     end: EndOfMachine,
     mounts: NodeMounts,
     source_guards: PodSourceGuards,
+    policies: PodPolicies,
+    making: sandboxes::Making,
     images: SyncedImages,
     user_namespaces: UserNamespaces,
     stats: Stats,
@@ -110,6 +113,8 @@ impl NodeHands {
             known: pleg::PodCache::default(),
             mounts: containerd.mounts(),
             source_guards: containerd.source_guards(),
+            policies: containerd.policies(),
+            making: sandboxes::Making::default(),
             images: containerd.images(),
             user_namespaces: UserNamespaces::new(&layout),
             stats: Stats::default(),
@@ -230,6 +235,8 @@ impl Inner {
             kills: other.kills.clone(),
             mounts: other.mounts.clone(),
             source_guards: other.source_guards.clone(),
+            policies: other.policies.clone(),
+            making: sandboxes::Making::default(),
             images: other.images.clone(),
             user_namespaces: other.user_namespaces.clone(),
             stats: Stats::default(),
@@ -318,6 +325,7 @@ impl Inner {
         self.prepare_pod(spec).await.map_err(|it| Failure::new(it.to_string()))?;
         let first_id = self.first_id(&spec.pod, spec.own_users).await.map_err(Failure::new)?;
         let config = config::sandbox(spec, &self.layout, &self.cgroups, first_id);
+        let _making = self.making.begin(&spec.pod.uid, spec.attempt);
         let id = self.cri.run_pod_sandbox(config, &spec.runtime_handler).await.map_err(|it| rpc(&it))?;
         if !spec.host_network
             && let Err(error) = self.source_guards.watch(&id).await
@@ -325,6 +333,13 @@ impl Inner {
             // No container of a Pod that could speak for others ever starts.
             self.stop_sandbox(&id).await?;
             return Err(Failure::new(format!("failed to check the sources of what the sandbox sends: {error}")));
+        }
+        if !spec.host_network
+            && let Err(error) = self.policies.plug(&id, &spec.labels).await
+        {
+            // No container starts before its policies hold.
+            self.stop_sandbox(&id).await?;
+            return Err(Failure::new(format!("failed to lay the network policies of the pod: {error}")));
         }
         let status = self.cri.pod_sandbox_status(&id).await.map_err(|it| rpc(&it))?;
         let sandbox = pleg::sandbox_of(&status);
@@ -365,6 +380,7 @@ impl Inner {
             stopped = self.end(|| self.cri.stop_pod_sandbox(id)).await;
         }
         stopped?;
+        self.policies.unplug(id, port.as_ref().map_or(&[], |it| &it.addresses)).await;
         if let Some(port) = port {
             self.source_guards.forget(&port).await;
         }

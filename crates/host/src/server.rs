@@ -14,6 +14,7 @@ mod routes;
 mod run;
 mod streams;
 mod tls;
+mod volumes;
 
 use std::{
     convert::Infallible,

@@ -26,20 +26,33 @@ const UNSTABLE: &[(&str, &str, &str, u32)] = &[
     ("resource.k8s.io", "v1beta2", "resourceslices", 33),
 ];
 
-/// The text of the warning; `None` where the resource is not deprecated.
-pub fn deprecation(kind: &Kind) -> Option<String> {
+/// What is said of a deprecated resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deprecation {
+    /// The text of the warning.
+    pub warning: String,
+    /// `1.38`: the release that does not have it any more. Empty: none is named.
+    pub removed_release: String,
+}
+
+/// `None` where the resource is not deprecated.
+pub fn deprecation(kind: &Kind) -> Option<Deprecation> {
     let resource = &kind.resource;
+    let for_ever = |warning| Deprecation { warning, removed_release: String::new() };
     if let Schema::Structural(schema) = &kind.schema {
-        return schema.deprecation.clone();
+        return schema.deprecation.clone().map(for_ever);
     }
     let is_it = |group: &str, version: &str, plural: &str| {
         resource.group == group && resource.version == version && (plural.is_empty() || resource.plural == plural)
     };
     let what = |since: u32| format!("{} {} is deprecated in v1.{since}+", resource.api_version(), resource.kind);
     if let Some((_, _, _, since, instead)) = FOR_EVER.iter().find(|it| is_it(it.0, it.1, it.2)) {
-        return Some(what(*since) + &if instead.is_empty() { String::new() } else { format!("; use {instead}") });
+        let hint = if instead.is_empty() { String::new() } else { format!("; use {instead}") };
+        return Some(for_ever(what(*since) + &hint));
     }
     let (_, _, _, introduced) = UNSTABLE.iter().find(|it| is_it(it.0, it.1, it.2))?;
     let since = introduced + LIFE;
-    (since <= MINOR).then(|| what(since) + &format!(", unavailable in v1.{}+", since + LIFE))
+    let removed_release = format!("1.{}", since + LIFE);
+    let warning = what(since) + &format!(", unavailable in v{removed_release}+");
+    (since <= MINOR).then_some(Deprecation { warning, removed_release })
 }

@@ -53,7 +53,7 @@ pub(crate) use built_in::BuiltIn;
 pub use column::{Cell, Column, ColumnRef, Columns};
 pub use core::service::allocation as service_allocation;
 pub use deleted::returns_deleted_object;
-pub use deprecated::deprecation;
+pub use deprecated::{Deprecation, deprecation};
 pub use flowcontrol::bootstrap as flow_control;
 pub use json_path::JsonPath;
 pub use path_column::PathColumn;
@@ -120,6 +120,7 @@ pub static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
         coordination::lease_candidate::V1ALPHA2,
         coordination::lease_candidate::KIND,
         corten::journal::KIND,
+        corten::vertical_pod_autoscaler::KIND,
         discovery::endpoint_slice::KIND,
         events::event::KIND,
         flowcontrol::flow_schema::KIND,

@@ -167,6 +167,14 @@ impl Schema {
         }
     }
 
+    /// Are there rules in CEL beside those that the server itself has? Those of a definition are.
+    pub fn has_rules(&self) -> bool {
+        match self {
+            Self::Table(_) => false,
+            Self::Structural(it) => it.structural.has_rules(),
+        }
+    }
+
     /// Makes the object what it is for whoever reads it: with the fields that Go always writes. A custom resource has all it gets
     /// since it was read and defaulted.
     pub fn complete(&self, object: &mut Value) {

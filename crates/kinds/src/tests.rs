@@ -35,7 +35,7 @@ fn rows_are_sorted_and_found() {
 #[test]
 fn names_are_unique() {
     let mut seen = BTreeSet::new();
-    // As upstream: the metrics of nodes and pods are named as what they are of, which comes first.
+    // The metrics of nodes and pods are named as what they are of, which comes first.
     let is_of_others = |it: &&Kind| it.view_of.is_none() && it.resource.group != "metrics.k8s.io";
     for kind in KINDS.iter().filter(is_of_others) {
         let names: BTreeSet<&str> =

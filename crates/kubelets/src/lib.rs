@@ -8,6 +8,7 @@
 
 mod client;
 mod complaint;
+mod location;
 mod node;
 mod scrape;
 mod tunnels;
@@ -15,6 +16,7 @@ mod usage;
 
 pub use client::{Error, KubeletClient};
 pub use complaint::{complaint, status_in, words};
+pub use location::Location;
 pub use node::{Node, cached};
 pub use scrape::{no_way, scrape};
 pub use tunnels::Tunnels;

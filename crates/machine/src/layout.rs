@@ -51,6 +51,16 @@ impl Layout {
         format!("{}_services", self.nft_table)
     }
 
+    /// The table of NetworkPolicies' packet rules.
+    pub fn policy_table(&self) -> String {
+        format!("{}_policies", self.nft_table)
+    }
+
+    /// The table of what the tunnel to other nodes takes and brings.
+    pub fn tunnel_table(&self) -> String {
+        format!("{}_tunnel", self.nft_table)
+    }
+
     /// The unit that keeps the node running, where systemd does.
     pub fn service_unit(&self) -> String {
         format!("{}.service", self.nft_table.replace('_', "-"))

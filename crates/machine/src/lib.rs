@@ -10,6 +10,7 @@ mod end_of_machine;
 mod error;
 pub mod folders;
 mod layout;
+pub mod locked_process;
 pub mod logind;
 pub mod mounts;
 pub mod oom;

@@ -29,7 +29,7 @@ pub use key::Key;
 pub use object_meta::{Named, ObjectMeta, ObjectReference, OwnerReference};
 pub use quantity::Quantity;
 pub use release::release;
-pub use resource::Resource;
+pub use resource::{Resource, Segment};
 pub use schedule::Schedule;
 pub use selector::{FieldRequirement, FieldSelector, LabelSelector, LabelSelectorRequirement, Requirement, Selector};
 pub use stable_hash::{stable_hash, stable_hash_from};

@@ -2,12 +2,16 @@
 //!
 //! Built-in resources are constants; a CustomResourceDefinition makes one at run time, hence the `Cow`s.
 
-use std::{borrow::Cow, fmt};
+use std::{
+    borrow::Cow,
+    fmt,
+    hash::{Hash, Hasher},
+};
 
 use crate::Key;
 
 /// One resource of the API, for example `apps/v1 Deployment deployments (namespaced)`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Resource {
     /// Empty for the core group.
     pub group: Cow<'static, str>,
@@ -16,6 +20,14 @@ pub struct Resource {
     /// The lower-case plural used in paths.
     pub plural: Cow<'static, str>,
     pub namespaced: bool,
+}
+
+/// Of what nearly always tells resources apart: a map is asked for one several times for each request.
+impl Hash for Resource {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.plural.hash(state);
+        self.group.hash(state);
+    }
 }
 
 impl Resource {
@@ -91,7 +103,7 @@ impl Resource {
 }
 
 /// One segment of a path, percent-encoded where it must be (RFC 3986, 3.3).
-struct Segment<'a>(&'a str);
+pub struct Segment<'a>(pub &'a str);
 
 impl fmt::Display for Segment<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,9 @@
 //! Label and field selectors: their text form, their object form, and matching.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -231,6 +234,23 @@ impl LabelSelector {
     /// Whoever asks for many objects makes it a [`Selector`] first, once.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.selector().matches(labels)
+    }
+}
+
+/// The `labelSelector` query form.
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let joined = |it: BTreeSet<String>| it.into_iter().collect::<Vec<_>>().join(",");
+        let parts = self.requirements().map(|it| match it {
+            Requirement::In(key, values) if values.len() == 1 => format!("{key}={}", joined(values)),
+            Requirement::In(key, values) => format!("{key} in ({})", joined(values)),
+            Requirement::NotIn(key, values) => format!("{key} notin ({})", joined(values)),
+            Requirement::Exists(key) => key,
+            Requirement::DoesNotExist(key) => format!("!{key}"),
+            Requirement::GreaterThan(key, bound) => format!("{key}>{bound}"),
+            Requirement::LessThan(key, bound) => format!("{key}<{bound}"),
+        });
+        f.write_str(&parts.collect::<Vec<_>>().join(","))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use corten_meta::{stable_hash, stable_hash_from};
+use corten_meta::{Resource, stable_hash, stable_hash_from};
 use parking_lot::Mutex;
 use prometheus::core::{MetricVec, MetricVecBuilder};
 
@@ -57,10 +57,20 @@ impl BoundedLabels {
 
 /// Takes out of a metric all that has this value of a label.
 pub fn forget_labelled<B: MetricVecBuilder>(metric: &MetricVec<B>, label: &str, value: &str) {
+    forget_row(metric, &[(label, value)]);
+}
+
+/// Takes out of a metric all that is of this resource.
+pub(crate) fn forget_resource<B: MetricVecBuilder>(metric: &MetricVec<B>, resource: &Resource) {
+    let Resource { group, version, plural, .. } = resource;
+    forget_row(metric, &[("group", &**group), ("version", &**version), ("resource", &**plural)]);
+}
+
+pub(crate) fn forget_row<B: MetricVecBuilder>(metric: &MetricVec<B>, wanted: &[(&str, &str)]) {
     for family in prometheus::core::Collector::collect(metric) {
         for counted in family.get_metric() {
             let labels: HashMap<&str, &str> = counted.get_label().iter().map(|it| (it.name(), it.value())).collect();
-            if labels.get(label) == Some(&value) {
+            if wanted.iter().all(|(label, value)| labels.get(label) == Some(value)) {
                 // Somebody else may have taken it out.
                 let _ = metric.remove(&labels);
             }

@@ -4,6 +4,9 @@
 //! process, the disk, the loops) is made of [`scraped`] values each time somebody asks.
 
 mod bounded;
+mod cel;
+pub mod loops;
+mod match_conditions;
 mod process;
 pub mod registered;
 mod requests;
@@ -11,17 +14,20 @@ pub mod scraped;
 mod store;
 #[cfg(test)]
 mod tests;
+pub mod waits;
 mod watches;
 
 pub use bounded::{BoundedLabels, forget_labelled};
+pub use cel::CelMetrics;
 use corten_meta::Resource;
+pub use match_conditions::{MatchConditions, Outcome};
 pub use process::{disk, process};
 use prometheus::{Encoder, TextEncoder};
 pub use prometheus::{
-    GaugeVec as Gauges, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
+    Gauge, GaugeVec as Gauges, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
     proto::MetricFamily,
 };
-pub use requests::{Requests, Underway};
+pub use requests::{RequestTime, Requests, Underway};
 pub use store::StoreMetrics;
 pub use watches::{WatchGuard, Watches};
 
@@ -34,6 +40,12 @@ pub struct Metrics {
     pub requests: Requests,
     pub watches: Watches,
     pub store: StoreMetrics,
+    pub cel: CelMetrics,
+    pub webhook_conditions: MatchConditions,
+    pub policy_conditions: MatchConditions,
+    /// What `/metrics/slis` counts.
+    slis: Registry,
+    health_checks: IntCounterVec,
 }
 
 impl Default for Metrics {
@@ -42,7 +54,13 @@ impl Default for Metrics {
         let requests = Requests::new(&registry);
         let watches = Watches::new(&registry);
         let store = StoreMetrics::new(&registry);
-        Self { registry, requests, watches, store }
+        let cel = CelMetrics::new(&registry);
+        let [webhook_conditions, policy_conditions] = MatchConditions::new(&registry);
+        let slis = Registry::new();
+        let help = "This metric records the results of all healthcheck.";
+        let health_checks =
+            registered::counter(&slis, "kubernetes_healthchecks_total", help, &["name", "type", "status"]);
+        Self { registry, requests, watches, store, cel, webhook_conditions, policy_conditions, slis, health_checks }
     }
 }
 
@@ -57,6 +75,18 @@ impl Metrics {
         let mut families = self.registry.gather();
         families.append(&mut scraped);
         encoded(&families)
+    }
+
+    /// A check of `healthz`, `livez` or `readyz` was made.
+    pub fn count_health_check(&self, name: &str, root: &str, holds: bool) {
+        let status = if holds { "success" } else { "error" };
+        self.health_checks.with_label_values(&[name, root, status]).inc();
+    }
+
+    /// What `/metrics/slis` counts, and what was found by looking.
+    pub fn text_of_slis(&self, mut scraped: Vec<MetricFamily>) -> String {
+        scraped.append(&mut self.slis.gather());
+        encoded(&scraped)
     }
 
     /// Forgets what was counted of a resource that is no longer served. Who still watches it counts on, unseen.

@@ -6,9 +6,12 @@ use corten_kinds::{Kind, Subresource};
 use corten_meta::Resource;
 use corten_routes::RequestInfo;
 use parking_lot::Mutex;
-use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, Registry};
+use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry};
 
-use crate::registered::{buckets_of_requests, counter, gauge, histogram};
+use crate::{
+    bounded::forget_resource,
+    registered::{buckets_of_requests, counter, gauge, histogram},
+};
 
 /// The names of a resource: of a built-in kind, or what a definition calls its own.
 pub(crate) type Word = std::borrow::Cow<'static, str>;
@@ -18,6 +21,11 @@ const SHARDS: usize = 8;
 pub struct Requests {
     total: IntCounterVec,
     took: HistogramVec,
+    /// The same, without what others take and without waiting for a seat.
+    own: HistogramVec,
+    /// Those that were not served, so that the server can go on: refused for want of a seat, out of time, panicked.
+    terminated: IntCounterVec,
+    deprecated: IntGaugeVec,
     /// In shards, so that requests on different threads seldom meet.
     known: [Mutex<BTreeMap<Labels, Counters>>; SHARDS],
     reading: IntGauge,
@@ -40,8 +48,15 @@ struct Labels {
 #[derive(Clone)]
 struct Counters {
     total: IntCounter,
-    /// `None` for what is meant to take long.
-    took: Option<Histogram>,
+    /// `None` for what is meant to take long: the whole time, and the server's own.
+    took: Option<[Histogram; 2]>,
+}
+
+/// How long a request took, and how long of that it waited for a seat or for webhooks.
+#[derive(Clone, Copy)]
+pub struct RequestTime {
+    pub whole: Duration,
+    pub waited: Duration,
 }
 
 /// Counts one down when it is dropped.
@@ -60,7 +75,17 @@ impl Drop for Underway {
     }
 }
 
+/// As kube-apiserver calls itself.
+pub(crate) const COMPONENT: &str = "apiserver";
+/// What [`scope`] says of what is a resource.
+pub(crate) const SCOPES: [&str; 3] = ["resource", "namespace", "cluster"];
+
 const LABELS: [&str; 8] = ["verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"];
+
+const SLI_LABELS: [&str; 7] = ["verb", "group", "version", "resource", "subresource", "scope", "component"];
+/// kube-apiserver's buckets of what it promises, in seconds.
+const SECONDS_OF_SLI: [f64; 21] =
+    [0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0];
 
 impl Requests {
     pub(crate) fn new(registry: &Registry) -> Self {
@@ -77,14 +102,33 @@ impl Requests {
             buckets_of_requests(),
             &LABELS,
         );
+        let own = histogram(
+            registry,
+            "apiserver_request_sli_duration_seconds",
+            "Response latency distribution (not counting webhook duration and priority & fairness queue wait times) in seconds for each verb, group, version, resource, subresource, scope and component.",
+            SECONDS_OF_SLI.to_vec(),
+            &SLI_LABELS,
+        );
         let in_flight = gauge(
             registry,
             "apiserver_current_inflight_requests",
             "Maximal number of currently used inflight request limit of this apiserver per request kind in last second.",
             &["request_kind"],
         );
+        let terminated = counter(
+            registry,
+            "apiserver_request_terminations_total",
+            "Number of requests which apiserver terminated in self-defense.",
+            &[&SLI_LABELS[..], &["code"]].concat(),
+        );
+        let deprecated = gauge(
+            registry,
+            "apiserver_requested_deprecated_apis",
+            "Gauge of deprecated APIs that have been requested, broken out by API group, version, resource, subresource, and removed_release.",
+            &["group", "version", "resource", "subresource", "removed_release"],
+        );
         let [reading, mutating] = ["readOnly", "mutating"].map(|it| in_flight.with_label_values(&[it]));
-        Self { total, took, known: Default::default(), reading, mutating }
+        Self { total, took, own, terminated, deprecated, known: Default::default(), reading, mutating }
     }
 
     pub fn begin(&self, verb: &str) -> Underway {
@@ -97,9 +141,9 @@ impl Requests {
         self.reading.get() + self.mutating.get()
     }
 
-    pub fn record(&self, info: &RequestInfo, content_type: &str, code: u16, took: Duration) {
+    pub fn record(&self, info: &RequestInfo, content_type: &str, code: u16, time: RequestTime) {
         let labels = Labels::of(info, content_type, code);
-        let shard = usize::try_from(took.subsec_nanos()).unwrap_or_default() % SHARDS;
+        let shard = usize::try_from(time.whole.subsec_nanos()).unwrap_or_default() % SHARDS;
         let counters = {
             let mut known = self.known[shard].lock();
             match known.get(&labels) {
@@ -108,9 +152,23 @@ impl Requests {
             }
         };
         counters.total.inc();
-        if let Some(histogram) = counters.took {
-            histogram.observe(took.as_secs_f64());
+        if let Some([whole, own]) = counters.took {
+            whole.observe(time.whole.as_secs_f64());
+            own.observe(time.whole.saturating_sub(time.waited).as_secs_f64());
         }
+    }
+
+    /// Beside [`Requests::record`], of a request that was not served for the server's sake.
+    pub fn terminate(&self, info: &RequestInfo, content_type: &str, code: u16) {
+        let labels = Labels::of(info, content_type, code);
+        self.terminated.with_label_values(&[&labels.sli_values()[..], &[&*code.to_string()]].concat()).inc();
+    }
+
+    /// Somebody uses a resource that is deprecated.
+    pub fn note_deprecated(&self, info: &RequestInfo, removed_release: &str) {
+        let (group, version, resource) = resource_labels(info.kind().map(|it| &**it));
+        let subresource = info.route.subresource().map_or("", Subresource::as_str);
+        self.deprecated.with_label_values(&[&*group, &*version, &*resource, subresource, removed_release]).set(1);
     }
 
     fn counters(&self, labels: &Labels) -> Counters {
@@ -118,10 +176,13 @@ impl Requests {
         let code = labels.code.to_string();
         let total = self.total.with_label_values(&[&values[..], &[&*code]].concat());
         let is_long = matches!(labels.verb, "WATCH" | "CONNECT");
-        Counters { total, took: (!is_long).then(|| self.took.with_label_values(&values)) }
+        let took = || [self.took.with_label_values(&values), self.own.with_label_values(&labels.sli_values())];
+        Counters { total, took: (!is_long).then(took) }
     }
 
     pub(crate) fn forget(&self, resource: &Resource) {
+        forget_resource(&self.terminated, resource);
+        forget_resource(&self.deprecated, resource);
         for shard in &self.known {
             shard.lock().retain(|labels, _| {
                 let is_of = labels.group == resource.group
@@ -133,6 +194,7 @@ impl Requests {
                     // The histogram does not tell codes apart, and shards share both: it may be gone already.
                     let _ = self.total.remove_label_values(&[&values[..], &[&*code]].concat());
                     let _ = self.took.remove_label_values(&values);
+                    let _ = self.own.remove_label_values(&labels.sli_values());
                 }
                 !is_of
             });
@@ -151,7 +213,12 @@ impl Labels {
 
     fn values(&self) -> [&str; 8] {
         let Self { verb, group, version, resource, subresource, scope, dry_run, .. } = self;
-        [verb, dry_run, group, version, resource, subresource, scope, "apiserver"]
+        [verb, dry_run, group, version, resource, subresource, scope, COMPONENT]
+    }
+
+    fn sli_values(&self) -> [&str; 7] {
+        let Self { verb, group, version, resource, subresource, scope, .. } = self;
+        [verb, group, version, resource, subresource, scope, COMPONENT]
     }
 }
 
@@ -179,7 +246,7 @@ fn verb(info: &RequestInfo, content_type: &str, subresource: &str) -> &'static s
     }
 }
 
-fn scope(info: &RequestInfo) -> &'static str {
+pub(crate) fn scope(info: &RequestInfo) -> &'static str {
     match info.kind() {
         None => "",
         Some(_) if !info.name.is_empty() || info.verb == "create" => "resource",

@@ -1,6 +1,10 @@
 //! Metrics of what is only known by a look.
 
-use prometheus::{GaugeVec, IntCounterVec, Opts, core::Collector, proto::MetricFamily};
+use prometheus::{
+    GaugeVec, IntCounterVec, Opts,
+    core::Collector,
+    proto::{Bucket, Histogram, LabelPair, Metric, MetricFamily, MetricType},
+};
 
 /// The values of the labels, and the number.
 pub type Sample<'a, T> = (&'a [&'a str], T);
@@ -37,4 +41,51 @@ pub fn counter<'a>(
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; nothing here is counted beyond 2^53")]
 pub fn number(it: u64) -> f64 {
     it as f64
+}
+
+/// Times that were counted elsewhere.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Times {
+    /// So many took no longer than so many seconds, in the order of the bounds.
+    pub up_to: Vec<(f64, u64)>,
+    pub n: u64,
+    pub seconds: f64,
+}
+
+/// A histogram of times.
+pub fn histogram<'a>(
+    name: &str,
+    help: &str,
+    labels: &[&str],
+    samples: impl IntoIterator<Item = Sample<'a, &'a Times>>,
+) -> Vec<MetricFamily> {
+    let metrics: Vec<Metric> = samples.into_iter().map(|(values, times)| metric(labels, values, times)).collect();
+    let mut family = MetricFamily::default();
+    family.set_name(name.to_owned());
+    family.set_help(help.to_owned());
+    family.set_field_type(MetricType::HISTOGRAM);
+    family.set_metric(metrics);
+    vec![family]
+}
+
+fn metric(labels: &[&str], values: &[&str], times: &Times) -> Metric {
+    let pair = |(name, value): (&&str, &&str)| {
+        let mut pair = LabelPair::default();
+        pair.set_name((*name).to_owned());
+        pair.set_value((*value).to_owned());
+        pair
+    };
+    let bucket = |(bound, count): &(f64, u64)| {
+        let mut bucket = Bucket::default();
+        bucket.set_upper_bound(*bound);
+        bucket.set_cumulative_count(*count);
+        bucket
+    };
+    let mut histogram = Histogram::default();
+    histogram.set_bucket(times.up_to.iter().map(bucket).collect());
+    histogram.set_sample_count(times.n);
+    histogram.set_sample_sum(times.seconds);
+    let mut metric = Metric::from_label(labels.iter().zip(values).map(pair).collect());
+    metric.set_histogram(histogram);
+    metric
 }

@@ -54,7 +54,12 @@ impl StoreMetrics {
             self.errors.with_label_values(&labels).inc();
         }
         let refused = match failure {
-            Some(corten_store::Error::TooLarge { .. } | corten_store::Error::Encryption(_)) => return,
+            // What keeps the store says so itself, and whether it is over.
+            Some(
+                corten_store::Error::TooLarge { .. }
+                | corten_store::Error::Encryption(_)
+                | corten_store::Error::Unavailable(_),
+            ) => return,
             other => other.map(ToString::to_string),
         };
         let mut refusal = self.refusal.lock();

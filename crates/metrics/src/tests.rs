@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 
-use corten_kinds::KINDS;
+use corten_kinds::{KINDS, Kinds};
+use corten_routes::RequestInfo;
 
 use super::*;
 
@@ -8,13 +9,15 @@ use super::*;
 fn what_is_counted_is_shown_and_forgotten_with_its_resource() {
     let metrics = Metrics::default();
     let kind = KINDS.iter().find(|it| &*it.resource.plural == "configmaps").expect("ConfigMaps are a built-in kind");
-    let watch = metrics.watches.begin(kind, "system:kube-scheduler");
+    let path = "/api/v1/namespaces/default/configmaps";
+    let info = RequestInfo::read(&Kinds::default(), "GET", path, Some("watch=true")).expect("a path that can be read");
+    let watch = metrics.watches.begin(kind, &info, "system:kube-scheduler");
     watch.sent(3);
     metrics.store.wrote("create", &kind.resource, std::time::Duration::from_millis(30), None);
     assert_eq!(metrics.watches.of_schedulers(), 1);
     let text = metrics.text(Vec::new());
     for line in [
-        r#"apiserver_longrunning_requests{group="",resource="configmaps",verb="WATCH",version="v1"} 1"#,
+        r#"apiserver_longrunning_requests{component="apiserver",group="",resource="configmaps",scope="namespace",subresource="",verb="WATCH",version="v1"} 1"#,
         r#"apiserver_watch_events_total{group="",resource="configmaps",version="v1"} 3"#,
         r#"etcd_request_duration_seconds_bucket{group="",operation="create",resource="configmaps",le="0.05"} 1"#,
         r#"etcd_request_duration_seconds_bucket{group="",operation="create",resource="configmaps",le="0.025"} 0"#,
@@ -36,6 +39,18 @@ fn what_is_looked_up_is_text_whatever_its_labels_hold() {
         "# HELP things Of all kinds.\n# TYPE things gauge\nthings{name=\"a\\\"\\n\\\\b\"} 1.5\n"
     );
     assert_eq!(encoded(&scraped::counter("none", "Nothing.", &["name"], [])), "");
+}
+
+#[test]
+fn times_that_were_counted_elsewhere_are_a_histogram() {
+    let times = scraped::Times { up_to: vec![(0.1, 2), (1.0, 3)], n: 4, seconds: 5.5 };
+    let families = scraped::histogram("waits", "Of a queue.", &["name"], [(&["a"][..], &times)]);
+    assert_eq!(
+        encoded(&families),
+        "# HELP waits Of a queue.\n# TYPE waits histogram\nwaits_bucket{name=\"a\",le=\"0.1\"} 2\n\
+         waits_bucket{name=\"a\",le=\"1\"} 3\nwaits_bucket{name=\"a\",le=\"+Inf\"} 4\n\
+         waits_sum{name=\"a\"} 5.5\nwaits_count{name=\"a\"} 4\n"
+    );
 }
 
 #[test]

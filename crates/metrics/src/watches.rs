@@ -2,11 +2,12 @@
 
 use corten_kinds::Kind;
 use corten_meta::Resource;
+use corten_routes::RequestInfo;
 use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry};
 
 use crate::{
     registered::{counter, gauge},
-    requests::{Underway, resource_labels},
+    requests::{COMPONENT, SCOPES, Underway, resource_labels, scope},
 };
 
 pub struct Watches {
@@ -34,7 +35,7 @@ impl Watches {
             registry,
             "apiserver_longrunning_requests",
             "Gauge of all active long-running apiserver requests broken out by verb, group, version, resource, scope and component.",
-            &["verb", "group", "version", "resource"],
+            &["verb", "group", "version", "resource", "subresource", "scope", "component"],
         );
         let name = "apiserver_watch_events_total";
         let events =
@@ -44,14 +45,16 @@ impl Watches {
         Self { going_on, events, schedulers: loops("schedulers"), controllers: loops("controllers") }
     }
 
-    pub fn begin(&self, kind: &Kind, user: &str) -> WatchGuard {
+    /// `info` asks for the watch, of objects of `kind`.
+    pub fn begin(&self, kind: &Kind, info: &RequestInfo, user: &str) -> WatchGuard {
         let of_loop = match user {
             "system:kube-scheduler" => Some(&self.schedulers),
             "system:kube-controller-manager" => Some(&self.controllers),
             _ => None,
         };
         let (group, version, resource) = resource_labels(Some(kind));
-        let watch = Underway::up(&self.going_on.with_label_values(&["WATCH", &group, &version, &resource]));
+        let labels = ["WATCH", &*group, &*version, &*resource, "", scope(info), COMPONENT];
+        let watch = Underway::up(&self.going_on.with_label_values(&labels));
         let events = self.events.with_label_values(&[&*group, &*version, &*resource]);
         WatchGuard { _counted: (watch, of_loop.map(Underway::up)), events }
     }
@@ -67,7 +70,10 @@ impl Watches {
     pub(crate) fn forget(&self, resource: &Resource) {
         let Resource { group, version, plural, .. } = resource;
         // Nothing of it may have been watched.
-        let _ = self.going_on.remove_label_values(&["WATCH", group, version, plural]);
+        for scope in SCOPES {
+            let labels = ["WATCH", &**group, &**version, &**plural, "", scope, COMPONENT];
+            let _ = self.going_on.remove_label_values(&labels);
+        }
         let _ = self.events.remove_label_values(&[&**group, &**version, &**plural]);
     }
 }

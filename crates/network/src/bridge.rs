@@ -20,8 +20,12 @@ const IFF_UP: i64 = 1;
 
 /// This node's part of the cluster's Pod network: IPv6 where the kernel has it.
 pub fn networks() -> Vec<String> {
-    let is_off = fs::read_to_string(ipv6("all", "disable_ipv6")).map_or(true, |it| it.trim() != "0");
-    [IPV4].into_iter().chain((!is_off).then_some(IPV6)).map(str::to_owned).collect()
+    [IPV4].into_iter().chain(has_ipv6().then_some(IPV6)).map(str::to_owned).collect()
+}
+
+/// Has the kernel IPv6, and is it on?
+pub fn has_ipv6() -> bool {
+    fs::read_to_string(ipv6("all", "disable_ipv6")).is_ok_and(|it| it.trim() == "0")
 }
 
 /// The node's own address in a network of Pods: the first, as the CNI plugin has it.
@@ -193,13 +197,16 @@ fn harmless(error: MachineError, what: &str) -> Result<(), MachineError> {
 
 /// Takes the bridge away, if it is there.
 pub async fn remove(layout: &Layout) -> Result<(), MachineError> {
+    remove_device(&layout.bridge).await
+}
+
+/// Harmless where it is gone, or this machine never had the program to make one with.
+pub(crate) async fn remove_device(device: &str) -> Result<(), MachineError> {
     // Asked of the kernel itself: the folder of devices may be another network's.
-    ip(&["link", "delete", &layout.bridge]).await.or_else(|error| harmless(error, "Cannot find device")).or_else(
-        |error| {
-            let is_gone = matches!(&error, MachineError::Io { cause, .. } if cause.kind() == io::ErrorKind::NotFound);
-            if is_gone { Ok(()) } else { Err(error) }
-        },
-    )
+    ip(&["link", "delete", device]).await.or_else(|error| harmless(error, "Cannot find device")).or_else(|error| {
+        let is_gone = matches!(&error, MachineError::Io { cause, .. } if cause.kind() == io::ErrorKind::NotFound);
+        if is_gone { Ok(()) } else { Err(error) }
+    })
 }
 
 #[cfg(test)]

@@ -8,14 +8,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use corten_api::pod_network::CLUSTER_CIDRS;
 use corten_machine::{Doing, Layout, MachineError, command};
+use corten_meta::address::Cidr;
 use rustix::net::{AddressFamily, SocketType, netdevice};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
+use corten_meta::Key;
+use corten_netpolicy::Plugged as PluggedPod;
+
 use crate::{
     ServiceRules, bridge,
-    nft::{self, Port, SourceGuard},
+    nft::{self, PolicyRules, Port, SourceGuard},
+    peers,
 };
 
 /// Where libcni remembers what it did, wherever its configuration lies.
@@ -123,7 +129,9 @@ fn network(layout: &Layout, networks: &[String]) -> serde_json::Value {
 /// is otherwise for this machine alone.
 fn rules(layout: &Layout, networks: &[String], is_filtered: bool) -> String {
     let (table, bridge) = (&layout.nft_table, &layout.bridge);
-    let (mut guard, mut leave) = (String::new(), String::new());
+    // A Pod that wraps packets as nodes do would send them past every policy.
+    let mut guard = format!("\t\tiifname \"{bridge}\" udp dport {} drop\n", peers::PORT);
+    let mut leave = String::new();
     for network in networks {
         let (ip, multicast) = if network.contains(':') { ("ip6", "ff00::/8") } else { ("ip", "224.0.0.0/4") };
         if let Some(own) = bridge::gateway(network) {
@@ -132,7 +140,9 @@ fn rules(layout: &Layout, networks: &[String], is_filtered: bool) -> String {
         if !is_filtered {
             leave += &format!("\t\t{ip} saddr {network} {ip} daddr {network} ct status dnat masquerade\n");
         }
-        leave += &format!("\t\t{ip} saddr {network} {ip} daddr != {network} {ip} daddr != {multicast} masquerade\n");
+        // Pods of other nodes see who speaks to them.
+        let inside = whole_range(network);
+        leave += &format!("\t\t{ip} saddr {network} {ip} daddr != {inside} {ip} daddr != {multicast} masquerade\n");
     }
     format!(
         "table inet {table}\n\
@@ -148,6 +158,13 @@ fn rules(layout: &Layout, networks: &[String], is_filtered: bool) -> String {
          \t}}\n\
          }}\n"
     )
+}
+
+/// The range of all Pods of the cluster, where that holds the node's own; else that alone.
+fn whole_range(network: &str) -> String {
+    let own = Cidr::parse(network);
+    let holds = |it: &&&str| Cidr::parse(it).zip(own).is_some_and(|(all, own)| all.contains(own.address));
+    (*CLUSTER_CIDRS.iter().find(holds).unwrap_or(&network)).to_owned()
 }
 
 /// An address that is given out, and the id of the sandbox that it was given to.
@@ -224,8 +241,14 @@ fn result_of(layout: &Layout, sandbox: &str) -> PathBuf {
 
 /// What libcni keeps of a sandbox's network.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct CachedResult {
     result: Plugged,
+    #[serde(default)]
+    container_id: String,
+    /// Whose it is, as the runtime has told the plugins.
+    #[serde(default)]
+    cni_args: Vec<(String, String)>,
 }
 
 #[derive(Deserialize)]
@@ -262,7 +285,7 @@ pub fn port(layout: &Layout, sandbox: &str) -> Result<Port, MachineError> {
 }
 
 fn port_of(text: &[u8], bridge: &str) -> Option<Port> {
-    let CachedResult { result: Plugged { interfaces, ips } } = serde_json::from_slice(text).ok()?;
+    let CachedResult { result: Plugged { interfaces, ips }, .. } = serde_json::from_slice(text).ok()?;
     let pods = interfaces.iter().find(|it| !it.sandbox.is_empty())?;
     let machines = interfaces.iter().find(|it| it.sandbox.is_empty() && it.name != bridge)?;
     let mut mac = [0; 6];
@@ -274,6 +297,48 @@ fn port_of(text: &[u8], bridge: &str) -> Option<Port> {
     Some(Port { interface: machines.name.clone(), mac, addresses })
 }
 
+/// Whose sandbox it is, and its addresses.
+fn pod_of(text: &[u8], bridge: &str) -> Option<PluggedPod> {
+    let port = port_of(text, bridge)?;
+    let CachedResult { container_id, cni_args, .. } = serde_json::from_slice(text).ok()?;
+    let told = |name: &str| cni_args.iter().find(|it| it.0 == name).map(|it| it.1.clone());
+    Some(PluggedPod {
+        sandbox: container_id,
+        pod: Key::new(told("K8S_POD_NAMESPACE")?, told("K8S_POD_NAME")?),
+        uid: told("K8S_POD_UID")?,
+        addresses: port.all_addresses(),
+        labels: None,
+    })
+}
+
+/// Whose sandbox this is, and its addresses.
+///
+/// # Errors
+/// libcni has kept nothing of it that can be read.
+pub fn plugged(layout: &Layout, sandbox: &str) -> Result<PluggedPod, MachineError> {
+    let path = result_of(layout, sandbox);
+    let text = fs::read(&path).doing("read", &path)?;
+    pod_of(&text, &layout.bridge).ok_or_else(|| MachineError::Missing(format!("{} names no pod", path.display())))
+}
+
+/// As [`plugged`], of all sandboxes.
+pub fn all_plugged(layout: &Layout) -> Vec<PluggedPod> {
+    kept(layout)
+        .filter_map(|text| {
+            let port = port_of(&text, &layout.bridge)?;
+            is_there(&port.interface).then(|| pod_of(&text, &layout.bridge)).flatten()
+        })
+        .collect()
+}
+
+/// What libcni has kept of each sandbox.
+fn kept(layout: &Layout) -> impl Iterator<Item = Vec<u8>> {
+    let entries = fs::read_dir(Path::new(CACHE).join("results")).into_iter().flatten().flatten();
+    let prefix = format!("{}-", layout.bridge);
+    let own = entries.filter(move |it| it.file_name().to_string_lossy().starts_with(&prefix));
+    own.filter_map(|it| fs::read(it.path()).ok())
+}
+
 /// Asked of the kernel itself: the folder of devices may be another network's.
 fn is_there(interface: &str) -> bool {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None);
@@ -282,10 +347,7 @@ fn is_there(interface: &str) -> bool {
 
 /// All sandboxes that are plugged in.
 pub fn ports(layout: &Layout) -> Vec<Port> {
-    let entries = fs::read_dir(Path::new(CACHE).join("results")).into_iter().flatten().flatten();
-    let prefix = format!("{}-", layout.bridge);
-    let kept = entries.filter(|it| it.file_name().to_string_lossy().starts_with(&prefix));
-    let ports = kept.filter_map(|it| port_of(&fs::read(it.path()).ok()?, &layout.bridge));
+    let ports = kept(layout).filter_map(|it| port_of(&it, &layout.bridge));
     // Of one that died half way the file may have stayed.
     ports.filter(|it| is_there(&it.interface)).collect()
 }
@@ -297,8 +359,10 @@ pub async fn remove(layout: &Layout) -> Result<(), MachineError> {
     if command::run("nft", &["--version"], "").await.is_ok() {
         command::run("nft", &["-f", "-"], &format!("table inet {table}\ndelete table inet {table}\n")).await?;
         ServiceRules::new(layout).remove().await?;
+        PolicyRules::new(layout).remove().await?;
         SourceGuard::new(layout).remove().await?;
     }
+    peers::remove(layout).await?;
     bridge::remove(layout).await?;
     remove_host_ports().await?;
     let results = Path::new(CACHE).join("results");
@@ -387,9 +451,9 @@ mod tests {
         let rules = rules(&Layout::new("/var/lib/corten", "/run/corten"), &networks, true);
         assert_eq!(rules.matches("table inet corten\n").count(), 2);
         assert!(
-            rules.contains("\tip saddr 10.244.0.0/24 ip daddr != 10.244.0.0/24 ip daddr != 224.0.0.0/4 masquerade")
+            rules.contains("\tip saddr 10.244.0.0/24 ip daddr != 10.244.0.0/16 ip daddr != 224.0.0.0/4 masquerade")
         );
-        assert!(rules.contains("ip6 saddr fd00:10:244::/64 ip6 daddr != fd00:10:244::/64"));
+        assert!(rules.contains("ip6 saddr fd00:10:244::/64 ip6 daddr != fd00:10:244::/56"));
         assert!(rules.contains("iifname != { \"lo\", \"corten0\" } ip6 daddr fd00:10:244::1 drop"));
         assert!(!rules.contains("flush ruleset") && !rules.contains("ct status"));
     }
@@ -442,6 +506,19 @@ mod tests {
             ],
             "ips": [{"address": "10.244.0.5/24", "interface": 2}, {"address": "fd00:10:244::5/64", "interface": 2}],
         }});
+        assert_eq!(pod_of(kept.to_string().as_bytes(), "corten0"), None, "nobody has said whose it is");
+        let mut told = kept.clone();
+        told["containerId"] = "4f".into();
+        told["cniArgs"] = json!([
+            ["IgnoreUnknown", "1"],
+            ["K8S_POD_NAMESPACE", "shop"],
+            ["K8S_POD_NAME", "db"],
+            ["K8S_POD_UID", "u1"]
+        ]);
+        let pod = pod_of(told.to_string().as_bytes(), "corten0").expect("read");
+        assert_eq!((&*pod.sandbox, &*pod.uid, pod.pod), ("4f", "u1", Key::new("shop", "db")));
+        let with_link = ["10.244.0.5", "fd00:10:244::5", "fe80::9400:2cff:fe7f:eff"];
+        assert_eq!(pod.addresses, with_link.map(|it| it.parse::<std::net::IpAddr>().expect("an address")));
         let port = port_of(kept.to_string().as_bytes(), "corten0").expect("read");
         let addresses = ["10.244.0.5", "fd00:10:244::5"].map(|it| it.parse().expect("an address")).to_vec();
         assert_eq!(port, Port { interface: "veth8a9d".into(), mac: [0x96, 0, 0x2c, 0x7f, 0x0e, 0xff], addresses });

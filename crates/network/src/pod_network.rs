@@ -20,7 +20,9 @@ use corten_kubelet::NodeProblem;
 use corten_machine::{Layout, MachineError};
 use tokio::{sync::Notify, time::Instant};
 
-use crate::{ServiceRules, addresses, bridge, cni, nft::SourceGuard, routes, source_guards::PodSourceGuards};
+use crate::{
+    PolicyRules, ServiceRules, addresses, bridge, cni, nft::SourceGuard, peers, routes, source_guards::PodSourceGuards,
+};
 use filters::Filters;
 use kernel_changes::{KernelChange, KernelWatcher};
 
@@ -40,6 +42,8 @@ pub struct PodNetwork {
     source_guards: PodSourceGuards,
     services: ServiceRules,
     services_lost: Arc<Notify>,
+    policies: PolicyRules,
+    policies_lost: Arc<Notify>,
     found: Arc<Mutex<Vec<NodeProblem>>>,
     /// What the machine had when the node began to listen there.
     address: IpAddr,
@@ -52,6 +56,8 @@ impl PodNetwork {
             source_guards,
             services: ServiceRules::new(&layout),
             services_lost: Arc::default(),
+            policies: PolicyRules::new(&layout),
+            policies_lost: Arc::default(),
             found: Arc::default(),
             address: own_address(),
             layout,
@@ -61,6 +67,16 @@ impl PodNetwork {
     /// Becomes ready when somebody has taken the rules of Services away.
     pub async fn services_lost(&self) {
         self.services_lost.notified().await;
+    }
+
+    /// As [`PodNetwork::services_lost`], of the rules of policies.
+    pub async fn policies_lost(&self) {
+        self.policies_lost.notified().await;
+    }
+
+    /// Do packets that Pods send each other pass the packet filter?
+    pub async fn is_bridge_filtered(&self) -> bool {
+        bridge::filter_bridged(&self.networks).await
     }
 
     /// What others on the machine keep from reaching Pods, as it was last looked at.
@@ -76,7 +92,7 @@ impl PodNetwork {
 
     /// Routes of others to addresses of Pods.
     pub async fn taken_ranges(&self) -> Vec<NodeProblem> {
-        routes::taken(&self.layout.bridge, &self.networks).await
+        routes::taken(&[&self.layout.bridge, &peers::device(&self.layout)], &self.networks).await
     }
 
     /// Waits until the machine has another address for good than the one that the node listens at; gives both.
@@ -164,6 +180,9 @@ impl PodNetwork {
         }
         if matches!(self.services.is_there().await, Ok(false)) {
             self.services_lost.notify_one();
+        }
+        if matches!(self.policies.is_there().await, Ok(false)) {
+            self.policies_lost.notify_one();
         }
         is_done
     }

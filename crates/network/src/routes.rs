@@ -9,19 +9,19 @@ const OF_OWN_ADDRESSES: [&str; 4] = ["local", "broadcast", "anycast", "multicast
 /// Routes that lead nowhere.
 const TO_NOWHERE: [&str; 4] = ["blackhole", "prohibit", "throw", "unreachable"];
 
-/// What others' routes take of the Pods' networks, in all routing tables. A machine that does not list them has none.
-pub(crate) async fn taken(bridge: &str, networks: &[String]) -> Vec<NodeProblem> {
+/// What others' routes take of the Pods' networks, in all routing tables; `own` are the node's devices. A machine that does not list them has none.
+pub(crate) async fn taken(own: &[&str], networks: &[String]) -> Vec<NodeProblem> {
     let networks: Vec<Cidr> = networks.iter().filter_map(|it| Cidr::parse(it)).collect();
     let mut found = Vec::new();
     for family in ["-4", "-6"] {
         let listed = command::run("ip", &[family, "-o", "route", "show", "table", "all"], "").await;
-        found.extend(others(&listed.unwrap_or_default(), bridge, &networks));
+        found.extend(others(&listed.unwrap_or_default(), own, &networks));
     }
     found
 }
 
 /// A wider route than the Pods' own takes nothing: the kernel follows the narrowest.
-fn others(listed: &str, bridge: &str, networks: &[Cidr]) -> Vec<NodeProblem> {
+fn others(listed: &str, own: &[&str], networks: &[Cidr]) -> Vec<NodeProblem> {
     let routes = listed.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let kind = words.first().filter(|it| OF_OWN_ADDRESSES.contains(it) || TO_NOWHERE.contains(it));
@@ -32,7 +32,7 @@ fn others(listed: &str, bridge: &str, networks: &[Cidr]) -> Vec<NodeProblem> {
         let after = |word: &str| words.iter().position(|it| *it == word).and_then(|at| words.get(at + 1));
         let device = after("dev").copied().unwrap_or_default();
         let network = networks.iter().find(|it| it.bits <= destination.bits && it.contains(destination.address))?;
-        (device != bridge || kind.is_some()).then(|| NodeProblem::PodRangeTaken {
+        (!own.contains(&device) || kind.is_some()).then(|| NodeProblem::PodRangeTaken {
             range: network.to_string(),
             route: words.join(" ").trim_end_matches('\\').trim_end().to_owned(),
             device: device.to_owned(),
@@ -67,9 +67,10 @@ mod tests {
             local 10.244.0.1 dev br0 table local proto kernel scope host src 10.244.0.1 \n\
             broadcast 10.244.0.255 dev br0 table local proto kernel scope link src 10.244.0.1 \n\
             fe80::/64 dev eth0 proto kernel metric 256 pref medium\n\
+            fd00:10:244:: dev cvx0 proto kernel metric 256 pref medium\n\
             fd00:10:244::/64 dev br0 proto kernel metric 256 pref medium\n";
         let networks = ["10.244.0.0/24", "fd00:10:244::/64"].map(|it| Cidr::parse(it).expect("a range"));
-        let routes = others(listed, "corten0", &networks).into_iter().map(|it| match it {
+        let routes = others(listed, &["corten0", "cvx0"], &networks).into_iter().map(|it| match it {
             NodeProblem::PodRangeTaken { range, route, .. } => format!("{range}: {route}"),
             other => format!("{other:?}"),
         });

@@ -59,7 +59,7 @@ fn path_of(version: &Version) -> String {
 }
 
 fn of_version(schemas: &mut Schemas, group: &str, version: &Version) -> Document {
-    // As upstream: options and events are those of the first group, and of the document's own.
+    // Options and events are those of the first group, and of the document's own.
     let about = if group.is_empty() { CORE.to_vec() } else { vec![CORE[0], (group, &*version.name)] };
     v3(schemas, &paths::of_version(&version.kinds), &about)
 }

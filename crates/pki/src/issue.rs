@@ -32,6 +32,8 @@ pub struct Subject {
     organization: Option<String>,
     /// Names and addresses of a server; empty for clients.
     names: Vec<String>,
+    /// A server that shows the same certificate to others like it.
+    is_peer: bool,
 }
 
 impl Subject {
@@ -42,11 +44,16 @@ impl Subject {
             return Err(Error::Organizations(organizations.len()));
         }
         let organization = organizations.first().map(|it| (*it).to_owned());
-        Ok(Self { common_name: common_name.into(), organization, names: Vec::new() })
+        Ok(Self { common_name: common_name.into(), organization, names: Vec::new(), is_peer: false })
     }
 
     pub fn server(common_name: &str, names: &[String]) -> Self {
-        Self { common_name: common_name.into(), organization: None, names: names.to_vec() }
+        Self { common_name: common_name.into(), organization: None, names: names.to_vec(), is_peer: false }
+    }
+
+    /// A server that asks others like it.
+    pub fn peer(common_name: &str, names: &[String]) -> Self {
+        Self { is_peer: true, ..Self::server(common_name, names) }
     }
 
     fn params(&self) -> Result<CertificateParams, rcgen::Error> {
@@ -58,11 +65,11 @@ impl Subject {
         params.distinguished_name.push(DnType::CommonName, self.common_name.as_str());
         params.is_ca = IsCa::ExplicitNoCa;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![if self.names.is_empty() {
-            ExtendedKeyUsagePurpose::ClientAuth
-        } else {
-            ExtendedKeyUsagePurpose::ServerAuth
-        }];
+        params.extended_key_usages = match (self.is_peer, self.names.is_empty()) {
+            (true, _) => vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth],
+            (false, true) => vec![ExtendedKeyUsagePurpose::ClientAuth],
+            (false, false) => vec![ExtendedKeyUsagePurpose::ServerAuth],
+        };
         params.use_authority_key_identifier_extension = true;
         Ok(params)
     }
@@ -130,7 +137,9 @@ fn subject_of(certificate: &X509Certificate<'_>) -> Subject {
         GeneralName::IPAddress(octets) => address(octets).map(|it| it.to_string()),
         _ => None,
     });
-    Subject { common_name: common_name.into(), organization, names: names.collect() }
+    let usages = certificate.extended_key_usage().ok().flatten();
+    let is_peer = usages.is_some_and(|it| it.value.server_auth && it.value.client_auth);
+    Subject { common_name: common_name.into(), organization, names: names.collect(), is_peer }
 }
 
 fn address(octets: &[u8]) -> Option<IpAddr> {

@@ -11,19 +11,25 @@ mod error;
 mod files;
 mod folder;
 mod issue;
+mod joining;
 mod possession;
+mod published;
 pub mod rotation;
+pub mod sharing;
 mod token_key;
 mod trust;
 
 pub use authority::{
-    Authority, DynamicCertificate, InUse, RENEWAL_INTERVAL, SIGNERS, SigningRequest, unverified_client_config,
+    Authority, DynamicCertificate, EtcdAuthority, EtcdFiles, InUse, RENEWAL_INTERVAL, SIGNERS, SigningRequest,
+    unverified_client_config,
 };
 pub use certificate::Proven;
 pub use credential::Credential;
 pub use error::Error;
 pub use folder::FRONT_PROXY_CLIENT;
 pub use issue::Subject;
+pub use joining::{BootstrapToken, is_public_key_hash, node_request, public_key_hashes};
 pub use possession::{is_proven, is_signed_by_its_key};
+pub use published::with_authorities;
 pub use token_key::TokenKey;
 pub use trust::TokenKeys;

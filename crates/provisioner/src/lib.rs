@@ -10,6 +10,7 @@ mod capacity;
 mod expansion;
 pub mod leases;
 mod modification;
+pub mod moves;
 mod names;
 mod objects;
 mod provision;

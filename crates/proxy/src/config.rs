@@ -13,6 +13,8 @@ pub struct Config {
     pub addresses: Vec<IpAddr>,
     /// Where this node's own Pods have their addresses.
     pub pod_cidrs: Vec<Cidr>,
+    /// Where the Pods of all nodes have theirs.
+    pub cluster_cidrs: Vec<Cidr>,
     /// What Corten itself answers at on the node's addresses.
     pub own_ports: BTreeSet<(Protocol, u16)>,
     /// What processes of the machine listen at there, as far as it is known.

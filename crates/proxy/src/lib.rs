@@ -9,6 +9,7 @@ mod compiled;
 mod config;
 mod desired;
 mod endpoints;
+mod node_routes;
 pub mod projections;
 mod reserved;
 pub mod rules;
@@ -26,6 +27,7 @@ use compiled::{Compiled, Rows};
 pub use config::Config;
 pub use desired::Frontend;
 use desired::{Around, Desired};
+pub use node_routes::{Place, PlacedNode, PodNetworkMode, PodRoute, PodRoutes, RefusedWay, TunnelEnd, pod_routes};
 use projections::{EndpointSlice, Service, ServiceCidr};
 use rules::{Backend, Change, Element, ElementKey, Map, Protocol};
 

@@ -33,7 +33,7 @@ pub(crate) fn refusal(
         let message = format!("packets for {front} are not led to it: on node {} the port is {by}", config.node_name);
         Some(Wait::new("PortTaken", message, Actor::Author))
     };
-    if config.pod_cidrs.iter().any(|it| it.contains(address)) {
+    if config.pod_cidrs.iter().chain(&config.cluster_cidrs).any(|it| it.contains(address)) {
         return refused("it is an address of Pods");
     }
     if ranges.values().flatten().any(|it| it.contains(address)) {

@@ -11,9 +11,14 @@ use crate::{
 
 /// A loop that is asked about one key at a time. See the crate's documentation.
 pub trait Controller: Send + Sync + 'static {
-    /// The lower-case, dashed name: journal, metrics and logs use it. The loop's identity at the API server is
-    /// `system:serviceaccount:kube-system:<name>-controller`.
+    /// The lower-case, dashed name: journal, metrics and logs use it. The loop's identity at the API server is that of
+    /// [`Controller::account`].
     fn name(&self) -> &'static str;
+
+    /// The service account in `kube-system` as which it writes.
+    fn account(&self) -> String {
+        format!("{}-controller", self.name())
+    }
 
     /// What its events name as their source.
     fn component(&self) -> String {
@@ -34,6 +39,12 @@ pub trait Controller: Send + Sync + 'static {
     /// The object in whose journal a decision about `key` stands. By default the one the key names, of [`Controller::about`].
     fn subject(&self, _view: &View, key: &Key) -> Option<(Resource, Key)> {
         Some((self.about()?, key.clone()))
+    }
+
+    /// Is what it remembers of an object shown to it once more when the object is gone? It then forgets it itself, by a note
+    /// of null.
+    fn remembers_what_is_gone(&self) -> bool {
+        false
     }
 
     /// Decides about `key`. Called whenever something that maps to the key changed, at [`Plan::wake_at`], after an

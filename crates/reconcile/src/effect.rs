@@ -5,6 +5,8 @@ use std::fmt;
 use corten_meta::{Key, ObjectReference, Resource};
 use serde_json::Value;
 
+use crate::Count;
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Creates `object`, whose metadata carries namespace and name (or generateName). Creates of one resource that follow
@@ -24,6 +26,23 @@ pub enum Effect {
     /// Asks whether a user may do something: `spec` is a SubjectAccessReview's. The answer stands under the resource
     /// SubjectAccessReview and the key `about`.
     AskAccess { about: Key, spec: Value },
+    /// Gets what is at a path of the API, whoever serves it. Until a plan of the same key fetches nothing, its views hold what
+    /// came, or why nothing did: see [`crate::View::fetched`]. That nothing came is no failure of the plan.
+    Fetch(ApiPath),
+    /// Keeps a note about the plan's own key, in place of the one before: see [`crate::View::note`]. It goes with the object
+    /// (but see [`crate::Controller::remembers_what_is_gone`]), and with the process.
+    Remember { note: Value },
+    /// Counts what the effect before it did: where that fails nothing is counted.
+    Count(Count),
+}
+
+/// What a GET asks for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ApiPath {
+    /// As [`Resource::path`] writes it: names in it are escaped.
+    pub path: String,
+    /// Names and values, not yet escaped.
+    pub query: Vec<(&'static str, String)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +104,17 @@ impl fmt::Display for Effect {
             }
             Self::Ask { resource, key } => write!(f, "ask {} {key}", resource.kind),
             Self::AskAccess { about, spec } => write!(f, "ask access for {about} {spec}"),
+            Self::Fetch(path) => write!(f, "fetch {path}"),
+            Self::Remember { note } => write!(f, "remember {note}"),
+            Self::Count(count) => write!(f, "{count}"),
         }
+    }
+}
+
+impl fmt::Display for ApiPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)?;
+        let mut query = self.query.iter();
+        query.try_for_each(|(name, value)| write!(f, " {name}={value}"))
     }
 }

@@ -4,15 +4,21 @@
 //! What it watches, reads and writes is declared, and the runner refuses an effect that was not declared.
 
 mod controller;
+mod count;
 mod effect;
 #[cfg(feature = "fixture")]
 pub mod fixture;
 mod journal;
 mod plan;
+mod projection;
+pub mod served;
+pub mod status;
 mod view;
 
 pub use controller::{API_GROUPS, Controller, DEFINED, Origin, Subject, Verb, Wake, Watch, Write};
-pub use effect::{Effect, EventType, Propagation};
+pub use count::{Count, LoopMetric};
+pub use effect::{ApiPath, Effect, EventType, Propagation};
 pub use journal::{Decision, Journal, Observation, Step, StepState, Throttled};
-pub use plan::{Actor, Plan, Wait};
-pub use view::{Answer, AnyProjection, Failure, Object, Projection, Table, View};
+pub use plan::{Actor, EFFECTS_MAX, Plan, Wait, go_on_after_failed};
+pub use projection::{Condition, bare, is_zero, or_default, reference};
+pub use view::{Answer, AnyProjection, Failure, Fetched, Object, Projection, Table, View};

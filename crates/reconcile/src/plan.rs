@@ -1,9 +1,12 @@
 //! What a mind answers: effects to carry out now, waits with names, and when to be asked again.
 
-use corten_meta::Time;
+use corten_meta::{Key, Resource, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::Effect;
+use crate::{Effect, Failure};
+
+/// How many creates or deletes one plan holds at most: enough for speed, few enough that other keys get their turn.
+pub const EFFECTS_MAX: usize = 500;
 
 #[derive(Debug, Default, PartialEq)]
 pub struct Plan {
@@ -68,5 +71,29 @@ impl Wait {
     pub fn on(mut self, kind: &str, name: &str) -> Self {
         self.on = Some(format!("{}/{name}", kind.to_lowercase()));
         self
+    }
+}
+
+/// Begins with the effects behind the one that failed the last time: one object that cannot be deleted must not keep all
+/// that come after it.
+pub fn go_on_after_failed(effects: &mut [Effect], failure: Option<&Failure>) {
+    let Some(failed) = failure.and_then(|it| target(&it.effect)) else { return };
+    if let Some(at) = effects.iter().position(|it| target(it) == Some(failed)) {
+        effects.rotate_left(at + 1);
+    }
+}
+
+fn target(effect: &Effect) -> Option<(&Resource, &Key)> {
+    match effect {
+        Effect::Patch { resource, key, .. }
+        | Effect::StrategicPatch { resource, key, .. }
+        | Effect::Delete { resource, key, .. } => Some((resource, key)),
+        Effect::Create { .. }
+        | Effect::Event { .. }
+        | Effect::Ask { .. }
+        | Effect::AskAccess { .. }
+        | Effect::Fetch(_)
+        | Effect::Remember { .. }
+        | Effect::Count(_) => None,
     }
 }

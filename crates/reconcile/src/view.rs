@@ -15,10 +15,11 @@ use std::{
 
 use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 pub use table::Table;
 
-use crate::Effect;
+use crate::{ApiPath, Effect};
 
 /// A projection: the fields of one kind that one mind reads.
 ///
@@ -41,6 +42,9 @@ pub enum Answer {
     Allowed,
     Denied,
 }
+
+/// What [`Effect::Fetch`] brought: the body, or why there is none.
+pub type Fetched = Result<Arc<[u8]>, String>;
 
 /// The effect that failed when a key's last plan was carried out, and what the API server said.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,6 +74,8 @@ pub struct View {
     /// With the time since which it has been so, where that is known.
     answers: BTreeMap<(Resource, Key), (Answer, Option<Time>)>,
     failures: BTreeMap<Key, Failure>,
+    fetched: BTreeMap<Key, BTreeMap<ApiPath, Fetched>>,
+    notes: BTreeMap<Key, Value>,
     gaps: BTreeSet<Resource>,
     since: Option<Time>,
 }
@@ -194,6 +200,22 @@ impl View {
         self.failures.get(key)
     }
 
+    /// What plans of this key have fetched, each of which fetched something.
+    pub fn fetched(&self, key: &Key, path: &ApiPath) -> Option<&Fetched> {
+        self.fetched.get(key)?.get(path)
+    }
+
+    /// What a plan of this key had remembered last.
+    pub fn note(&self, key: &Key) -> Option<&Value> {
+        self.notes.get(key)
+    }
+
+    /// The keys of a namespace of which anything is remembered.
+    pub fn notes_in_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Key> {
+        let from = self.notes.range(Key::new(namespace, "")..);
+        from.map(|it| it.0).take_while(move |it| it.namespace == namespace)
+    }
+
     /// The resources of which nobody knows what there is now, since the server cannot list them; their tables may be old, or
     /// empty. Only those of watches that bear it: for any other the mind is not asked.
     pub fn cannot_be_listed(&self) -> &BTreeSet<Resource> {
@@ -273,6 +295,27 @@ impl View {
             Some(failure) => drop(self.failures.insert(key.clone(), failure)),
             None => drop(self.failures.remove(key)),
         }
+    }
+
+    pub fn record_fetched(&mut self, key: &Key, path: ApiPath, fetched: Fetched) {
+        self.fetched.entry(key.clone()).or_default().insert(path, fetched);
+    }
+
+    pub fn forget_fetched(&mut self, key: &Key) {
+        self.fetched.remove(key);
+    }
+
+    /// Has anything been fetched for this key?
+    pub fn has_fetched(&self, key: &Key) -> bool {
+        self.fetched.contains_key(key)
+    }
+
+    pub fn record_note(&mut self, key: &Key, note: Value) {
+        self.notes.insert(key.clone(), note);
+    }
+
+    pub fn forget_note(&mut self, key: &Key) {
+        self.notes.remove(key);
     }
 
     /// Forgets every answer: the runner does so before each resync, so that none outlives it.

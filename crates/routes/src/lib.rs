@@ -1,13 +1,24 @@
-//! What a method and a path mean, decided once. The server authorizes, audits and does what a [`RequestInfo`] says; nothing
+//! What a method, a path and the options of a request mean, decided once. The server authorizes, audits and does what a [`RequestInfo`] says; nothing
 //! after it looks at the path again.
 //!
 //! The paths are read off [`corten_kinds::KINDS`]: [`patterns`] lists them all, [`RequestInfo::read`] finds the one a
 //! request names.
 
+#![expect(
+    clippy::result_large_err,
+    reason = "a Status is an answer, not a failure: it is built once and sent, and boxing it would only cost an allocation"
+)]
+
+pub mod continue_token;
+mod delete_options;
+pub mod list_options;
+mod log_options;
 mod pattern;
 mod query;
 mod request_info;
 
+pub use delete_options::{DeleteOptions, Propagation};
+pub use log_options::log_query;
 pub use pattern::{PathForm, Pattern, patterns};
 pub use query::{Query, is_true};
 pub use request_info::{BadPath, RequestInfo};

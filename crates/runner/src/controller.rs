@@ -10,6 +10,8 @@
 //! One thread at a time does all of it. While its mind thinks nothing is locked, and the view is held as it is: where the
 //! mind does not come back, another thread goes on with the other keys, and what it comes back with late still counts.
 
+mod fetched;
+
 use std::{
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -292,6 +294,7 @@ impl LoopState {
             }
             if is_its_own {
                 self.forget_failures(key);
+                self.forget_what_is_gone(key);
             }
         }
         for done in happened.done {
@@ -381,7 +384,12 @@ impl LoopState {
             self.record(&key, subject.as_ref(), now, &plan, Some(&refusal));
             return self.retry_later(key, rest);
         }
-        self.record(&key, subject.as_ref(), now, &plan, None);
+        // Who only looks has decided nothing: what was decided before stands.
+        let is_look = plan.effects.iter().any(|it| matches!(it, Effect::Fetch(_)));
+        if !is_look {
+            self.record(&key, subject.as_ref(), now, &plan, None);
+            self.forget_fetched(&key);
+        }
         if let Some(at) = plan.wake_at {
             let delay = at.since(now);
             self.queue.wake_at(key.clone(), Instant::now() + delay.min(RESYNC));
@@ -396,8 +404,9 @@ impl LoopState {
                 seen.insert(resource.clone(), self.feeds.version(resource).unwrap_or(0));
             }
         }
-        if effects.iter().all(|it| matches!(it, Effect::Event { .. })) {
+        if effects.iter().all(|it| matches!(it, Effect::Event { .. } | Effect::Remember { .. } | Effect::Count(_))) {
             effects.iter().for_each(|it| self.tell(it, now));
+            self.take_fetched(&key, Vec::new(), fetched::last_note(effects));
             self.succeeded(&key);
             return self.park(key, Vec::new(), Instant::now() + rest);
         }
@@ -411,15 +420,20 @@ impl LoopState {
     }
 
     fn tell(&mut self, effect: &Effect, at: Time) {
-        if let Effect::Event { about, event_type, reason, message } = effect {
-            self.events.record(about, *event_type, reason, message, at);
+        match effect {
+            Effect::Event { about, event_type, reason, message } => {
+                self.events.record(about, *event_type, reason, message, at);
+            }
+            Effect::Count(count) => self.journal.count(count),
+            _ => {}
         }
     }
 
     /// Parks the key of a plan that has been carried out, as far as it went.
     fn done(&mut self, Done { key, subject, rest, seen, outcome }: Done) {
         let now = Instant::now();
-        let has_answers = !outcome.answers.is_empty();
+        let has_answers = !outcome.answers.is_empty() || !outcome.fetched.is_empty();
+        self.take_fetched(&key, outcome.fetched, outcome.note);
         for (resource, key, answer) in outcome.answers {
             self.feeds.view_mut().record_answer_at(resource, key, answer, (self.clock)());
         }
@@ -457,6 +471,7 @@ impl LoopState {
     }
 
     fn park(&mut self, key: Key, needs: Vec<Need>, not_before: Instant) {
+        self.queue.worked(&key);
         let now = Instant::now();
         let mut barrier = Barrier::new(needs, not_before, now);
         if barrier.is_open(&self.feeds, now) {
@@ -498,6 +513,7 @@ impl LoopState {
 
     fn retry_later(&mut self, key: Key, at_least: Duration) {
         let now = Instant::now();
+        self.queue.worked(&key);
         let delay = self.queue.failed(&key).max(at_least);
         self.queue.wake(key.clone());
         self.parked.insert(key, Barrier::new(Vec::new(), now + delay, now));
@@ -507,9 +523,10 @@ impl LoopState {
 
     fn record(&self, key: &Key, subject: Option<&(Resource, Key)>, now: Time, plan: &Plan, error: Option<&str>) {
         let Some((about, of)) = subject else { return };
-        let mut effects: Vec<String> = plan.effects.iter().take(JOURNAL_LINES).map(line).collect();
-        if plan.effects.len() > JOURNAL_LINES {
-            effects.push(format!("and {} more", plan.effects.len() - JOURNAL_LINES));
+        let told = || plan.effects.iter().filter(|it| !matches!(it, Effect::Count(_)));
+        let mut effects: Vec<String> = told().take(JOURNAL_LINES).map(|it| cut(&it.to_string())).collect();
+        if told().count() > JOURNAL_LINES {
+            effects.push(format!("and {} more", told().count() - JOURNAL_LINES));
         }
         let decision = Decision {
             by: self.controller.name().into(),
@@ -538,7 +555,7 @@ impl LoopState {
         let decisions = self.journal.decisions(about, of);
         let Some(mut decision) = decisions.into_iter().find(|it| it.by == name) else { return };
         decision.at = Some((self.clock)());
-        decision.error = Some(format!("cannot {}: {error}", line(&failure.effect)));
+        decision.error = Some(format!("cannot {}: {error}", cut(&failure.effect.to_string())));
         decision.retries = self.queue.failures(key);
         self.journal.record(about, of, decision);
     }
@@ -559,10 +576,6 @@ fn finish(
     std::task::ready!(ends_at.as_mut().poll(context));
     tracing::warn!(controller = name, "effects are given up at shutdown");
     Poll::Ready(())
-}
-
-fn line(effect: &Effect) -> String {
-    cut(&effect.to_string())
 }
 
 fn cut(text: &str) -> String {

@@ -3,13 +3,18 @@
 use corten_reconcile::{DEFINED, Effect, Verb, Write};
 use serde_json::Value;
 
-/// Why an effect may not be carried out, if so. Events and questions need no declaration.
+/// Why an effect may not be carried out, if so. Events, questions, notes and counts need no declaration.
 pub(crate) fn refusal(effect: &Effect, writes: &[Write]) -> Option<String> {
     let (verb, resource) = match effect {
         Effect::Create { resource, .. } => (Verb::Create, resource),
         Effect::Patch { resource, .. } | Effect::StrategicPatch { resource, .. } => (Verb::Patch, resource),
         Effect::Delete { resource, .. } => (Verb::Delete, resource),
-        Effect::Event { .. } | Effect::Ask { .. } | Effect::AskAccess { .. } => return None,
+        Effect::Event { .. }
+        | Effect::Ask { .. }
+        | Effect::AskAccess { .. }
+        | Effect::Fetch(_)
+        | Effect::Remember { .. }
+        | Effect::Count(_) => return None,
     };
     let is_it = |it: &&Write| it.verb == verb && it.resource == *resource;
     let is_declared = writes.iter().any(|it| is_it(&it));

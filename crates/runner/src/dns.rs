@@ -13,7 +13,10 @@ use corten_dns::{Change, EndpointSlice, Keeper, Namespace, ServerLocation, Servi
 use corten_meta::Resource;
 use corten_reconcile::{Actor, Decision, Wait};
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, Sleep};
+use tokio::{
+    sync::watch,
+    time::{Instant, Sleep},
+};
 
 use crate::{Clock, JournalBook, QueueCounts};
 
@@ -23,14 +26,13 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(200);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// Runs until `shutdown` is ready.
+/// Runs until `shutdown` is ready. Only while it leads it has the Service lead to its place.
 pub async fn run_dns(
     client: Client,
     keeper: Keeper,
     publish: impl Fn(Zone) + Send,
-    place: ServerLocation,
-    clock: Clock,
-    journal: Arc<JournalBook>,
+    (place, mut leads): (ServerLocation, watch::Receiver<bool>),
+    (clock, journal): (Clock, Arc<JournalBook>),
     shutdown: impl Future<Output = ()> + Send,
 ) {
     let mut shutdown = pin!(shutdown);
@@ -42,8 +44,9 @@ pub async fn run_dns(
             () = &mut shutdown => return,
             () = informers.advance() => publish(informers.keeper.zone()),
             () = caretaker.advance() => {}
+            Ok(()) = leads.changed() => {}
         }
-        if informers.is_complete() {
+        if informers.is_complete() && *leads.borrow() {
             caretaker.look(informers.service.as_ref(), informers.slice.as_ref());
         }
         tokio::task::yield_now().await;

@@ -1,20 +1,27 @@
 //! Carries out a plan's effects in their order, up to the first that fails, and says what the caches must show of them.
 //!
-//! Only creates, or deletes, that follow each other and are of one resource go side by side: none of them can rest on another.
+//! Only creates, or deletes, that follow each other and are of one resource, and fetches, go side by side: none of them can rest
+//! on another.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
 
 use corten_api::resources::SUBJECT_ACCESS_REVIEWS;
 use corten_client::{Client, DeleteParams, Error, PatchType, decode, version_number};
 use corten_meta::{Key, ObjectMeta, Resource, Retry, Status};
-use corten_reconcile::{Answer, Effect};
+use corten_reconcile::{Answer, ApiPath, Effect, Fetched};
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use crate::barrier::Need;
 
 const CONCURRENT_ALIKE: usize = 32;
+/// For all that one plan fetches.
+const FETCH_DEADLINE: Duration = Duration::from_secs(10);
+const FETCH_BYTES_MAX: usize = 16 << 20;
+/// All answers of one plan are kept until the key is looked at again.
+const FETCHES_BYTES_MAX: usize = 64 << 20;
 
 /// What became of one plan.
 #[derive(Default)]
@@ -23,6 +30,8 @@ pub(crate) struct Outcome {
     /// The events of what was done: each tells of the effect before it.
     pub(crate) told: Vec<Effect>,
     pub(crate) answers: Vec<(Resource, Key, Answer)>,
+    pub(crate) fetched: Vec<(ApiPath, Fetched)>,
+    pub(crate) note: Option<Value>,
     /// Where one thing failed nothing more was begun; what was under way may have failed too. In the plan's order.
     pub(crate) failures: Vec<Failure>,
     /// Creates that a namespace which is being deleted did not take. They are no failures (`NamespaceTerminatingCause`):
@@ -54,7 +63,23 @@ struct Step {
     events: Vec<Effect>,
 }
 
+/// What is left of one plan for each thing that it fetches.
+#[derive(Clone, Copy)]
+struct FetchBounds {
+    until: Instant,
+    bytes_max: usize,
+}
+
+impl FetchBounds {
+    fn of(effects: &[Effect]) -> Self {
+        let n_fetches = effects.iter().filter(|it| matches!(it, Effect::Fetch(_))).count();
+        let bytes_max = FETCH_BYTES_MAX.min(FETCHES_BYTES_MAX / n_fetches.max(1));
+        Self { until: Instant::now() + FETCH_DEADLINE, bytes_max }
+    }
+}
+
 pub(crate) async fn perform(client: &Client, effects: Vec<Effect>) -> Outcome {
+    let bounds = FetchBounds::of(&effects);
     let mut outcome = Outcome::default();
     let mut steps = steps(effects, &mut outcome.told);
     while let Some(step) = steps.pop_front()
@@ -63,10 +88,10 @@ pub(crate) async fn perform(client: &Client, effects: Vec<Effect>) -> Outcome {
         let n_more = steps.iter().take_while(|it| go_side_by_side(&step.effect, &it.effect)).count();
         if n_more > 0 {
             let alike = std::iter::once(step).chain(steps.drain(..n_more)).collect();
-            all(client, alike, &mut outcome).await;
+            all(client, alike, bounds, &mut outcome).await;
             continue;
         }
-        match one(client, &step.effect, &mut outcome).await {
+        match one(client, &step.effect, bounds, &mut outcome).await {
             Ok(()) => outcome.told.extend(step.events),
             Err(error) => outcome.refused(step.effect, error),
         }
@@ -74,13 +99,14 @@ pub(crate) async fn perform(client: &Client, effects: Vec<Effect>) -> Outcome {
     outcome
 }
 
-/// Events have their own queue, so that no plan waits for them; those that stand first tell of no effect.
+/// Events have their own queue, so that no plan waits for them; those that stand first tell of no effect. So it is with what
+/// is counted.
 fn steps(effects: Vec<Effect>, told: &mut Vec<Effect>) -> VecDeque<Step> {
     let mut steps: VecDeque<Step> = VecDeque::new();
     for effect in effects {
         match (effect, steps.back_mut()) {
-            (event @ Effect::Event { .. }, Some(step)) => step.events.push(event),
-            (event @ Effect::Event { .. }, None) => told.push(event),
+            (event @ (Effect::Event { .. } | Effect::Count(_)), Some(step)) => step.events.push(event),
+            (event @ (Effect::Event { .. } | Effect::Count(_)), None) => told.push(event),
             (effect, _) => steps.push_back(Step { effect, events: Vec::new() }),
         }
     }
@@ -90,6 +116,7 @@ fn steps(effects: Vec<Effect>, told: &mut Vec<Effect>) -> VecDeque<Step> {
 /// Neither can rest on the other: both make, or both delete, an object of one resource, or both patch another one of it.
 fn go_side_by_side(a: &Effect, b: &Effect) -> bool {
     match (a, b) {
+        (Effect::Fetch(_), Effect::Fetch(_)) => true,
         (Effect::Create { resource: a, .. }, Effect::Create { resource: b, .. })
         | (Effect::Delete { resource: a, .. }, Effect::Delete { resource: b, .. }) => a == b,
         (Effect::StrategicPatch { resource: a, key, .. }, Effect::StrategicPatch { resource: b, key: other, .. }) => {
@@ -112,7 +139,7 @@ fn is_of_owners(patch: &Value) -> bool {
 
 /// Carries out many that are alike, several at once: the first goes alone, and each that goes well lets one more go beside
 /// it, so that a quota that is used up or a refusal by admission is met once and not by all.
-async fn all(client: &Client, steps: Vec<Step>, outcome: &mut Outcome) {
+async fn all(client: &Client, steps: Vec<Step>, bounds: FetchBounds, outcome: &mut Outcome) {
     let mut steps = steps.into_iter();
     // In the plan's order, whatever order they end in.
     let mut under_way = FuturesOrdered::new();
@@ -124,12 +151,13 @@ async fn all(client: &Client, steps: Vec<Step>, outcome: &mut Outcome) {
         {
             under_way.push_back(async move {
                 let mut made = Outcome::default();
-                let result = one(client, &step.effect, &mut made).await;
-                (step, made.needs, result)
+                let result = one(client, &step.effect, bounds, &mut made).await;
+                (step, made, result)
             });
         }
-        let Some((step, needs, result)) = under_way.next().await else { return };
-        outcome.needs.extend(needs);
+        let Some((step, made, result)) = under_way.next().await else { return };
+        outcome.needs.extend(made.needs);
+        outcome.fetched.extend(made.fetched);
         match result {
             Ok(()) => {
                 room = CONCURRENT_ALIKE.min(room + 1);
@@ -148,7 +176,7 @@ impl Outcome {
     }
 }
 
-async fn one(client: &Client, effect: &Effect, outcome: &mut Outcome) -> Result<(), Error> {
+async fn one(client: &Client, effect: &Effect, bounds: FetchBounds, outcome: &mut Outcome) -> Result<(), Error> {
     match effect {
         Effect::Create { resource, object } => {
             let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
@@ -189,9 +217,21 @@ async fn one(client: &Client, effect: &Effect, outcome: &mut Outcome) -> Result<
             let answer = if reviewed["status"]["allowed"] == true { Answer::Allowed } else { Answer::Denied };
             outcome.answers.push((SUBJECT_ACCESS_REVIEWS, about.clone(), answer));
         }
-        Effect::Event { .. } => {}
+        Effect::Fetch(path) => outcome.fetched.push((path.clone(), fetch(client, path, bounds).await)),
+        Effect::Remember { note } => outcome.note = Some(note.clone()),
+        Effect::Event { .. } | Effect::Count(_) => {}
     }
     Ok(())
+}
+
+/// Others may serve it: one that hangs, or answers without end, holds up its own key for a while and nothing else.
+async fn fetch(client: &Client, path: &ApiPath, bounds: FetchBounds) -> Fetched {
+    let left = bounds.until.saturating_duration_since(Instant::now());
+    let client = client.clone().with_deadline(left).with_answers_up_to(bounds.bytes_max);
+    let asked = tokio::time::timeout_at(bounds.until, client.get_path_with(&path.path, &path.query)).await;
+    let too_late = |_| format!("no answer within {} s, in which all is to be fetched", FETCH_DEADLINE.as_secs());
+    let body = asked.map_err(too_late)?.map_err(|error| error.to_string())?;
+    Ok(body.as_ref().into())
 }
 
 /// `None`: the last finalizer was taken away already, and with it the object.

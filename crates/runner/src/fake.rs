@@ -347,6 +347,13 @@ const COLLECTIONS: &[&str] = &[
     "persistentvolumeclaims",
     "persistentvolumes",
     "storageclasses",
+    "poddisruptionbudgets",
+    "podgroups",
+    "customresourcedefinitions",
+    "replicationcontrollers",
+    "replicasets",
+    "statefulsets",
+    "networkpolicies",
 ];
 
 fn is_collection(path: &str) -> bool {

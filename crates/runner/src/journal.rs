@@ -3,13 +3,19 @@
 //! A wait keeps the time it was first seen for as long as plan after plan names it. Bounded: objects that wait for nothing
 //! are forgotten first, and of those the ones that were decided about longest ago.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use corten_meta::{Key, Resource, Time};
-use corten_reconcile::{Decision, Wait};
+use corten_reconcile::{Count, Decision, Wait};
 use parking_lot::Mutex;
 
-use crate::queue::QueueCounts;
+use crate::{
+    counted::{CountedMetric, LoopCounts},
+    queue::QueueCounts,
+};
 
 const OBJECTS_MAX: usize = 50_000;
 
@@ -19,11 +25,13 @@ pub struct JournalBook {
     pages: Mutex<Pages>,
     /// By the name of the loop.
     queues: Mutex<BTreeMap<String, Arc<QueueCounts>>>,
+    counts: LoopCounts,
 }
 
 #[derive(Default)]
 struct Pages {
-    objects: BTreeMap<(Resource, Key), Page>,
+    /// By hashes: each change of an object is told here by several loops, and names are long to compare.
+    objects: HashMap<Resource, HashMap<Key, Page>>,
     /// Who is forgotten first: what waits for nothing, then by the number of the last entry, the oldest first.
     order: BTreeMap<Precedence, (Resource, Key)>,
     n_entries: u64,
@@ -49,51 +57,58 @@ impl JournalBook {
         self.queues.lock().iter().map(|(name, counts)| (name.clone(), counts.clone())).collect()
     }
 
+    pub(crate) fn count(&self, count: &Count) {
+        self.counts.count(count);
+    }
+
+    /// What the loops have counted of what they do.
+    pub fn counted(&self) -> Vec<CountedMetric> {
+        self.counts.all()
+    }
+
     /// Puts a loop's newest decision in place of its last one. `decision.at` says when; the `since` of its waits (and of
     /// its steps' waits) is filled in here. One that does nothing new keeps the effects of the last one that did.
     pub fn record(&self, resource: &Resource, key: &Key, mut decision: Decision) {
-        let id = (resource.clone(), key.clone());
         decision.steps.shrink_to_fit();
         let mut pages = self.pages.lock();
+        let pages = &mut *pages;
         pages.n_entries += 1;
         let entry = pages.n_entries;
-        let place = match pages.objects.get_mut(&id) {
-            Some(page) => {
-                match page.decisions.binary_search_by(|it| it.by.cmp(&decision.by)) {
-                    Ok(at) => {
-                        go_on(&mut decision, &page.decisions[at]);
-                        page.decisions[at] = decision;
-                    }
-                    Err(at) => {
-                        begin(&mut decision);
-                        page.decisions.reserve_exact(1);
-                        page.decisions.insert(at, decision);
-                    }
+        if let Some(page) = pages.page(resource, key) {
+            match page.decisions.binary_search_by(|it| it.by.cmp(&decision.by)) {
+                Ok(at) => {
+                    go_on(&mut decision, &page.decisions[at]);
+                    page.decisions[at] = decision;
                 }
-                let place = (page.decisions.iter().any(is_waiting), entry);
-                let last = std::mem::replace(&mut page.place, place);
-                pages.order.remove(&last);
-                place
+                Err(at) => {
+                    begin(&mut decision);
+                    page.decisions.reserve_exact(1);
+                    page.decisions.insert(at, decision);
+                }
             }
-            None => {
-                begin(&mut decision);
-                let place = (is_waiting(&decision), entry);
-                pages.objects.insert(id.clone(), Page { place, decisions: vec![decision] });
-                place
+            let place = (page.decisions.iter().any(is_waiting), entry);
+            let last = std::mem::replace(&mut page.place, place);
+            if let Some(id) = pages.order.remove(&last) {
+                pages.order.insert(place, id);
             }
-        };
-        pages.order.insert(place, id);
-        if pages.objects.len() > OBJECTS_MAX
-            && let Some((_, oldest)) = pages.order.pop_first()
+            return;
+        }
+        begin(&mut decision);
+        let place = (is_waiting(&decision), entry);
+        let page = Page { place, decisions: vec![decision] };
+        pages.objects.entry(resource.clone()).or_default().insert(key.clone(), page);
+        pages.order.insert(place, (resource.clone(), key.clone()));
+        if pages.order.len() > OBJECTS_MAX
+            && let Some((_, (resource, key))) = pages.order.pop_first()
         {
-            pages.objects.remove(&oldest);
+            pages.take(&resource, &key);
         }
     }
 
     /// What the loops say of one object, in the order of their names.
     pub fn decisions(&self, resource: &Resource, key: &Key) -> Vec<Decision> {
         let pages = self.pages.lock();
-        let page = pages.objects.get(&(resource.clone(), key.clone()));
+        let page = pages.objects.get(resource).and_then(|it| it.get(key));
         page.map(|it| it.decisions.clone()).unwrap_or_default()
     }
 
@@ -101,8 +116,10 @@ impl JournalBook {
     pub fn waiting(&self, wanted: impl Fn(&Resource, &Key, &[Decision]) -> bool) -> Vec<(Resource, Key)> {
         let pages = self.pages.lock();
         let ids = pages.order.range((true, 0)..).map(|it| it.1);
-        let is_wanted =
-            |id: &&(Resource, Key)| pages.objects.get(*id).is_some_and(|it| wanted(&id.0, &id.1, &it.decisions));
+        let is_wanted = |(resource, key): &&(Resource, Key)| {
+            let page = pages.objects.get(resource).and_then(|it| it.get(key));
+            page.is_some_and(|it| wanted(resource, key, &it.decisions))
+        };
         let mut ids: Vec<_> = ids.filter(is_wanted).cloned().collect();
         drop(pages);
         ids.sort_unstable();
@@ -112,7 +129,7 @@ impl JournalBook {
     /// A loop begins, and knows nothing of what an earlier run of it waited for: it decides about everything again.
     pub fn begin(&self, by: &str) {
         let mut pages = self.pages.lock();
-        for page in pages.objects.values_mut() {
+        for page in pages.objects.values_mut().flat_map(HashMap::values_mut) {
             page.decisions
                 .retain(|it| it.by != by || (it.waits.is_empty() && it.steps.iter().all(|it| it.wait.is_none())));
         }
@@ -120,13 +137,12 @@ impl JournalBook {
 
     /// One loop has nothing more to say of the object.
     pub(crate) fn retract(&self, resource: &Resource, key: &Key, by: &str) {
-        let id = (resource.clone(), key.clone());
         let mut pages = self.pages.lock();
-        let Some(page) = pages.objects.get_mut(&id) else { return };
+        let Some(page) = pages.page(resource, key) else { return };
         page.decisions.retain(|it| it.by != by);
         if page.decisions.is_empty() {
             let place = page.place;
-            pages.objects.remove(&id);
+            pages.take(resource, key);
             pages.order.remove(&place);
         }
     }
@@ -134,9 +150,25 @@ impl JournalBook {
     /// The object is gone.
     pub fn forget(&self, resource: &Resource, key: &Key) {
         let mut pages = self.pages.lock();
-        if let Some(page) = pages.objects.remove(&(resource.clone(), key.clone())) {
+        if let Some(page) = pages.take(resource, key) {
             pages.order.remove(&page.place);
         }
+    }
+}
+
+impl Pages {
+    fn page(&mut self, resource: &Resource, key: &Key) -> Option<&mut Page> {
+        self.objects.get_mut(resource)?.get_mut(key)
+    }
+
+    fn take(&mut self, resource: &Resource, key: &Key) -> Option<Page> {
+        let of_resource = self.objects.get_mut(resource)?;
+        let page = of_resource.remove(key);
+        // Resources come and go with definitions.
+        if of_resource.is_empty() {
+            self.objects.remove(resource);
+        }
+        page
     }
 }
 
@@ -237,6 +269,7 @@ mod tests {
         assert!(book.decisions(&PODS, &key(1)).is_empty(), "the oldest of those that wait for nothing");
         assert_eq!(book.decisions(&PODS, &key(usize::MAX)).len(), 1, "older, but it waits");
         let pages = book.pages.lock();
-        assert_eq!((pages.objects.len(), pages.order.len()), (OBJECTS_MAX, OBJECTS_MAX));
+        let n_objects: usize = pages.objects.values().map(HashMap::len).sum();
+        assert_eq!((n_objects, pages.order.len()), (OBJECTS_MAX, OBJECTS_MAX));
     }
 }

@@ -5,16 +5,23 @@
 use std::sync::Arc;
 
 mod barrier;
+mod certificate_request;
 mod controller;
+mod counted;
 mod declared;
 mod dns;
+mod durations;
 mod effects;
 mod events;
 #[cfg(test)]
 mod fake;
 mod feed;
+mod joined_nodes;
 mod journal;
+mod kernel_table;
+mod leader_election;
 mod loops;
+mod network_policy;
 mod node;
 mod node_certificate;
 mod node_devices;
@@ -24,6 +31,7 @@ mod node_problems;
 mod node_volumes;
 mod observations;
 mod pod_certificates;
+mod pod_routes;
 mod provisioner;
 mod proxy;
 mod queue;
@@ -34,26 +42,37 @@ mod signing;
 mod sources;
 mod thinking;
 mod volume_health;
+mod volume_moves;
 
+pub use certificate_request::{CertificateWish, request_certificate, signed_certificate};
 pub use controller::{ControllerLoop, run_controller};
+pub use counted::CountedMetric;
 pub use dns::run_dns;
+pub use durations::{CountedDurations, Durations};
 pub use events::EventRecorder;
+pub use joined_nodes::follow_joined_nodes;
 pub use journal::JournalBook;
+pub use kernel_table::TableHands;
+pub use leader_election::{Candidate, LeaseTimes, Term};
 pub use loops::{GivenUp, Loop, Loops, whole};
+pub use network_policy::{NetworkPolicySettings, PolicyHands, run_network_policy};
 pub use node::{Hands, run_node};
 pub use node_certificate::{ServingCertificate, ServingKeys, ServingNames, run_node_certificate};
 pub use node_inquiries::{NodeCaller, NodeInquiries, NodeQuestion};
 pub use node_problems::{NodeProblemHands, run_node_problems};
 pub use observations::{ObservationHands, Reading, run_observations};
+pub use pod_routes::{PodRouteSettings, RouteHands, run_pod_routes};
 pub use provisioner::{
-    BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SnapshotRefusal, Unchanged, VolumeHands, run_provisioner,
+    BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SnapshotRefusal, Unchanged, VolumeHands, run_node_drivers,
+    run_provisioner,
 };
 pub use proxy::{PacketHands, ProxySettings, run_proxy};
 pub use queue::QueueCounts;
-pub use scheduler::run_scheduler;
+pub use scheduler::{check_extenders, run_scheduler};
 pub use shared_informers::SharedInformers;
 pub use signing::{Signer, SigningRequest, run_signing};
 pub use volume_health::{SickVolume, VolumeHealthHands, VolumeHealthSettings, run_volume_health};
+pub use volume_moves::{Leaving, MoveHands, VolumeMoveSettings, run_volume_moves};
 
 /// What time it is. The one clock of a process, or a simulation's.
 pub type Clock = Arc<dyn Fn() -> corten_meta::Time + Send + Sync>;

@@ -5,15 +5,16 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use base64::{Engine, engine::general_purpose::STANDARD};
-use corten_api::resources::{CERTIFICATE_SIGNING_REQUESTS, NODES};
-use corten_client::{Backoff, BoxFuture, Client, decode};
-use corten_meta::{Key, ObjectMeta, Time};
+use corten_api::resources::NODES;
+use corten_client::{Backoff, BoxFuture, Client};
+use corten_meta::{Key, Time};
 use serde::Deserialize;
-use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::Clock;
+use crate::{
+    Clock,
+    certificate_request::{CertificateWish, request_certificate, signed_certificate},
+};
 
 const SIGNER: &str = "kubernetes.io/kubelet-serving";
 /// How often to look whether names have changed, or the end is near.
@@ -134,7 +135,7 @@ impl ServingCertificateRequester {
             return Ok(());
         }
         let key = self.ask(&names).await?;
-        let signed = timeout(SIGNED_WITHIN, self.signed(&key)).await;
+        let signed = timeout(SIGNED_WITHIN, signed_certificate(&self.client, &key)).await;
         let late = |_| format!("signing request {} was not answered in time", key.name);
         let certificate = signed.map_err(late)??;
         self.keys.install(&certificate)?;
@@ -143,39 +144,10 @@ impl ServingCertificateRequester {
     }
 
     async fn ask(&self, names: &ServingNames) -> Result<Key, String> {
-        let request = json!({
-            "apiVersion": "certificates.k8s.io/v1",
-            "kind": "CertificateSigningRequest",
-            "metadata": { "generateName": "csr-" },
-            "spec": {
-                "request": STANDARD.encode(self.keys.request(names)?),
-                "signerName": SIGNER,
-                "usages": ["digital signature", "server auth"],
-            },
-        });
-        let made =
-            self.client.create(&CERTIFICATE_SIGNING_REQUESTS, "", &request).await.map_err(|it| it.to_string())?;
-        let made: Request = decode(&made).map_err(|it| it.to_string())?;
-        Ok(made.metadata.key())
-    }
-
-    /// The certificate, as PEM, once there is one.
-    async fn signed(&self, key: &Key) -> Result<String, String> {
-        let mut backoff = Backoff::new(AGAIN_FIRST, Duration::from_secs(5), 1);
-        loop {
-            let request: Request =
-                self.client.get_as(&CERTIFICATE_SIGNING_REQUESTS, key).await.map_err(|it| it.to_string())?;
-            let Status { certificate, conditions } = request.status;
-            let refused = conditions.iter().flatten().find(|it| it["type"] == "Denied" || it["type"] == "Failed");
-            if let Some(refused) = refused {
-                return Err(format!("signing request {}: {}: {}", key.name, refused["type"], refused["message"]));
-            }
-            if !certificate.is_empty() {
-                let pem = STANDARD.decode(certificate).map_err(|it| it.to_string())?;
-                return String::from_utf8(pem).map_err(|it| it.to_string());
-            }
-            sleep(backoff.delay()).await;
-        }
+        let request = self.keys.request(names)?;
+        let usages = &["digital signature", "server auth"];
+        let wish = CertificateWish { request: &request, signer: SIGNER, usages };
+        request_certificate(&self.client, wish).await.map_err(|it| it.to_string())
     }
 }
 
@@ -222,20 +194,6 @@ impl Node {
             addresses: of(&["InternalIP", "ExternalIP"]),
         }
     }
-}
-
-#[derive(Deserialize)]
-struct Request {
-    metadata: ObjectMeta,
-    #[serde(default)]
-    status: Status,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Status {
-    certificate: String,
-    conditions: Option<Vec<Value>>,
 }
 
 #[cfg(test)]

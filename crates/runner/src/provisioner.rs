@@ -3,6 +3,7 @@
 
 mod answered;
 mod election;
+mod introduction;
 mod jobs;
 mod snapshots;
 
@@ -17,21 +18,20 @@ use std::{
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
     resources::{
-        CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS,
-        STORAGE_CLASSES, VOLUME_ATTACHMENTS, VOLUME_ATTRIBUTES_CLASSES,
+        CSI_STORAGE_CAPACITIES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES,
+        VOLUME_ATTACHMENTS, VOLUME_ATTRIBUTES_CLASSES,
     },
     storage::v1::{StorageClass, VolumeAttachment, VolumeAttributesClass},
 };
 use corten_client::{
-    BoxFuture, Client, DeleteParams, Error, Identity, Informer, InformerEvent, InformerParams, PatchType, decode,
+    BoxFuture, Client, DeleteParams, Identity, Informer, InformerEvent, InformerParams, PatchType, decode,
     decode_projection,
 };
 use corten_kubelet::Secrets;
 use corten_meta::{Key, ObjectMeta, Resource};
 use corten_provisioner::{
     AttachedVolume, CAPACITY_NAMESPACE, Config, Created, DriverFacts, DriverPod, Effect, Event, Finality, PodContainer,
-    Provisioner, Published, Request, Snapshotted, Taking, capacity_name, capacity_object, csi_driver, csi_node,
-    default_class, topology_labels,
+    Provisioner, Published, Request, Snapshotted, Taking, capacity_name, capacity_object,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -44,6 +44,8 @@ use self::{
     jobs::{carry_out, there},
 };
 use crate::{Clock, EventRecorder};
+pub(crate) use introduction::MADE_BY_CONTROL_PLANE;
+pub use introduction::run_node_drivers;
 pub use snapshots::SnapshotRefusal;
 
 /// Why a driver refused.
@@ -154,8 +156,8 @@ pub struct BuiltIn {
 pub struct ProvisionerSettings {
     pub node_name: String,
     pub client: Client,
-    /// As the node itself: for its Node and CSINode.
-    pub node: Client,
+    /// As the node itself: for its Node and CSINode. `None`: the node is another machine, which tells of itself.
+    pub node: Option<Client>,
     /// As who sees all Pods: for the sidecars among them.
     pub viewer: Client,
     pub hands: Arc<dyn VolumeHands>,
@@ -167,7 +169,6 @@ const BATCH: usize = 256;
 const IDLE: Duration = Duration::from_secs(3600);
 /// A driver with many volumes may take long to say of all whether they are well.
 const CONDITIONS_PATIENCE: Duration = Duration::from_secs(60);
-const RETRY: Duration = Duration::from_secs(2);
 
 /// Runs until `shutdown` is ready. What is under way is given up, and begun again by the next run.
 pub async fn run_provisioner(settings: ProvisionerSettings, shutdown: impl Future<Output = ()> + Send) {
@@ -187,7 +188,7 @@ type Work = BoxFuture<'static, Option<Event>>;
 struct ProvisionerLoop {
     mind: Provisioner,
     client: Client,
-    node: Client,
+    node: Option<Client>,
     viewer: Client,
     hands: Arc<dyn VolumeHands>,
     answered: Arc<Answered>,
@@ -477,57 +478,20 @@ impl ProvisionerLoop {
         }
     }
 
-    /// Tells the cluster of the node's drivers, until it has heard.
+    /// Tells the cluster of the drivers, until it has heard.
     fn introduce(&self, found: Vec<NodeDriver>) -> BoxFuture<'static, ()> {
-        let (clients, hands) = ((self.client.clone(), self.node.clone()), self.hands.clone());
+        let (client, own, hands) = (self.client.clone(), self.node.clone(), self.hands.clone());
         let node = self.mind.config().node_name.clone();
         Box::pin(async move {
-            while let Err(error) = introduce((&clients.0, &clients.1), &*hands, &node, &found).await {
-                tracing::debug!(%error, "the cluster is not told of the node's drivers yet");
-                tokio::time::sleep(RETRY).await;
-            }
+            let attempt = || async {
+                match &own {
+                    Some(own) => introduction::of_node_here((&client, own), &*hands, &node, &found).await,
+                    None => introduction::of_cluster(&client, &*hands).await,
+                }
+            };
+            introduction::until_heard(attempt).await;
         })
     }
-}
-
-async fn introduce(
-    (client, own): (&Client, &Client),
-    hands: &dyn VolumeHands,
-    node: &str,
-    found: &[NodeDriver],
-) -> Result<(), Error> {
-    let BuiltIn { driver, has_class, has_snapshots } = hands.built_in().await;
-    there(client.create(&CSI_DRIVERS, "", &csi_driver(&driver)).await)?;
-    if !has_class {
-        there(client.create(&STORAGE_CLASSES, "", &default_class(&driver)).await)?;
-        hands.class_is_made().await;
-    }
-    #[derive(Deserialize)]
-    struct Node {
-        metadata: ObjectMeta,
-    }
-    let held = own.get_as::<Node>(&NODES, &Key::cluster(node)).await?.metadata;
-    let uid = held.uid;
-    let (missing, refused) = topology_labels(&held.labels, found.iter().map(|it| &it.facts));
-    refused.iter().for_each(|why| tracing::warn!(why, "a driver says where the node is, and is not believed"));
-    if !missing.is_empty() {
-        let patch = json!({ "metadata": { "labels": missing } });
-        own.patch(&NODES, &Key::cluster(node), "", &PatchType::Merge, &patch).await?;
-    }
-    let told: Vec<_> = found.iter().map(|it| (it.facts.clone(), it.node_id.clone(), it.limit)).collect();
-    let object = csi_node(node, &uid, &told);
-    let patch =
-        json!({ "metadata": { "ownerReferences": object["metadata"]["ownerReferences"] }, "spec": object["spec"] });
-    match own.patch(&CSI_NODES, &Key::cluster(node), "", &PatchType::Merge, &patch).await {
-        Err(error) if error.is_not_found() => there(own.create(&CSI_NODES, "", &object).await)?,
-        other => drop(other?),
-    }
-    // Last of all: kinds take a while until they are served.
-    if !has_snapshots {
-        snapshots::introduce(client, &driver).await?;
-        hands.snapshots_are_made().await;
-    }
-    Ok(())
 }
 
 async fn conditions(

@@ -1,42 +1,32 @@
-//! Gives the proxy its hands: what is new of Services goes into the kernel, all that came meanwhile at once.
-//!
-//! A transaction that is refused leaves the kernel as it was, so the next one says everything: nothing is patched onto a
-//! state that is not known.
+//! Gives the proxy its hands: what is new of Services goes into the kernel.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    pin::pin,
     sync::Arc,
-    task::Poll,
+    task::Context,
     time::Duration,
 };
 
 use corten_api::resources::{ENDPOINT_SLICES, NODES, SERVICE_CIDRS, SERVICES};
-use corten_client::{
-    Backoff, BoxFuture, Client, Identity, Informer, InformerEvent, InformerParams, decode, decode_projection,
-};
-use corten_meta::{Key, ObjectMeta, ObjectReference, Resource};
+use corten_client::{BoxFuture, Client, Informer, InformerParams};
+use corten_meta::{Key, Resource};
 use corten_proxy::{
     Event, Existing, Frontend, Health, Proxy, Stale, Step,
     projections::{EndpointSlice, Service, ServiceCidr},
     rules::{Backend, Change, Protocol},
 };
-use corten_reconcile::{Actor, Decision, EventType, Wait};
-use serde::{Deserialize, de::DeserializeOwned};
+use corten_reconcile::{Decision, EventType};
 use tokio::time::Instant;
 
-use crate::{Clock, EventRecorder, JournalBook, queue::QueueCounts};
+use crate::{
+    Clock, JournalBook,
+    kernel_table::{OnlyMeta, Table, TableHands, TableLoop, Words, informer, poll_informer, run_table},
+};
 
 /// Acts on the kernel of one machine. Errors are told to people.
-pub trait PacketHands: Send + Sync + 'static {
+pub trait PacketHands: TableHands {
     /// What the node's table holds.
     fn existing(&self) -> BoxFuture<'_, Result<Existing, String>>;
-    /// Is the table there still?
-    fn is_there(&self) -> BoxFuture<'_, Result<bool, String>>;
-    /// Becomes ready where somebody has just taken the table away. Without it that is seen at the next look.
-    fn lost(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::pending())
-    }
     /// All of it at once, or nothing.
     fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<(), String>>;
     fn forget(&self, stale: BTreeSet<Stale>) -> BoxFuture<'_, Result<usize, String>>;
@@ -58,51 +48,34 @@ pub struct ProxySettings {
     pub journal: Arc<JournalBook>,
 }
 
-/// How much is taken in before the kernel hears of it.
-const BATCH: usize = 20_000;
-const BACKOFF_FIRST: Duration = Duration::from_millis(100);
-const BACKOFF_MAX: Duration = Duration::from_secs(30);
-/// How often to look whether somebody has emptied the ruleset.
-const LOOK: Duration = Duration::from_secs(10);
 /// Others' Services, and those without an address.
 const SELECTOR: &str = "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
+const WORDS: Words = Words {
+    by: corten_proxy::NAME,
+    resource: SERVICES,
+    rules: "the packet rules of services",
+    gone: "ServiceRulesGone",
+    refused: "ServiceRulesRefused",
+    backoff_max: Duration::from_secs(30),
+};
+
 /// Runs until `shutdown` is ready. The rules stay, and the next run goes on with them.
 pub async fn run_proxy(settings: ProxySettings, shutdown: impl Future<Output = ()> + Send) {
-    let mut shutdown = pin!(shutdown);
     let mut running = ProxyLoop::new(settings);
-    tokio::select! {
-        biased;
-        () = &mut shutdown => {}
-        () = running.run() => {}
-    }
+    running.table.tell(EventType::Normal, "Starting", "");
+    run_table(running, shutdown).await;
 }
 
 struct ProxyLoop {
     proxy: Proxy,
-    node_name: String,
     hands: Arc<dyn PacketHands>,
-    clock: Clock,
-    journal: Arc<JournalBook>,
-    counts: Arc<QueueCounts>,
-    recorder: EventRecorder,
+    table: Table,
     services: Informer<Box<Service>>,
     slices: Informer<Box<EndpointSlice>>,
     ranges: Informer<Box<ServiceCidr>>,
     node: Informer<OnlyMeta>,
-    backoff: Backoff,
-    /// The kernel is not known to hold what the mind thinks.
-    is_unsure: bool,
-    look_at: Instant,
-    retry_at: Option<Instant>,
-    /// Why the last transaction was refused.
-    refused: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct OnlyMeta {
-    metadata: ObjectMeta,
 }
 
 impl ProxyLoop {
@@ -115,107 +88,19 @@ impl ProxyLoop {
             slices: informer(&client, proxied(ENDPOINT_SLICES)),
             ranges: informer(&client, all(SERVICE_CIDRS)),
             node: informer(&client, of_node),
-            counts: journal.queue(corten_proxy::NAME),
-            recorder: EventRecorder::on_node(client, corten_proxy::NAME, &node_name),
-            backoff: Backoff::new(BACKOFF_FIRST, BACKOFF_MAX, 0),
-            is_unsure: true,
-            look_at: Instant::now() + LOOK,
-            retry_at: None,
-            refused: None,
+            table: Table::new(WORDS, (&node_name, &client), hands.clone(), clock, journal),
             proxy,
-            node_name,
             hands,
-            clock,
-            journal,
         }
     }
+}
 
-    async fn run(&mut self) {
-        self.journal.begin(corten_proxy::NAME);
-        self.tell(EventType::Normal, "Starting", "");
-        loop {
-            let events = self.news().await;
-            self.counts.count_adds(events.len());
-            let begun = self.counts.thinking.begin(None);
-            let node = Key::cluster(&*self.node_name);
-            begun.about(Some(node.clone()), Some((NODES, node)));
-            let step = self.proxy.step(events);
-            drop(begun);
-            for key in &step.forgotten {
-                self.journal.retract(&SERVICES, key, corten_proxy::NAME);
-            }
-            // Half a view would take away what an earlier run of this loop has made.
-            if !self.is_synced() {
-                continue;
-            }
-            if self.is_unsure {
-                self.whole().await;
-            } else {
-                self.change(step).await;
-            }
-        }
-    }
+impl TableLoop for ProxyLoop {
+    type Event = Event;
+    type Step = Step;
 
-    /// All there is, once there is something to do.
-    async fn news(&mut self) -> Vec<Event> {
-        let due = self.retry_at.unwrap_or(self.look_at).min(self.look_at);
-        let alarm = tokio::time::sleep_until(due);
-        let mut alarm = pin!(alarm);
-        let (hands, mut is_lost) = (self.hands.clone(), false);
-        let mut lost = hands.lost();
-        let gather = std::future::poll_fn(|context| {
-            let _: Poll<()> = self.recorder.poll(context);
-            let was_synced = self.is_synced();
-            let mut events = Vec::new();
-            while events.len() < BATCH
-                && let Poll::Ready(event) = self.services.poll_event(context)
-            {
-                match event {
-                    InformerEvent::Applied(service, _) => events.push(Event::Service(service)),
-                    InformerEvent::Deleted(meta) => events.push(Event::ServiceGone(meta.key())),
-                    InformerEvent::Synced(_) => {}
-                }
-            }
-            while events.len() < BATCH
-                && let Poll::Ready(event) = self.slices.poll_event(context)
-            {
-                match event {
-                    InformerEvent::Applied(slice, _) => events.push(Event::Slice(slice)),
-                    InformerEvent::Deleted(meta) => events.push(Event::SliceGone(meta.key())),
-                    InformerEvent::Synced(_) => {}
-                }
-            }
-            while let Poll::Ready(event) = self.ranges.poll_event(context) {
-                match event {
-                    InformerEvent::Applied(range, _) => events.push(Event::Range(range)),
-                    InformerEvent::Deleted(meta) => events.push(Event::RangeGone(meta.key().name)),
-                    InformerEvent::Synced(_) => {}
-                }
-            }
-            while let Poll::Ready(event) = self.node.poll_event(context) {
-                match event {
-                    InformerEvent::Applied(node, _) => {
-                        events.push(Event::Zone(node.metadata.labels.get(ZONE).cloned().unwrap_or_default()));
-                    }
-                    InformerEvent::Deleted(_) => {}
-                    InformerEvent::Synced(_) => {}
-                }
-            }
-            is_lost |= !is_lost && lost.as_mut().poll(context).is_ready();
-            let is_ready = is_lost
-                || !events.is_empty()
-                || self.is_synced() != was_synced
-                || alarm.as_mut().poll(context).is_ready();
-            if is_ready { Poll::Ready(events) } else { Poll::Pending }
-        });
-        let mut events = gather.await;
-        if is_lost {
-            self.look_at = Instant::now();
-        }
-        if self.look_at <= Instant::now() {
-            events.push(Event::Listening(self.hands.listening().await));
-        }
-        events
+    fn table(&mut self) -> &mut Table {
+        &mut self.table
     }
 
     fn is_synced(&self) -> bool {
@@ -223,105 +108,55 @@ impl ProxyLoop {
         n_lists.iter().all(|it| *it > 0)
     }
 
-    /// Says to the kernel what one batch of news changes.
-    async fn change(&mut self, step: Step) {
-        let begin = Instant::now();
-        let n_changes = step.changes.len();
-        if let Err(error) = self.hands.apply(step.changes).await {
-            return self.failed(&error);
-        }
+    fn poll_news(&mut self, context: &mut Context<'_>, events: &mut Vec<Event>) -> bool {
+        poll_informer(&mut self.services, context, events, Event::Service, |it| Some(Event::ServiceGone(it)));
+        poll_informer(&mut self.slices, context, events, Event::Slice, |it| Some(Event::SliceGone(it)));
+        poll_informer(&mut self.ranges, context, events, Event::Range, |it| Some(Event::RangeGone(it.name)));
+        let zone = |it: OnlyMeta| Event::Zone(it.metadata.labels.get(ZONE).cloned().unwrap_or_default());
+        poll_informer(&mut self.node, context, events, zone, |_| None);
+        false
+    }
+
+    async fn look(&mut self) -> Vec<Event> {
+        vec![Event::Listening(self.hands.listening().await)]
+    }
+
+    fn step(&mut self, events: Vec<Event>) -> Step {
+        self.proxy.step(events)
+    }
+
+    fn forgotten(step: &Step) -> &[Key] {
+        &step.forgotten
+    }
+
+    async fn change(&mut self, step: Step) -> Result<Vec<(Key, Decision)>, String> {
+        let (begin, n_changes) = (Instant::now(), step.changes.len());
+        self.hands.apply(step.changes).await?;
         if n_changes > 0 {
             tracing::debug!(n_changes, took = ?begin.elapsed(), "packet rules changed");
         }
-        self.explain(step.decisions);
         forgotten(self.hands.forget(step.stale.into_iter().collect()).await);
         if let Some(health) = step.health {
             self.hands.answer_health(health);
         }
-        self.look().await;
+        Ok(step.decisions)
     }
 
-    /// Says everything to the kernel, on top of whatever it holds.
-    async fn whole(&mut self) {
-        if self.retry_at.is_some_and(|it| it > Instant::now()) {
-            return;
-        }
-        let begin = Instant::now();
-        let applied = match self.hands.existing().await {
-            Ok(existing) => self.hands.apply(self.proxy.whole(&existing)).await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = applied {
-            return self.failed(&error);
-        }
-        (self.is_unsure, self.retry_at, self.refused) = (false, None, None);
-        self.backoff.reset();
-        let (services, elements) = self.proxy.counts();
-        tracing::info!(services, elements, took = ?begin.elapsed(), "the packet rules of all services are in place");
-        self.explain(self.proxy.decisions());
+    /// On top of what the kernel holds.
+    async fn whole(&mut self) -> Result<(), String> {
+        let existing = self.hands.existing().await?;
+        self.hands.apply(self.proxy.whole(&existing)).await?;
         forgotten(self.hands.forget_unbound(self.proxy.bound()).await);
         self.hands.answer_health(self.proxy.health());
+        Ok(())
     }
 
-    /// Somebody may have emptied the whole ruleset.
-    async fn look(&mut self) {
-        if self.look_at > Instant::now() {
-            return;
-        }
-        self.look_at = Instant::now() + LOOK;
-        match self.hands.is_there().await {
-            Ok(true) => {}
-            Ok(false) => {
-                tracing::warn!("the packet rules of services are gone; they are made anew");
-                self.tell(
-                    EventType::Warning,
-                    "ServiceRulesGone",
-                    "the packet rules of services were removed, they are made anew",
-                );
-                self.is_unsure = true;
-                self.whole().await;
-            }
-            Err(error) => tracing::warn!(error, "cannot look at the packet rules"),
-        }
+    fn counts(&self) -> (usize, usize) {
+        self.proxy.counts()
     }
 
-    fn failed(&mut self, error: &str) {
-        self.is_unsure = true;
-        self.counts.count_retry();
-        self.retry_at = Some(Instant::now() + self.backoff.delay());
-        if self.refused.as_deref() == Some(error) {
-            return tracing::debug!(error, "the packet rules of services cannot be changed");
-        }
-        tracing::error!(error, "the packet rules of services cannot be changed");
-        self.tell(EventType::Warning, "ServiceRulesRefused", error);
-        self.refused = Some(error.to_owned());
-        self.explain(self.proxy.decisions());
-    }
-
-    fn explain(&self, decisions: Vec<(Key, Decision)>) {
-        let now = (self.clock)();
-        for (key, mut decision) in decisions {
-            decision.at = Some(now);
-            if let Some(error) = &self.refused {
-                let message = format!("node {} cannot change its packet rules: {error}", self.node_name);
-                decision.effects.clear();
-                decision
-                    .waits
-                    .push(Wait::new("ServiceRulesRefused", message, Actor::Operator).on("Node", &self.node_name));
-            }
-            self.journal.record(&SERVICES, &key, decision);
-        }
-    }
-
-    fn tell(&mut self, event_type: EventType, reason: &str, message: &str) {
-        // As kube-proxy does: the name stands for the uid, too.
-        let about = ObjectReference {
-            kind: "Node".into(),
-            name: self.node_name.clone(),
-            uid: self.node_name.clone(),
-            ..ObjectReference::default()
-        };
-        self.recorder.record(&about, event_type, reason, message, (self.clock)());
+    fn decisions(&self) -> Vec<(Key, Decision)> {
+        self.proxy.decisions()
     }
 }
 
@@ -335,13 +170,6 @@ fn forgotten(result: Result<usize, String>) {
 
 fn all(resource: Resource) -> InformerParams {
     InformerParams::all(resource).seeded_by(corten_proxy::NAME)
-}
-
-fn informer<T: DeserializeOwned + 'static>(client: &Client, params: InformerParams) -> Informer<T> {
-    Informer::decoding(client.clone(), params, |bytes| {
-        let meta: OnlyMeta = decode_projection(&bytes)?;
-        Ok((Identity::of(&meta.metadata), decode(&bytes)?))
-    })
 }
 
 #[cfg(test)]

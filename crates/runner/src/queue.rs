@@ -18,7 +18,7 @@ use std::{
 use corten_meta::Key;
 use tokio::time::Instant;
 
-use crate::thinking::Thinking;
+use crate::{durations::Durations, thinking::Thinking};
 
 const BACKOFF_FIRST: Duration = Duration::from_millis(5);
 /// Upstream waits up to 1000 s; a cluster that has been repaired should not look broken for that long.
@@ -30,6 +30,10 @@ pub struct QueueCounts {
     depth: AtomicU64,
     adds: AtomicU64,
     retries: AtomicU64,
+    /// How long keys wait to be looked at.
+    pub queued: Durations,
+    /// How long it takes from a look at a key to the end of what it brought about.
+    pub worked: Durations,
     pub(crate) thinking: Thinking,
 }
 
@@ -67,13 +71,19 @@ impl QueueCounts {
 #[derive(Default)]
 pub(crate) struct Queue {
     counts: Arc<QueueCounts>,
-    ready: VecDeque<Key>,
+    /// With the time since when they wait.
+    ready: VecDeque<(Key, Instant)>,
     queued: BTreeSet<Key>,
-    /// Looked at now, or parked until the caches hold what it wrote; true where it was woken meanwhile.
-    busy: BTreeMap<Key, bool>,
+    /// Looked at now, or parked until the caches hold what it wrote.
+    busy: BTreeMap<Key, Busy>,
     failures: BTreeMap<Key, u32>,
     alarms: BTreeSet<(Instant, Key)>,
     alarm_of: BTreeMap<Key, Instant>,
+}
+
+struct Busy {
+    since: Instant,
+    is_woken: bool,
 }
 
 impl Queue {
@@ -82,10 +92,10 @@ impl Queue {
     }
 
     pub(crate) fn wake(&mut self, key: Key) {
-        if let Some(woken) = self.busy.get_mut(&key) {
-            *woken = true;
+        if let Some(busy) = self.busy.get_mut(&key) {
+            busy.is_woken = true;
         } else if self.queued.insert(key.clone()) {
-            self.ready.push_back(key);
+            self.ready.push_back((key, Instant::now()));
             self.counts.adds.fetch_add(1, Relaxed);
             self.counts.depth.store(self.ready.len() as u64, Relaxed);
         }
@@ -106,18 +116,26 @@ impl Queue {
 
     /// The next key, which is then busy until it is [`Queue::done`].
     pub(crate) fn pop(&mut self) -> Option<Key> {
-        let key = self.ready.pop_front()?;
+        let (key, since) = self.ready.pop_front()?;
+        self.counts.queued.count(since.elapsed());
         self.counts.depth.store(self.ready.len() as u64, Relaxed);
         self.queued.remove(&key);
-        self.busy.insert(key.clone(), false);
+        self.busy.insert(key.clone(), Busy { since: Instant::now(), is_woken: false });
         if let Some(at) = self.alarm_of.remove(&key) {
             self.alarms.remove(&(at, key.clone()));
         }
         Some(key)
     }
 
+    /// What it was looked at for has been done, or has failed.
+    pub(crate) fn worked(&self, key: &Key) {
+        if let Some(busy) = self.busy.get(key) {
+            self.counts.worked.count(busy.since.elapsed());
+        }
+    }
+
     pub(crate) fn done(&mut self, key: Key) {
-        if self.busy.remove(&key) == Some(true) {
+        if self.busy.remove(&key).is_some_and(|it| it.is_woken) {
             self.wake(key);
         }
     }
@@ -171,6 +189,9 @@ mod tests {
         queue.wake(key("b"));
         assert_eq!((counts.depth(), counts.adds(), counts.retries()), (2, 2, 0));
         let first = queue.pop().expect("one is ready");
+        queue.worked(&first);
+        queue.worked(&key("b"));
+        assert_eq!((counts.queued.counted().n, counts.worked.counted().n), (1, 1));
         queue.failed(&first);
         assert_eq!((counts.depth(), counts.adds(), counts.retries()), (1, 2, 1));
     }

@@ -6,7 +6,10 @@
 //! What comes right after news waits a moment for more, as with [`crate::SharedInformers`]: who creates one Pod after the other would
 //! wake the scheduler for each.
 
+mod cluster;
 mod devices;
+mod extenders;
+mod labelled_groups;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -19,21 +22,26 @@ use std::{
     time::Duration,
 };
 
-use corten_api::resources::{NODES, PODS};
+use corten_api::resources::{NODES, POD_GROUPS, PODS};
 use corten_client::{
-    Backoff, BoxFuture, Client, Error, Identity, Informer, InformerEvent, InformerParams, PatchType, decode_projection,
+    Backoff, BoxFuture, Client, DeleteParams, Error, Identity, Informer, InformerEvent, InformerParams, PatchType,
+    decode_projection,
 };
 use corten_meta::{Key, Named, Resource, Retry, Time};
 use corten_reconcile::Projection;
-use corten_scheduler::{ClaimRelease, ClaimReservation, Effect, Event, ExtendedClaimWrite, Node, Pod, Scheduler};
+use corten_scheduler::{
+    ClaimRelease, ClaimReservation, Effect, Event, Eviction, ExtendedClaimWrite, Node, Pod, Scheduler,
+};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
 use tracing::Instrument;
 
-use self::storage::StorageInformers;
+use self::{cluster::ClusterInformers, extenders::Extenders, storage::StorageInformers};
 use crate::{Clock, EventRecorder, JournalBook, QueueCounts, rewind::Rewind, shared_informers::REST};
+
+pub use self::extenders::check_extenders;
 
 const CONCURRENT_WRITES: usize = 64;
 /// While more than this waits to be written, no further pods are placed.
@@ -87,11 +95,15 @@ struct SchedulerLoop {
     nodes: Informer<Node>,
     pods: Informer<Pod>,
     storage: StorageInformers,
+    cluster: ClusterInformers,
     /// What waits for its turn to be written, in order.
     waiting: VecDeque<Job>,
     /// Pods that are being written: writes of one pod never overtake each other.
     writing: BTreeSet<Key>,
     writes: FuturesUnordered<BoxFuture<'static, WriteResult>>,
+    extenders: Arc<Extenders>,
+    /// What extenders are asked. The scheduler asks about a few pods at a time.
+    consultations: FuturesUnordered<BoxFuture<'static, Event>>,
     events: EventRecorder,
     rewind: Rewind,
     tick_at: Option<Instant>,
@@ -106,6 +118,7 @@ enum Job {
         node: String,
         claims: Vec<ClaimReservation>,
         extended: Option<ExtendedClaimWrite>,
+        extender: Option<usize>,
     },
     /// As far as the binding itself.
     Reserve {
@@ -125,8 +138,13 @@ enum Job {
         uid: String,
         finalizers: Vec<String>,
     },
+    Evict(Box<Eviction>),
     Patch {
         pod: Key,
+        patch: Value,
+    },
+    PatchGroup {
+        group: Key,
         patch: Value,
     },
     /// What gives a pod its volumes, in this order.
@@ -144,25 +162,32 @@ struct WriteResult {
 }
 
 impl Job {
-    fn pod(&self) -> &Key {
+    fn pod(&self) -> Key {
         match self {
             Self::Bind { pod, .. }
             | Self::DeleteClaim { pod, .. }
             | Self::Patch { pod, .. }
             | Self::ReleaseClaims { pod, .. }
             | Self::Reserve { pod, .. }
-            | Self::Volumes { pod, .. } => pod,
+            | Self::Volumes { pod, .. } => pod.clone(),
+            Self::Evict(eviction) => eviction.victim_key(),
+            // No pod has such a name: its writes are in order among themselves.
+            Self::PatchGroup { group, .. } => Key::new(&*group.namespace, format!("podgroups/{}", group.name)),
         }
     }
 }
 
 impl SchedulerLoop {
     fn new(scheduler: Scheduler, client: Client, clock: Clock, journal: Arc<JournalBook>) -> Self {
+        let extenders = Arc::new(Extenders::new(&scheduler.config().extenders));
         Self {
             scheduler,
+            extenders,
+            consultations: FuturesUnordered::new(),
             nodes: informer(&client, NODES),
             pods: informer(&client, PODS),
             storage: StorageInformers::new(&client),
+            cluster: ClusterInformers::new(&client),
             waiting: VecDeque::new(),
             writing: BTreeSet::new(),
             writes: FuturesUnordered::new(),
@@ -202,8 +227,11 @@ impl SchedulerLoop {
             }
             poll = Poll::Ready(());
         }
-        let is_synced = self.nodes.n_lists() > 0 && self.pods.n_lists() > 0 && self.storage.is_synced();
-        if is_synced && self.tick_at.is_some_and(|it| it <= now) && self.waiting.len() < WAITING_MAX {
+        while let Poll::Ready(Some(event)) = self.consultations.poll_next_unpin(context) {
+            self.step(event);
+            poll = Poll::Ready(());
+        }
+        if self.is_synced() && self.tick_at.is_some_and(|it| it <= now) && self.waiting.len() < WAITING_MAX {
             self.tick_at = None;
             self.step(Event::Tick);
             poll = Poll::Ready(());
@@ -220,6 +248,11 @@ impl SchedulerLoop {
         }
         let _pending = self.events.poll(context);
         poll
+    }
+
+    fn is_synced(&self) -> bool {
+        let are_listed = self.nodes.n_lists() > 0 && self.pods.n_lists() > 0;
+        are_listed && self.storage.is_synced() && self.cluster.is_synced()
     }
 
     fn poll_caches_unless_resting(&mut self, now: Instant, context: &mut Context<'_>) -> Poll<()> {
@@ -256,10 +289,12 @@ impl SchedulerLoop {
                 InformerEvent::Synced(_) => {}
             }
         }
-        let (events, is_drained) = self.storage.poll(context);
+        let (mut events, is_storage_drained) = self.storage.poll(context);
+        let (of_cluster, is_cluster_drained) = self.cluster.poll(context);
+        events.extend(of_cluster);
         let n_seen = n_nodes + n_pods + events.len();
         events.into_iter().for_each(|it| self.step(it));
-        (n_seen > 0, is_drained && n_nodes < BATCH && n_pods < BATCH)
+        (n_seen > 0, is_storage_drained && is_cluster_drained && n_nodes < BATCH && n_pods < BATCH)
     }
 
     fn step(&mut self, event: Event) {
@@ -273,8 +308,12 @@ impl SchedulerLoop {
         drop(begun);
         for effect in effects {
             match effect {
-                Effect::Bind { pod, uid, node, claims, extended } => {
-                    self.waiting.push_back(Job::Bind { pod, uid, node, claims, extended });
+                Effect::Bind { pod, uid, node, claims, extended, extender } => {
+                    self.waiting.push_back(Job::Bind { pod, uid, node, claims, extended, extender });
+                }
+                Effect::Consult(consultation) => {
+                    let asked = self.extenders.clone().consult(self.client.clone(), *consultation);
+                    self.consultations.push(Box::pin(asked));
                 }
                 Effect::Reserve { pod, uid, claims, extended } => {
                     self.waiting.push_back(Job::Reserve { pod, uid, claims, extended });
@@ -286,7 +325,9 @@ impl SchedulerLoop {
                 Effect::BindVolumes { pod, uid, patches } => {
                     self.waiting.push_back(Job::Volumes { pod, uid, patches });
                 }
+                Effect::Evict(eviction) => self.waiting.push_back(Job::Evict(eviction)),
                 Effect::PatchCondition { pod, patch } => self.waiting.push_back(Job::Patch { pod, patch }),
+                Effect::PatchGroup { group, patch } => self.waiting.push_back(Job::PatchGroup { group, patch }),
                 Effect::Event { about, event_type, reason, message } => {
                     self.events.record(&about, event_type, reason, &message, now);
                 }
@@ -308,12 +349,12 @@ impl SchedulerLoop {
         while self.writes.len() < CONCURRENT_WRITES {
             let Some(job) = self.waiting.pop_front() else { break };
             let is_behind_another = held_up.iter().any(|it: &Job| it.pod() == job.pod());
-            if is_behind_another || self.writing.contains(job.pod()) {
+            if is_behind_another || self.writing.contains(&job.pod()) {
                 held_up.push_back(job);
                 continue;
             }
-            self.writing.insert(job.pod().clone());
-            self.writes.push(Box::pin(write(self.client.clone(), job)));
+            self.writing.insert(job.pod());
+            self.writes.push(Box::pin(write(self.client.clone(), self.extenders.clone(), job)));
         }
         held_up.append(&mut self.waiting);
         self.waiting = held_up;
@@ -328,6 +369,25 @@ impl SchedulerLoop {
     }
 }
 
+/// Takes in what there is, up to a batch; is there nothing more?
+fn taken_in<T: Projection>(
+    informer: &mut Informer<T>,
+    context: &mut Context<'_>,
+    events: &mut Vec<Event>,
+    seen: impl Fn(T) -> Event,
+    gone: impl Fn(Resource, Key) -> Event,
+) -> bool {
+    for _ in 0..BATCH {
+        let Poll::Ready(event) = informer.poll_event(context) else { return true };
+        match event {
+            InformerEvent::Applied(object, _) => events.push(seen(object)),
+            InformerEvent::Deleted(meta) => events.push(gone(T::RESOURCE, meta.key())),
+            InformerEvent::Synced(_) => {}
+        }
+    }
+    false
+}
+
 fn informer<T: Projection>(client: &Client, resource: Resource) -> Informer<T> {
     let params = InformerParams::all(resource).seeded_by("scheduler");
     Informer::decoding(client.clone(), params, |bytes| {
@@ -336,18 +396,36 @@ fn informer<T: Projection>(client: &Client, resource: Resource) -> Informer<T> {
     })
 }
 
-async fn write(client: Client, job: Job) -> WriteResult {
+async fn write(client: Client, extenders: Arc<Extenders>, job: Job) -> WriteResult {
     let span = tracing::info_span!("pod", key = %job.pod());
-    written(client, job).instrument(span).await
+    written(client, &extenders, job).instrument(span).await
 }
 
-async fn written(client: Client, job: Job) -> WriteResult {
+async fn written(client: Client, extenders: &Extenders, job: Job) -> WriteResult {
+    let turn = job.pod();
     match job {
         Job::Patch { pod, patch } => {
             if let Err(error) = tell(&client, &pod, patch).await {
                 tracing::debug!(%error, "cannot tell that a pod is unschedulable");
             }
             WriteResult { pod, event: None }
+        }
+        Job::PatchGroup { group, patch } => {
+            if let Err(error) = client.patch(&POD_GROUPS, &group, "status", &PatchType::Strategic, &patch).await {
+                tracing::debug!(%group, %error, "cannot tell what became of a pod group");
+            }
+            WriteResult { pod: turn, event: None }
+        }
+        Job::Evict(eviction) => {
+            let pod = eviction.victim_key();
+            let event = match evict(&client, &eviction).await {
+                Ok(()) => Event::Evicted { eviction },
+                Err(error) => {
+                    tracing::debug!(preemptor = %eviction.preemptor, %error, "cannot evict a pod of lower priority");
+                    Event::EvictionFailed { eviction, message: error.to_string() }
+                }
+            };
+            WriteResult { pod, event: Some(event) }
         }
         Job::Volumes { pod, uid, patches } => {
             let failed = give_volumes(&client, patches).await.err();
@@ -375,8 +453,9 @@ async fn written(client: Client, job: Job) -> WriteResult {
             }
             WriteResult { pod, event: None }
         }
-        Job::Bind { pod, uid, node, claims, extended } => {
-            let bound = bind_with_devices(&client, (&pod, &uid), &node, claims, extended).await;
+        Job::Bind { pod, uid, node, claims, extended, extender } => {
+            let binder = extender.map(|it| (extenders, it));
+            let bound = bind_with_devices(&client, binder, (&pod, &uid), &node, (claims, extended)).await;
             let event = match bound {
                 Ok(node) => Event::Bound { pod: pod.clone(), uid, node },
                 Err(error) => {
@@ -410,6 +489,14 @@ async fn tell(client: &Client, pod: &Key, mut patch: Value) -> Result<(), Error>
     Ok(())
 }
 
+/// Says in the Pod's status why it goes, then deletes it (`PreemptPod`).
+async fn evict(client: &Client, eviction: &Eviction) -> Result<(), Error> {
+    let pod = eviction.victim_key();
+    client.patch(&PODS, &pod, "status", &PatchType::Strategic, &eviction.patch).await?;
+    let params = DeleteParams { uid: Some(eviction.victim.uid.clone()), ..DeleteParams::default() };
+    client.delete(&PODS, &pod, &params).await.map(drop)
+}
+
 /// Up to the first that is not taken.
 async fn give_volumes(client: &Client, patches: Vec<(Resource, Key, Value)>) -> Result<(), Error> {
     for (resource, key, patch) in patches {
@@ -421,13 +508,16 @@ async fn give_volumes(client: &Client, patches: Vec<(Resource, Key, Value)>) -> 
 /// Binds once all claims have their devices.
 async fn bind_with_devices(
     client: &Client,
+    binder: Option<(&Extenders, usize)>,
     (pod, uid): (&Key, &str),
     node: &str,
-    claims: Vec<ClaimReservation>,
-    extended: Option<ExtendedClaimWrite>,
+    (claims, extended): (Vec<ClaimReservation>, Option<ExtendedClaimWrite>),
 ) -> Result<String, Error> {
     let made = devices::reserve_all(client, (pod, uid), claims, extended).await?;
-    let bound = bind(client, pod, uid, node).await;
+    let bound = match binder {
+        Some((extenders, idx)) => extenders.bind(client, idx, (pod, uid), node).await,
+        None => bind(client, pod, uid, node).await,
+    };
     // Where it is not known whether it is bound, its claim stays: it is stale at the next try if there is one.
     let is_elsewhere = match &bound {
         Ok(found) => found != node,

@@ -2,17 +2,29 @@
 //!
 //! Buffers are kept from pod to pod: a try allocates per reason, never per node.
 
+mod search;
+
 use std::{
     borrow::Cow,
     cell::LazyCell,
-    collections::{BTreeMap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    ops::Deref,
+    sync::Arc,
 };
 
+use corten_meta::shortened;
+
 use crate::{
-    PLUGINS, PodInfo, Snapshot,
+    Extender, NodeAdvice, PLUGINS, PodInfo, Snapshot,
     among::Among,
-    framework::{Normalize, Reason, Refusal, SCORE_MAX, Score},
+    extender::EXTENDER_SCORE_SCALE,
+    framework::{Normalize, Points, Reason, Refusal, Rejection, SCORE_MAX, Scoring},
+    parked::RefusedBy,
+    pod_groups::PodGroups,
+    profile::Profile,
     snapshot::Row,
+    trial::Trial,
+    verdicts::{Verdicts, own_score},
 };
 
 pub(crate) struct Cycle {
@@ -20,8 +32,43 @@ pub(crate) struct Cycle {
     /// The search goes on where the last one ended, so that every node gets its turn.
     start_idx: usize,
     feasible: Vec<usize>,
+    /// The nodes that might run the pod if others left them.
+    resolvable: Vec<usize>,
     raw: Vec<i64>,
+    /// What the nodes score, one for each of `feasible`.
     totals: Vec<i64>,
+    verdicts: Verdicts,
+    /// A score of a feasible node is other than what its verdict says.
+    is_any_normalized: bool,
+}
+
+/// What became of a try after extenders were asked.
+pub(crate) enum Advised {
+    Node(usize),
+    Failed(Failure),
+    /// A node fits by now that nobody was asked about.
+    Again,
+}
+
+/// What extenders were asked, and what they said.
+pub(crate) struct Advising<'a> {
+    pub(crate) asked: &'a BTreeSet<String>,
+    pub(crate) advice: &'a NodeAdvice,
+    pub(crate) extenders: &'a [Extender],
+}
+
+impl Advising<'_> {
+    /// Whose refusal it was, and why. An extender may leave a node out and not say why.
+    fn refusal(&self, node: &str) -> (&str, &str) {
+        const UNSAID: &str = "node(s) were left out by an extender";
+        match self.advice.refused.get(node) {
+            None => ("", UNSAID),
+            Some(it) => {
+                let url = self.extenders.get(it.extender).map_or("", |it| &*it.url_prefix);
+                (url, if it.reason.is_empty() { UNSAID } else { &it.reason })
+            }
+        }
+    }
 }
 
 /// So many reasons are told: a pod may name thousands of resources that no node has.
@@ -34,6 +81,8 @@ pub(crate) struct Failure {
     pub(crate) refusal: Option<Box<(usize, Refusal)>>,
     pub(crate) rejections: Vec<Rejections>,
     pub(crate) nearest: Option<Nearest>,
+    /// What came of the attempt to help it: `no new claims to deallocate, preemption: …`.
+    pub(crate) post_filter: String,
 }
 
 /// How many nodes one reason turned down.
@@ -41,17 +90,23 @@ pub(crate) struct Rejections {
     pub(crate) plugin_idx: usize,
     pub(crate) reason: Cow<'static, str>,
     pub(crate) n_nodes: usize,
+    /// The extender that did, where it was no plugin.
+    pub(crate) extender: Option<String>,
 }
 
 /// The node that came furthest: the last filter, the smallest gap.
+#[derive(Clone)]
+#[cfg_attr(test, derive(PartialEq, Debug))]
 pub(crate) struct Nearest {
     pub(crate) node_idx: usize,
     pub(crate) plugin_idx: usize,
     gap: i64,
 }
 
-#[derive(Default)]
-struct Tally<'p> {
+/// How many nodes each reason turned down.
+#[derive(Clone, Default)]
+#[cfg_attr(test, derive(PartialEq, Debug))]
+pub(crate) struct Tally<'p> {
     counts: Vec<(usize, Reason<'p>, usize)>,
     /// Where a reason is among them: there is one for each resource that a pod names.
     places: BTreeMap<Reason<'p>, usize>,
@@ -60,74 +115,184 @@ struct Tally<'p> {
 
 impl Cycle {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { random: seed, start_idx: 0, feasible: Vec::new(), raw: Vec::new(), totals: Vec::new() }
+        Self {
+            random: seed,
+            start_idx: 0,
+            feasible: Vec::new(),
+            resolvable: Vec::new(),
+            raw: Vec::new(),
+            totals: Vec::new(),
+            verdicts: Verdicts::default(),
+            is_any_normalized: false,
+        }
     }
 
-    /// The index of the best node.
-    pub(crate) fn run(&mut self, pod: &PodInfo, snapshot: &Snapshot) -> Result<usize, Failure> {
-        if let Some(refusal) = refusal(pod, snapshot) {
-            let n_nodes = snapshot.n_nodes();
-            return Err(Failure { n_nodes, refusal: Some(Box::new(refusal)), rejections: Vec::new(), nearest: None });
+    /// The index of the best node. A pod that is nominated to a node goes there if it can.
+    pub(crate) fn run(
+        &mut self,
+        pod: &PodInfo,
+        snapshot: &Snapshot,
+        profile: &Profile,
+        nominated: Option<usize>,
+    ) -> Result<usize, Failure> {
+        self.resolvable.clear();
+        if let Some(refusal) = refusal(pod, snapshot, profile) {
+            return Err(Failure::of(snapshot.n_nodes(), Some(refusal), Tally::default()));
         }
-        let tally = self.filter(pod, snapshot);
+        let among = LazyCell::new(|| Among::of(pod, snapshot, &profile.arguments));
+        if let Some(idx) = nominated {
+            let row = snapshot.row_at(idx);
+            if row.known && rejected_by(pod, &row, &among, snapshot, profile, &mut Rejection::default()).is_none() {
+                return Ok(idx);
+            }
+        }
+        let tally = match self.filter_named(pod, snapshot, profile, &among) {
+            true => Tally::default(),
+            false => self.filter(pod, snapshot, profile, &among),
+        };
         match &*self.feasible {
-            [] => Err(tally.failure(snapshot.n_nodes())),
+            [] => Err(Failure::of(snapshot.n_nodes(), None, tally)),
             [only] => Ok(*only),
             _ => {
-                self.score(pod, snapshot);
+                self.score(pod, snapshot, profile);
                 Ok(self.pick())
             }
         }
     }
 
-    /// Can the node run the pod?
-    pub(crate) fn fits(&self, pod: &PodInfo, row: Row<'_>, snapshot: &Snapshot) -> bool {
-        let among = LazyCell::new(|| Among::of(pod, snapshot));
-        row.known && refusal(pod, snapshot).is_none() && first_rejection(pod, &row, &among, &mut Vec::new()).is_none()
+    /// The nodes that the plugins let the pod run on, up to as many as are wanted.
+    pub(crate) fn survey(
+        &mut self,
+        pod: &PodInfo,
+        snapshot: &Snapshot,
+        profile: &Profile,
+    ) -> Result<&[usize], Failure> {
+        self.resolvable.clear();
+        if let Some(refusal) = refusal(pod, snapshot, profile) {
+            return Err(Failure::of(snapshot.n_nodes(), Some(refusal), Tally::default()));
+        }
+        let among = LazyCell::new(|| Among::of(pod, snapshot, &profile.arguments));
+        let tally = self.filter(pod, snapshot, profile, &among);
+        if self.feasible.is_empty() { Err(Failure::of(snapshot.n_nodes(), None, tally)) } else { Ok(&self.feasible) }
     }
 
-    /// Fills `feasible`, until enough are found.
-    fn filter<'p>(&mut self, pod: &'p PodInfo, snapshot: &Snapshot) -> Tally<'p> {
-        let n_rows = snapshot.n_rows();
-        let n_wanted = n_wanted(snapshot.n_nodes());
-        let (mut tally, mut reasons, mut n_visited) = (Tally::default(), Vec::new(), 0);
-        let among = LazyCell::new(|| Among::of(pod, snapshot));
-        self.feasible.clear();
-        while n_visited < n_rows && self.feasible.len() < n_wanted {
-            let idx = (self.start_idx + n_visited) % n_rows;
-            n_visited += 1;
-            let row = snapshot.row_at(idx);
-            if !row.known {
-                continue;
-            }
-            match first_rejection(pod, &row, &among, &mut reasons) {
-                None => self.feasible.push(idx),
-                Some(plugin_idx) => tally.add(plugin_idx, &reasons, idx, pod, &row),
+    /// As [`Cycle::run`], on the nodes that extenders let through, if they still fit.
+    pub(crate) fn run_advised(
+        &mut self,
+        pod: &PodInfo,
+        snapshot: &Snapshot,
+        profile: &Profile,
+        nominated: Option<usize>,
+        advising: &Advising<'_>,
+    ) -> Advised {
+        self.resolvable.clear();
+        if let Some(refusal) = refusal(pod, snapshot, profile) {
+            return Advised::Failed(Failure::of(snapshot.n_nodes(), Some(refusal), Tally::default()));
+        }
+        let among = LazyCell::new(|| Among::of(pod, snapshot, &profile.arguments));
+        let mut rejection = Rejection::default();
+        let named = advising.advice.nodes.iter().filter(|it| advising.asked.contains(*it));
+        let fits = |idx: &usize| {
+            let row = snapshot.row_at(*idx);
+            row.known && rejected_by(pod, &row, &among, snapshot, profile, &mut rejection).is_none()
+        };
+        let feasible: Vec<usize> = named.filter_map(|it| snapshot.idx_of(it)).filter(fits).collect();
+        self.begin();
+        feasible.iter().for_each(|it| self.take(*it, own_score(pod, &snapshot.row_at(*it), profile)));
+        match (&*self.feasible, nominated) {
+            ([], _) => self.unadvised(pod, snapshot, profile, &among, advising),
+            ([only], _) => Advised::Node(*only),
+            (feasible, Some(nominated)) if feasible.contains(&nominated) => Advised::Node(nominated),
+            _ => {
+                self.score(pod, snapshot, profile);
+                for (idx, total) in self.feasible.iter().zip(&mut self.totals) {
+                    let points = advising.advice.scores.get(snapshot.row_at(*idx).name).copied().unwrap_or(0);
+                    *total = total.saturating_add(points.saturating_mul(EXTENDER_SCORE_SCALE));
+                }
+                Advised::Node(self.pick())
             }
         }
-        self.start_idx = (self.start_idx + n_visited) % n_rows.max(1);
-        tally
     }
 
-    /// Fills `totals`, one for each of `feasible`.
-    fn score(&mut self, pod: &PodInfo, snapshot: &Snapshot) {
-        self.totals.clear();
-        self.totals.resize(self.feasible.len(), 0);
-        for score in PLUGINS.iter().filter_map(|it| it.score.as_ref()) {
-            self.raw.clear();
-            self.raw.extend(self.feasible.iter().map(|idx| (score.raw)(pod, &snapshot.row_at(*idx))));
-            normalize(score, &mut self.raw);
-            for (total, points) in self.totals.iter_mut().zip(&self.raw) {
-                *total += points * score.weight;
+    /// Counts the nodes that only extenders turned down.
+    fn unadvised<'p, 'a, A: Deref<Target = Among<'a>>>(
+        &mut self,
+        pod: &'p PodInfo,
+        snapshot: &'a Snapshot,
+        profile: &Profile,
+        among: &A,
+        advising: &Advising<'_>,
+    ) -> Advised
+    where
+        'p: 'a,
+    {
+        let tally = self.filter(pod, snapshot, profile, among);
+        let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+        for name in self.feasible.iter().map(|it| snapshot.row_at(*it).name) {
+            if !advising.asked.contains(name) || advising.advice.nodes.iter().any(|it| it == name) {
+                return Advised::Again;
+            }
+            *counts.entry(advising.refusal(name)).or_default() += 1;
+        }
+        let mut failure = Failure::of(snapshot.n_nodes(), None, tally);
+        failure.rejections.extend(counts.into_iter().map(|((url, reason), n_nodes)| Rejections {
+            plugin_idx: 0,
+            reason: Cow::Owned(shortened(reason).to_string()),
+            n_nodes,
+            extender: Some(url.to_owned()),
+        }));
+        Advised::Failed(failure)
+    }
+
+    /// The nodes that the last run found might run the pod if others left them.
+    pub(crate) fn resolvable(&self) -> &[usize] {
+        &self.resolvable
+    }
+
+    /// Can the node run the pod?
+    pub(crate) fn fits(&self, pod: &PodInfo, row: Row<'_>, snapshot: &Snapshot, profile: &Profile) -> bool {
+        let among = LazyCell::new(|| Among::of(pod, snapshot, &profile.arguments));
+        row.known
+            && refusal(pod, snapshot, profile).is_none()
+            && rejected_by(pod, &row, &among, snapshot, profile, &mut Rejection::default()).is_none()
+    }
+
+    /// Completes `totals`, one for each of `feasible`.
+    fn score(&mut self, pod: &PodInfo, snapshot: &Snapshot, profile: &Profile) {
+        let Self { feasible, raw, totals, is_any_normalized, .. } = self;
+        let arguments = &profile.arguments;
+        for (plugin_idx, weight) in &profile.scores {
+            let score = PLUGINS[*plugin_idx].score.as_ref().expect("a profile scores by plugins that score");
+            match &score.points {
+                // They are in it already.
+                Points::Each { normalize: Normalize::Keep, .. } => {}
+                // Where no node has any, all have the same.
+                Points::Each { .. } if !*is_any_normalized => {}
+                Points::Each { raw: points, normalize } => {
+                    raw.clear();
+                    raw.extend(feasible.iter().map(|idx| points(pod, &snapshot.row_at(*idx), arguments)));
+                    normalize_scores(normalize, raw);
+                    add(totals, raw, *weight);
+                }
+                Points::All(points) => {
+                    if let Some(points) = points(&Scoring { pod, snapshot, feasible, arguments }) {
+                        add(totals, &points, *weight);
+                    }
+                }
             }
         }
     }
 
     /// One of the best, each with the same chance.
     fn pick(&mut self) -> usize {
-        let best = self.totals.iter().copied().max().expect("there are several feasible nodes");
-        let n_best = self.totals.iter().filter(|it| **it == best).count();
-        let mut skip = self.next_random(n_best);
+        let (mut best, mut n_best) = (i64::MIN, 0);
+        for total in &self.totals {
+            if *total > best {
+                (best, n_best) = (*total, 0);
+            }
+            n_best += usize::from(*total == best);
+        }
+        let mut skip = self.random_below(n_best);
         for (idx, total) in self.feasible.iter().zip(&self.totals) {
             if *total == best {
                 if skip == 0 {
@@ -140,7 +305,7 @@ impl Cycle {
     }
 
     /// A number below `bound` (splitmix64).
-    fn next_random(&mut self, bound: usize) -> usize {
+    pub(crate) fn random_below(&mut self, bound: usize) -> usize {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.random;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -151,44 +316,86 @@ impl Cycle {
 }
 
 /// The first plugin that turns the pod down before any node is looked at.
-fn refusal(pod: &PodInfo, snapshot: &Snapshot) -> Option<(usize, Refusal)> {
-    PLUGINS.iter().enumerate().find_map(|(idx, plugin)| Some((idx, plugin.pre_filter?(pod, snapshot)?)))
+fn refusal(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile) -> Option<(usize, Refusal)> {
+    profile.pre_filters.iter().find_map(|idx| Some((*idx, PLUGINS[*idx].pre_filter?(pod, snapshot)?)))
 }
 
-/// The first plugin that turns the node down; its reasons are left in `reasons`. What runs elsewhere is only gathered
+/// As [`first_rejection`], and the pods that are nominated to the node and go before this one might be there as well as not
+/// (`RunFilterPluginsWithNominatedPods`).
+pub(crate) fn rejected_by<'p: 'a, 'a, A: Deref<Target = Among<'a>>>(
+    pod: &'p PodInfo,
+    row: &Row<'a>,
+    among: &A,
+    snapshot: &Snapshot,
+    profile: &Profile,
+    rejection: &mut Rejection<'p>,
+) -> Option<usize> {
+    let groups = &snapshot.pod_groups;
+    if nominated_before(pod, row, groups).next().is_some() {
+        let mut trial = Trial::new(pod, *row, (**among).clone());
+        nominated_before(pod, row, groups).for_each(|it| trial.add(it));
+        let rejected = first_rejection(pod, &trial.row(), &&trial.among, profile, &profile.filters, rejection);
+        if rejected.is_some() {
+            return rejected;
+        }
+    }
+    first_rejection(pod, row, among, profile, &profile.filters, rejection)
+}
+
+/// The pods that are nominated to the node and are as important as this one: by the priority by which the room was made.
+pub(crate) fn nominated_before<'a>(
+    pod: &PodInfo,
+    row: &Row<'a>,
+    groups: &PodGroups,
+) -> impl Iterator<Item = &'a Arc<PodInfo>> {
+    let priority = |it: &PodInfo| groups.priority_of(it);
+    row.nominated.values().filter(move |it| it.uid != pod.uid && priority(it) >= priority(pod))
+}
+
+/// The first of these plugins that turns the node down; its reasons are left in `rejection`. What runs elsewhere is only gathered
 /// once a node has passed the filters that need nothing of it.
-fn first_rejection<'p, 'a, F: FnOnce() -> Among<'a>>(
+pub(crate) fn first_rejection<'p, 'a, A: Deref<Target = Among<'a>>>(
     pod: &'p PodInfo,
     row: &Row<'_>,
-    among: &LazyCell<Among<'a>, F>,
-    reasons: &mut Vec<Reason<'p>>,
+    among: &A,
+    profile: &Profile,
+    filters: &[usize],
+    rejection: &mut Rejection<'p>,
 ) -> Option<usize> {
-    reasons.clear();
-    PLUGINS.iter().position(|plugin| {
+    rejection.clear();
+    filters.iter().copied().find(|plugin_idx| {
+        let plugin = &PLUGINS[*plugin_idx];
         if let Some(filter) = plugin.filter {
-            filter(pod, row, reasons);
+            filter(pod, row, &profile.arguments, rejection);
         }
         if let Some(filter) = plugin.filter_among {
-            filter(pod, row, among, reasons);
+            filter(pod, row, among, rejection);
         }
-        !reasons.is_empty()
+        !rejection.reasons().is_empty()
     })
 }
 
-/// `numFeasibleNodesToFind`: all of up to 100 nodes, then a share that falls from 50 % to 5 % as the cluster grows.
-fn n_wanted(n_nodes: usize) -> usize {
+/// `numFeasibleNodesToFind`: all of up to 100 nodes, then the share that is set, or one that falls from 50 % to 5 % as the
+/// cluster grows.
+fn n_wanted(n_nodes: usize, percentage: usize) -> usize {
     const FEWEST: usize = 100;
     if n_nodes < FEWEST {
         return n_nodes;
     }
-    let percent = 50_usize.saturating_sub(n_nodes / 125).max(5);
+    let percent = if percentage == 0 { 50_usize.saturating_sub(n_nodes / 125).max(5) } else { percentage };
     (n_nodes * percent / 100).max(FEWEST)
 }
 
-fn normalize(score: &Score, raw: &mut [i64]) {
+fn add(totals: &mut [i64], points: &[i64], weight: i64) {
+    for (total, points) in totals.iter_mut().zip(points) {
+        *total += points * weight;
+    }
+}
+
+fn normalize_scores(how: &Normalize, raw: &mut [i64]) {
     let most = raw.iter().copied().max().unwrap_or(0);
     let share = |it: i64| if most == 0 { 0 } else { it * SCORE_MAX / most };
-    match score.normalize {
+    match how {
         Normalize::Keep => {}
         Normalize::ToMost => raw.iter_mut().for_each(|it| *it = share(*it)),
         Normalize::ToLeast => raw.iter_mut().for_each(|it| *it = SCORE_MAX - share(*it)),
@@ -196,50 +403,77 @@ fn normalize(score: &Score, raw: &mut [i64]) {
 }
 
 impl<'p> Tally<'p> {
-    fn add(&mut self, plugin_idx: usize, reasons: &[Reason<'p>], node_idx: usize, pod: &PodInfo, row: &Row<'_>) {
+    pub(crate) fn add(&mut self, plugin_idx: usize, reasons: &[Reason<'p>]) {
         for reason in reasons {
-            match self.places.entry(*reason) {
-                Entry::Occupied(at) => self.counts[*at.get()].2 += 1,
-                Entry::Vacant(place) => {
-                    place.insert(self.counts.len());
-                    self.counts.push((plugin_idx, *reason, 1));
-                }
+            self.count(plugin_idx, *reason, 1);
+        }
+    }
+
+    pub(crate) fn count(&mut self, plugin_idx: usize, reason: Reason<'p>, n_nodes: usize) {
+        match self.places.entry(reason) {
+            Entry::Occupied(at) => self.counts[*at.get()].2 += n_nodes,
+            Entry::Vacant(place) => {
+                place.insert(self.counts.len());
+                self.counts.push((plugin_idx, reason, n_nodes));
             }
         }
-        let gap = PLUGINS[plugin_idx].gap.as_ref().map_or(0, |it| (it.size)(pod, row));
+    }
+
+    /// Is the node nearer than all before it?
+    fn compare(&mut self, plugin_idx: usize, node_idx: usize, gap: i64) {
         let is_nearer = self.nearest.as_ref().is_none_or(|it| (plugin_idx, -gap) > (it.plugin_idx, -it.gap));
         if is_nearer {
             self.nearest = Some(Nearest { node_idx, plugin_idx, gap });
         }
     }
+}
 
-    fn failure(self, n_nodes: usize) -> Failure {
+fn gap(plugin_idx: usize, pod: &PodInfo, row: &Row<'_>, profile: &Profile) -> i64 {
+    PLUGINS[plugin_idx].gap.as_ref().map_or(0, |it| (it.size)(pod, row, &profile.arguments))
+}
+
+impl Failure {
+    pub(crate) fn of(n_nodes: usize, refusal: Option<(usize, Refusal)>, tally: Tally<'_>) -> Self {
         let rejection = |(plugin_idx, reason, n_nodes): (usize, Reason<'_>, usize)| Rejections {
             plugin_idx,
             reason: reason.text(),
             n_nodes,
+            extender: None,
         };
-        let rejections = self.counts.into_iter().map(rejection).collect();
-        Failure { n_nodes, refusal: None, rejections, nearest: self.nearest }
+        let rejections = tally.counts.into_iter().map(rejection).collect();
+        let (refusal, post_filter) = (refusal.map(Box::new), String::new());
+        Self { n_nodes, refusal, rejections, nearest: tally.nearest, post_filter }
     }
-}
 
-impl Failure {
-    /// What Kubernetes says: `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s).`
+    pub(crate) fn refused_by(&self) -> RefusedBy {
+        RefusedBy {
+            is_among: self.rejections.iter().any(|it| PLUGINS[it.plugin_idx].filter_among.is_some()),
+            is_extender: self.rejections.iter().any(|it| it.extender.is_some()),
+        }
+    }
+
+    /// A plugin turned the pod down whatever the nodes are like.
+    pub(crate) fn refused(n_nodes: usize, plugin_idx: usize, message: String) -> Self {
+        Self::of(n_nodes, Some((plugin_idx, Refusal { message, claim: None })), Tally::default())
+    }
+
+    /// What Kubernetes says: `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s).`, and what came
+    /// of the attempt to help (`FitError.Error`).
     pub(crate) fn message(&self) -> String {
         if self.n_nodes == 0 {
             return "no nodes available to schedule pods".into();
         }
+        let after = if self.post_filter.is_empty() { String::new() } else { format!(" {}", self.post_filter) };
         if let Some((_, refusal)) = self.refusal.as_deref() {
-            return format!("0/{} nodes are available: {}.", self.n_nodes, refusal.message);
+            return format!("0/{} nodes are available: {}.{after}", self.n_nodes, refusal.message);
         }
         let mut reasons: Vec<String> =
             self.rejections.iter().map(|it| format!("{} {}", it.n_nodes, it.reason)).collect();
-        // As in `FitError.Error`: sorted as text, so that 10 comes before 2.
+        // Sorted as text, so that 10 comes before 2.
         reasons.sort();
         let n_more = reasons.len().saturating_sub(REASONS_MAX);
         reasons.truncate(REASONS_MAX);
         let more = if n_more > 0 { format!(", and {n_more} more") } else { String::new() };
-        format!("0/{} nodes are available: {}{more}.", self.n_nodes, reasons.join(", "))
+        format!("0/{} nodes are available: {}{more}.{after}", self.n_nodes, reasons.join(", "))
     }
 }

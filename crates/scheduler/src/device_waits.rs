@@ -50,7 +50,8 @@ impl Scheduler {
 
     fn bind_now(&self, info: &PodInfo, node: &str, extended: Option<ExtendedClaimWrite>) -> Effect {
         let claims = self.snapshot.devices.reservations(info);
-        Effect::Bind { pod: info.key.clone(), uid: info.uid.clone(), node: node.to_owned(), claims, extended }
+        let (pod, uid, node, extender) = (info.key.clone(), info.uid.clone(), node.to_owned(), self.binder(info));
+        Effect::Bind { pod, uid, node, claims, extended, extender }
     }
 
     /// A claim moved: whoever waits for its devices may be bound now, or never.

@@ -4,7 +4,10 @@ use corten_meta::{Key, ObjectReference, Resource, Retry, Time};
 use corten_reconcile::{Decision, EventType};
 use serde_json::Value;
 
-use crate::{ClaimRelease, ClaimReservation, ExtendedClaimWrite, Node, Pod, StorageObject};
+use crate::{
+    Advice, ClaimRelease, ClaimReservation, ClusterObject, Consultation, ExtendedClaimWrite, ExtenderFailure, Node,
+    Pod, StorageObject,
+};
 
 /// What happened.
 #[derive(Clone, Debug)]
@@ -30,6 +33,26 @@ pub enum Event {
         uid: String,
         message: String,
     },
+    /// Something else that bears on placement is new or changed.
+    Cluster(Box<ClusterObject>),
+    ClusterGone(Resource, Key),
+    /// Custom resources that are PodGroups are served from now on, or no more.
+    LabelledGroupsServed(bool),
+    /// What came of an [`Effect::Consult`].
+    Advised {
+        pod: Key,
+        id: u64,
+        answer: Result<Advice, ExtenderFailure>,
+    },
+    /// The API server took an [`Effect::Evict`].
+    Evicted {
+        eviction: Box<Eviction>,
+    },
+    /// It did not.
+    EvictionFailed {
+        eviction: Box<Eviction>,
+        message: String,
+    },
     /// The API server took a [`Effect::Bind`].
     Bound {
         pod: Key,
@@ -47,6 +70,26 @@ pub enum Event {
     Tick,
 }
 
+/// A pod that leaves its node for one of higher priority.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Eviction {
+    /// The pod that the room is for.
+    pub preemptor: Key,
+    /// `pod`, or `podgroup` where it is one of a gang: then the uid is the group's.
+    pub preemptor_kind: &'static str,
+    pub preemptor_uid: String,
+    pub victim: ObjectReference,
+    pub node: String,
+    /// A strategic merge patch of the victim's `status`, carrying its uid.
+    pub patch: Value,
+}
+
+impl Eviction {
+    pub fn victim_key(&self) -> Key {
+        Key::new(&*self.victim.namespace, &*self.victim.name)
+    }
+}
+
 /// What to do. Binds may run at the same time as each other and as further steps; each is answered by one event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
@@ -58,6 +101,8 @@ pub enum Effect {
         node: String,
         claims: Vec<ClaimReservation>,
         extended: Option<ExtendedClaimWrite>,
+        /// It creates the binding in the scheduler's stead.
+        extender: Option<usize>,
     },
     /// As [`Effect::Bind`], and does not bind yet: the drivers make the devices ready first. That they are is seen.
     Reserve {
@@ -89,6 +134,15 @@ pub enum Effect {
         pod: Key,
         patch: Value,
     },
+    /// A strategic merge patch of a PodGroup's `status`, carrying the uid. Its failure needs no answer.
+    PatchGroup {
+        group: Key,
+        patch: Value,
+    },
+    /// Says in the status of a pod of lower priority why it goes, and deletes it.
+    Evict(Box<Eviction>),
+    /// Asks extenders about a pod. It is always answered, whatever they do, within their timeouts.
+    Consult(Box<Consultation>),
     Event {
         about: ObjectReference,
         event_type: EventType,

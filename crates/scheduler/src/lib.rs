@@ -5,15 +5,35 @@
 //! [`Effect::WakeAt`]. So whoever feeds it first tells all it knows (the initial lists), then ticks.
 
 mod among;
+mod arguments;
+mod budgets;
+mod cluster;
+mod cluster_object;
+mod company;
+mod configuration;
+mod consultations;
 mod cycle;
 mod device_waits;
 mod devices;
 mod entry;
 mod event;
+mod extender;
 mod framework;
+mod gang;
+mod groupings;
+mod images;
+mod labelled_group;
+mod namespaces;
+mod nominations;
+mod ordered_pod;
+mod parked;
 mod placement;
+mod placing;
 mod plugins;
+mod pod_groups;
 mod pod_info;
+mod preemption;
+mod profile;
 mod projections;
 mod queue;
 mod report;
@@ -22,41 +42,59 @@ mod snapshot;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod trial;
+mod under_way;
+mod verdicts;
+mod victims;
 mod volumes;
 
 use std::{
-    collections::BTreeMap,
-    panic::{AssertUnwindSafe, catch_unwind},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
 };
 
 use corten_meta::{Key, Time};
 
+pub use budgets::DisruptionBudget;
+pub use cluster_object::ClusterObject;
 pub use devices::{
     CLAIM_FINALIZER, ClaimRelease, ClaimReservation, DeviceClaim, DeviceClass, DeviceObject, DeviceSlice,
     DeviceTaintRule, ExtendedClaimWrite, NewClaim,
 };
-pub use event::{Effect, Event};
+pub use event::{Effect, Event, Eviction};
+pub use extender::{
+    Advice, Consultation, Extender, ExtenderFailure, ExtenderTls, NodeAdvice, NodeRefusal, NodeVictims, Pem, Question,
+};
 pub use framework::Plugin;
+pub use groupings::{Grouping, ReplicaSet, ReplicationController, Service, StatefulSet};
+pub use labelled_group::{DEFINITION as LABELLED_GROUPS_DEFINITION, LabelledGroup};
+pub use namespaces::Namespace;
 pub use plugins::PLUGINS;
+pub use pod_groups::PodGroup;
 pub use pod_info::PodInfo;
+pub use profile::Profile;
 pub use projections::{Node, Pod};
 pub use snapshot::Snapshot;
 pub use storage::{Claim, CsiDriver, CsiNode, StorageCapacity, StorageClass, StorageObject, Volume};
 
+use budgets::Budgets;
 use entry::{DeviceWait, Entry, PodState};
+use parked::ParkedGroup;
 use queue::Queue;
 use storage::WaitingPods;
+use under_way::Consultations;
 
 /// So many matches of terms and pods are looked at to tell which parked pods one event helps.
 const WAKING_MATCHES_MAX: usize = 100_000;
 
-/// How one scheduler behaves. One profile per scheduler: pods of other names are counted, never placed.
+/// How the scheduler behaves.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The `schedulerName` of the pods it places.
-    pub profile: String,
+    /// Pods that name none of these are counted, never placed.
+    pub profiles: Vec<Profile>,
+    /// The servers that are asked beside the plugins, in this order.
+    pub extenders: Vec<Extender>,
     /// Breaks ties between equally good nodes; the same seed and events give the same placements.
     pub seed: u64,
     pub backoff_initial: Duration,
@@ -72,7 +110,8 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            profile: "default-scheduler".into(),
+            profiles: vec![Profile::default()],
+            extenders: Vec::new(),
             seed: 0,
             backoff_initial: Duration::from_secs(1),
             backoff_max: Duration::from_secs(10),
@@ -86,12 +125,17 @@ impl Default for Config {
 /// See the crate's documentation.
 pub struct Scheduler {
     config: Config,
+    profiles: BTreeMap<String, Arc<Profile>>,
     snapshot: Snapshot,
     pods: BTreeMap<Key, Entry>,
     queue: Queue,
     cycle: cycle::Cycle,
     waiting: WaitingPods,
     device_waits: BTreeMap<Key, DeviceWait>,
+    budgets: Budgets,
+    consultations: Consultations,
+    /// By the pod that the room is for: the pods that were asked to leave, and of which the API server has not said so yet.
+    evicting: BTreeMap<Key, BTreeSet<Key>>,
     /// The earliest wake-up already asked for and not yet answered by a tick.
     announced: Option<Time>,
 }
@@ -101,8 +145,21 @@ impl Scheduler {
         let queue = Queue::new(config.backoff_initial, config.backoff_max, config.unschedulable_retry);
         let cycle = cycle::Cycle::new(config.seed);
         let (snapshot, pods) = (Snapshot::default(), BTreeMap::new());
-        let (waiting, device_waits) = (WaitingPods::default(), BTreeMap::new());
-        Self { config, snapshot, pods, queue, cycle, waiting, device_waits, announced: None }
+        let profiles = config.profiles.iter().map(|it| (it.name.clone(), Arc::new(it.clone()))).collect();
+        Self {
+            config,
+            profiles,
+            snapshot,
+            pods,
+            queue,
+            cycle,
+            waiting: WaitingPods::default(),
+            device_waits: BTreeMap::new(),
+            budgets: Budgets::default(),
+            consultations: Consultations::default(),
+            evicting: BTreeMap::new(),
+            announced: None,
+        }
     }
 
     pub fn config(&self) -> &Config {
@@ -128,6 +185,15 @@ impl Scheduler {
             Event::ReserveFailed { pod, uid, message } => self.devices_failed(&pod, &uid, &message, now),
             Event::Bound { pod, uid, node } => self.bound(&pod, &uid, &node, now),
             Event::BindFailed { pod, uid, retry, message } => self.bind_failed(&pod, &uid, retry, &message, now),
+            Event::Cluster(object) => self.cluster_seen(*object, now),
+            Event::ClusterGone(resource, key) => self.cluster_gone(&resource, &key),
+            Event::LabelledGroupsServed(are_served) => self.labelled_groups_served(are_served, now),
+            Event::Advised { pod, id, answer } => self.advised(&pod, id, answer, now),
+            Event::Evicted { eviction } => self.evicted(&eviction),
+            Event::EvictionFailed { eviction, .. } => {
+                self.eviction_failed(&eviction, now);
+                Vec::new()
+            }
             Event::Tick => {
                 self.announced = None;
                 let mut effects = self.end_waits(now);
@@ -160,48 +226,77 @@ impl Scheduler {
 
     fn pod_seen(&mut self, pod: Pod, now: Time) -> Vec<Effect> {
         let key = pod.metadata.key();
-        if self.pods.get(&key).is_some_and(|it| it.info.uid != pod.metadata.uid) {
-            self.forget(&key, now);
-        }
+        let is_another = self.pods.get(&key).is_some_and(|it| it.info.uid != pod.metadata.uid);
+        let mut of_others = if is_another { self.forget(&key, now) } else { Vec::new() };
         if matches!(&*pod.status.phase, "Succeeded" | "Failed") {
-            let effects = self.found_bound(&key, &pod.spec.node_name, now);
-            self.forget(&key, now);
-            return effects;
+            of_others.extend(self.found_bound(&key, &pod.spec.node_name, now));
+            of_others.extend(self.forget(&key, now));
+            return of_others;
         }
+        of_others.extend(self.pod_taken_in(pod, key, now));
+        of_others
+    }
+
+    fn pod_taken_in(&mut self, pod: Pod, key: Key, now: Time) -> Vec<Effect> {
         let known = self.pods.get(&key).map(|it| (Arc::clone(&it.info), it.place.clone(), it.since));
         let info = Arc::new(PodInfo::new(&pod));
         let place = match (&*pod.spec.node_name, &known) {
             // A bind is on its way: this is the pod from before it.
             ("", Some((_, PodState::Assumed(node), _))) => PodState::Assumed(node.clone()),
-            ("", _) if pod.metadata.is_deleting() || info.scheduler_name != self.config.profile => PodState::Foreign,
+            ("", _) if pod.metadata.is_deleting() || !self.profiles.contains_key(&info.scheduler_name) => {
+                PodState::Foreign
+            }
             ("", _) => PodState::Waiting,
             (node, _) => PodState::Bound(node.to_owned()),
         };
         let effects = self.found_bound(&key, &pod.spec.node_name, now);
         self.move_usage(&key, known.as_ref().map(|it| (&it.0, &it.1)), (&info, &place), now);
         let since = known.as_ref().map_or(now, |it| it.2);
-        let told = pod.scheduled_message();
-        let (conditions, resource_version) = (pod.status.conditions, pod.metadata.resource_version);
-        let entry = Entry { info: Arc::clone(&info), place: place.clone(), since, told, conditions, resource_version };
+        let nomination = self.nomination_seen(&key, &pod.status.nominated_node_name);
+        let mut entry = Entry::new(pod, Arc::clone(&info), place.clone(), since);
+        if let Some(old) = self.pods.get_mut(&key) {
+            entry.nominated = std::mem::take(&mut old.nominated);
+        }
         self.pods.insert(key.clone(), entry);
+        self.nomination_follows(&key, &nomination, now);
+        let of_group = self.membership_follows(&info, &place, now);
 
         if place != PodState::Waiting {
             if !matches!(place, PodState::Assumed(_)) {
                 self.wait_no_more(&key);
             }
             self.queue.remove(&key);
-            return effects;
+            return effects.into_iter().chain(of_group).collect();
         }
         let unchanged = known.is_some_and(|it| *it.0 == *info);
         if unchanged && self.queue.contains(&key) {
-            return Vec::new();
+            return of_group;
         }
-        if info.gates.is_empty() {
+        self.consultations.forget(&key);
+        if !self.profiles[&info.scheduler_name].is_gated(&info, &self.snapshot.pod_groups) {
             self.queue.activate(&key, info.priority, now);
-            return Vec::new();
+            return of_group;
         }
         self.queue.remove(&key);
-        if unchanged { Vec::new() } else { vec![report::gated(&info, since, now)] }
+        // Where its group was told of it, it was, too.
+        let is_told = unchanged || !of_group.is_empty();
+        let own = (!is_told).then(|| report::gated(&info, &self.snapshot.pod_groups, since, now));
+        of_group.into_iter().chain(own).collect()
+    }
+
+    /// A pod that is ours to place, or has a node, is one of its group.
+    fn membership_follows(&mut self, info: &PodInfo, place: &PodState, now: Time) -> Vec<Effect> {
+        let Some(group) = &info.group else { return Vec::new() };
+        let groups = &mut self.snapshot.pod_groups;
+        let has_moved = match place {
+            PodState::Foreign => groups.remove_member(group, &info.key),
+            // Those of a large group are not looked at for each that comes: they are let in by the one that completes it.
+            _ => {
+                groups.add_member(group, &info.key)
+                    && (groups.is_just_complete(group) || groups.tells_its_pods(group) || self.queue.has_passive())
+            }
+        };
+        if has_moved { self.group_moved(group, now) } else { Vec::new() }
     }
 
     /// A pod that was not known to be on a node is on one: the answer to its binding was lost or is late, or somebody else
@@ -241,20 +336,25 @@ impl Scheduler {
     }
 
     fn pod_gone(&mut self, key: &Key, now: Time) -> Vec<Effect> {
-        self.forget(key, now);
-        Vec::new()
+        self.forget(key, now)
     }
 
-    fn forget(&mut self, key: &Key, now: Time) {
+    fn forget(&mut self, key: &Key, now: Time) -> Vec<Effect> {
         self.queue.remove(key);
         self.wait_no_more(key);
         self.snapshot.devices.forget(key);
-        let Some(entry) = self.pods.remove(key) else { return };
+        self.end_nomination(key, now);
+        self.evicting.remove(key);
+        self.consultations.forget(key);
+        let Some(entry) = self.pods.remove(key) else { return Vec::new() };
+        let group = entry.info.group.as_ref().filter(|it| self.snapshot.pod_groups.remove_member(it, key));
+        let effects = group.map(|it| self.group_moved(it, now)).unwrap_or_default();
         if let Some(node) = entry.place.node() {
             self.snapshot.remove_pod(node, key, &entry.info);
             self.wake_helped(node, now);
             self.wake_concerned(&entry.info, now);
         }
+        effects
     }
 
     fn bound(&mut self, key: &Key, uid: &str, node: &str, now: Time) -> Vec<Effect> {
@@ -283,6 +383,7 @@ impl Scheduler {
         self.snapshot.devices.forget(key);
         self.queue.back_off(key, info.priority, now);
         let effects = report::bind_failed(entry, &node, retry, message, now);
+        self.restore_nomination(key, now);
         self.wake_helped(&node, now);
         self.wake_concerned(&info, now);
         effects
@@ -292,22 +393,31 @@ impl Scheduler {
     /// happened to it can help a pod they turned down.
     fn wake_helped(&mut self, node: &str, now: Time) {
         let Some(row) = self.snapshot.row(node) else { return };
-        let (pods, cycle, snapshot) = (&self.pods, &self.cycle, &self.snapshot);
+        let (pods, cycle, snapshot, profiles) = (&self.pods, &self.cycle, &self.snapshot, &self.profiles);
         let mut room = WAKING_MATCHES_MAX;
-        let helped = |key: &Key| {
-            let Some(entry) = pods.get(key) else { return false };
+        let mut helped = |info: &PodInfo| {
             // Whom it takes long to tell of may as well try: its back-off says how often.
-            let Some(left) = room.checked_sub(snapshot.n_matches_for(&entry.info)) else { return true };
+            let Some(left) = room.checked_sub(snapshot.n_matches_for(info)) else { return true };
             room = left;
-            cycle.fits(&entry.info, row, snapshot)
+            let Some(profile) = profiles.get(&info.scheduler_name) else { return false };
+            cycle.fits(info, row, snapshot, profile)
         };
-        self.queue.wake(helped, now);
+        // A pod that is nominated to the node does not stand in its own way.
+        let own: Vec<Key> =
+            row.nominated.keys().filter(|it| pods.get(*it).is_some_and(|it| helped(&it.info))).cloned().collect();
+        let any_other = |it: &ParkedGroup| {
+            let other = it.keys.iter().find(|it| !row.nominated.contains_key(*it))?;
+            Some(Arc::clone(&pods.get(other)?.info))
+        };
+        self.queue.wake(|it| any_other(it).is_some_and(|it| helped(&it)), now);
+        own.iter().for_each(|it| self.queue.wake_one(it, now));
     }
 
     /// What was assumed of a pod on its node counts no more, and it is tried again after its back-off.
     fn leave_node(&mut self, pod: &Key, info: &PodInfo, node: &str, now: Time) {
         self.snapshot.remove_pod(node, pod, info);
         self.snapshot.devices.forget(pod);
+        self.restore_nomination(pod, now);
         self.queue.back_off(pod, info.priority, now);
         self.wake_helped(node, now);
         self.wake_concerned(info, now);
@@ -315,57 +425,33 @@ impl Scheduler {
 
     /// Wakes the parked pods to which a pod that came to a node, left one or changed there may matter: on any node.
     fn wake_concerned(&mut self, placed: &PodInfo, now: Time) {
-        let pods = &self.pods;
-        let concerned = |key: &Key| pods.get(key).is_some_and(|it| it.info.is_concerned_by(placed));
+        let (profiles, snapshot) = (&self.profiles, &self.snapshot);
+        let concerned = |parked: &ParkedGroup| {
+            let info = &parked.info;
+            let by_default = |profile: &Arc<Profile>| {
+                let constraints = profile.default_spread(info, &snapshot.groupings);
+                constraints.iter().any(|it| it.selects(&placed.labels))
+            };
+            parked.refused_by.may_be_helped(|| {
+                info.is_concerned_by(placed, &snapshot.namespaces)
+                    || (info.key.namespace == placed.key.namespace
+                        && profiles.get(&info.scheduler_name).is_some_and(by_default))
+            })
+        };
         self.queue.wake(concerned, now);
     }
 
     /// Wakes the parked pods to which a change of any node may matter, be it only that it is in another zone now.
     fn wake_lookers(&mut self, now: Time) {
-        let (pods, is_any_repelled) = (&self.pods, self.snapshot.has_repelling_pods());
-        let looks = |key: &Key| pods.get(key).is_some_and(|it| is_any_repelled || it.info.looks_beyond_its_node());
-        self.queue.wake(looks, now);
-    }
-
-    fn place_pods(&mut self, now: Time, about: &mut dyn FnMut(&Key)) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        self.queue.flush(now);
-        for _ in 0..self.config.pods_per_tick_max {
-            let Some(key) = self.queue.pop() else { break };
-            about(&key);
-            self.place_pod(&key, now, &mut effects);
-        }
-        effects
-    }
-
-    fn place_pod(&mut self, key: &Key, now: Time, effects: &mut Vec<Effect>) {
-        let entry = self.pods.get_mut(key).expect("a queued pod is known: forget() takes it out of both");
-        // A pod at which a plugin breaks costs no other its place.
-        let placed = catch_unwind(AssertUnwindSafe(|| {
-            #[cfg(test)]
-            assert!(!entry.info.labels.contains_key("breaks"), "as was wished");
-            self.cycle.run(&entry.info, &self.snapshot)
-        }));
-        let Ok(placed) = placed else {
-            self.queue.back_off(key, entry.info.priority, now);
-            return effects.extend(report::broken(entry, now));
+        let (profiles, groupings) = (&self.profiles, &self.snapshot.groupings);
+        let is_any_repelled = self.snapshot.has_repelling_pods();
+        let spreads = |it: &PodInfo| {
+            profiles.get(&it.scheduler_name).is_some_and(|profile| !profile.default_spread(it, groupings).is_empty())
         };
-        match placed {
-            Ok(node_idx) => {
-                let node = self.snapshot.row_at(node_idx).name.to_owned();
-                self.snapshot.add_pod(&node, key, &entry.info);
-                entry.place = PodState::Assumed(node.clone());
-                let info = Arc::clone(&entry.info);
-                effects.extend(self.bind(&info, &node, now));
-                self.wake_concerned(&info, now);
-            }
-            Err(failure) => {
-                let info = Arc::clone(&entry.info);
-                self.queue.park(key, entry.info.priority, now);
-                effects.extend(report::unschedulable(entry, &failure, &self.snapshot, now));
-                effects.extend(self.delete_stale_claim(&info));
-            }
-        }
+        let looks = |it: &ParkedGroup| {
+            it.refused_by.may_be_helped(|| is_any_repelled || it.info.looks_beyond_its_node() || spreads(&it.info))
+        };
+        self.queue.wake(looks, now);
     }
 
     /// Asks for the next tick, unless one that is early enough has been asked for already.

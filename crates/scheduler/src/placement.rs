@@ -6,7 +6,7 @@ use corten_api::scheduling::{self, node_field, requirement_holds, term_matches};
 
 use crate::{
     PodInfo,
-    projections::{NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration},
+    projections::{NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration},
     snapshot::Row,
 };
 
@@ -21,7 +21,12 @@ pub(crate) fn unselected<'p>(pod: &'p PodInfo, row: &Row<'_>) -> impl Iterator<I
 }
 
 pub(crate) fn is_required(pod: &PodInfo, row: &Row<'_>) -> bool {
-    let mut required = pod.affinity.required.iter();
+    meets(&pod.affinity, row)
+}
+
+/// Does the node match what the affinity requires, if anything?
+pub(crate) fn meets(affinity: &NodeAffinity, row: &Row<'_>) -> bool {
+    let mut required = affinity.required.iter();
     required.all(|it| it.node_selector_terms.iter().any(|it| matches(it, row)))
 }
 

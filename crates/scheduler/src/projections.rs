@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use corten_meta::{LabelSelector, Named, ObjectMeta, Quantity, Resource};
+use corten_meta::{LabelSelector, Named, ObjectMeta, Quantity, Resource, Time};
 use corten_reconcile::Projection;
 use serde::Deserialize;
 
@@ -36,6 +36,14 @@ pub(crate) struct Taint {
 #[serde(default)]
 pub(crate) struct NodeStatus {
     pub(crate) allocatable: Quantities,
+    pub(crate) images: Vec<ContainerImage>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ContainerImage {
+    pub(crate) names: Vec<String>,
+    pub(crate) size_bytes: i64,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -53,7 +61,9 @@ pub(crate) struct PodSpec {
     pub(crate) node_name: String,
     pub(crate) scheduler_name: String,
     pub(crate) scheduling_gates: Vec<Gate>,
+    pub(crate) scheduling_group: Option<SchedulingGroup>,
     pub(crate) priority: i32,
+    pub(crate) preemption_policy: String,
     pub(crate) containers: Vec<Container>,
     pub(crate) init_containers: Vec<Container>,
     pub(crate) resources: Requirements,
@@ -67,7 +77,7 @@ pub(crate) struct PodSpec {
     pub(crate) resource_claims: Vec<ResourceClaim>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct TopologySpreadConstraint {
     pub(crate) max_skew: i64,
@@ -86,6 +96,13 @@ pub(crate) struct Volume {
     pub(crate) name: String,
     pub(crate) persistent_volume_claim: Option<ClaimSource>,
     pub(crate) ephemeral: Option<serde_json::Value>,
+    pub(crate) image: Option<ImageSource>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ImageSource {
+    pub(crate) reference: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -102,6 +119,12 @@ pub(crate) struct ResourceClaim {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct SchedulingGroup {
+    pub(crate) pod_group_name: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Gate {
     pub(crate) name: String,
 }
@@ -110,6 +133,7 @@ pub(crate) struct Gate {
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Container {
     pub(crate) name: String,
+    pub(crate) image: String,
     pub(crate) resources: Requirements,
     pub(crate) ports: Vec<ContainerPort>,
     pub(crate) restart_policy: String,
@@ -148,12 +172,20 @@ pub(crate) struct Affinity {
     pub(crate) pod_anti_affinity: PodAffinity,
 }
 
-/// What is preferred is not read: see the plugin.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(crate) struct PodAffinity {
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
     pub(crate) required: Vec<PodAffinityTerm>,
+    #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution")]
+    pub(crate) preferred: Vec<WeightedPodAffinityTerm>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct WeightedPodAffinityTerm {
+    pub(crate) weight: i64,
+    pub(crate) pod_affinity_term: PodAffinityTerm,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -208,6 +240,8 @@ pub(crate) struct NodeSelectorRequirement {
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct PodStatus {
     pub(crate) phase: String,
+    pub(crate) nominated_node_name: String,
+    pub(crate) start_time: Option<Time>,
     pub(crate) conditions: Vec<serde_json::Value>,
     pub(crate) resource_claim_statuses: Vec<ResourceClaim>,
     pub(crate) extended_resource_claim_status: Option<serde_json::Value>,

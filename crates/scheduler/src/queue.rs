@@ -11,10 +11,16 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
 use corten_meta::{Key, Time};
+
+use crate::{
+    PodInfo,
+    parked::{Parked, ParkedGroup, RefusedBy},
+};
 
 type Rank = (Reverse<i32>, Time, u64);
 
@@ -22,9 +28,10 @@ pub(crate) struct Queue {
     entries: BTreeMap<Key, Entry>,
     active: BTreeMap<Rank, Key>,
     backoff: BTreeSet<(Time, Key)>,
-    parked: BTreeSet<Key>,
+    parked: Parked,
     /// Parked pods by when they are tried again whatever happens.
     parked_until: BTreeSet<(Time, Key)>,
+    n_passive: usize,
     n_seen: u64,
     backoff_initial: Duration,
     backoff_max: Duration,
@@ -39,6 +46,8 @@ struct Entry {
     ready_at: Time,
     retry_at: Time,
     stage: Stage,
+    /// The number of its group, where it is parked.
+    group: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,6 +55,8 @@ enum Stage {
     Active,
     Backoff,
     Parked,
+    /// As parked, and nothing that happens to nodes or other pods helps it: it waits for others of its gang.
+    Passive,
     InFlight,
 }
 
@@ -55,8 +66,9 @@ impl Queue {
             entries: BTreeMap::new(),
             active: BTreeMap::new(),
             backoff: BTreeSet::new(),
-            parked: BTreeSet::new(),
+            parked: Parked::default(),
             parked_until: BTreeSet::new(),
+            n_passive: 0,
             n_seen: 0,
             backoff_initial,
             backoff_max,
@@ -73,9 +85,14 @@ impl Queue {
         let n_attempts = self.entries.get(key).map_or(0, |it| it.n_attempts);
         self.take_out(key);
         let rank = self.rank(priority, now);
-        let entry = Entry { rank, n_attempts, ready_at: now, retry_at: now, stage: Stage::Active };
+        let entry = Entry { rank, n_attempts, ready_at: now, retry_at: now, stage: Stage::Active, group: 0 };
         self.active.insert(rank, key.clone());
         self.entries.insert(key.clone(), entry);
+    }
+
+    /// Is it being tried?
+    pub(crate) fn is_in_flight(&self, key: &Key) -> bool {
+        self.entries.get(key).is_some_and(|it| it.stage == Stage::InFlight)
     }
 
     pub(crate) fn remove(&mut self, key: &Key) {
@@ -97,8 +114,40 @@ impl Queue {
     }
 
     /// No node fits: wait for something that could help.
-    pub(crate) fn park(&mut self, key: &Key, priority: i32, now: Time) {
-        self.rest(key, priority, now, Stage::Parked);
+    pub(crate) fn park(&mut self, info: &Arc<PodInfo>, refused_by: RefusedBy, now: Time) {
+        self.rest(&info.key, info.priority, now, Stage::Parked);
+        let group = self.parked.insert(info, refused_by);
+        if let Some(entry) = self.entries.get_mut(&info.key) {
+            entry.group = group;
+        }
+    }
+
+    /// Others of its gang do not fit: it is tried with them.
+    pub(crate) fn park_passively(&mut self, key: &Key, priority: i32, now: Time) {
+        self.rest(key, priority, now, Stage::Passive);
+    }
+
+    /// Does any pod wait for others of its gang that do not fit?
+    pub(crate) fn has_passive(&self) -> bool {
+        self.n_passive > 0
+    }
+
+    /// Tries a pod again that waits for others of its gang.
+    pub(crate) fn wake_passive(&mut self, key: &Key, now: Time) {
+        if self.entries.get(key).is_some_and(|it| it.stage == Stage::Passive) {
+            self.unpark(key, now);
+        }
+    }
+
+    /// A pod is tried along with another, if it is to be tried at all.
+    pub(crate) fn take(&mut self, key: &Key) -> bool {
+        self.take_out(key);
+        let Some(entry) = self.entries.get_mut(key) else { return false };
+        if entry.stage != Stage::InFlight {
+            entry.stage = Stage::InFlight;
+            entry.n_attempts = entry.n_attempts.saturating_add(1);
+        }
+        true
     }
 
     /// Something failed that may work the next time.
@@ -111,12 +160,11 @@ impl Queue {
         self.take_out(key);
         let (ready_at, retry_at) = (now.after(self.pause(n_attempts)), now.after(self.unschedulable_retry));
         let rank = self.rank(priority, now);
-        self.entries.insert(key.clone(), Entry { rank, n_attempts, ready_at, retry_at, stage });
-        if stage == Stage::Parked {
-            self.parked.insert(key.clone());
-            self.parked_until.insert((retry_at, key.clone()));
-        } else {
-            self.backoff.insert((ready_at, key.clone()));
+        self.entries.insert(key.clone(), Entry { rank, n_attempts, ready_at, retry_at, stage, group: 0 });
+        self.n_passive += usize::from(stage == Stage::Passive);
+        match stage {
+            Stage::Parked | Stage::Passive => drop(self.parked_until.insert((retry_at, key.clone()))),
+            _ => drop(self.backoff.insert((ready_at, key.clone()))),
         }
     }
 
@@ -126,13 +174,18 @@ impl Queue {
         self.backoff_initial.saturating_mul(factor).min(self.backoff_max)
     }
 
-    /// Tries those of the parked pods again that `helped` picks, at once or when their back-off is over.
-    pub(crate) fn wake(&mut self, mut helped: impl FnMut(&Key) -> bool, now: Time) {
-        if self.parked.is_empty() {
-            return;
-        }
-        let woken: Vec<Key> = self.parked.iter().filter(|it| helped(it)).cloned().collect();
+    /// Tries those groups of parked pods again that `helped` picks, at once or when their back-off is over.
+    pub(crate) fn wake(&mut self, mut helped: impl FnMut(&ParkedGroup) -> bool, now: Time) {
+        let groups = self.parked.groups().filter(|it| helped(it));
+        let woken: Vec<Key> = groups.flat_map(|it| &it.keys).cloned().collect();
         woken.iter().for_each(|it| self.unpark(it, now));
+    }
+
+    /// As above, one pod.
+    pub(crate) fn wake_one(&mut self, key: &Key, now: Time) {
+        if self.entries.get(key).is_some_and(|it| it.stage == Stage::Parked) {
+            self.unpark(key, now);
+        }
     }
 
     fn unpark(&mut self, key: &Key, now: Time) {
@@ -177,11 +230,12 @@ impl Queue {
     /// Out of the list of its stage; its entry stays.
     fn take_out(&mut self, key: &Key) {
         let Some(entry) = self.entries.get(key) else { return };
+        self.n_passive -= usize::from(entry.stage == Stage::Passive);
         match entry.stage {
             Stage::Active => drop(self.active.remove(&entry.rank)),
             Stage::Backoff => drop(self.backoff.remove(&(entry.ready_at, key.clone()))),
-            Stage::Parked => {
-                self.parked.remove(key);
+            Stage::Parked | Stage::Passive => {
+                self.parked.remove(entry.group, key);
                 self.parked_until.remove(&(entry.retry_at, key.clone()));
             }
             Stage::InFlight => {}

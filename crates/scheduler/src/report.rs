@@ -4,11 +4,19 @@ use corten_meta::{Key, Retry, Time, shortened};
 use corten_reconcile::{Actor, Decision, EventType, Step, StepState, Wait};
 use serde_json::{Value, json};
 
-use crate::{Effect, PLUGINS, PodInfo, Snapshot, cycle::Failure, entry::Entry};
+use crate::{
+    Effect, Eviction, PLUGINS, Plugin, PodGroup, PodInfo, Profile, Snapshot, cycle::Failure, entry::Entry,
+    labelled_group, pod_groups::PodGroups,
+};
 
 const STEP: &str = "scheduled";
 /// So many waits one decision holds: those that turned most nodes down.
 const WAITS_MAX: usize = 100;
+/// What others make room for.
+pub(crate) const POD: &str = "pod";
+pub(crate) const PODGROUP: &str = "podgroup";
+/// So many of the pods that a nominated pod waits for are named.
+const VICTIMS_MAX: usize = 5;
 
 pub(crate) fn bound(info: &PodInfo, node: &str, since: Time, now: Time) -> Vec<Effect> {
     let message = format!("Successfully assigned {} to {node}", info.key);
@@ -33,14 +41,67 @@ pub(crate) fn found_bound(info: &PodInfo, node: &str, since: Time, now: Time) ->
     Effect::Record { pod: info.key.clone(), decision: decision(effects, Vec::new(), step, now) }
 }
 
-/// No node fits.
-pub(crate) fn unschedulable(entry: &Entry, failure: &Failure, snapshot: &Snapshot, now: Time) -> Vec<Effect> {
+/// No node fits, and these are the waits that says.
+pub(crate) fn unschedulable(
+    entry: &Entry,
+    failure: &Failure,
+    waits: Vec<Wait>,
+    victims: &[Key],
+    now: Time,
+) -> Vec<Effect> {
     let message = failure.message();
-    let waits = waits(&entry.info, failure, snapshot);
+    let waits = preempting(entry, victims).into_iter().chain(waits).collect();
     let mut effects = not_scheduled(entry, "Unschedulable", &message, now);
     let record = blocked(&entry.info, &message, waits, entry.since, now);
     effects.push(record);
     effects
+}
+
+/// The pods of lower priority whose end a nominated pod waits for.
+fn preempting(entry: &Entry, victims: &[Key]) -> Option<Wait> {
+    let node = Some(&entry.nominated).filter(|it| !it.is_empty())?;
+    let first = victims.first()?;
+    let names: Vec<String> = victims.iter().take(VICTIMS_MAX).map(Key::to_string).collect();
+    let more = victims.len().saturating_sub(names.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let names = names.join(", ");
+    let message = format!("node {node} is kept for it until these pods of lower priority have ended: {names}{more}");
+    let wait = Wait::new("Preempting", message, Actor::Cluster);
+    Some(if first.namespace == entry.info.key.namespace { wait.on("Pod", &first.name) } else { wait.on("node", node) })
+}
+
+/// A pod left its node, or will, for one of higher priority.
+pub(crate) fn evicted(eviction: &Eviction) -> Effect {
+    Effect::Event {
+        about: eviction.victim.clone(),
+        event_type: EventType::Normal,
+        reason: "Preempted",
+        message: format!(
+            "Preempted by {} {} on node {}",
+            eviction.preemptor_kind, eviction.preemptor_uid, eviction.node
+        ),
+    }
+}
+
+/// The condition of a pod that is evicted for one of higher priority.
+pub(crate) fn disruption_patch(victim: &Entry, profile: &str, preemptor_kind: &str, now: Time) -> Value {
+    let mut condition = json!({
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "PreemptionByScheduler",
+        "message": format!("{profile}: preempting to accommodate a higher priority {preemptor_kind}"),
+        "lastTransitionTime": now,
+    });
+    if victim.info.generation > 0 {
+        condition["observedGeneration"] = json!(victim.info.generation);
+    }
+    json!({ "metadata": { "uid": victim.info.uid }, "status": { "conditions": [condition] } })
+}
+
+/// Takes a pod's nomination away: one of higher priority has its node.
+pub(crate) fn no_longer_nominated(info: &PodInfo) -> Effect {
+    let patch = json!({ "metadata": { "uid": info.uid }, "status": { "nominatedNodeName": null } });
+    Effect::PatchCondition { pod: info.key.clone(), patch }
 }
 
 /// A node was found, but the API server did not take the binding.
@@ -103,6 +164,29 @@ pub(crate) fn devices_failed(entry: &Entry, node: &str, error: &str, now: Time) 
     effects
 }
 
+/// Extenders are asked about it.
+pub(crate) fn waits_for_extenders(info: &PodInfo, urls: &[String], since: Time, now: Time) -> Effect {
+    let message = format!("waiting for the answer of extender {}", urls.join(", "));
+    let wait = Wait::new("ExtenderPending", message.clone(), Actor::External);
+    blocked(info, &message, vec![wait], since, now)
+}
+
+/// An extender that matters did not answer, or not what it was asked.
+pub(crate) fn extender_failed(entry: &Entry, url: &str, error: &str, now: Time) -> Vec<Effect> {
+    let error = shortened(error);
+    let message = format!("extender {url}: {error}");
+    let mut effects = not_scheduled(entry, "SchedulerError", &message, now);
+    let wait = Wait::new("ExtenderFailed", message.clone(), Actor::External);
+    effects.push(blocked(&entry.info, &message, vec![wait], entry.since, now));
+    effects
+}
+
+/// Tells of a nomination that was made after the condition was written.
+pub(crate) fn nominated(entry: &Entry) -> Effect {
+    let patch = json!({ "metadata": { "uid": entry.info.uid }, "status": { "nominatedNodeName": entry.nominated } });
+    Effect::PatchCondition { pod: entry.info.key.clone(), patch }
+}
+
 /// The scheduler itself broke at it.
 pub(crate) fn broken(entry: &Entry, now: Time) -> Vec<Effect> {
     let message = "internal error of the scheduler, see its log";
@@ -113,17 +197,81 @@ pub(crate) fn broken(entry: &Entry, now: Time) -> Vec<Effect> {
     effects
 }
 
-/// It has scheduling gates; the API server itself wrote the condition when the pod was created.
-pub(crate) fn gated(info: &PodInfo, since: Time, now: Time) -> Effect {
-    let waits = PLUGINS.iter().filter_map(|it| Some(Wait::new(it.wait, it.pre_enqueue?(info)?, it.actor))).collect();
-    blocked(info, "Scheduling is blocked due to non-empty scheduling gates", waits, since, now)
+/// It is kept out of the queue. For scheduling gates the API server itself wrote the condition when the pod was created.
+pub(crate) fn gated(info: &PodInfo, groups: &PodGroups, since: Time, now: Time) -> Effect {
+    let wait = |it: &Plugin| Some(Wait::new(it.wait, it.pre_enqueue?(info, groups)?, it.actor));
+    let waits: Vec<Wait> = PLUGINS.iter().filter_map(wait).collect();
+    let message = match waits.first() {
+        Some(first) if info.gates.is_empty() => first.message.clone(),
+        _ => "Scheduling is blocked due to non-empty scheduling gates".to_owned(),
+    };
+    blocked(info, &message, waits, since, now)
+}
+
+/// It fits, or was not tried, and others of its gang do not fit.
+pub(crate) fn waits_for_gang(
+    entry: &Entry,
+    group: &Key,
+    message: &str,
+    hindrance: Option<(&Key, &str)>,
+    victims: &[Key],
+    now: Time,
+) -> Vec<Effect> {
+    let mut effects = not_scheduled(entry, "Unschedulable", message, now);
+    let why = hindrance.map(|(pod, why)| format!("; pod {} does not fit: {why}", pod.name)).unwrap_or_default();
+    let name = labelled_group::plain_name(group);
+    let told = format!("the pods of pod group {name} cannot be placed together: {message}{why}");
+    let wait = Wait::new("GangUnschedulable", told, Actor::Operator);
+    let waits = preempting(entry, victims).into_iter().chain([wait]).collect();
+    effects.push(blocked(&entry.info, message, waits, entry.since, now));
+    effects
+}
+
+/// As many pods of a group have nodes as it asks for.
+pub(crate) fn group_scheduled(group: Option<&PodGroup>, now: Time) -> Option<Effect> {
+    group_condition(group?, ("True", "Scheduled"), "", now)
+}
+
+/// Too few of its pods can have nodes now, or a plugin broke at one.
+pub(crate) fn group_unschedulable(
+    group: Option<&PodGroup>,
+    is_error: bool,
+    message: &str,
+    now: Time,
+) -> Option<Effect> {
+    let reason = if is_error { "SchedulerError" } else { "Unschedulable" };
+    group_condition(group?, ("False", reason), message, now)
+}
+
+/// Nothing where that is said already. What was scheduled once stays so (`updatePodGroupCondition`).
+fn group_condition(group: &PodGroup, (status, reason): (&str, &str), message: &str, now: Time) -> Option<Effect> {
+    const TYPE: &str = "PodGroupInitiallyScheduled";
+    if labelled_group::is_labelled(&group.metadata.key()) {
+        return None;
+    }
+    let old = group.condition(TYPE);
+    let is_same = |it: &Value| it["status"] == status && it["reason"] == reason && it["message"] == message;
+    if old.is_some_and(|it| is_same(it) || it["status"] == "True") {
+        return None;
+    }
+    let since = old.filter(|it| it["status"] == status).map(|it| it["lastTransitionTime"].clone());
+    let condition = json!({
+        "type": TYPE,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "observedGeneration": group.metadata.generation,
+        "lastTransitionTime": since.unwrap_or_else(|| json!(now)),
+    });
+    let patch = json!({ "metadata": { "uid": group.metadata.uid }, "status": { "conditions": [condition] } });
+    Some(Effect::PatchGroup { group: group.metadata.key(), patch })
 }
 
 /// The condition, where it says something new, and the event.
 fn not_scheduled(entry: &Entry, reason: &str, message: &str, now: Time) -> Vec<Effect> {
     let info = &entry.info;
     let mut effects = Vec::new();
-    if entry.told.as_deref() != Some(message) {
+    if entry.told.as_deref() != Some(message) || entry.nominated != entry.told_nominated {
         let patch = condition_patch(entry, reason, message, now);
         effects.push(Effect::PatchCondition { pod: info.key.clone(), patch });
     }
@@ -157,11 +305,16 @@ fn condition_patch(entry: &Entry, reason: &str, message: &str, now: Time) -> Val
         entry.conditions.iter().filter(|it| it["type"] != "PodScheduled").cloned().collect();
     conditions.push(condition);
     let metadata = json!({ "uid": entry.info.uid, "resourceVersion": entry.resource_version });
-    json!({ "metadata": metadata, "status": { "conditions": conditions } })
+    let mut status = json!({ "conditions": conditions });
+    if entry.nominated != entry.told_nominated {
+        let nominated = Some(&entry.nominated).filter(|it| !it.is_empty());
+        status["nominatedNodeName"] = json!(nominated);
+    }
+    json!({ "metadata": metadata, "status": status })
 }
 
 /// One wait for each reason, the one that turned most nodes down first; then the node that came nearest.
-fn waits(info: &PodInfo, failure: &Failure, snapshot: &Snapshot) -> Vec<Wait> {
+pub(crate) fn waits(info: &PodInfo, failure: &Failure, snapshot: &Snapshot, profile: &Profile) -> Vec<Wait> {
     if failure.n_nodes == 0 {
         return vec![Wait::new("NoNodes", "the cluster has no node", Actor::Operator)];
     }
@@ -179,15 +332,24 @@ fn waits(info: &PodInfo, failure: &Failure, snapshot: &Snapshot) -> Vec<Wait> {
         .into_iter()
         .take(WAITS_MAX)
         .map(|it| {
-            let plugin = &PLUGINS[it.plugin_idx];
             let message = format!("{} of {} nodes: {}", it.n_nodes, failure.n_nodes, it.reason);
-            Wait::new(plugin.wait, message, plugin.actor)
+            let plugin = &PLUGINS[it.plugin_idx];
+            match &it.extender {
+                None => Wait::new(plugin.wait, message, plugin.actor),
+                Some(url) => Wait::new("ExtenderRefused", format!("{message} (extender {url})"), Actor::External),
+            }
         })
         .collect();
     if let Some(nearest) = &failure.nearest {
         let (plugin, row) = (&PLUGINS[nearest.plugin_idx], snapshot.row_at(nearest.node_idx));
-        let gap =
-            plugin.gap.as_ref().map(|it| format!(", which {}", shortened(&(it.text)(info, &row)))).unwrap_or_default();
+        let gap = plugin
+            .gap
+            .as_ref()
+            .map(|it| (it.text)(info, &row, &profile.arguments))
+            // It lacks nothing where what was assumed on it has been taken back.
+            .filter(|it| !it.is_empty())
+            .map(|it| format!(", which {}", shortened(&it)))
+            .unwrap_or_default();
         let message = format!("the nearest node is {}{gap}", row.name);
         waits.push(Wait::new("NearestNode", message, plugin.actor).on("node", row.name));
     }

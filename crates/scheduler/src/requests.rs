@@ -53,6 +53,15 @@ impl Amounts {
         }
     }
 
+    pub(crate) fn of_resource(&self, name: &str) -> i64 {
+        match name {
+            "cpu" => self.cpu_millis,
+            "memory" => self.memory_bytes,
+            "ephemeral-storage" => self.ephemeral_storage_bytes,
+            _ => self.extended.get(name).copied().unwrap_or(0),
+        }
+    }
+
     /// Has a sum stopped at the end of all numbers? Then nothing can be taken from it: it is to be added up anew.
     pub(crate) fn is_full(&self) -> bool {
         let named = [self.cpu_millis, self.memory_bytes, self.ephemeral_storage_bytes];

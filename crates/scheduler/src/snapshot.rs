@@ -2,14 +2,22 @@
 //!
 //! A pod may be known on a node before the node is. Its row then exists, but is not `known` and no pod is placed there.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use corten_allocator::ResourceClasses;
 use corten_meta::Key;
 
 use crate::{
     Node,
+    company::Company,
     devices::{DeviceNode, Devices},
+    groupings::Groupings,
+    images::ImageStates,
+    namespaces::NamespaceLabels,
+    pod_groups::PodGroups,
     pod_info::{HostPort, PodInfo},
     projections::Taint,
     requests::Amounts,
@@ -21,6 +29,9 @@ use crate::{
 pub struct Snapshot {
     idx_of: BTreeMap<String, usize>,
     names: Vec<String>,
+    /// What a row is as long as it does not change. No two are alike.
+    versions: Vec<u64>,
+    n_changes: u64,
     known: Vec<bool>,
     labels: Vec<BTreeMap<String, String>>,
     unschedulable: Vec<bool>,
@@ -31,8 +42,18 @@ pub struct Snapshot {
     guessed: Vec<Amounts>,
     pods: Vec<BTreeMap<Key, Arc<PodInfo>>>,
     ports: Vec<BTreeMap<HostPort, usize>>,
+    /// How many pods of each priority there are.
+    priorities: Vec<BTreeMap<i32, usize>>,
+    /// The pods that are nominated to the node: they wait for room there, which is theirs.
+    nominated: Vec<BTreeMap<Key, Arc<PodInfo>>>,
+    n_nominations: usize,
     /// The number of pods that keep others away from themselves: on each node, and on all.
     repelling: Vec<usize>,
+    /// The number of pods that draw others to themselves or prefer to keep them away: on each node, and on all.
+    with_affinity: Vec<usize>,
+    n_with_affinity: usize,
+    /// The names of the images that a node has.
+    image_names: Vec<BTreeSet<String>>,
     n_known: usize,
     n_repelling: usize,
     /// The terms of all pods that repel.
@@ -40,6 +61,11 @@ pub struct Snapshot {
     n_pods: usize,
     pub(crate) storage: Storage,
     pub(crate) devices: Devices,
+    pub(crate) namespaces: NamespaceLabels,
+    pub(crate) images: ImageStates,
+    pub(crate) groupings: Groupings,
+    pub(crate) pod_groups: PodGroups,
+    pub(crate) company: Company,
     /// How many placed pods use a claim.
     claim_users: BTreeMap<Key, usize>,
 }
@@ -59,12 +85,40 @@ pub(crate) struct Row<'a> {
     pub(crate) n_pods: usize,
     pub(crate) pods: &'a BTreeMap<Key, Arc<PodInfo>>,
     pub(crate) ports: &'a BTreeMap<HostPort, usize>,
+    pub(crate) nominated: &'a BTreeMap<Key, Arc<PodInfo>>,
     pub(crate) has_repelling_pods: bool,
+    pub(crate) has_pods_with_affinity: bool,
     /// Of all nodes.
     pub(crate) classes: &'a ResourceClasses,
 }
 
+/// How much a node has of one resource, and how much of that its pods use without and with one more.
+pub(crate) struct ResourceUse {
+    pub(crate) total: i64,
+    pub(crate) before: i64,
+    pub(crate) after: i64,
+}
+
 impl<'a> Row<'a> {
+    /// How a pod would change the node's use of a resource (`calculateResourceAllocatableRequest`). Nothing where the node has
+    /// none; nor of an extended resource that the pod does not ask for.
+    pub(crate) fn use_of(&self, resource: &str, pod: &PodInfo, own: &Amounts, used: &Amounts) -> Option<ResourceUse> {
+        let (total, wanted, used) = match resource {
+            "cpu" => (self.allocatable.cpu_millis, own.cpu_millis, used.cpu_millis),
+            "memory" => (self.allocatable.memory_bytes, own.memory_bytes, used.memory_bytes),
+            // Only for cpu and memory is there a guess.
+            _ => {
+                let of = |it: &Amounts| it.of_resource(resource);
+                (of(self.allocatable), of(&pod.requested), of(self.requested))
+            }
+        };
+        let is_named = || !matches!(resource, "cpu" | "memory" | "ephemeral-storage");
+        if total <= 0 || (wanted == 0 && is_named()) {
+            return None;
+        }
+        Some(ResourceUse { total, before: used, after: used.saturating_add(wanted) })
+    }
+
     pub(crate) fn for_devices(&self) -> DeviceNode<'a> {
         DeviceNode { name: self.name, labels: self.labels, allocatable: self.allocatable }
     }
@@ -94,9 +148,31 @@ impl Snapshot {
             n_pods: self.pods[idx].len(),
             pods: &self.pods[idx],
             ports: &self.ports[idx],
+            nominated: &self.nominated[idx],
             has_repelling_pods: self.repelling[idx] > 0,
+            has_pods_with_affinity: self.with_affinity[idx] > 0,
             classes: &self.devices.classes,
         }
+    }
+
+    /// Which state of which row this is.
+    pub(crate) fn version(&self, idx: usize) -> u64 {
+        self.versions[idx]
+    }
+
+    /// Of all rows.
+    pub(crate) fn versions(&self) -> &[u64] {
+        &self.versions
+    }
+
+    /// Do any pods wait for room that is theirs?
+    pub(crate) fn has_nominations(&self) -> bool {
+        self.n_nominations > 0
+    }
+
+    /// Do pods wait for room on the node that is theirs?
+    pub(crate) fn has_nominated_pods(&self, idx: usize) -> bool {
+        !self.nominated[idx].is_empty()
     }
 
     pub(crate) fn row(&self, name: &str) -> Option<Row<'_>> {
@@ -108,17 +184,53 @@ impl Snapshot {
         (0..self.n_rows()).map(|it| self.row_at(it)).filter(|it| it.known)
     }
 
+    /// Is there a pod of lower priority on the node?
+    pub(crate) fn has_pods_below(&self, idx: usize, priority: i32) -> bool {
+        self.priorities[idx].first_key_value().is_some_and(|(lowest, _)| *lowest < priority)
+    }
+
+    pub(crate) fn idx_of(&self, name: &str) -> Option<usize> {
+        self.idx_of.get(name).copied()
+    }
+
+    /// Keeps room on a node for a pod that waits for it.
+    pub(crate) fn nominate(&mut self, node: &str, key: &Key, pod: &Arc<PodInfo>) {
+        let idx = self.row_for(node);
+        if self.nominated[idx].insert(key.clone(), Arc::clone(pod)).is_none() {
+            self.n_nominations += 1;
+        }
+    }
+
+    pub(crate) fn end_nomination(&mut self, node: &str, key: &Key) {
+        let Some(idx) = self.idx_of(node) else { return };
+        if self.nominated[idx].remove(key).is_some() {
+            self.n_nominations -= 1;
+        }
+        self.drop_row_if_unused(idx);
+    }
+
     /// Does any placed pod keep others away by a required anti-affinity?
     pub(crate) fn has_repelling_pods(&self) -> bool {
         self.n_repelling > 0
     }
 
-    /// Does a placed pod use a claim of this one's that only one pod may use?
-    pub(crate) fn is_claim_taken(&self, pod: &PodInfo) -> bool {
-        pod.claim_keys().filter(|it| self.claim_users.contains_key(it)).any(|it| {
-            let claim = self.storage.claim(&it);
-            claim.is_some_and(|it| it.spec.access_modes.iter().any(|it| it == "ReadWriteOncePod"))
-        })
+    pub(crate) fn has_pods_with_affinity(&self) -> bool {
+        self.n_with_affinity > 0
+    }
+
+    pub(crate) fn images_of(&self, idx: usize) -> &BTreeSet<String> {
+        &self.image_names[idx]
+    }
+
+    /// May only one pod use the claim?
+    pub(crate) fn is_exclusive(&self, claim: &Key) -> bool {
+        let claim = self.storage.claim(claim);
+        claim.is_some_and(|it| it.spec.access_modes.iter().any(|it| it == "ReadWriteOncePod"))
+    }
+
+    /// How many placed pods use the claim.
+    pub(crate) fn n_users(&self, claim: &Key) -> usize {
+        self.claim_users.get(claim).copied().unwrap_or(0)
     }
 
     pub(crate) fn volumes_of(&self, pod: &PodInfo) -> PodVolumes<'_> {
@@ -134,6 +246,7 @@ impl Snapshot {
     /// Takes a node in. Says whether anything that a plugin reads has changed: heartbeats change nothing.
     pub(crate) fn set_node(&mut self, node: &Node) -> bool {
         let idx = self.row_for(&node.metadata.name);
+        self.image_names[idx] = self.images.replace(&self.image_names[idx], &node.status.images);
         let allocatable = Amounts::of(&node.status.allocatable);
         let pods_max = node.status.allocatable.get("pods").map_or(0, |it| usize::try_from(it.value()).unwrap_or(0));
         let is_same = self.known[idx]
@@ -149,7 +262,8 @@ impl Snapshot {
             self.known[idx] = true;
             self.n_known += 1;
         }
-        self.labels[idx].clone_from(&node.metadata.labels);
+        self.has_changed(idx);
+        self.label(idx, &node.metadata.labels);
         self.unschedulable[idx] = node.spec.unschedulable;
         self.taints[idx].clone_from(&node.spec.taints);
         self.allocatable[idx] = allocatable;
@@ -159,13 +273,15 @@ impl Snapshot {
 
     pub(crate) fn remove_node(&mut self, name: &str) {
         let Some(idx) = self.idx_of.get(name).copied().filter(|it| self.known[*it]) else { return };
+        self.has_changed(idx);
         self.known[idx] = false;
         self.n_known -= 1;
-        self.labels[idx].clear();
+        self.label(idx, &BTreeMap::new());
         self.unschedulable[idx] = false;
         self.taints[idx].clear();
         self.allocatable[idx] = Amounts::default();
         self.pods_max[idx] = 0;
+        self.images.remove(&std::mem::take(&mut self.image_names[idx]));
         self.drop_row_if_unused(idx);
     }
 
@@ -174,12 +290,19 @@ impl Snapshot {
         if self.pods[idx].contains_key(key) {
             return;
         }
+        self.has_changed(idx);
+        self.count_by(pod.keys_of_terms(), true);
+        self.company.add(pod, &self.labels[idx]);
         self.pods[idx].insert(key.clone(), Arc::clone(pod));
         let is_repelling = usize::from(!pod.pod_anti_affinity.is_empty());
         self.repelling[idx] += is_repelling;
         self.n_repelling += is_repelling;
         self.n_repelling_terms += pod.pod_anti_affinity.len();
+        let has_affinity = usize::from(pod.has_affinity());
+        self.with_affinity[idx] += has_affinity;
+        self.n_with_affinity += has_affinity;
         self.n_pods += 1;
+        *self.priorities[idx].entry(pod.priority).or_default() += 1;
         for claim in pod.claim_keys() {
             *self.claim_users.entry(claim).or_default() += 1;
         }
@@ -193,30 +316,51 @@ impl Snapshot {
     pub(crate) fn remove_pod(&mut self, node: &str, key: &Key, pod: &PodInfo) {
         let Some(idx) = self.idx_of.get(node).copied() else { return };
         let Some(known) = self.pods[idx].remove(key) else { return };
+        self.has_changed(idx);
+        self.company.remove(&known, &self.labels[idx]);
         let is_repelling = usize::from(!known.pod_anti_affinity.is_empty());
         self.repelling[idx] -= is_repelling;
         self.n_repelling -= is_repelling;
         self.n_repelling_terms -= known.pod_anti_affinity.len();
+        let has_affinity = usize::from(known.has_affinity());
+        self.with_affinity[idx] -= has_affinity;
+        self.n_with_affinity -= has_affinity;
         self.n_pods -= 1;
-        for claim in known.claim_keys() {
-            if let Some(count) = self.claim_users.get_mut(&claim) {
-                *count -= 1;
-                if *count == 0 {
-                    self.claim_users.remove(&claim);
-                }
-            }
-        }
+        take_one(&mut self.priorities[idx], &known.priority);
+        known.claim_keys().for_each(|it| take_one(&mut self.claim_users, &it));
         subtract(&mut self.requested[idx], &known.requested, self.pods[idx].values().map(|it| &it.requested));
         subtract(&mut self.guessed[idx], &known.guessed, self.pods[idx].values().map(|it| &it.guessed));
-        for port in &pod.ports {
-            if let Some(count) = self.ports[idx].get_mut(port) {
-                *count -= 1;
-                if *count == 0 {
-                    self.ports[idx].remove(port);
-                }
+        pod.ports.iter().for_each(|it| take_one(&mut self.ports[idx], it));
+        self.drop_row_if_unused(idx);
+    }
+
+    /// The labels of a node are these from now on: its pods are in other domains.
+    fn label(&mut self, idx: usize, labels: &BTreeMap<String, String>) {
+        let before = std::mem::take(&mut self.labels[idx]);
+        if before != *labels {
+            self.company.remove_node(&before);
+            self.company.add_node(labels);
+            for pod in self.pods[idx].values() {
+                self.company.remove(pod, &before);
+                self.company.add(pod, labels);
             }
         }
-        self.drop_row_if_unused(idx);
+        self.labels[idx].clone_from(labels);
+    }
+
+    /// Pods are counted by these labels of nodes from now on, too.
+    pub(crate) fn count_by<'k>(&mut self, keys: impl Iterator<Item = &'k str>, is_placed: bool) {
+        if self.company.take_keys(keys, is_placed) {
+            for (labels, pods) in self.labels.iter().zip(&self.pods) {
+                self.company.add_node(labels);
+                pods.values().for_each(|it| self.company.add(it, labels));
+            }
+        }
+    }
+
+    fn has_changed(&mut self, idx: usize) {
+        self.n_changes += 1;
+        self.versions[idx] = self.n_changes;
     }
 
     fn row_for(&mut self, name: &str) -> usize {
@@ -226,6 +370,7 @@ impl Snapshot {
         let idx = self.names.len();
         self.idx_of.insert(name.to_owned(), idx);
         self.names.push(name.to_owned());
+        self.versions.push(0);
         self.known.push(false);
         self.labels.push(BTreeMap::new());
         self.unschedulable.push(false);
@@ -236,17 +381,23 @@ impl Snapshot {
         self.guessed.push(Amounts::default());
         self.pods.push(BTreeMap::new());
         self.ports.push(BTreeMap::new());
+        self.priorities.push(BTreeMap::new());
+        self.nominated.push(BTreeMap::new());
         self.repelling.push(0);
+        self.with_affinity.push(0);
+        self.image_names.push(BTreeSet::new());
+        self.has_changed(idx);
         idx
     }
 
     /// The last row takes the place of the one that goes.
     fn drop_row_if_unused(&mut self, idx: usize) {
-        if self.known[idx] || !self.pods[idx].is_empty() {
+        if self.known[idx] || !self.pods[idx].is_empty() || !self.nominated[idx].is_empty() {
             return;
         }
         self.idx_of.remove(&self.names[idx]);
         self.names.swap_remove(idx);
+        self.versions.swap_remove(idx);
         self.known.swap_remove(idx);
         self.labels.swap_remove(idx);
         self.unschedulable.swap_remove(idx);
@@ -257,7 +408,11 @@ impl Snapshot {
         self.guessed.swap_remove(idx);
         self.pods.swap_remove(idx);
         self.ports.swap_remove(idx);
+        self.priorities.swap_remove(idx);
+        self.nominated.swap_remove(idx);
         self.repelling.swap_remove(idx);
+        self.with_affinity.swap_remove(idx);
+        self.image_names.swap_remove(idx);
         if let Some(moved) = self.names.get(idx) {
             *self.idx_of.get_mut(moved).expect("every row is in the index") = idx;
         }
@@ -277,8 +432,17 @@ impl Snapshot {
     }
 }
 
+fn take_one<K: Ord>(counts: &mut BTreeMap<K, usize>, of: &K) {
+    if let Some(count) = counts.get_mut(of) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(of);
+        }
+    }
+}
+
 /// Takes one pod's amounts from the sum, of which `rest` stay.
-fn subtract<'a>(sum: &mut Amounts, gone: &Amounts, rest: impl Iterator<Item = &'a Amounts>) {
+pub(crate) fn subtract<'a>(sum: &mut Amounts, gone: &Amounts, rest: impl Iterator<Item = &'a Amounts>) {
     if sum.is_full() {
         *sum = Amounts::default();
         rest.for_each(|it| sum.add(it));

@@ -1,22 +1,31 @@
 //! The scheduler against text worlds, and against random histories.
 
+mod company;
+mod configuration;
 mod devices;
+mod extenders;
+mod gangs;
+mod hints;
 mod history;
+mod preemption;
+mod reference;
 mod volumes;
 
 use std::{fmt::Write as _, time::Duration};
 
 use corten_api::resources::{
-    CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, DEVICE_CLASSES, NODES, PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, STORAGE_CLASSES,
+    CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, DEVICE_CLASSES, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, RESOURCE_CLAIMS,
+    RESOURCE_SLICES, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
 };
 use corten_meta::{Key, Retry, Time};
 use corten_reconcile::fixture::{self, World};
 use serde_json::{Value, json};
 
 use crate::{
-    Claim, Config, CsiDriver, CsiNode, DeviceClaim, DeviceClass, DeviceSlice, Effect, Event, ExtendedClaimWrite,
-    NewClaim, PLUGINS, Scheduler, StorageCapacity, StorageClass, StorageObject, Volume, requests::Amounts,
+    Claim, ClusterObject, Config, CsiDriver, CsiNode, DeviceClaim, DeviceClass, DeviceSlice, DisruptionBudget, Effect,
+    Event, ExtendedClaimWrite, Namespace, NewClaim, PLUGINS, ReplicaSet, ReplicationController, Scheduler, Service,
+    StatefulSet, StorageCapacity, StorageClass, StorageObject, Volume, requests::Amounts,
 };
 
 fn node(object: &Value) -> Event {
@@ -32,7 +41,12 @@ fn seen<T: serde::de::DeserializeOwned + Into<StorageObject>>(object: &Value) ->
     Event::Storage(Box::new(object.into()))
 }
 
-/// All that a world holds of storage.
+fn of_cluster<T: serde::de::DeserializeOwned + Into<ClusterObject>>(object: &Value) -> Event {
+    let object: T = serde_json::from_value(object.clone()).expect("it is an object of the cluster");
+    Event::Cluster(Box::new(object.into()))
+}
+
+/// All that a world holds beside nodes and pods.
 fn storage(world: &World) -> Vec<Event> {
     let claims = world.list(&PERSISTENT_VOLUME_CLAIMS).map(|it| seen::<Claim>(it.1));
     let volumes = world.list(&PERSISTENT_VOLUMES).map(|it| seen::<Volume>(it.1));
@@ -44,6 +58,14 @@ fn storage(world: &World) -> Vec<Event> {
     let device_classes = world.list(&DEVICE_CLASSES).map(|it| seen::<DeviceClass>(it.1));
     let device_claims = world.list(&RESOURCE_CLAIMS).map(|it| seen::<DeviceClaim>(it.1));
     let devices = slices.chain(device_classes).chain(device_claims);
+    let budgets = world.list(&POD_DISRUPTION_BUDGETS).map(|it| of_cluster::<DisruptionBudget>(it.1));
+    let namespaces = world.list(&NAMESPACES).map(|it| of_cluster::<Namespace>(it.1));
+    let services = world.list(&SERVICES).map(|it| of_cluster::<Service>(it.1));
+    let controllers = world.list(&REPLICATION_CONTROLLERS).map(|it| of_cluster::<ReplicationController>(it.1));
+    let replica_sets = world.list(&REPLICA_SETS).map(|it| of_cluster::<ReplicaSet>(it.1));
+    let stateful_sets = world.list(&STATEFUL_SETS).map(|it| of_cluster::<StatefulSet>(it.1));
+    let groupings = services.chain(controllers).chain(replica_sets).chain(stateful_sets);
+    let devices = devices.chain(budgets).chain(namespaces).chain(groupings);
     claims.chain(volumes).chain(classes).chain(drivers).chain(nodes).chain(capacities).chain(devices).collect()
 }
 
@@ -86,6 +108,9 @@ fn describe(effects: &[Effect], now: Time) -> String {
             Effect::BindVolumes { patches, .. } => patches
                 .iter()
                 .try_for_each(|(resource, key, patch)| writeln!(text, "patch {} {key} {patch}", resource.kind)),
+            Effect::Evict(it) => writeln!(text, "evict {} from {} {}", it.victim_key(), it.node, it.patch["status"]),
+            Effect::PatchGroup { group, patch } => writeln!(text, "patch group {group} {patch}"),
+            Effect::Consult(it) => writeln!(text, "consult {}", it.pod),
             Effect::PatchCondition { pod, patch } => writeln!(text, "patch {pod} {patch}"),
             Effect::Event { about, event_type, reason, message } => {
                 writeln!(text, "event {} {}/{} {reason}: {message}", event_type.as_str(), about.kind, about.name)

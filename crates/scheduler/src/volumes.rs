@@ -93,8 +93,7 @@ impl Scheduler {
 
     /// Whoever waits for devices may have them now.
     fn devices_moved(&mut self, now: Time) -> Vec<Effect> {
-        let pods = &self.pods;
-        self.queue.wake(|it: &Key| pods.get(it).is_some_and(|it| it.info.may_be_given_devices()), now);
+        self.queue.wake(|it| it.info.may_be_given_devices(), now);
         self.look_at_device_waits(now)
     }
 
@@ -105,9 +104,8 @@ impl Scheduler {
         };
         let pods = claim.map(|it| self.waiting.pods_of(it)).unwrap_or_default();
         let effects = pods.iter().flat_map(|it| self.go_on(it, now)).collect();
-        let (known, storage) = (&self.pods, &self.snapshot.storage);
-        let helped = |key: &Key| known.get(key).is_some_and(|it| storage.may_help(concern, &it.info));
-        self.queue.wake(helped, now);
+        let storage = &self.snapshot.storage;
+        self.queue.wake(|it| storage.may_help(concern, &it.info), now);
         effects
     }
 

@@ -176,7 +176,7 @@ impl World {
         let (clock, journal) = (self.clock.clone(), self.journal.clone());
         let never = std::future::pending();
         let task = if let Some(make) = CONTROLLERS.iter().find(|make| make().name() == name) {
-            let user = format!("system:serviceaccount:kube-system:{name}-controller");
+            let user = format!("system:serviceaccount:kube-system:{}", make().account());
             let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
             let client = self.line(name, Identity::new(user, &groups), false);
             // A informers of its own: each loop is as far behind as its own line makes it.

@@ -1,10 +1,13 @@
 //! The contract of [`Store`] as cases that every engine must pass.
 
-use std::{future::Future, pin::pin, sync::Arc, task::Poll};
+use std::{future::Future, ops::ControlFlow, pin::pin, sync::Arc, task::Poll};
 
 use bytes::Bytes;
 
-use crate::{BoxFuture, Change, Changes, Compare, Entry, Error, Limits, Operation, Outcome, Range, Store, Txn};
+use crate::{
+    BoxFuture, Change, Changes, Compare, Draft, Entry, Error, Limits, LocalStore, Operation, Outcome, Range, Store,
+    Transaction, Txn,
+};
 
 /// Makes a new, empty store that keeps so much history.
 pub type Make<'a> = &'a dyn Fn(Limits) -> Arc<dyn Store>;
@@ -26,8 +29,6 @@ const CASES: &[(&str, Limits, Case)] = &[
     ("watches begin after their revision", ALL, |it| Box::pin(watch_from(it))),
     ("a watch waits, and sees only its range", ALL, |it| Box::pin(watch_waits(it))),
     ("a watch does not split transactions", ALL, |it| Box::pin(watch_whole(it))),
-    ("who falls behind is told", FEW, |it| Box::pin(falls_behind(it))),
-    ("history is bounded by bytes too", SMALL, |it| Box::pin(falls_behind(it))),
     ("a quiet watch does not fall behind", FEW, |it| Box::pin(quiet_watch(it))),
     ("compaction forgets the past, not the present", ALL, |it| Box::pin(compaction(it))),
     ("only one of many racing writers wins", ALL, |it| Box::pin(race(it))),
@@ -35,10 +36,39 @@ const CASES: &[(&str, Limits, Case)] = &[
     ("closing ends everything", ALL, |it| Box::pin(closing(it))),
 ];
 
+/// Of engines that bound their history themselves. A shared store keeps what nobody has compacted.
+const OF_A_WINDOW: &[(&str, Limits, Case)] = &[
+    ("who falls behind is told", FEW, |it| Box::pin(falls_behind(it))),
+    ("history is bounded by bytes too", SMALL, |it| Box::pin(falls_behind(it))),
+];
+
 /// # Panics
 /// If the store breaks its contract.
 pub async fn run(make: Make<'_>) {
-    for (name, limits, case) in CASES {
+    play(CASES, make).await;
+    play(OF_A_WINDOW, make).await;
+}
+
+/// # Panics
+/// If the store breaks the contract of shared stores.
+pub async fn run_shared(make: Make<'_>) {
+    play(CASES, make).await;
+}
+
+/// Makes a new, empty store of this process.
+pub type MakeLocal<'a> = &'a dyn Fn() -> Arc<dyn LocalStore>;
+
+/// # Panics
+/// If the store breaks the contract of local stores.
+pub async fn run_local(make: MakeLocal<'_>) {
+    reading_transactions(make()).await;
+    given_up(make()).await;
+    racing_transactions(make()).await;
+    views(make()).await;
+}
+
+async fn play(cases: &[(&str, Limits, Case)], make: Make<'_>) {
+    for (name, limits, case) in cases {
         let store = make(*limits);
         tracing::info!(name, "conformance");
         case(store.clone()).await;
@@ -63,8 +93,8 @@ fn txn(compares: &[(&str, u64)], operations: Vec<Operation>) -> Txn {
     Txn { compares: compares.collect(), operations }
 }
 
-fn entry(key: &str, value: &str, create_revision: u64, mod_revision: u64) -> Entry {
-    Entry { key: bytes(key), value: bytes(value), create_revision, mod_revision, unreadable: None }
+fn entry(key: &str, value: &str, create_revision: u64, mod_revision: u64, version: u64) -> Entry {
+    Entry { key: bytes(key), value: bytes(value), create_revision, mod_revision, version, lease: 0, unreadable: None }
 }
 
 async fn commit(store: &Arc<dyn Store>, operations: Vec<Operation>) -> u64 {
@@ -125,12 +155,12 @@ async fn revisions(store: Arc<dyn Store>) {
     assert_eq!(commit(&store, vec![put("/a", "1")]).await, 2);
     assert_eq!(commit(&store, vec![put("/b", "1")]).await, 3);
     assert_eq!(commit(&store, vec![put("/a", "2")]).await, 4);
-    assert_eq!(get(&store, "/a").await, Some(entry("/a", "2", 2, 4)));
+    assert_eq!(get(&store, "/a").await, Some(entry("/a", "2", 2, 4, 2)));
     assert_eq!(commit(&store, vec![delete("/a")]).await, 5);
     assert_eq!(get(&store, "/a").await, None);
     // Made anew, it is another one.
     assert_eq!(commit(&store, vec![put("/a", "3")]).await, 6);
-    assert_eq!(get(&store, "/a").await, Some(entry("/a", "3", 6, 6)));
+    assert_eq!(get(&store, "/a").await, Some(entry("/a", "3", 6, 6, 1)));
     assert_eq!(store.revision(), 6);
 }
 
@@ -139,7 +169,7 @@ async fn comparisons(store: Arc<dyn Store>) {
         store.commit(txn(compares, vec![operation])).await.expect("a store can be written")
     };
     assert_eq!(commit_if(&[("/a", 0)], put("/a", "1")).await, Outcome::Committed(2));
-    let there = Some(entry("/a", "1", 2, 2));
+    let there = Some(entry("/a", "1", 2, 2, 1));
     assert_eq!(commit_if(&[("/a", 0)], put("/a", "2")).await, Outcome::Conflict(there.clone()));
     assert_eq!(commit_if(&[("/a", 1)], put("/a", "2")).await, Outcome::Conflict(there.clone()));
     assert_eq!(commit_if(&[("/a", 3)], delete("/a")).await, Outcome::Conflict(there.clone()));
@@ -160,7 +190,7 @@ async fn atomic(store: Arc<dyn Store>) {
     // The last operation on a key counts.
     assert_eq!(commit(&store, vec![put("/a", "1"), put("/a", "2"), delete("/b"), put("/b", "3")]).await, 4);
     assert_eq!(seen(&mut watch, 2).await, "4+/a=2 4+/b=3");
-    assert_eq!(get(&store, "/b").await, Some(entry("/b", "3", 2, 4)));
+    assert_eq!(get(&store, "/b").await, Some(entry("/b", "3", 2, 4, 3)));
 }
 
 async fn no_change(store: Arc<dyn Store>) {
@@ -173,7 +203,7 @@ async fn no_change(store: Arc<dyn Store>) {
     // The same value again is a change.
     assert_eq!(commit(&store, vec![put("/b", "1")]).await, 3);
     let refused = store.commit(txn(&[("/b", 2)], vec![])).await.expect("a store can be written");
-    assert_eq!(refused, Outcome::Conflict(Some(entry("/b", "1", 2, 3))));
+    assert_eq!(refused, Outcome::Conflict(Some(entry("/b", "1", 2, 3, 2))));
 }
 
 async fn ranges(store: Arc<dyn Store>) {
@@ -237,8 +267,8 @@ async fn watch_from(store: Arc<dyn Store>) {
 
     let mut watch = watch(&store, "/", 4).await;
     let changes = watch.next().await.expect("the watch goes on");
-    assert_eq!(changes[0].previous, Some(entry("/a", "4", 2, 4)));
-    assert_eq!(changes[0].entry, Some(entry("/a", "5", 2, 5)));
+    assert_eq!(changes[0].previous, Some(entry("/a", "4", 2, 4, 3)));
+    assert_eq!(changes[0].entry, Some(entry("/a", "5", 2, 5, 4)));
 }
 
 async fn watch_waits(store: Arc<dyn Store>) {
@@ -313,7 +343,7 @@ async fn compaction(store: Arc<dyn Store>) {
     let error = store.range(Range::prefix("/"), Some(4), 0).await;
     assert!(matches!(error, Err(Error::Compacted { asked: 4, oldest: 5 })), "{error:?}");
     assert!(matches!(store.compact(8).await, Err(Error::Future { asked: 8, newest: 7 })));
-    assert_eq!(get(&store, "/a").await, Some(entry("/a", "7", 2, 7)));
+    assert_eq!(get(&store, "/a").await, Some(entry("/a", "7", 2, 7, 6)));
 }
 
 async fn race(store: Arc<dyn Store>) {
@@ -352,4 +382,110 @@ async fn closing(store: Arc<dyn Store>) {
     assert!(matches!(store.watch(Range::prefix("/"), 1).await.err(), Some(Error::Closed)));
     assert!(matches!(store.compact(1).await, Err(Error::Closed)));
     assert_eq!(store.revision(), 2);
+}
+
+async fn transact(
+    store: &Arc<dyn LocalStore>,
+    body: impl Fn(&mut Draft<'_>) -> ControlFlow<()> + Send + Sync + 'static,
+) -> u64 {
+    let transaction = Transaction { bytes: 0, body: Arc::new(body) };
+    store.transact(transaction).await.expect("a store can be written")
+}
+
+async fn reading_transactions(store: Arc<dyn LocalStore>) {
+    let mut watch = watch(&(store.clone() as Arc<dyn Store>), "/", 1).await;
+    let revision = transact(&store, |draft| {
+        assert_eq!((draft.revision(), draft.has_written()), (1, false));
+        assert_eq!(draft.put(bytes("/a"), bytes("1"), 7), None);
+        draft.put(bytes("/b"), bytes("1"), 0);
+        assert_eq!(draft.get(b"/a").map(|it| (it.version, it.lease)), Some((1, 7)));
+        assert_eq!((draft.revision(), draft.entries(&Range::prefix("/")).count()), (2, 2));
+        ControlFlow::Continue(())
+    });
+    assert_eq!(revision.await, 2);
+    let revision = transact(&store, |draft| {
+        let before = draft.put(bytes("/a"), bytes("2"), 0).expect("it was there");
+        assert_eq!((before.version, before.mod_revision), (1, 2));
+        draft.put(bytes("/a"), bytes("3"), 9);
+        assert_eq!(draft.delete(&bytes("/none")), None);
+        draft.delete(&bytes("/b"));
+        // Made anew, it is another one.
+        draft.put(bytes("/b"), bytes("2"), 0);
+        draft.put(bytes("/c"), bytes("1"), 0);
+        draft.delete(&bytes("/c"));
+        ControlFlow::Continue(())
+    });
+    assert_eq!(revision.await, 3);
+    assert_eq!(seen(&mut watch, 4).await, "2+/a=1 2+/b=1 3+/a=3 3+/b=2");
+    let now = |key: &'static str| store.get(key.as_bytes());
+    assert_eq!(now("/a").await.expect("it is read"), Some(Entry { lease: 9, ..entry("/a", "3", 2, 3, 3) }));
+    assert_eq!(now("/b").await.expect("it is read"), Some(entry("/b", "2", 3, 3, 1)));
+    // An operation that knows of no lease takes it away.
+    commit(&(store.clone() as Arc<dyn Store>), vec![put("/a", "4")]).await;
+    assert_eq!(now("/a").await.expect("it is read"), Some(entry("/a", "4", 2, 4, 4)));
+    let nothing = transact(&store, |draft| {
+        draft.put(bytes("/d"), bytes(""), 0);
+        draft.delete(&bytes("/d"));
+        ControlFlow::Continue(())
+    });
+    assert_eq!(nothing.await, 4);
+}
+
+async fn given_up(store: Arc<dyn LocalStore>) {
+    transact(&store, |draft| {
+        draft.put(bytes("/a"), bytes("1"), 0);
+        ControlFlow::Continue(())
+    })
+    .await;
+    let revision = transact(&store, |draft| {
+        draft.put(bytes("/a"), bytes("2"), 0);
+        draft.put(bytes("/b"), bytes("2"), 0);
+        ControlFlow::Break(())
+    });
+    assert_eq!(revision.await, 2);
+    assert_eq!(store.get(b"/a").await.expect("it is read"), Some(entry("/a", "1", 2, 2, 1)));
+    assert_eq!(store.get(b"/b").await.expect("it is read"), None);
+}
+
+async fn racing_transactions(store: Arc<dyn LocalStore>) {
+    const WRITERS: usize = 50;
+    let writers = (0..WRITERS).map(|_| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            transact(&store, |draft| {
+                let n = draft.get(b"/n").map_or(0, |it| it.value.len());
+                draft.put(bytes("/n"), vec![b'x'; n + 1].into(), 0);
+                ControlFlow::Continue(())
+            })
+            .await
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.expect("a writer ends");
+    }
+    let all = store.get(b"/n").await.expect("it is read").expect("it is there");
+    assert_eq!((all.value.len(), all.version, store.revision()), (WRITERS, WRITERS as u64, WRITERS as u64 + 1));
+}
+
+async fn views(store: Arc<dyn LocalStore>) {
+    for value in ["2", "3", "4", "5"] {
+        commit(&(store.clone() as Arc<dyn Store>), vec![put("/a", value), put("/b", value)]).await;
+    }
+    let all = Range::prefix("/");
+    let then = store.view(&all, Some(3)).expect("the past is kept");
+    let now = store.view(&all, None).expect("a store can be read");
+    commit(&(store.clone() as Arc<dyn Store>), vec![delete("/a")]).await;
+    let values = |it: &crate::View| {
+        it.entries().rev().map(|it| String::from_utf8_lossy(&it.value).into_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!((values(&then), then.revision(), then.newest()), (vec!["3".to_owned(), "3".into()], 3, 5));
+    assert_eq!((values(&now), now.revision(), now.newest()), (vec!["5".to_owned(), "5".into()], 5, 5));
+    assert_eq!(then.get(b"/a").map(|it| it.version), Some(2));
+    assert!(matches!(store.view(&all, Some(7)).err(), Some(Error::Future { asked: 7, newest: 6 })));
+    assert_eq!(store.oldest(), 1);
+    store.compact(4).await.expect("the revision is there");
+    assert_eq!(store.oldest(), 4);
+    assert!(matches!(store.view(&all, Some(3)).err(), Some(Error::Compacted { asked: 3, oldest: 4 })));
+    store.close().await;
+    assert!(matches!(store.view(&all, None).err(), Some(Error::Closed)));
 }

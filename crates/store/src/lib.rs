@@ -6,14 +6,22 @@
 pub mod backend;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
+mod local;
 mod mvcc;
 mod snapshot;
 mod window;
+mod work;
 
-use std::{future::Future, ops::Bound, pin::Pin, sync::Arc};
+use std::{
+    future::Future,
+    ops::{Bound, RangeBounds},
+    pin::Pin,
+    sync::Arc,
+};
 
 pub use backend::{embedded, memory};
 use bytes::Bytes;
+pub use local::{Body, Draft, LocalStore, Transaction, View};
 pub use window::Limits;
 
 pub type Revision = u64;
@@ -26,6 +34,10 @@ pub struct Entry {
     pub value: Bytes,
     pub create_revision: Revision,
     pub mod_revision: Revision,
+    /// How often it was written since it was created, that included.
+    pub version: u64,
+    /// The lease that it ends with; 0: none.
+    pub lease: i64,
     /// Why the value is not the one that was written: it is stored encrypted, and nothing decrypts it. The value then is as it is
     /// stored.
     pub unreadable: Option<Arc<str>>,
@@ -59,6 +71,16 @@ pub enum Outcome {
     Committed(Revision),
     /// A comparison failed; nothing was changed. The entry that stands there now, if any.
     Conflict(Option<Entry>),
+}
+
+impl Outcome {
+    /// Of what was done, or of what stands in its way.
+    pub(crate) fn revision(self) -> Revision {
+        match self {
+            Self::Committed(revision) => revision,
+            Self::Conflict(entry) => entry.map_or(0, |it| it.mod_revision),
+        }
+    }
 }
 
 /// Keys from `start` (inclusive) to `end` (exclusive).
@@ -97,6 +119,12 @@ impl Range {
             Bound::Excluded(end) => *end <= self.start,
             Bound::Unbounded => false,
         }
+    }
+
+    /// Its bounds, as maps of keys take them; `None` where no key can be in it.
+    pub(crate) fn bounds(&self) -> Option<impl RangeBounds<[u8]>> {
+        let end = self.end.as_ref().map(|it| &it[..]);
+        (!self.is_empty()).then_some((Bound::Included(&self.start[..]), end))
     }
 }
 
@@ -137,6 +165,12 @@ pub trait Changes: Send {
 
     /// Becomes ready when there may be more. What came since the last one was waited for counts.
     fn woken(&self) -> BoxFuture<'static, ()>;
+
+    /// Up to this revision every change of the range has been given, where that is more than the last change says: the commits
+    /// after it were of other keys. Only shared stores tell it.
+    fn progress(&self) -> Option<Revision> {
+        None
+    }
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -152,6 +186,9 @@ pub enum Error {
     /// The medium failed (disk full, I/O error). It is not known whether the write is durable.
     #[error("the store cannot write: {0}")]
     Io(String),
+    /// What keeps the store does not answer, or takes no writes. Nothing was written.
+    #[error("the store is not available: {0}")]
+    Unavailable(String),
     #[error("a transaction of {bytes} bytes is larger than the limit of {max}")]
     TooLarge { bytes: usize, max: usize },
     /// What is to be stored is to be encrypted, and the key for that is not to be had.
@@ -196,8 +233,20 @@ const ENOUGH: u64 = 2 << 30;
 
 /// One contract, many engines; `conformance` holds the suite that each must pass.
 pub trait Store: Send + Sync + 'static {
-    /// The newest committed revision. A new store is at revision 1, as etcd is.
+    /// The newest committed revision, of a shared store the newest that is known here. A new store is at revision 1, as etcd is.
     fn revision(&self) -> Revision;
+
+    /// Others write to it, too: what this process has seen of it is not known to be all, and what it forgets is decided
+    /// among all of them.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// The newest revision that anybody has committed when it is asked for.
+    fn newest(&self) -> BoxFuture<'_, Result<Revision, Error>> {
+        let revision = self.revision();
+        Box::pin(async move { Ok(revision) })
+    }
 
     fn get(&self, key: &[u8]) -> BoxFuture<'_, Result<Option<Entry>, Error>>;
 

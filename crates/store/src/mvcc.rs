@@ -10,6 +10,7 @@ use parking_lot::RwLock;
 
 use crate::{
     Change, Changes, Entry, Error, Limits, Page, Range, Revision,
+    local::View,
     mvcc::watch::{Cursors, Watch},
     snapshot::Snapshot,
     window::Window,
@@ -51,6 +52,20 @@ impl Mvcc {
     }
 
     pub(crate) fn range(&self, range: &Range, revision: Option<Revision>, limit: usize) -> Result<Page, Error> {
+        Ok(self.read(range, revision)?.0.range(range, limit))
+    }
+
+    pub(crate) fn view(&self, range: &Range, revision: Option<Revision>) -> Result<View, Error> {
+        let (snapshot, newest) = self.read(range, revision)?;
+        Ok(View::new(snapshot, range.clone(), newest))
+    }
+
+    pub(crate) fn oldest(&self) -> Revision {
+        self.state.read().window.floor()
+    }
+
+    /// A snapshot that is of `revision` within the range, and the newest revision.
+    fn read(&self, range: &Range, revision: Option<Revision>) -> Result<(Snapshot, Revision), Error> {
         let (mut snapshot, undo) = {
             let state = self.state.read();
             let undo = match revision {
@@ -60,11 +75,12 @@ impl Mvcc {
             };
             (state.newest.clone(), undo)
         };
+        let newest = snapshot.revision;
         for (key, entry) in undo {
             snapshot.set(&key, entry);
         }
-        snapshot.revision = revision.unwrap_or(snapshot.revision);
-        Ok(snapshot.range(range, limit))
+        snapshot.revision = revision.unwrap_or(newest);
+        Ok((snapshot, newest))
     }
 
     /// Makes durable changes visible, and wakes whom they concern.

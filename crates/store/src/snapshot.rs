@@ -1,6 +1,6 @@
 //! The live keys at one revision: a persistent map, so that a copy costs a reference count and never changes.
 
-use std::{ops::Bound, sync::Arc};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use imbl::OrdMap;
@@ -38,22 +38,19 @@ impl Snapshot {
 
     pub(crate) fn range(&self, range: &Range, limit: usize) -> Page {
         let mut page = Page { entries: Vec::new(), revision: self.revision, more: false };
-        if range.is_empty() {
-            return page;
-        }
-        let end = match &range.end {
-            Bound::Included(end) => Bound::Included(&end[..]),
-            Bound::Excluded(end) => Bound::Excluded(&end[..]),
-            Bound::Unbounded => Bound::Unbounded,
-        };
-        for (_, entry) in self.map.range::<_, [u8]>((Bound::Included(&range.start[..]), end)) {
+        for entry in self.within(range) {
             if limit > 0 && page.entries.len() == limit {
                 page.more = true;
                 break;
             }
-            page.entries.push((**entry).clone());
+            page.entries.push(entry.clone());
         }
         page
+    }
+
+    pub(crate) fn within(&self, range: &Range) -> impl DoubleEndedIterator<Item = &Entry> {
+        let found = range.bounds().map(|it| self.map.range::<_, [u8]>(it));
+        found.into_iter().flatten().map(|(_, entry)| &**entry)
     }
 
     /// Does a transaction, or nothing if a comparison fails. What it changed is appended to `changes`.
@@ -96,18 +93,25 @@ impl Snapshot {
             Operation::Delete { key } => (key, None),
         };
         let previous = self.get(&key).cloned();
-        let create_revision = previous.as_ref().map_or(revision, |it| it.create_revision);
-        let entry = value.map(|value| Entry {
-            key: key.clone(),
-            value,
-            create_revision,
-            mod_revision: revision,
-            unreadable: None,
-        });
+        let entry = value.map(|value| Entry::after(previous.as_ref(), key.clone(), value, revision, 0));
         match changes[n_before..].iter_mut().find(|it| it.key == key) {
             Some(earlier) => earlier.entry = entry,
             None => changes.push(Change { revision, key, entry, previous }),
         }
+    }
+
+    /// Takes over a change of the log, which does not say how often a key has been written. Answers what stood there, and what
+    /// stands there now.
+    pub(crate) fn replay(&mut self, revision: Revision, key: &Bytes, entry: Option<Entry>) -> [Option<Entry>; 2] {
+        let previous = self.get(key).cloned();
+        let version = |it: &Entry| match &previous {
+            Some(previous) if it.create_revision < revision => previous.version + 1,
+            _ => 1,
+        };
+        let entry = entry.map(|it| Entry { version: version(&it), ..it });
+        self.set(key, entry.clone());
+        self.revision = revision;
+        [previous, entry]
     }
 
     /// Takes over a change that has been made already: from the log, or to go back to what stood there before.
@@ -137,6 +141,12 @@ impl Operation {
 }
 
 impl Entry {
+    /// What is put where `before` stands.
+    pub(crate) fn after(before: Option<&Self>, key: Bytes, value: Bytes, revision: Revision, lease: i64) -> Self {
+        let (create_revision, version) = before.map_or((revision, 1), |it| (it.create_revision, it.version + 1));
+        Self { key, value, create_revision, mod_revision: revision, version, lease, unreadable: None }
+    }
+
     pub(crate) fn size(&self) -> usize {
         self.key.len() + self.value.len()
     }

@@ -8,9 +8,10 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 
 /// gRPC's words for what went wrong, those that a storage driver uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Code {
     InvalidArgument,
     DeadlineExceeded,
@@ -28,7 +29,7 @@ pub enum Code {
 }
 
 /// Why a driver did not do what it was asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("rpc error: code = {code:?} desc = {message}")]
 pub struct Fault {
     pub code: Code,
@@ -60,7 +61,7 @@ pub fn with_faults_named<T, E: fmt::Display>(result: Result<T, E>, doing: impl f
     result.map_err(|it| Fault::internal(format!("{doing}: {it}")))
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CreateVolume {
     /// The same name gives the same volume.
     pub name: String,
@@ -83,14 +84,14 @@ pub struct CreateVolume {
 }
 
 /// What a new volume begins with, by its handle.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VolumeSource {
     Snapshot(String),
     Volume(String),
 }
 
 /// What a driver is asked to keep of a volume as it is now.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CreateSnapshot {
     /// The same name gives the same snapshot.
     pub name: String,
@@ -101,7 +102,7 @@ pub struct CreateSnapshot {
     pub secrets: BTreeMap<String, String>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     pub handle: String,
     /// The volume it was taken of.
@@ -114,7 +115,7 @@ pub struct Snapshot {
     pub is_ready: bool,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CreatedVolume {
     pub handle: String,
     /// 0: the driver does not say.
@@ -126,7 +127,7 @@ pub struct CreatedVolume {
     pub fs_type: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expanded {
     pub bytes: u64,
     /// The node has its part still to do ([`Driver::node_expand`]).
@@ -145,7 +146,7 @@ pub struct NodeExpand {
 }
 
 /// How much a driver could still give.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capacity {
     pub available_bytes: u64,
     /// The largest volume.
@@ -275,6 +276,10 @@ pub trait Driver: Send + Sync + 'static {
         _secrets: BTreeMap<String, String>,
     ) -> Done<'_, ()> {
         not_offered("change volumes")
+    }
+    /// Does what the control plane asks over the node's own API, in the words of [`crate::channel`].
+    fn answer(&self, _message: Vec<u8>) -> Done<'_, Vec<u8>> {
+        not_offered("answer other machines")
     }
 }
 

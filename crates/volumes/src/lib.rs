@@ -4,6 +4,7 @@
 //! built in, `local.corten.dev`; others are programs that speak CSI. What is mounted is what the kernel says is mounted;
 //! records on disk say only for whom.
 
+pub mod channel;
 mod csi;
 mod driver;
 mod file_system;
@@ -22,5 +23,7 @@ pub use driver::{
     Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, NodeExpand, Snapshot,
     StageVolume, VolumeSource, VolumeStats, with_faults_named,
 };
-pub use local::{LocalDriver, NAME as LOCAL_DRIVER, Reserve, detach_all};
+pub use local::{
+    LocalDriver, NAME as LOCAL_DRIVER, Reserve, detach_all, facts as local_facts, topology as local_topology,
+};
 pub use mounter::{Drivers, MountError, Mounter, Placed, VolumeFigures};

@@ -1,6 +1,8 @@
 //! `cargo xtask docs`: the reference pages, read off the tables of the code. A test keeps them from going stale.
 
+mod metrics;
 mod named;
+mod promised;
 
 use std::{fmt::Write as _, fs};
 
@@ -15,9 +17,16 @@ const HEAD: &str = "<!-- Written by `cargo xtask docs`; change the table it is r
 pub(crate) fn run(check: bool) -> Result<()> {
     let root = root()?;
     let dir = root.join("docs/reference");
-    for (name, page) in
-        [("kinds.md", kinds()), ("routes.md", routes()?), ("commands.md", commands()), ("answers.md", answers()?)]
-    {
+    let list = root.join("crates/apiserver/testdata/promised_metrics.tsv");
+    let promised = fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
+    let pages = [
+        ("kinds.md", kinds()),
+        ("routes.md", routes()?),
+        ("answers.md", answers()?),
+        ("metrics.md", promised::page(&promised)?),
+        ("metrics-of-objects.md", metrics::page()),
+    ];
+    for (name, page) in pages {
         let path = dir.join(name);
         if !check {
             fs::create_dir_all(&dir)?;
@@ -162,56 +171,6 @@ fn routes() -> Result<String> {
         let _ = writeln!(page, "| `{}` | {} |", pattern.path(), verbs.join(", "));
     }
     Ok(page)
-}
-
-fn commands() -> String {
-    let mut page = format!(
-        "{HEAD}# Commands\n\n`corten server` and `corten node`, which run in the foreground, describe themselves: `corten server --help`.\n"
-    );
-    let whole = corten_cli::command(&[]);
-    for verb in corten_cli::VERBS {
-        let _ = write!(
-            page,
-            "\n## corten {}\n\n{}.\n\n{}\n\n```\n{}\n```\n",
-            verb.name, verb.about, verb.long_about, verb.examples
-        );
-        let command = whole.find_subcommand(verb.name).expect("each verb is a command");
-        page += &options(command);
-        for part in command.get_subcommands() {
-            let about = part.get_about().map(ToString::to_string).unwrap_or_default();
-            let _ = write!(page, "\n### corten {} {}\n\n{about}.\n{}", verb.name, part.get_name(), options(part));
-        }
-    }
-    page
-}
-
-/// What a command takes, in the order of its help; nothing where it takes nothing.
-fn options(command: &clap::Command) -> String {
-    let rows: Vec<String> = command.get_arguments().filter(|it| !it.is_hide_set()).map(option).collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    format!("\n| option | default | what it does |\n|---|---|---|\n{}", rows.concat())
-}
-
-fn option(arg: &clap::Arg) -> String {
-    let takes_value = arg.get_action().takes_values();
-    let values: Vec<&str> = arg.get_value_names().into_iter().flatten().map(|it| it.as_str()).collect();
-    let value = if takes_value { values.join(" ") } else { String::new() };
-    let name = match (arg.get_long(), arg.get_short()) {
-        (Some(long), Some(short)) => format!("-{short}, --{long} {value}"),
-        (Some(long), None) => format!("--{long} {value}"),
-        (None, Some(short)) => format!("-{short} {value}"),
-        (None, None) => value,
-    };
-    let defaults: Vec<_> = arg.get_default_values().iter().map(|it| it.to_string_lossy()).collect();
-    let default = if takes_value && !defaults.is_empty() { format!("`{}`", defaults.join(",")) } else { String::new() };
-    let possible: Vec<_> = if takes_value { arg.get_possible_values() } else { Vec::new() };
-    let possible: Vec<_> = possible.iter().map(|it| format!("`{}`", it.get_name())).collect();
-    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-    let help = help.replace('|', "\\|").replace('\n', " ");
-    let possible = if possible.is_empty() { String::new() } else { format!(": {}", possible.join(", ")) };
-    format!("| `{}` | {default} | {help}{possible} |\n", name.trim())
 }
 
 #[cfg(test)]

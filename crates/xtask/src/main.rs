@@ -5,8 +5,10 @@
 mod bench;
 mod codegen;
 mod crash;
+mod dist;
 mod docs;
 mod e2e;
+mod etcd;
 mod faults;
 mod fuzz;
 mod kms_plugin;
@@ -41,6 +43,8 @@ enum Task {
     Docs,
     /// Measure a running control plane, beside Kubernetes
     Bench(bench::Args),
+    /// Build the program that is shipped, by what it does under load
+    Dist(dist::Args),
     /// Play a whole cluster in one thread, with faults from a seed
     Sim(sim::Args),
     /// Kill the server amid its work, and look for what it lost
@@ -51,6 +55,8 @@ enum Task {
     Fuzz(fuzz::Args),
     /// Play the scripts of e2e/ against the real program
     E2e(e2e::Args),
+    /// Fetch the etcd that Debian packages, and hold the store's contract against it
+    Etcd(etcd::Args),
     /// Play the scripts of e2e/machine/ on whole machines, which can be rebooted and cut off
     Machines(machines::Args),
     /// Serve Flunders as an API server of its own, behind an APIService
@@ -73,11 +79,13 @@ fn main() -> Result<()> {
         Task::Tidy => tidy::run(),
         Task::Docs => docs::run(false),
         Task::Bench(args) => bench::run(&args),
+        Task::Dist(args) => dist::run(&args),
         Task::Sim(args) => sim::run(&args),
         Task::Crash(args) => crash::run(&args),
         Task::Powercut(args) => powercut::run(&args),
         Task::Fuzz(args) => fuzz::run(&args),
         Task::E2e(args) => e2e::run(&args),
+        Task::Etcd(args) => etcd::run(&args),
         Task::Machines(args) => machines::run(&args),
         Task::SampleApiserver(args) => sample_apiserver::run(&args),
         Task::KmsPlugin(args) => kms_plugin::run(&args),

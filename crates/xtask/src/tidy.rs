@@ -24,19 +24,23 @@ const FLOORS: &[(&str, u8)] = &[
     ("corten-api", 0),
     ("corten-cel", 0),
     ("corten-schema", 0),
+    ("corten-etcd-api", 0),
     ("corten-reconcile", 1),
     ("corten-validation", 2),
     ("corten-kinds", 2),
     ("corten-routes", 2),
     ("corten-policies", 2),
     ("corten-flowcontrol", 2),
+    ("corten-state-metrics", 2),
     ("corten-forwarding", 2),
+    ("corten-autoscaling", 2),
     ("corten-controllers", 2),
     ("corten-allocator", 2),
     ("corten-scheduler", 2),
     ("corten-kubelet", 2),
     ("corten-provisioner", 2),
     ("corten-proxy", 2),
+    ("corten-netpolicy", 2),
     ("corten-dns", 2),
     ("corten-store", 3),
     ("corten-client", 3),
@@ -61,6 +65,10 @@ const FLOORS: &[(&str, u8)] = &[
     ("corten-webhook", 3),
     ("corten-conversion", 3),
     ("corten-encryption", 3),
+    ("corten-etcd", 3),
+    ("corten-etcd-server", 3),
+    ("corten-etcd-snapshot", 3),
+    ("corten-stored-form", 3),
     ("corten-admission", 3),
     ("corten-aggregation", 3),
     ("corten-apiserver", 3),
@@ -77,9 +85,12 @@ const SAME_FLOOR: &[(&str, &str)] = &[
     ("corten-kinds", "corten-validation"),
     ("corten-routes", "corten-kinds"),
     ("corten-policies", "corten-validation"),
+    ("corten-autoscaling", "corten-kinds"),
+    ("corten-controllers", "corten-autoscaling"),
     ("corten-controllers", "corten-kinds"),
     ("corten-controllers", "corten-policies"),
     ("corten-scheduler", "corten-allocator"),
+    ("corten-netpolicy", "corten-proxy"),
     ("corten-runner", "corten-client"),
     ("corten-client", "corten-stream"),
     ("corten-volumes", "corten-grpc"),
@@ -101,6 +112,7 @@ const SAME_FLOOR: &[(&str, &str)] = &[
     ("corten-apiserver", "corten-webhook"),
     ("corten-aggregation", "corten-access"),
     ("corten-aggregation", "corten-cacher"),
+    ("corten-aggregation", "corten-metrics"),
     ("corten-aggregation", "corten-openapi"),
     ("corten-aggregation", "corten-pki"),
     ("corten-aggregation", "corten-stream"),
@@ -110,6 +122,11 @@ const SAME_FLOOR: &[(&str, &str)] = &[
     ("corten-encryption", "corten-cacher"),
     ("corten-encryption", "corten-metrics"),
     ("corten-encryption", "corten-store"),
+    ("corten-etcd", "corten-store"),
+    ("corten-etcd-server", "corten-etcd-snapshot"),
+    ("corten-etcd-server", "corten-store"),
+    ("corten-stored-form", "corten-cacher"),
+    ("corten-stored-form", "corten-store"),
     ("corten-audit", "corten-access"),
     ("corten-fairness", "corten-cacher"),
     ("corten-fairness", "corten-metrics"),
@@ -121,6 +138,7 @@ const SAME_FLOOR: &[(&str, &str)] = &[
     ("corten-kubelets", "corten-cacher"),
     ("corten-kubelets", "corten-pki"),
     ("corten-kubelets", "corten-stream"),
+    ("corten-kubelets", "corten-webhook"),
     ("corten-apiserver", "corten-connection"),
     ("corten-apiserver", "corten-fairness"),
     ("corten-openapi", "corten-cacher"),
@@ -150,9 +168,12 @@ const SAME_FLOOR: &[(&str, &str)] = &[
     ("corten-host", "corten-stream"),
 ];
 /// Who may name the store: all others speak the API.
-const STORE_USERS: [&str; 8] = [
+const STORE_USERS: [&str; 11] = [
     "corten-cacher",
     "corten-encryption",
+    "corten-etcd",
+    "corten-etcd-server",
+    "corten-stored-form",
     "corten-metrics",
     "corten-admission",
     "corten-apiserver",
@@ -165,6 +186,8 @@ const NOT_FOR_MINDS: [&str; 8] = ["tokio", "hyper", "rand", "rustix", "redb", "t
 
 /// Of a crate without its tests: those at a boundary (HTTP scripts, whole servers) try all crates beneath it.
 const CRATE_LINES_MAX: usize = 18_000;
+/// Of the API server's own crate: what does not need a whole request belongs into the crates beneath it.
+const APISERVER_LINES_MAX: usize = 10_000;
 const FILE_LINES_MAX: usize = 600;
 const FUNCTION_LINES_MAX: usize = 85;
 
@@ -184,8 +207,10 @@ pub(crate) fn run() -> Result<()> {
             *crate_lines.entry(crate_dir).or_default() += text.lines().count();
         }
     }
-    let too_long = crate_lines.into_iter().filter(|it| it.1 > CRATE_LINES_MAX);
-    sins.extend(too_long.map(|(name, _)| format!("{name}: is longer than {CRATE_LINES_MAX} lines without its tests")));
+    sins.extend(crate_lines.iter().filter_map(|(name, n_lines)| {
+        let max = if name == "crates/apiserver" { APISERVER_LINES_MAX } else { CRATE_LINES_MAX };
+        (*n_lines > max).then(|| format!("{name}: is longer than {max} lines without its tests"))
+    }));
     sins.extend(doc_links.sins());
     sins.extend(crate::faults::sins(&root)?);
     sins.extend(circles(&root, &files)?);

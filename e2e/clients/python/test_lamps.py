@@ -45,6 +45,7 @@ class Lamps(unittest.TestCase):
         subprocess.run(new_key + files, check=True, capture_output=True)
         until("the API", lambda: client.CoreV1Api().list_namespace())
         client.ApiextensionsV1Api().create_custom_resource_definition(DEFINITION)
+        until("lamps", lambda: self.objects.list_namespaced_custom_object(*PLACE))
         self.start_operator()
 
     def tearDown(self):

@@ -89,7 +89,7 @@ fn authorizer(path: &str, of: &Authorizer, problems: &mut Problems) -> Option<Ty
     webhook(path, found, problems).map(|it| Type::Webhook(Box::new(it)))
 }
 
-/// As upstream, the paths of what is wrong leave `webhook` out.
+/// `ValidateWebhookConfiguration`: the paths of what is wrong leave `webhook` out.
 fn webhook(path: &str, of: &Webhook, problems: &mut Problems) -> Option<CompiledWebhook> {
     let child = |name: &str| format!("{path}.{name}");
     let timeout = length(&child("timeout"), &of.timeout, Some(TIMEOUT_MAX), problems);
@@ -160,7 +160,7 @@ fn connection(path: &str, of: &ConnectionInfo, problems: &mut Problems) -> Optio
     match (&*of.of, of.kube_config_file.as_deref()) {
         ("", _) => problems.required(&format!("{path}.type"), ""),
         ("InClusterConfig", Some(file)) => problems.invalid(&at, file, "can only be set when type=KubeConfigFile"),
-        // As upstream outside of a Pod: there the API server itself would be asked.
+        // `rest.ErrNotInCluster`, outside of a Pod: in one the API server itself would be asked.
         ("InClusterConfig", None) => problems.invalid(
             &format!("{path}.type"),
             "InClusterConfig",

@@ -36,7 +36,7 @@ pub(super) fn read(options: &Options) -> Result<Compiled, ConfigError> {
             wrong.push(format!("authorization-mode {:?} has mode specified more than once", options.modes));
             continue;
         }
-        // As upstream: metrics call them by their types in lower case.
+        // Metrics call them by their types in lower case.
         match (&**mode, Type::simple(mode)) {
             (_, Some(simple)) => authorizers.push((simple, mode.to_lowercase())),
             ("Webhook", _) => match webhook(options) {

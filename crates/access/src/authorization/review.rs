@@ -82,7 +82,7 @@ fn of_fields(selector: &FieldSelector) -> Vec<Value> {
     selector.0.iter().map(requirement).collect()
 }
 
-/// As upstream, comparisons of numbers are left out: the API of reviews has no words for them.
+/// `labelSelectorToAuthorizationAPI`: comparisons of numbers are left out: the API of reviews has no words for them.
 fn of_labels(requirements: &[Requirement]) -> Vec<Value> {
     let requirement = |it: &Requirement| {
         Some(match it {

@@ -13,11 +13,15 @@ pub(super) fn roles() -> Vec<Value> {
         role("system:kube-controller-manager", controller_manager()),
         role("system:kube-scheduler", scheduler()),
         role("system:volume-scheduler", volume_scheduler()),
+        role("system:labelled-pod-groups", labelled_pod_groups()),
         role("system:node", node::rules()),
         role("system:node-bootstrapper", vec![node::signing_requests()]),
         role("system:node-problem-detector", problem_detector()),
         role("system:node-proxier", proxier()),
+        role("system:node-network-policy", network_policy()),
         role("system:node-volume-provisioner", volume_provisioner()),
+        // Of Corten: what is asked of the built-in driver of a node on another machine goes over its kubelet's API.
+        role("system:node-volumes", vec![rule(CREATE, &[""], &["nodes/proxy"])]),
         role("system:kubelet-api-admin", kubelet_admin()),
         role("system:kube-aggregator", vec![rule(READ, &[""], &["endpoints", "services"])]),
         role("system:kube-dns", vec![rule(LIST, &[""], &["endpoints", "services"])]),
@@ -35,8 +39,11 @@ pub(super) fn bindings() -> Vec<Value> {
         same("system:kube-controller-manager", vec![user("system:kube-controller-manager")]),
         same("system:kube-scheduler", vec![user("system:kube-scheduler")]),
         same("system:volume-scheduler", vec![user("system:kube-scheduler")]),
+        same("system:labelled-pod-groups", vec![user("system:kube-scheduler")]),
         same("system:node-proxier", vec![user("system:kube-proxy")]),
+        same("system:node-network-policy", vec![user("system:node-network-policy")]),
         same("system:node-volume-provisioner", vec![user("system:node-volume-provisioner")]),
+        same("system:node-volumes", vec![user("system:node-volumes")]),
         same("system:kube-dns", vec![account("kube-dns")]),
         same("system:kubelet-api-admin", vec![user("kube-apiserver-kubelet-client")]),
         // To nobody: what it holds the node authorizer grants, to each node for itself.
@@ -57,6 +64,8 @@ fn scheduler() -> Vec<Value> {
         rule(READ, &["apps", "extensions"], &["replicasets"]),
         rule(READ, &["apps"], &["statefulsets"]),
         rule(READ, &["policy"], &["poddisruptionbudgets"]),
+        rule(READ, &["scheduling.k8s.io"], &["podgroups"]),
+        rule(CHANGE, &["scheduling.k8s.io"], &["podgroups/status"]),
         rule(READ, &[""], &["persistentvolumeclaims", "persistentvolumes"]),
         rule(CREATE, &["authentication.k8s.io"], &["tokenreviews"]),
         rule(CREATE, &["authorization.k8s.io"], &["subjectaccessreviews"]),
@@ -119,6 +128,20 @@ fn proxier() -> Vec<Value> {
     ]
 }
 
+/// Of Corten: who lays the policies of a node's Pods, which are about the Pods of all nodes.
+fn network_policy() -> Vec<Value> {
+    let policies = rule(LIST, &["networking.k8s.io"], &["networkpolicies"]);
+    vec![events(), rule(LIST, &[""], &["namespaces", "pods"]), policies]
+}
+
+/// Of Corten: whether PodGroups that labels of Pods name are served, and which there are.
+fn labelled_pod_groups() -> Vec<Value> {
+    vec![
+        rule(READ, &["apiextensions.k8s.io"], &["customresourcedefinitions"]),
+        rule(READ, &["scheduling.x-k8s.io"], &["podgroups"]),
+    ]
+}
+
 /// Of Corten: who makes, attaches, grows and removes volumes with the drivers of a node, in place of the CSI sidecars. The
 /// Secrets that classes and volumes name for drivers it reads by leave of the node authorizer; Node and CSINode it leaves to the node.
 fn volume_provisioner() -> Vec<Value> {
@@ -130,8 +153,8 @@ fn volume_provisioner() -> Vec<Value> {
         rule(&["create", "delete", "patch", "update"], &[""], &["persistentvolumes"]),
         rule(READ, storage, &["csidrivers", "storageclasses", "volumeattachments", "volumeattributesclasses"]),
         rule(CREATE, storage, &["csidrivers", "storageclasses"]),
-        rule(&["get"], storage, &["csinodes"]),
-        rule(&["create", "delete", "patch"], storage, &["csistoragecapacities"]),
+        rule(READ, storage, &["csinodes"]),
+        rule(&["create", "delete", "list", "patch"], storage, &["csistoragecapacities"]),
         rule(&["patch"], storage, &["volumeattachments", "volumeattachments/status"]),
         // The kinds of snapshots, which a cluster is given with its first node.
         rule(&["create", "get"], &["apiextensions.k8s.io"], &["customresourcedefinitions"]),

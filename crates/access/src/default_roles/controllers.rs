@@ -17,6 +17,15 @@ struct Loop {
     rules: fn() -> Vec<Value>,
 }
 
+impl Loop {
+    /// The loop's service account. That of the autoscaler has upstream's name, which other API servers grant their metrics to.
+    fn account(&self) -> String {
+        if self.name == AUTOSCALER { AUTOSCALER.to_owned() } else { format!("{}-controller", self.name) }
+    }
+}
+
+const AUTOSCALER: &str = "horizontal-pod-autoscaler";
+
 const LOOPS: &[Loop] = &[
     Loop { name: "certificate", role: "certificate-controller", rules: certificate },
     Loop { name: "deployment", role: "deployment-controller", rules: deployment },
@@ -42,6 +51,10 @@ fn certificate() -> Vec<Value> {
         rule(&["delete", "get", "list", "watch"], GROUP, &["certificatesigningrequests"]),
         // A serving certificate has the names of its Node, and none that a Service or a Pod has.
         rule(&["get", "list", "watch"], &[""], &["nodes", "pods", "services"]),
+        // Nor any that an API server has.
+        rule(&["list", "watch"], &["coordination.k8s.io"], &["leases"]),
+        named(&["list", "watch"], &[""], &["configmaps"], &["cluster-info"]),
+        named(&["list", "watch"], &[""], &["endpoints"], &["kubernetes"]),
         rule(UPDATE, GROUP, &["certificatesigningrequests/approval", "certificatesigningrequests/status"]),
         approves,
         named(&["sign"], GROUP, &["signers"], &corten_pki::SIGNERS),
@@ -109,8 +122,7 @@ pub(super) fn roles() -> impl Iterator<Item = Value> {
 pub(super) fn bindings() -> impl Iterator<Item = Value> {
     loops().map(|it| {
         let name = format!("system:controller:{}", it.role);
-        let account =
-            json!({ "kind": "ServiceAccount", "name": format!("{}-controller", it.name), "namespace": "kube-system" });
+        let account = json!({ "kind": "ServiceAccount", "name": it.account(), "namespace": "kube-system" });
         binding(&name, &name, vec![account])
     })
 }

@@ -56,8 +56,17 @@ const DISCOVERY: &[&str] = &[
     "/version/",
 ];
 const PUBLIC: &[&str] = &["/healthz", "/livez", "/readyz", "/version", "/version/"];
-const MONITORING: &[&str] =
-    &["/healthz", "/healthz/*", "/livez", "/livez/*", "/metrics", "/metrics/slis", "/readyz", "/readyz/*"];
+const MONITORING: &[&str] = &[
+    "/healthz",
+    "/healthz/*",
+    "/livez",
+    "/livez/*",
+    "/metrics",
+    "/metrics/slis",
+    "/metrics/state",
+    "/readyz",
+    "/readyz/*",
+];
 const ISSUER: &[&str] = &["/.well-known/openid-configuration", "/openid/v1/jwks"];
 
 /// Bindings of cluster roles.

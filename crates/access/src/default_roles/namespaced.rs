@@ -44,14 +44,16 @@ pub fn roles() -> Vec<Value> {
     ]
 }
 
-/// Its own Service, and the slice that leads to it.
+/// Its own Service, the slice that leads to it, and the lease of whom it leads to.
 fn name_server() -> Vec<Value> {
-    let (service, slice) = (["services"], ["endpointslices"]);
+    let (service, slice, lease) = (["services"], ["endpointslices"], ["leases"]);
     vec![
         rule(CREATE, &[""], &service),
         named(&["patch"], &[""], &service, &["kube-dns"]),
         rule(CREATE, &["discovery.k8s.io"], &slice),
         named(&["delete", "patch"], &["discovery.k8s.io"], &slice, &["kube-dns"]),
+        rule(CREATE, &["coordination.k8s.io"], &lease),
+        named(&["get", "update"], &["coordination.k8s.io"], &lease, &["corten-name-server"]),
     ]
 }
 

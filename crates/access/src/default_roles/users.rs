@@ -90,6 +90,7 @@ fn edit() -> Vec<Value> {
             ],
         ),
         rule(WRITE, &["autoscaling"], &["horizontalpodautoscalers"]),
+        rule(WRITE, &["corten.dev"], &["verticalpodautoscalers"]),
         rule(WRITE, &["batch"], &["cronjobs", "jobs"]),
         rule(
             WRITE,
@@ -167,6 +168,7 @@ fn view() -> Vec<Value> {
             ],
         ),
         rule(READ, &["autoscaling"], &["horizontalpodautoscalers", "horizontalpodautoscalers/status"]),
+        rule(READ, &["corten.dev"], &["verticalpodautoscalers", "verticalpodautoscalers/status"]),
         rule(READ, &["batch"], &["cronjobs", "cronjobs/status", "jobs", "jobs/status"]),
         rule(
             READ,

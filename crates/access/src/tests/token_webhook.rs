@@ -71,7 +71,7 @@ async fn tokens_that_nobody_here_knows_are_asked_about() {
         assert!(who(&access, token).await.is_err(), "{token}");
         assert!(who(&access, token).await.is_err(), "{token}");
     }
-    // As upstream: a no is kept, an error is not.
+    // `cachedTokenAuthenticator`: a no is kept, an error is not.
     assert_eq!(hook.n_asked(), 7);
     assert_eq!(who(&access, "good").await.as_ref(), Ok(&ann));
     assert_eq!(hook.n_asked(), 7);

@@ -25,7 +25,7 @@ use crate::{
     remote::{Key, Keys, Memory, Remote, Trouble, Unanswering},
 };
 
-/// As upstream: of one request, and of all tries for one token together.
+/// `TokenAccessReviewTimeout`: of one request, and of all tries for one token together.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// So many answers are kept.
 const KEPT_MAX: usize = 4096;

@@ -3,10 +3,11 @@
 use corten_cacher::body::BoxFuture;
 use corten_meta::{Cause, Status};
 use corten_policies::{
-    admission_policy::{Binding, MutatingPolicy, ObjectType},
+    admission_policy::{Binding, MutatingPolicy, ObjectType, Unevaluated},
     matching::{OUT_OF_BUDGET, Verdict},
 };
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{
     params::{Misconfigured, Params},
@@ -129,18 +130,27 @@ impl<'r> Round<'r> {
             return Ok(Some(vec![OUT_OF_BUDGET.to_owned()]));
         }
         let row = self.request.kinds.row(&invocation.row.0, &invocation.row.1).unwrap_or(self.request.asked);
+        let measure = |error: Option<Unevaluated>, begun: Instant| {
+            let error = error.map_or("no_error", Unevaluated::as_str);
+            let measures = &self.request.cluster.policies.measures;
+            measures.mutated(&policy.policy.name, &invocation.binding.name, error, begun.elapsed());
+        };
         for nth in 0..policy.n_mutations() {
             let mut shown = review_request::shown(self.request, row, object).await?;
             review_request::hide_what_is_given_later(self.request, &mut shown);
+            let begun = Instant::now();
             let mutated = {
                 let asked = PolicyRequest::of(self.request);
                 let seen = asked.shown(&policy.policy, row, object).await?.with_object(&shown);
                 let bindings = asked.bindings(&seen, params);
                 if nth == 0 {
-                    match asked.authorizer.answered(self.request.fuel, || policy.conditions(&bindings)).await {
+                    match asked.matches(&policy.policy, &bindings).await {
                         Verdict::Matches => {}
                         Verdict::Excluded(_) | Verdict::Ignored => return Ok(None),
-                        Verdict::Failed(message) => return Ok(Some(vec![message])),
+                        Verdict::Failed(message) => {
+                            measure(Some(Unevaluated::Invalid), begun);
+                            return Ok(Some(vec![message]));
+                        }
                     }
                 }
                 let part = review_request::part_schema(self.request);
@@ -150,11 +160,12 @@ impl<'r> Round<'r> {
                 };
                 let text = |name: &str| shown[name].as_str().unwrap_or_default();
                 let target = ObjectType { api_version: text("apiVersion"), kind: text("kind"), fields };
-                asked.authorizer.answered(self.request.fuel, || policy.mutate(nth, &bindings, target)).await
+                asked.authorizer.answered(self.request, || policy.mutate(nth, &bindings, target)).await
             };
+            measure(mutated.as_ref().err().map(|it| it.error), begun);
             let taken = match mutated {
                 Ok(new) => patched::take(self.request, row, object, &shown, new).await.map_err(unfit),
-                Err(message) => Err(message),
+                Err(failure) => Err(failure.message),
             };
             match taken {
                 Ok(true) => self.request.reinvocation.changed(NAME),

@@ -8,9 +8,10 @@ use corten_kinds::{Kind, Subresource};
 use corten_meta::Status;
 use corten_policies::{
     admission_policy::{Binding, Policy},
-    matching::{Bindings, Criteria, Index, NoNamespace},
+    matching::{Bindings, Criteria, Index, NoNamespace, Verdict},
 };
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::params::{self, Misconfigured, Params};
 use crate::{
@@ -69,6 +70,18 @@ impl<'r> PolicyRequest<'r> {
         // There parameters are looked for unless the binding says otherwise: empty for what has no namespace.
         let namespace = review_request::namespace(self.request, object);
         params::collect(self.request, policy, binding, namespace).await.map(Some)
+    }
+
+    /// Is the policy about the request, as far as its conditions say? One without conditions asks nothing.
+    pub(super) async fn matches(&self, policy: &Policy, bindings: &Bindings<'_>) -> Verdict {
+        if policy.conditions.is_empty() {
+            return Verdict::Matches;
+        }
+        let begun = Instant::now();
+        let verdict = self.authorizer.answered(self.request, || policy.matches(bindings)).await;
+        let operation = review_request::operation(self.request.operation).as_str();
+        self.request.cluster.policies.measures.conditions(policy, operation, &verdict, begun.elapsed());
+        verdict
     }
 
     /// What the policy's expressions name.

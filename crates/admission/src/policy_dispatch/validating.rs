@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use corten_cacher::body::BoxFuture;
 use corten_meta::{Cause, Status};
-use corten_policies::admission_policy::{Action, Binding, Decision, Evaluation, Unevaluated, ValidatingPolicy};
+use corten_policies::{
+    admission_policy::{Action, Binding, Decision, Evaluation, Unevaluated, ValidatingPolicy},
+    matching::Verdict,
+};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -103,8 +106,12 @@ impl Round<'_> {
                 let begun = Instant::now();
                 let params = params.as_ref().map(|it| it.read(self.asked.request));
                 let bindings = self.asked.bindings(&shown, params.as_ref());
-                let evaluation =
-                    self.asked.authorizer.answered(self.asked.request.fuel, || policy.evaluate(&bindings)).await;
+                let evaluation = match self.asked.matches(&policy.policy, &bindings).await {
+                    Verdict::Matches => {
+                        self.asked.authorizer.answered(self.asked.request, || policy.evaluate(&bindings)).await
+                    }
+                    unmatched => policy.unmatched(unmatched),
+                };
                 found.push((evaluation, begun.elapsed()));
                 // Many parameters are much work, too: others get their turn.
                 tokio::task::consume_budget().await;
@@ -202,12 +209,7 @@ impl Round<'_> {
     }
 
     fn measure(&self, policy: &ValidatingPolicy, binding: &Binding, of: &Decision, action: &str, took: Duration) {
-        let error = match of.error {
-            None => "no_error",
-            Some(Unevaluated::Compilation) => "compile_error",
-            Some(Unevaluated::OutOfBudget) => "out_of_budget",
-            Some(Unevaluated::Invalid) => "invalid_error",
-        };
+        let error = of.error.map_or("no_error", Unevaluated::as_str);
         self.asked.request.cluster.policies.measures.checked(&policy.policy.name, &binding.name, error, action, took);
     }
 

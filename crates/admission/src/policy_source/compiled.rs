@@ -11,13 +11,14 @@ use corten_cacher::{
     watch_cache::Caches,
 };
 use corten_meta::{Resource, Time};
-use corten_metrics::Registry;
+use corten_metrics::Metrics;
 use corten_policies::{
     admission_policy::{Binding, MutatingPolicy, Policy, ValidatingPolicy},
     matching::{Criteria, Index},
 };
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{
     failing::{FailingPolicies, FailingPolicy, PolicyOperation, PolicyTrouble},
@@ -78,8 +79,8 @@ impl<P> Default for BoundPolicies<P> {
 
 impl Policies {
     /// What is counted of checks is registered.
-    pub fn new(registry: &Registry) -> Self {
-        let measures = Measures::new(registry);
+    pub fn new(metrics: &Metrics) -> Self {
+        let measures = Measures::new(metrics);
         Self {
             compiled: Derived::new(Compiled::default()),
             params: ReadParams::default(),
@@ -99,13 +100,13 @@ impl Policies {
             |before, [policies, bindings, mutating_policies, mutating_bindings]| {
                 Compiled::of(Objects {
                     validating: by_name_or_same(&before.objects.validating, &policies, |it, before| {
-                        same(before, &it.parse(), |it| &it.policy, ValidatingPolicy::read)
+                        self.same(before, &it.parse(), |it| &it.policy, ValidatingPolicy::read)
                     }),
                     validating_bindings: by_name(&before.objects.validating_bindings, &bindings, |it| {
                         Binding::read(&it.parse())
                     }),
                     mutating: by_name_or_same(&before.objects.mutating, &mutating_policies, |it, before| {
-                        same(before, &it.parse(), |it| &it.policy, MutatingPolicy::read)
+                        self.same(before, &it.parse(), |it| &it.policy, MutatingPolicy::read)
                     }),
                     mutating_bindings: by_name(&before.objects.mutating_bindings, &mutating_bindings, |it| {
                         Binding::read(&it.parse())
@@ -113,11 +114,22 @@ impl Policies {
                 })
             },
             |_, now| {
-                self.measures.make_room(|it| now.objects.validating.contains_key(it));
+                self.measures.make_room(&now.objects.validating, &now.objects.mutating);
                 self.failing.retain(|of, name, revision| now.objects.has(of, name, revision));
                 self.params.sweep();
             },
         )
+    }
+
+    /// What is compiled stays where only the status or metadata of a policy has changed.
+    fn same<P>(&self, before: Option<&Arc<P>>, object: &Value, of: fn(&P) -> &Policy, read: fn(&Value) -> P) -> Arc<P> {
+        let known = before.filter(|it| of(it).is_read_of(object));
+        known.cloned().unwrap_or_else(|| {
+            let begun = Instant::now();
+            let policy = Arc::new(read(object));
+            self.measures.cel.compiled(begun.elapsed());
+            policy
+        })
     }
 
     /// The policies that fail now, or deny all, with their kind and name, in order.
@@ -178,12 +190,6 @@ impl Compiled {
         let mutating = bound(&objects.mutating, &objects.mutating_bindings, |it| &it.policy.criteria);
         Self { objects, validating, mutating }
     }
-}
-
-/// What is compiled stays where only the status or metadata of a policy has changed.
-fn same<P>(before: Option<&Arc<P>>, object: &Value, of: fn(&P) -> &Policy, read: fn(&Value) -> P) -> Arc<P> {
-    let known = before.filter(|it| of(it).is_read_of(object));
-    known.cloned().unwrap_or_else(|| Arc::new(read(object)))
 }
 
 /// A policy without a binding is about nothing.

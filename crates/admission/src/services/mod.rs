@@ -3,7 +3,7 @@
 //! What is given is written in the commit that stores the Service, on condition that nobody has it: a record for each
 //! address and port, and an IPAddress for each address. So a crash leaves no Service without its records and no record
 //! without its Service, and two servers over one store cannot give the same thing. What is known here in memory only keeps
-//! writers of this server from asking for the same.
+//! writers of this server from asking for the same; of a shared store it follows what other servers give and take back.
 
 mod draw;
 mod records;

@@ -4,12 +4,12 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use corten_api::resources::IP_ADDRESSES;
-use corten_cacher::watch_cache::{encode, prefix_of};
+use corten_cacher::watch_cache::{OtherKeys, encode, prefix_of};
 use corten_kinds::service_allocation::{Family, Holds};
-use corten_store::{Compare, Error, Operation, Range, Store, Txn};
+use corten_store::{Compare, Entry, Error, Operation, Range, Store, Txn};
 use serde_json::{Value, json};
 
-use crate::cluster::Cluster;
+use crate::{cluster::Cluster, service_reservations::Ranges};
 
 const ADDRESSES: &str = "/registry/ranges/serviceips/";
 const PORTS: &str = "/registry/ranges/servicenodeports/";
@@ -31,6 +31,29 @@ pub(super) async fn read(store: &dyn Store) -> Result<Holds, Error> {
 
 fn rest<T: std::str::FromStr>(key: &[u8], prefix: &str) -> Option<T> {
     std::str::from_utf8(key).ok()?.strip_prefix(prefix)?.parse().ok()
+}
+
+/// Of a store that other servers write to: what they give and take back is known here as soon as the caches hold it. What is
+/// claimed meanwhile is compared in the commit.
+impl OtherKeys for Ranges {
+    fn changed(&self, key: &[u8], is_there: bool) {
+        let mut holds = Holds::default();
+        holds.addresses.extend(rest::<IpAddr>(key, ADDRESSES));
+        holds.ports.extend(rest::<u16>(key, PORTS));
+        if !is_there {
+            return self.free(&holds);
+        }
+        let mut taken = self.lock();
+        taken.addresses.extend(holds.addresses);
+        taken.ports.extend(holds.ports);
+    }
+
+    fn read_again(&self, entries: &[Entry]) {
+        let mut holds = Holds::default();
+        holds.addresses.extend(entries.iter().filter_map(|it| rest::<IpAddr>(&it.key, ADDRESSES)));
+        holds.ports.extend(entries.iter().filter_map(|it| rest::<u16>(&it.key, PORTS)));
+        *self.lock() = holds;
+    }
 }
 
 /// Which of these are given now.

@@ -111,6 +111,10 @@ impl Hook {
         let operation = review_request::operation(request.operation).as_str();
         let call = Call { name: &self.name, phase, operation };
         let took = begun.elapsed();
+        match phase {
+            Phase::Admit => request.notes.mutating_webhook_took(took),
+            Phase::Validating => request.notes.validating_webhook_took(took),
+        }
         webhooks.note(phase, self, trouble(result), request.cluster.now());
         match result {
             Ok(()) => {

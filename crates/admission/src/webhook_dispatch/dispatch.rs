@@ -6,6 +6,7 @@ use corten_kinds::Kind;
 use corten_meta::Status;
 use corten_policies::matching::{Bindings, Verdict};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::{
     expression_authorizer::ExpressionAuthorizer,
@@ -13,18 +14,19 @@ use crate::{
     refusal::forbidden,
     review_request,
     versions::{Versions, resource_attributes},
-    webhook_source::{Hook, Hooks},
+    webhook_source::{Call, Hook, Hooks, Phase},
 };
 
 /// What is the same for all webhooks that are asked about a request.
 pub(super) struct Round<'r> {
     pub(super) request: &'r Attributes<'r>,
     versions: Versions<'r>,
+    phase: Phase,
 }
 
 impl<'r> Round<'r> {
-    pub(super) fn of(request: &'r Attributes<'r>) -> Self {
-        Self { request, versions: Versions::of(request) }
+    pub(super) fn of(request: &'r Attributes<'r>, phase: Phase) -> Self {
+        Self { request, versions: Versions::of(request), phase }
     }
 
     /// Those that could be asked, with their places in the order of all.
@@ -68,7 +70,12 @@ impl<'r> Round<'r> {
             params: None,
             authorizer: uses.authorizer.then_some((&authorizer as &dyn Authorizer, &question)),
         };
-        match authorizer.answered(request.fuel, || hook.conditions.evaluate(&bindings.activation())).await {
+        let begun = Instant::now();
+        let verdict = authorizer.answered(request, || hook.conditions.evaluate(&bindings.activation())).await;
+        let operation = review_request::operation(request.operation).as_str();
+        let call = Call { name: &hook.name, phase: self.phase, operation };
+        request.cluster.webhooks.measures.conditions(&call, &verdict, begun.elapsed());
+        match verdict {
             Verdict::Matches => Ok(true),
             Verdict::Excluded(_) | Verdict::Ignored => Ok(false),
             Verdict::Failed(reason) => Err(forbidden(request, object, &reason)),

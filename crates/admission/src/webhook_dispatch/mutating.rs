@@ -32,7 +32,7 @@ impl Admission for MutatingWebhook {
             return Box::pin(async { Ok(()) });
         }
         Box::pin(async move {
-            let round = Round::of(request);
+            let round = Round::of(request, Phase::Admit);
             request.reinvocation.begin(NAME, object);
             for (at, hook) in round.candidates(&compiled.mutating, object) {
                 one(webhooks, &round, at, hook, object).await?;

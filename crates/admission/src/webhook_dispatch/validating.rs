@@ -32,7 +32,7 @@ impl Admission for ValidatingWebhook {
             return Box::pin(async { Ok(()) });
         }
         Box::pin(async move {
-            let round = Round::of(request);
+            let round = Round::of(request, Phase::Validating);
             let mut relevant = Vec::new();
             for (_, hook) in round.candidates(&compiled.validating, object) {
                 relevant.extend(round.row(hook, object).await?.map(|row| (hook, row)));

@@ -8,10 +8,11 @@ use corten_cacher::{
     watch_cache::{Caches, Snapshot, Stored},
 };
 use corten_meta::{Resource, Time};
-use corten_metrics::Registry;
+use corten_metrics::{CelMetrics, Metrics};
 use corten_policies::matching::{Conditions, Criteria, Index};
 use corten_webhook::{Client, ClientConfig, Clients};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{
     failing::{FailingWebhook, FailingWebhooks, Trouble},
@@ -25,6 +26,7 @@ pub struct Webhooks {
     clients: Arc<Clients>,
     compiled: Derived<Compiled, 2>,
     pub(crate) measures: Measures,
+    cel: CelMetrics,
     failing: FailingWebhooks,
 }
 
@@ -64,9 +66,15 @@ pub(crate) struct Hook {
 
 impl Webhooks {
     /// What is counted of calls is registered.
-    pub fn new(clients: Arc<Clients>, registry: &Registry) -> Self {
-        let measures = Measures::new(registry);
-        Self { clients, compiled: Derived::new(Compiled::default()), measures, failing: FailingWebhooks::default() }
+    pub fn new(clients: Arc<Clients>, metrics: &Metrics) -> Self {
+        let measures = Measures::new(metrics);
+        Self {
+            clients,
+            compiled: Derived::new(Compiled::default()),
+            measures,
+            cel: metrics.cel.clone(),
+            failing: FailingWebhooks::default(),
+        }
     }
 
     pub(crate) fn compiled(&self, caches: &Caches) -> Arc<Made<Compiled, 2>> {
@@ -132,6 +140,11 @@ impl Webhooks {
 
     fn hook(&self, configuration: &str, resource_version: &str, at: usize, webhook: &Value) -> Hook {
         let name = webhook["name"].as_str().unwrap_or_default().to_owned();
+        let begun = Instant::now();
+        let conditions = Conditions::read(webhook, false);
+        if !conditions.is_empty() {
+            self.cel.compiled(begun.elapsed());
+        }
         let client = ClientConfig::of_json(&webhook["clientConfig"]).and_then(|it| self.clients.client(&it));
         let versions = webhook["admissionReviewVersions"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let known = |it| match it {
@@ -145,7 +158,7 @@ impl Webhooks {
             id: format!("{configuration}/{name}/{at}"),
             name,
             criteria: Criteria::of_webhook(webhook),
-            conditions: Conditions::read(webhook, false),
+            conditions,
             client: client.map_err(|it| it.0),
             timeout: Duration::from_secs(webhook["timeoutSeconds"].as_u64().unwrap_or(TIMEOUT_SECONDS)),
             may_fail: webhook["failurePolicy"] == "Ignore",

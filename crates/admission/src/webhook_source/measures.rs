@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use corten_metrics::{BoundedLabels, HistogramVec, IntCounterVec, Registry, forget_labelled, registered};
+use corten_metrics::{
+    BoundedLabels, HistogramVec, IntCounterVec, MatchConditions, Metrics, forget_labelled, registered,
+};
+use corten_policies::matching::Verdict;
+
+use crate::measures::outcome_of;
 
 /// In seconds: `latencyBuckets` of kube-apiserver's admission metrics.
 const SECONDS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0];
@@ -23,6 +28,7 @@ pub(crate) struct Measures {
     requests: IntCounterVec,
     rejections: IntCounterVec,
     fail_opens: IntCounterVec,
+    conditions: MatchConditions,
     bound: BoundedLabels,
 }
 
@@ -50,7 +56,8 @@ impl Call<'_> {
 }
 
 impl Measures {
-    pub(crate) fn new(registry: &Registry) -> Self {
+    pub(crate) fn new(metrics: &Metrics) -> Self {
+        let registry = metrics.registry();
         let counter = |name, help, labels| registered::counter(registry, name, help, labels);
         Self {
             durations: registered::histogram(
@@ -75,12 +82,14 @@ impl Measures {
                 "Admission webhook fail open count, identified by name and broken out for each admission type (validating or mutating).",
                 &["name", "type"],
             ),
+            conditions: metrics.webhook_conditions.clone(),
             bound: BoundedLabels::new(LABELS_MAX),
         }
     }
 
     /// Names that no webhook has any more leave their places where these are few.
     pub(crate) fn make_room(&self, is_current: impl Fn(&str) -> bool) {
+        self.conditions.make_room(&is_current);
         for webhook in self.bound.make_room(is_current) {
             forget_labelled(&self.durations, "name", &webhook);
             for counter in [&self.requests, &self.rejections, &self.fail_opens] {
@@ -98,6 +107,11 @@ impl Measures {
         let code = code.min(CODE_MAX).to_string();
         self.requests.with_label_values(&[name, phase, operation, &*code, rejected]).inc();
         self.durations.with_label_values(&[name, phase, operation, rejected]).observe(took.as_secs_f64());
+    }
+
+    /// Its match conditions were asked.
+    pub(crate) fn conditions(&self, call: &Call<'_>, verdict: &Verdict, took: Duration) {
+        self.conditions.asked(call.labels(), outcome_of(verdict), took);
     }
 
     pub(crate) fn rejected(&self, call: &Call<'_>, error_type: ErrorType, code: u16) {

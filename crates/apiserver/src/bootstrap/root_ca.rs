@@ -4,7 +4,7 @@
 use corten_access::request_header;
 use corten_api::resources::CONFIG_MAPS;
 use corten_meta::{Key, Resource, Status};
-use corten_pki::Authority;
+use corten_pki::{Authority, with_authorities};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -12,6 +12,9 @@ use super::{Write, send};
 use crate::state::State;
 
 const NAMESPACE: &str = "kube-system";
+/// As kubeadm has them (`kubeadm init`, phase `bootstrap-token`).
+const PUBLIC: &str = "kube-public";
+const CLUSTER_INFO: &str = "cluster-info";
 
 /// The names of ConfigMaps in kube-system, and what the server says in them. By the second, other API servers know whom this one
 /// takes for whom, and by what they know this one (`ClusterAuthenticationTrustController`).
@@ -35,41 +38,39 @@ pub(crate) async fn publish(state: &State, pki: &Authority) -> Result<(), Status
     let resource: Resource = CONFIG_MAPS;
     for (name, data) in places(pki) {
         let stored = state.caches().get(&resource).and_then(|it| it.get(NAMESPACE, name)).map(|it| it.parse());
-        if let Some(write) = write(&resource, name, &data, stored) {
+        if let Some(write) = write(&resource, NAMESPACE, name, &data, stored) {
             send(state, write).await?;
         }
     }
-    Ok(())
+    publish_to_strangers(state, &resource, pki).await
 }
 
-fn write(resource: &Resource, name: &str, data: &Value, stored: Option<Value>) -> Option<Write> {
+/// Where machines join, they learn of the authorities as strangers. Who lets them join has made it, and said where the server is.
+async fn publish_to_strangers(state: &State, resource: &Resource, pki: &Authority) -> Result<(), Status> {
+    let stored = state.caches().get(resource).and_then(|it| it.get(PUBLIC, CLUSTER_INFO)).map(|it| it.parse());
+    let Some(stored) = stored else { return Ok(()) };
+    let Some(kubeconfig) = stored["data"]["kubeconfig"].as_str() else { return Ok(()) };
+    let data = json!({ "kubeconfig": with_authorities(kubeconfig, &pki.ca_pem()) });
+    match write(resource, PUBLIC, CLUSTER_INFO, &data, Some(stored)) {
+        Some(write) => send(state, write).await,
+        None => Ok(()),
+    }
+}
+
+fn write(resource: &Resource, namespace: &str, name: &str, data: &Value, stored: Option<Value>) -> Option<Write> {
     let Some(mut stored) = stored else {
-        let metadata = json!({ "name": name, "namespace": NAMESPACE });
+        let metadata = json!({ "name": name, "namespace": namespace });
         let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data });
-        return Some(Write { method: Method::POST, path: resource.collection_path(NAMESPACE), object });
+        return Some(Write { method: Method::POST, path: resource.collection_path(namespace), object });
     };
     let mut is_same = true;
     for (entry, text) in data.as_object().into_iter().flatten() {
         is_same &= stored["data"][entry] == *text;
         stored["data"][entry] = text.clone();
     }
-    let path = resource.path(&Key::new(NAMESPACE, name));
+    let path = resource.path(&Key::new(namespace, name));
     (!is_same).then_some(Write { method: Method::PUT, path, object: stored })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_another_certificate_is_written() {
-        let write = |stored: Option<Value>| {
-            let write = write(&CONFIG_MAPS, "kube-root-ca.crt", &json!({ "ca.crt": "new" }), stored);
-            write.map(|it| (it.method.to_string(), it.object["data"].clone()))
-        };
-        assert_eq!(write(None), Some(("POST".into(), json!({ "ca.crt": "new" }))));
-        assert_eq!(write(Some(json!({ "data": { "ca.crt": "new", "mine": "1" } }))), None);
-        let put = Some(("PUT".into(), json!({ "ca.crt": "new", "mine": "1" })));
-        assert_eq!(write(Some(json!({ "data": { "ca.crt": "old", "mine": "1" } }))), put);
-    }
-}
+mod tests;

@@ -8,7 +8,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{Write, send};
-use crate::state::State;
+use crate::{filters::catch_up::caught_up, state::State};
 
 /// Where upstream's own clusters have it, and apart from the networks of Pods.
 const RANGE: &str = "10.96.0.0/12";
@@ -32,11 +32,15 @@ pub(super) async fn run(state: &State) -> Result<(), Status> {
     range(state).await?;
     let advertised = state.config().advertise;
     let port = advertised.map_or(PORT, |it| it.port());
-    if stored(state, &SERVICES_AT).is_none() {
-        create(state, &SERVICES_AT, service(state, port)).await?;
+    if stored(state, &SERVICES_AT).is_none()
+        && let Err(refusal) = create(state, &SERVICES_AT, service(state, port)).await
+    {
+        // Another server of the same cluster may have been faster, and then has given its address.
+        caught_up(state).await?;
+        stored(state, &SERVICES_AT).ok_or(refusal)?;
     }
-    let Some(address) = advertised else { return Ok(()) };
-    // A server may come back elsewhere.
+    // A server may come back elsewhere. Of several over one store each says where it is while it runs, and this one is not alone.
+    let Some(address) = advertised.filter(|_| !state.config().store.is_shared()) else { return Ok(()) };
     for (resource, wanted) in [(&ENDPOINTS_AT, endpoints(address)), (&SLICES_AT, slice(address))] {
         match stored(state, resource) {
             None => create(state, resource, wanted).await?,

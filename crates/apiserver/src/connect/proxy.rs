@@ -4,9 +4,7 @@
 //! What runs there is not trusted: it sees no credential, its addresses must be its own, and links it answers with lead
 //! through here again.
 
-mod location;
-
-use corten_kubelets::KubeletClient;
+use corten_kubelets::{KubeletClient, Location};
 use std::time::Duration;
 
 use corten_cacher::{
@@ -20,7 +18,6 @@ use http::{HeaderValue, Method, Request, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 
-use self::location::Location;
 use crate::context::Context;
 
 /// As long as kube-apiserver lets a connection to a kubelet be quiet.
@@ -28,7 +25,7 @@ const ANSWER_DEADLINE: Duration = Duration::from_secs(4 * 3600);
 
 pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
     let client = ctx.state.config().kubelet_dial.clone().ok_or_else(corten_kubelets::no_way)?;
-    let location = Location::of(ctx)?;
+    let location = Location::of(ctx.state.caches(), &ctx.info.plural, &ctx.info.namespace, &ctx.info.name)?;
     let upgrade = headers::wants_upgrade(&ctx.headers);
     // What a kubelet switches protocols for does something in a container, and it sees only that the API server asks.
     let acts = upgrade && matches!(location, Location::Kubelet(_));

@@ -1,3 +1,4 @@
+use corten_meta::Status;
 use corten_routes::RequestInfo;
 use http::Uri;
 use serde_json::json;
@@ -9,6 +10,11 @@ use corten_stream::Refusal;
 fn info(query: &str) -> RequestInfo {
     let uri: Uri = format!("/api/v1/namespaces/default/pods/web/log?{query}").parse().expect("an address");
     RequestInfo::read(&corten_kinds::Kinds::default(), "GET", uri.path(), uri.query()).expect("a valid path")
+}
+
+fn log(query: &str) -> Result<String, Status> {
+    let info = info(query);
+    corten_routes::log_query(&info.query, &info.name)
 }
 
 #[test]
@@ -73,15 +79,15 @@ fn log_options_are_checked_and_passed_on() {
             )),
         ),
     ] {
-        let found = options::log(&info(query)).map_err(|it| (it.code, it.message));
+        let found = log(query).map_err(|it| (it.code, it.message));
         assert_eq!(found, expected.map(str::to_owned).map_err(|(code, it)| (code, it.to_owned())), "{query}");
     }
-    assert_eq!(options::log(&info("sinceSeconds=5&sinceTime=2026-11-20T10:00:00Z")).expect_err("both").code, 422);
+    assert_eq!(log("sinceSeconds=5&sinceTime=2026-11-20T10:00:00Z").expect_err("both").code, 422);
     for name in ["tailLines", "limitBytes", "sinceSeconds"] {
         let most = format!("{name}={}", i64::MAX);
-        assert_eq!(options::log(&info(&most)).expect("a number"), format!("?{most}"));
+        assert_eq!(log(&most).expect("a number"), format!("?{most}"));
         for (text, what) in [("x", "invalid syntax"), ("9223372036854775808", "value out of range")] {
-            let error = options::log(&info(&format!("{name}={text}"))).expect_err("no number");
+            let error = log(&format!("{name}={text}")).expect_err("no number");
             assert_eq!((error.code, error.message), (400, format!("strconv.ParseInt: parsing {text:?}: {what}")));
         }
     }

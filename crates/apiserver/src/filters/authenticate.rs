@@ -7,11 +7,16 @@ use corten_access::credential::{self, Attempted, Credential, Proof};
 use corten_cacher::{answer, body::Response};
 use corten_meta::Status;
 
-use super::{audit, next::Rest};
+use super::{audit, catch_up::caught_up, next::Rest};
 use crate::context::Context;
 
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
-    match identify(ctx).await {
+    let mut identified = identify(ctx).await;
+    // A token that was issued through another server may be of what the caches do not hold yet.
+    if identified.is_err() && ctx.state.config().store.is_shared() && caught_up(&ctx.state).await.is_ok() {
+        identified = identify(ctx).await;
+    }
+    match identified {
         Ok(identity) => ctx.identity = Some(identity),
         Err(Attempted(attempted)) => {
             let status = Status::unauthorized();

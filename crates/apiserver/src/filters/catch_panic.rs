@@ -2,7 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 
-use corten_cacher::{answer, body::Response};
+use corten_cacher::body::Response;
 use corten_meta::Status;
 use futures_util::FutureExt;
 
@@ -12,6 +12,7 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     let result = AssertUnwindSafe(rest.run(ctx)).catch_unwind().await;
     result.unwrap_or_else(|_| {
         tracing::error!(method = %ctx.method, path = ctx.uri.path(), "a request panicked");
-        answer::status(&Status::internal("This request caused apiserver to panic. Look in the logs for details."))
+        let status = Status::internal("This request caused apiserver to panic. Look in the logs for details.");
+        super::measure::terminated(ctx, &status)
     })
 }

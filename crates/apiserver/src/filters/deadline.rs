@@ -26,7 +26,7 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     ctx.deadline = Some(tokio::time::Instant::now() + deadline);
     match tokio::time::timeout(deadline, rest.run(ctx)).await {
         Ok(response) => response,
-        Err(_) => answer::status(&too_late()),
+        Err(_) => super::measure::terminated(ctx, &too_late()),
     }
 }
 

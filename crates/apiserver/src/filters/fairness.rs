@@ -1,14 +1,17 @@
-//! A request is answered when it has its seats; until then it waits in its priority level (`WithPriorityAndFairness`).
+//! A request is answered when it has its seats; until then it waits in its priority level (`WithPriorityAndFairness`). One that is
+//! wide is answered where no other waits behind it.
 
 use std::time::Duration;
 
 use corten_access::identity::ANONYMOUS;
-use corten_cacher::{answer, body::Response};
+use corten_cacher::body::Response;
 use corten_fairness::{Classified, WaitingRequest};
 use corten_flowcontrol::{RequestDigest, RequestedResource, width_of_list};
 use corten_kinds::Subresource;
 use corten_routes::RequestInfo;
 use http::HeaderValue;
+use http_body_util::BodyExt;
+use tokio::time::Instant;
 
 use super::next::Rest;
 use crate::context::Context;
@@ -16,7 +19,32 @@ use crate::context::Context;
 /// How long a request waits for a seat: a quarter of the time it has until it is answered (`getRequestWaitContext`).
 const PATIENCE: Duration = Duration::from_secs(15);
 
+const SELECTORS: [&str; 2] = ["labelSelector", "fieldSelector"];
+/// To read so much takes less time than to answer.
+const SHORT_SELECTOR_BYTES: usize = 4096;
+
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
+    let width = width(ctx);
+    let is_wide = is_wide(ctx, width);
+    let wide = match ctx.placement() {
+        Some(placement) => placement.take_place(is_wide).await,
+        None => None,
+    };
+    let response = when_seated(ctx, rest, width).await;
+    match wide {
+        Some(wide) => response.map(|it| wide.with(it).boxed_unsync()),
+        None => response,
+    }
+}
+
+/// A list of many objects keeps a core busy, and so does reading a selector of thousands of requirements; whoever asks for it: also those
+/// who are exempt, and wait for no seat.
+fn is_wide(ctx: &Context, width: u32) -> bool {
+    let selectors = SELECTORS.iter().filter_map(|it| ctx.info.query.get(it));
+    ctx.info.verb == "list" && (width > 1 || selectors.map(str::len).sum::<usize>() > SHORT_SELECTOR_BYTES)
+}
+
+async fn when_seated(ctx: &mut Context, rest: Rest, width: u32) -> Response {
     if goes_on_long(&ctx.info) || ctx.is_aggregated_for_long() {
         return rest.run(ctx).await;
     }
@@ -28,10 +56,13 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
         let asked = asked(ctx);
         ctx.state.fairness().classify(ctx.state.caches(), &asked)
     };
-    let width = if classified.is_exempt() { 1 } else { width(ctx).min(classified.width_max()) };
-    let mut response = match classified.begin(width, PATIENCE, || described(ctx, &classified)).await {
+    let width = if classified.is_exempt() { 1 } else { width.min(classified.width_max()) };
+    let came = Instant::now();
+    let begun = classified.begin(width, PATIENCE, || described(ctx, &classified)).await;
+    ctx.seat_wait = came.elapsed();
+    let mut response = match begun {
         Ok(_underway) => rest.run(ctx).await,
-        Err(status) => answer::status(&status),
+        Err(status) => super::measure::terminated(ctx, &status),
     };
     let uids = [
         ("x-kubernetes-pf-flowschema-uid", classified.schema_uid()),
@@ -96,6 +127,6 @@ fn width(ctx: &Context) -> u32 {
     }
     let Some(cache) = info.kind().and_then(|it| ctx.state.caches().get(&it.resource)) else { return 1 };
     let limit = info.query.get("limit").and_then(|it| it.parse().ok()).unwrap_or(0);
-    let is_selected = ["labelSelector", "fieldSelector"].iter().any(|it| info.query.get(it).is_some());
+    let is_selected = SELECTORS.iter().any(|it| info.query.get(it).is_some());
     width_of_list(cache.snapshot().len(), limit, is_selected)
 }

@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod authenticate;
 pub(crate) mod authorize;
 pub(crate) mod catch_panic;
+pub(crate) mod catch_up;
 pub(crate) mod cross_site;
 pub(crate) mod deadline;
 pub(crate) mod fairness;

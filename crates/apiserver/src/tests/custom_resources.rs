@@ -335,6 +335,12 @@ async fn rules_that_were_not_asked_are_spoken_of() {
         (code, &read(refused).await["message"]),
         (400, &json!("Car in version \"v1\" cannot be handled as a Car: strict decoding error: unknown field \"odd\""))
     );
+    let measured = server.metrics().text(Vec::new());
+    for line in
+        ["apiserver_cel_compilation_duration_seconds_count 1", "apiserver_cel_evaluation_duration_seconds_count 1"]
+    {
+        assert!(measured.lines().any(|it| it == line), "{line} is missing:\n{measured}");
+    }
     server.stop().await;
 }
 

@@ -213,6 +213,53 @@ async fn long_lists_come_in_pieces_and_compressed_where_asked() {
     running.end().await;
 }
 
+/// It moves in its midst: to where wide answers are made, and back with the first request that is narrow.
+#[tokio::test]
+async fn wide_and_narrow_requests_share_a_connection() {
+    const PATH: &str = "/api/v1/namespaces/default/configmaps";
+    let running = running().await;
+    let filler = "x".repeat(2000);
+    for n in 0..150 {
+        let body = format!(r#"{{"metadata":{{"name":"m{n}"}},"data":{{"k":"{filler}"}}}}"#);
+        assert_eq!(running.server.call(admin(), plain("POST", PATH, body)).await.status(), StatusCode::CREATED);
+    }
+    let one = format!("{PATH}/m1");
+    let (page, new) = (format!("{PATH}?limit=1"), format!("{PATH}/new"));
+    let long = format!("{PATH}?labelSelector={}", vec!["!a"; 3000].join(","));
+    let requests = [
+        ("GET", PATH, "", StatusCode::OK, 150),
+        ("GET", PATH, "", StatusCode::OK, 150),
+        ("GET", &one, "", StatusCode::OK, 0),
+        ("GET", &long, "", StatusCode::OK, 150),
+        ("POST", PATH, r#"{"metadata":{"name":"new"}}"#, StatusCode::CREATED, 0),
+        ("GET", PATH, "", StatusCode::OK, 151),
+        ("GET", &page, "", StatusCode::OK, 1),
+        ("HEAD", PATH, "", StatusCode::OK, 0),
+        ("DELETE", &new, "", StatusCode::OK, 0),
+    ];
+    let n_items = |text: &str| {
+        let answer: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        answer["items"].as_array().map_or(0, Vec::len)
+    };
+    let io = TokioIo::new(running.connect(b"http/1.1").await);
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(io).await.expect("HTTP/1.1");
+    tokio::spawn(connection);
+    for (method, path, body, code, n) in requests {
+        let answer = sender.send_request(request(method, path, body)).await.expect("an answer");
+        assert_eq!((answer.status(), n_items(&text(answer).await)), (code, n), "{method} {path}");
+        sender.ready().await.expect("the connection goes on");
+    }
+    let mut shared = running.shared().await;
+    for (method, path, body, code, n) in requests {
+        // While this one is unread the connection is where wide answers are sent.
+        let unread = shared.send_request(request("GET", PATH, "")).await.expect("a list");
+        let answer = shared.send_request(request(method, path, body)).await.expect("an answer");
+        assert_eq!((answer.status(), n_items(&text(answer).await)), (code, n), "{method} {path}");
+        assert!(n_items(&text(unread).await) >= 150);
+    }
+    running.end().await;
+}
+
 #[tokio::test]
 async fn streams_of_one_connection_do_not_hold_each_other_up() {
     const PATH: &str = "/api/v1/namespaces/default/configmaps";

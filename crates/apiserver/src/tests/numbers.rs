@@ -86,7 +86,7 @@ impl Effect {
                 let lasted = lasts(response, Duration::from_secs(2 * 3600)).await.map(|it| it.as_secs());
                 match number {
                     1 => assert_eq!(lasted, Some(1), "{what}"),
-                    // As upstream: its timer is over before it begins.
+                    // `time.NewTimer`: it is over before it begins.
                     ..0 => assert_eq!(lasted, Some(0), "{what}"),
                     0 => assert!(lasted.is_some_and(|it| (1800..=3600).contains(&it)), "{what}: {lasted:?}"),
                     _ => assert_eq!(lasted, None, "{what}"),
@@ -94,7 +94,7 @@ impl Effect {
             }
             Self::Grace => {
                 let pod: Value = serde_json::from_str(&whole(response).await).expect("JSON");
-                // As upstream: less than none is the least there is, and with none it is gone, as it was.
+                // `BeforeDelete`: less than none is the least there is, and with none it is gone, as it was.
                 let expected = match number {
                     0 => Value::Null,
                     _ => number.max(1).into(),
@@ -204,7 +204,7 @@ async fn versions_timeouts_and_bodies_take_any_number() {
     server.stop().await;
 }
 
-/// As upstream: what is to end before it begins ends at once, and zero asks for nothing.
+/// What is to end before it begins ends at once, and zero asks for nothing.
 #[tokio::test(start_paused = true)]
 async fn a_watch_of_less_than_no_time_ends_at_once() {
     let server = with_pods().await;

@@ -88,6 +88,10 @@ fn assigned(ctx: &mut Context, target: &RequestScope, binding: &Value, pod: &Val
     }
     let mut pod = pod.clone();
     pod["spec"]["nodeName"] = binding["target"]["name"].clone();
+    // Whoever bound it, where it was expected to go is over (KEP-5278, `ClearingNominatedNodeNameAfterBinding`).
+    if let Some(status) = pod["status"].as_object_mut() {
+        status.remove("nominatedNodeName");
+    }
     for (key, value) in wanted["annotations"].as_object().into_iter().flatten() {
         pod["metadata"]["annotations"][key.as_str()] = value.clone();
     }

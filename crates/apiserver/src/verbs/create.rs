@@ -1,6 +1,6 @@
 //! CREATE: default, admit, validate, store where nothing stands yet.
 
-use corten_admission::{commit, evaluated};
+use corten_admission::commit;
 use corten_cacher::{body::Response, codec::Form, watch_cache::versions};
 use corten_kinds::Policy;
 use corten_meta::Status;
@@ -91,7 +91,7 @@ pub(crate) async fn prepared(
     violations.extend(corten_kinds::bounds::violations(kind, &object, None));
     let rules = &target.asked.policy;
     let broken = || [rules.validate(&object), rules.validate_new(&object)].concat();
-    violations.extend(evaluated(&asked.fuel, broken).await);
+    violations.extend(asked.broken_rules(broken).await);
     if !violations.is_empty() {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         return Err(Status::invalid(&kind.resource, name, &violations));

@@ -4,11 +4,12 @@ use bytes::Bytes;
 use corten_cacher::{answer, body::Response, codec::Form, watch_cache::Stored};
 use corten_kinds::Subresource;
 use corten_meta::{Details, Status, Time};
+use corten_routes::{DeleteOptions, Propagation};
 use http::StatusCode;
 use serde_json::Value;
 
 use super::{
-    delete_options::{DeleteOptions, Propagation},
+    body,
     guaranteed_update::GuaranteedUpdate,
     metadata::{self, FOREGROUND, ORPHAN},
     request_scope::RequestScope,
@@ -18,8 +19,22 @@ use super::{
 };
 use crate::context::Context;
 
+/// The options of a deletion: those of the body, or where it has none, of the query.
+///
+/// # Errors
+/// 400 for a body that is none, 422 for options that contradict each other.
+pub(super) async fn options(ctx: &mut Context) -> Result<DeleteOptions, Status> {
+    let document = body::document_or_none(ctx, DeleteOptions::KIND).await?;
+    let mut options = match document {
+        Some(document) => DeleteOptions::of(&document.value)?,
+        None => DeleteOptions::of_query(&ctx.info.query)?,
+    };
+    options.dry_run |= ctx.dry_run();
+    Ok(options)
+}
+
 pub(crate) async fn delete(ctx: &mut Context, target: &RequestScope, form: Form) -> Result<Response, Status> {
-    let options = DeleteOptions::read(ctx).await?;
+    let options = options(ctx).await?;
     match remove(ctx, target, &options).await? {
         Removed::Waiting(json) => {
             let json = if form == Form::Partial { json } else { write::shown(ctx, target, json).await? };
@@ -64,7 +79,7 @@ pub(super) async fn remove(ctx: &Context, target: &RequestScope, options: &Delet
     let mut update = GuaranteedUpdate::begin(ctx);
     loop {
         let current = target.current(ctx)?;
-        options.check(target, &current)?;
+        options.check(target.resource(), &target.name, current.uid(), current.revision)?;
         let old = current.draft();
         let asked = WriteRequest::delete(ctx, target, &old, options);
         asked.admit(&mut Value::Null).await?;

@@ -11,12 +11,12 @@ use corten_cacher::{
 use corten_conversion::SnapshotQuery;
 use corten_kinds::KindRef;
 use corten_meta::{Details, Status};
+use corten_routes::DeleteOptions;
 use futures_util::future::join_all;
 use http::StatusCode;
 
 use super::{
     delete::{self, Removed},
-    delete_options::DeleteOptions,
     list,
     request_scope::RequestScope,
 };
@@ -80,7 +80,7 @@ pub(crate) async fn delete_collection(
     target: &RequestScope,
     form: Form,
 ) -> Result<Response, Status> {
-    let options = DeleteOptions::read(ctx).await?;
+    let options = delete::options(ctx).await?;
     let matcher = list::matcher(ctx, target)?;
     // What is to go is known without its webhook, unless a selector asks for what only that can tell.
     let seen = if matcher.is_selective() { form } else { Form::Partial };

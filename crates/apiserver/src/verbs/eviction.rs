@@ -9,12 +9,12 @@ use corten_cacher::{answer, body::Response, watch_cache::Stored};
 use corten_kinds::Kind;
 use corten_meta::Status;
 use corten_policies::eviction;
+use corten_routes::DeleteOptions;
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{
     body, delete,
-    delete_options::DeleteOptions,
     request_scope::RequestScope,
     update::{Make, Part, change},
     write_request::WriteRequest,
@@ -52,8 +52,11 @@ async fn remove(ctx: &mut Context, target: &RequestScope, options: &DeleteOption
             return remove_guarded(ctx, target, options, &stored, &pod).await;
         }
         // A Pod that may yet become ready goes only as it was seen.
-        let enforced =
-            if eviction::has_ended(&pod) || options.names_revision() { options.clone() } else { options.at(&stored) };
+        let enforced = if eviction::has_ended(&pod) || options.names_revision() {
+            options.clone()
+        } else {
+            options.at(stored.revision)
+        };
         match mark_and_delete(ctx, target, &enforced).await {
             Err(status) if status.is_conflict() && !options.names_revision() => conflict = status,
             other => return other,
@@ -83,7 +86,7 @@ async fn remove_guarded(
         pay(ctx, target, budget.name(), options).await?;
         return mark_and_delete(ctx, target, options).await;
     }
-    let removed = mark_and_delete(ctx, target, &options.at(stored)).await;
+    let removed = mark_and_delete(ctx, target, &options.at(stored.revision)).await;
     removed.map_err(|status| match status.is_conflict() && !options.names_revision() {
         // It may be healthy by now.
         true => eviction::still_processed(budget.name()),
@@ -129,13 +132,14 @@ async fn mark_and_delete(ctx: &mut Context, target: &RequestScope, options: &Del
     if !options.dry_run {
         let checked = options.clone();
         change(ctx, target, Part::Own, &mut |ctx, old| {
-            checked.check(target, &*target.current(ctx)?)?;
+            let current = target.current(ctx)?;
+            checked.check(target.resource(), &target.name, current.uid(), current.revision)?;
             Ok(marked(ctx, old))
         })
         .await?;
         if options.names_revision() {
             // The mark is a change of our own.
-            options = options.at(&*target.current(ctx)?);
+            options = options.at(target.current(ctx)?.revision);
         }
     }
     delete::remove(ctx, target, &options).await.map(drop)

@@ -6,13 +6,14 @@ use corten_cacher::{
     watch_cache::versions,
 };
 use corten_meta::Status;
+use corten_routes::list_options;
 use http::StatusCode;
 
-use super::{options, request_scope::RequestScope, respond};
+use super::{request_scope::RequestScope, respond};
 use crate::context::Context;
 
 pub(crate) async fn get(ctx: &Context, target: &RequestScope, form: Form) -> Result<Response, Status> {
-    if let Some(revision) = options::resource_version(ctx)? {
+    if let Some(revision) = list_options::resource_version(&ctx.info.query)? {
         ctx.state.caches().reach(revision).await?;
     }
     let mut object = target.current(ctx)?;

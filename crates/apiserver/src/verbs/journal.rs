@@ -11,10 +11,11 @@ use corten_cacher::{answer, body::Response, watch_cache};
 use corten_kinds::{KINDS, Kind};
 use corten_meta::{FieldSelector, Key, ObjectMeta, Resource, Selector, Status};
 use corten_reconcile::{Decision, Journal, Wait};
+use corten_routes::list_options;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{options, own_decisions, unstored};
+use super::{own_decisions, unstored};
 use crate::context::Context;
 
 pub(crate) async fn get(ctx: &Context, journals: &Kind) -> Result<Response, Status> {
@@ -69,7 +70,7 @@ pub(crate) async fn list(ctx: &Context, journals: &'static Kind) -> Result<Respo
 }
 
 fn page(ctx: &Context, journals: &'static Kind, answers: &Answers<'_>) -> Result<Response, Status> {
-    let options = options::list(ctx)?;
+    let options = list_options::list(&ctx.info.query)?;
     let selector = |name: &str| ctx.info.query.get(name).unwrap_or_default();
     let labels = Selector::parse(selector("labelSelector"))
         .map_err(|it| Status::bad_request(format!("unable to parse requirement: {it}")))?;

@@ -15,6 +15,10 @@ use corten_cacher::{
 };
 use corten_conversion::SnapshotQuery;
 use corten_meta::{Status, shortened};
+use corten_routes::{
+    continue_token,
+    list_options::{self, ListOptions},
+};
 use corten_store::Revision;
 use futures_util::stream;
 use http::{HeaderValue, StatusCode, header};
@@ -22,11 +26,7 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    continue_token,
-    options::{self, ListOptions},
-    request_scope::RequestScope,
-};
+use super::request_scope::RequestScope;
 use crate::context::Context;
 
 pub(crate) async fn list(ctx: &Context, target: &RequestScope, form: Form) -> Result<Response, Status> {
@@ -44,7 +44,7 @@ pub(crate) async fn list(ctx: &Context, target: &RequestScope, form: Form) -> Re
 
 /// What the request asks for, still to be written.
 pub(crate) async fn items(ctx: &Context, target: &RequestScope, form: Form) -> Result<Items, Status> {
-    let options = options::list(ctx)?;
+    let options = list_options::list(&ctx.info.query)?;
     let matcher = matcher(ctx, target)?;
     let cache = target.cache(ctx);
     let start = start(ctx, cache, &options).await?;

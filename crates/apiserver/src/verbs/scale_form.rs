@@ -1,9 +1,7 @@
 //! An object as its Scale, and back.
 
-use std::collections::BTreeSet;
-
 use corten_kinds::{Scale, Schema};
-use corten_meta::{LabelSelector, selector::Requirement};
+use corten_meta::LabelSelector;
 use serde_json::{Value, json};
 
 use super::request_scope::RequestScope;
@@ -48,7 +46,7 @@ pub(crate) fn scale_of(target: &RequestScope, object: &Value) -> Value {
             let text = selector.and_then(Value::as_str).unwrap_or_default().to_owned();
             (scale.status_replicas.iter().map(String::as_str).collect(), text)
         }
-        None => (vec!["status", "replicas"], written(&selector_of(object))),
+        None => (vec!["status", "replicas"], selector_of(object).to_string()),
     };
     let mut status = json!({ "replicas": count(&in_status) });
     // `omitempty`
@@ -75,22 +73,4 @@ fn selector_of(object: &Value) -> LabelSelector {
         return LabelSelector { match_labels, ..LabelSelector::default() };
     }
     serde_json::from_value(selector).unwrap_or_default()
-}
-
-fn joined(values: BTreeSet<String>) -> String {
-    values.into_iter().collect::<Vec<_>>().join(",")
-}
-
-/// The selector in its text form.
-fn written(selector: &LabelSelector) -> String {
-    let parts = selector.requirements().map(|it| match it {
-        Requirement::In(key, values) if values.len() == 1 => format!("{key}={}", joined(values)),
-        Requirement::In(key, values) => format!("{key} in ({})", joined(values)),
-        Requirement::NotIn(key, values) => format!("{key} notin ({})", joined(values)),
-        Requirement::Exists(key) => key,
-        Requirement::DoesNotExist(key) => format!("!{key}"),
-        Requirement::GreaterThan(key, bound) => format!("{key}>{bound}"),
-        Requirement::LessThan(key, bound) => format!("{key}<{bound}"),
-    });
-    parts.collect::<Vec<_>>().join(",")
 }

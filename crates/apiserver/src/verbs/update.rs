@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use corten_admission::evaluated;
 use corten_cacher::{
     body::Response,
     codec::Form,
@@ -253,7 +252,7 @@ async fn prepared(
     let mut violations = metadata::change_violations(&target.asked, &new, old, &changes, checks);
     violations.extend(managed::violations(&sent));
     violations.extend(corten_kinds::bounds::violations(kind, &new, Some(old)));
-    violations.extend(evaluated(&request.fuel, || violations_of(target, part, &new, old)).await);
+    violations.extend(request.broken_rules(|| violations_of(target, part, &new, old)).await);
     if !violations.is_empty() {
         return Err(Status::invalid(&kind.resource, &target.name, &violations));
     }

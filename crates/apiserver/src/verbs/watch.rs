@@ -20,6 +20,7 @@ use corten_conversion::SnapshotQuery;
 use corten_kinds::KindRef;
 use corten_meta::{Resource, Status, Violation};
 use corten_metrics::WatchGuard;
+use corten_routes::list_options::{self, Match};
 use corten_store::Revision;
 use futures_util::Stream;
 use http::StatusCode;
@@ -28,11 +29,7 @@ use http_body_util::{BodyExt, StreamBody};
 use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::{
-    list,
-    options::{self, Match},
-    request_scope::RequestScope,
-};
+use super::{list, request_scope::RequestScope};
 use crate::{context::Context, state::State};
 use corten_fairness::Permit;
 
@@ -130,10 +127,11 @@ struct WatchOptions {
 impl WatchOptions {
     fn read(ctx: &Context) -> Result<Self, Status> {
         let query = &ctx.info.query;
-        let revision = options::resource_version(ctx)?;
-        let version_match = options::version_match(ctx)?;
+        let revision = list_options::resource_version(&ctx.info.query)?;
+        let version_match = list_options::version_match(&ctx.info.query)?;
         let initial = query.flag("sendInitialEvents");
-        let forbidden = |detail: &str| Err(options::invalid(&[Violation::forbidden("resourceVersionMatch", detail)]));
+        let forbidden =
+            |detail: &str| Err(list_options::invalid(&[Violation::forbidden("resourceVersionMatch", detail)]));
         match (initial, version_match) {
             (Some(_), None | Some(Match::Exact)) => {
                 return forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
@@ -234,7 +232,11 @@ impl Frames {
             recheck: ctx.recheck(),
             rights,
             is_behind: false,
-            counted: ctx.state.metrics().watches.begin(&kind, ctx.identity.as_ref().map_or("", |it| &it.user)),
+            counted: ctx.state.metrics().watches.begin(
+                &kind,
+                &ctx.info,
+                ctx.identity.as_ref().map_or("", |it| &it.user),
+            ),
             state: ctx.state.clone(),
             kind,
             form,

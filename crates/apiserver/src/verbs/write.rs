@@ -141,6 +141,9 @@ struct Put<'a> {
     is_bound: bool,
 }
 
+/// The revision, where nothing else came first; an error where nothing was written for another reason.
+type Committed = Result<Option<Revision>, Box<Status>>;
+
 /// What became of all attempts. An error instead: nobody knows whether the last one was committed.
 enum Attempted {
     Written(WriteOutcome),
@@ -184,7 +187,11 @@ impl Put<'_> {
             if self.expected == 0 && self.is_leaving() {
                 return Ok(Attempted::Refused(Box::new(leaving(self.target.resource()))));
             }
-            if let Some(revision) = self.commit(txn).await? {
+            let committed = match self.commit(txn).await? {
+                Ok(committed) => committed,
+                Err(unwritten) => return Ok(Attempted::Refused(unwritten)),
+            };
+            if let Some(revision) = committed {
                 let json = with_version(self.target, self.read.as_ref().unwrap_or(&self.value), revision);
                 return Ok(Attempted::Written(WriteOutcome::Done(json, revision)));
             }
@@ -221,7 +228,7 @@ impl Put<'_> {
         }
     }
 
-    async fn commit(&self, txn: Txn) -> Result<Option<Revision>, Status> {
+    async fn commit(&self, txn: Txn) -> Result<Committed, Status> {
         let operation = if self.expected == 0 { "create" } else { "update" };
         commit_txn(self.asked.ctx, self.target, operation, txn).await
     }
@@ -237,7 +244,8 @@ impl Put<'_> {
 /// Is an object that does not change to be written all the same, because today it is stored in another form? As in etcd3's
 /// `GuaranteedUpdate`: so rewriting every object rotates the key it is encrypted with.
 pub(super) async fn is_stale(ctx: &Context, target: &RequestScope) -> Result<bool, Status> {
-    if ctx.state.config().encryption.is_none() || ctx.dry_run() {
+    let config = ctx.state.config();
+    if (config.encryption.is_none() && !config.store.is_shared()) || ctx.dry_run() {
         return Ok(false);
     }
     let key = target.cache(ctx).store_key(&target.namespace, &target.name);
@@ -261,9 +269,12 @@ pub(super) async fn remove(asked: &WriteRequest<'_>, expected: Revision) -> Resu
     let write = Write { request: &attributes, reservations: &ctx.reservations, new: None };
     let hooks = Commit::begin(&write).await;
     let refusal = hooks.add_to(&mut txn).err();
-    let is_removed = refusal.is_none() && commit_txn(ctx, target, "delete", txn).await?.is_some();
-    finish(ctx, hooks, is_removed).await?;
-    refusal.map_or(Ok(is_removed), Err)
+    let committed = match refusal {
+        Some(refusal) => Err(Box::new(refusal)),
+        None => commit_txn(ctx, target, "delete", txn).await?,
+    };
+    finish(ctx, hooks, matches!(committed, Ok(Some(_)))).await?;
+    committed.map(|it| it.is_some()).map_err(|it| *it)
 }
 
 /// Tells the hooks what became of the commit.
@@ -359,17 +370,32 @@ fn with_version(target: &RequestScope, value: &[u8], revision: Revision) -> Byte
 }
 
 /// `operation` is what measurements call it.
+///
+/// # Errors
+/// It is not known whether it was written.
 async fn commit_txn(
     ctx: &Context,
     target: &RequestScope,
     operation: &'static str,
     txn: Txn,
-) -> Result<Option<Revision>, Status> {
+) -> Result<Committed, Status> {
     let store = &ctx.state.config().store;
     let begun = tokio::time::Instant::now();
-    let outcome = store.commit(txn).await;
+    let outcome = match ctx.fence() {
+        Some(fence) => match fence.commit(&**store, txn).await {
+            Ok(outcome) => outcome,
+            Err(over) => return Ok(Err(Box::new(over))),
+        },
+        None => store.commit(txn).await,
+    };
     ctx.state.metrics().store.wrote(operation, &target.kind.resource, begun.elapsed(), outcome.as_ref().err());
-    let outcome = outcome.map_err(|it| failed(&it))?;
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(error @ (corten_store::Error::Unavailable(_) | corten_store::Error::TooLarge { .. })) => {
+            return Ok(Err(Box::new(failed(&error))));
+        }
+        Err(error) => return Err(failed(&error)),
+    };
     let (committed, seen) = match outcome {
         Outcome::Committed(revision) => (Some(revision), revision),
         Outcome::Conflict(Some(Entry { mod_revision, .. })) => (None, mod_revision),
@@ -381,12 +407,13 @@ async fn commit_txn(
         ctx.state.help_caches();
         caches.until(|| (caches.applied() >= seen).then_some(())).await;
     }
-    Ok(committed)
+    Ok(Ok(committed))
 }
 
 fn failed(error: &corten_store::Error) -> Status {
     match error {
         corten_store::Error::Closed => Status::unavailable("the server is shutting down"),
+        corten_store::Error::Unavailable(_) => Status::unavailable(error.to_string()),
         _ => Status::internal(error),
     }
 }

@@ -1,11 +1,15 @@
 //! One write as admission sees it.
 
-use corten_admission::{Attributes, ConvertedObjects, Fuel, Operation, PLUGINS, Reinvocation, RequestForm, commit};
+use corten_admission::{
+    Attributes, ConvertedObjects, Fuel, Operation, Reinvocation, RequestForm, admit, commit, evaluated, validate,
+};
 use corten_kinds::Subresource;
-use corten_meta::Status;
+use corten_meta::{Status, Violation};
+use corten_routes::DeleteOptions;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
-use super::{delete_options::DeleteOptions, request_scope::RequestScope, scale_form};
+use super::{request_scope::RequestScope, scale_form};
 use crate::context::Context;
 
 pub(super) struct WriteRequest<'a> {
@@ -47,6 +51,16 @@ impl<'a> WriteRequest<'a> {
         Self { operation: Operation::Delete, old: Some(old), deletion: Some(options), ..Self::create(ctx, target) }
     }
 
+    /// What the kind's own rules say is wrong. Where some are in CEL it is measured how long all take.
+    pub(super) async fn broken_rules(&self, judge: impl Fn() -> Vec<Violation>) -> Vec<Violation> {
+        let begun = Instant::now();
+        let broken = evaluated(&self.fuel, judge).await;
+        if self.target.asked.schema.has_rules() {
+            self.ctx.state.metrics().cel.evaluated(begun.elapsed());
+        }
+        broken
+    }
+
     pub(super) fn connect(ctx: &'a Context, target: &'a RequestScope) -> Self {
         Self { operation: Operation::Connect, ..Self::create(ctx, target) }
     }
@@ -85,16 +99,7 @@ impl<'a> WriteRequest<'a> {
         if self.ctx.skips_admission {
             return Ok(false);
         }
-        let attributes = self.attributes();
-        for plugin in PLUGINS {
-            plugin.admit(&attributes, object).await?;
-        }
-        if attributes.reinvocation.begin_again() {
-            for plugin in PLUGINS {
-                plugin.admit(&attributes, object).await?;
-            }
-        }
-        Ok(attributes.reinvocation.has_changed())
+        admit(&self.attributes(), object).await
     }
 
     /// Completes the object with what the server gives its kind.
@@ -107,11 +112,7 @@ impl<'a> WriteRequest<'a> {
         if self.ctx.skips_admission {
             return Ok(());
         }
-        let attributes = self.attributes();
-        for plugin in PLUGINS {
-            plugin.validate(&attributes, object).await?;
-        }
-        Ok(())
+        validate(&self.attributes(), object).await
     }
 }
 
@@ -120,7 +121,7 @@ impl RequestForm for WriteRequest<'_> {
         let kind = match self.operation {
             Operation::Create => "CreateOptions",
             Operation::Update => "UpdateOptions",
-            Operation::Delete => "DeleteOptions",
+            Operation::Delete => DeleteOptions::KIND,
             Operation::Connect => return Value::Null,
         };
         let mut options = json!({ "kind": kind, "apiVersion": "meta.k8s.io/v1" });

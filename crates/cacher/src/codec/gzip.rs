@@ -7,14 +7,35 @@ use flate2::{Compression, write::GzEncoder};
 /// Bodies below this size are sent as they are (`defaultGzipThresholdBytes`).
 pub const THRESHOLD_BYTES: usize = 128 * 1024;
 
+/// Compresses one piece after another.
+pub struct Compressor(GzEncoder<Vec<u8>>);
+
+impl Default for Compressor {
+    fn default() -> Self {
+        Self(GzEncoder::new(Vec::new(), Compression::new(1)))
+    }
+}
+
+impl Compressor {
+    /// What can be sent now; often nothing yet.
+    pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
+        self.0.write_all(piece).expect("writing to memory does not fail");
+        std::mem::take(self.0.get_mut())
+    }
+
+    pub fn finish(self) -> Vec<u8> {
+        self.0.finish().expect("writing to memory does not fail")
+    }
+}
+
 pub struct Gzip<I> {
     pieces: I,
-    encoder: Option<GzEncoder<Vec<u8>>>,
+    compressor: Option<Compressor>,
 }
 
 impl<I: Iterator<Item = Vec<u8>>> Gzip<I> {
     pub fn new(pieces: I) -> Self {
-        Self { pieces, encoder: Some(GzEncoder::new(Vec::new(), Compression::new(1))) }
+        Self { pieces, compressor: Some(Compressor::default()) }
     }
 }
 
@@ -23,13 +44,11 @@ impl<I: Iterator<Item = Vec<u8>>> Iterator for Gzip<I> {
 
     fn next(&mut self) -> Option<Vec<u8>> {
         loop {
-            let encoder = self.encoder.as_mut()?;
+            let compressor = self.compressor.as_mut()?;
             let Some(piece) = self.pieces.next() else {
-                let encoder = self.encoder.take().expect("it was there a line above");
-                return Some(encoder.finish().expect("writing to memory does not fail"));
+                return self.compressor.take().map(Compressor::finish);
             };
-            encoder.write_all(&piece).expect("writing to memory does not fail");
-            let ready = std::mem::take(encoder.get_mut());
+            let ready = compressor.push(&piece);
             if !ready.is_empty() {
                 return Some(ready);
             }

@@ -8,7 +8,7 @@ pub mod indent;
 pub mod items;
 pub mod partial;
 pub mod protobuf;
-mod read_yaml;
+pub mod read_yaml;
 pub mod table;
 pub mod yaml;
 mod yaml_list;

@@ -12,7 +12,7 @@ use serde_saphyr::{DuplicateKeyPolicy, Options, Spanned};
 ///
 /// # Errors
 /// What is wrong with it, in one line.
-pub(super) fn read(body: &[u8]) -> Result<(Value, Vec<String>), String> {
+pub fn read(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     match serde_saphyr::from_slice_with_options(body, options(DuplicateKeyPolicy::Error)) {
         Ok(value) => Ok((value, Vec::new())),
         Err(error) if matches!(error.without_snippet(), serde_saphyr::Error::DuplicateMappingKey { .. }) => {

@@ -18,6 +18,8 @@ const TRIM_EVERY: u32 = 256;
 /// Events are kept for this long, in steps, unless their window is too narrow before.
 const EVENT_AGE: Duration = Duration::from_secs(300);
 const AGE_STEP: Duration = Duration::from_secs(30);
+/// How long a store that does not answer is left alone before everything is read again.
+const RESYNC_PAUSE: Duration = Duration::from_secs(1);
 
 /// The state of the store in caches, and the changes after it.
 pub async fn fill(store: &dyn Store) -> Result<(Caches, Box<dyn Changes>), Error> {
@@ -78,6 +80,12 @@ impl State {
         while let Some(batch) = self.changes.ready() {
             self.unheard.extend(apply(caches, batch?));
         }
+        // Others may have written what is in no cache.
+        if let Some(revision) = self.changes.progress()
+            && revision > caches.applied()
+        {
+            caches.advance(revision);
+        }
         Ok(())
     }
 }
@@ -89,13 +97,18 @@ pub async fn run(store: Arc<dyn Store>, caches: Arc<Caches>, feed: Arc<Feed>, mu
     loop {
         match feed.pump(&caches) {
             Ok(()) => {}
-            Err(Error::Compacted { .. }) => match resync(&*store, &caches).await {
-                Ok(again) => {
-                    feed.0.lock().changes = again;
-                    continue;
+            Err(Error::Compacted { .. }) => {
+                let again = tokio::select! {
+                    biased;
+                    _ = ended.wait_for(|it| *it) => return,
+                    again = resynced(&*store, &caches) => again,
+                };
+                match again {
+                    Ok(again) => feed.0.lock().changes = again,
+                    Err(error) => return tracing::error!(%error, "the watch caches cannot be read again"),
                 }
-                Err(error) => return tracing::error!(%error, "the watch caches cannot be read again"),
-            },
+                continue;
+            }
             Err(Error::Closed) => return,
             Err(error) => return tracing::error!(%error, "the watch caches lost the store"),
         }
@@ -105,11 +118,7 @@ pub async fn run(store: Arc<dyn Store>, caches: Arc<Caches>, feed: Arc<Feed>, mu
         }
         if let Some(revision) = ages.pass(caches.applied()) {
             caches.forget(revision);
-            // The store keeps each value as long as its own window does, whatever the caches forget.
-            match store.compact(revision).await {
-                Ok(()) | Err(Error::Closed) => {}
-                Err(error) => tracing::warn!(%error, revision, "the store cannot forget what is old"),
-            }
+            forget(&*store, revision).await;
         }
         let woken = feed.woken();
         tokio::select! {
@@ -119,6 +128,18 @@ pub async fn run(store: Arc<dyn Store>, caches: Arc<Caches>, feed: Arc<Feed>, mu
             // Where nothing changes any more, the last changes grow old all the same.
             () = ages.next_pass(caches.applied()) => {}
         }
+    }
+}
+
+/// The store keeps each value as long as its own window does, whatever the caches forget. What a shared store forgets is decided
+/// among all who share it.
+async fn forget(store: &dyn Store, revision: Revision) {
+    if store.is_shared() {
+        return;
+    }
+    match store.compact(revision).await {
+        Ok(()) | Err(Error::Closed) => {}
+        Err(error) => tracing::warn!(%error, revision, "the store cannot forget what is old"),
     }
 }
 
@@ -169,6 +190,8 @@ pub(super) fn apply(caches: &Caches, batch: Vec<corten_store::Change>) -> Vec<Ar
         let Some((cache, key)) = caches.locate(&it.key) else {
             if let Some((prefix, pair, _)) = custom.locate(&it.key) {
                 of_custom.entry(prefix).or_insert_with(|| (pair, Vec::new())).1.push(it);
+            } else if let Some(follower) = caches.other_keys.get() {
+                follower.changed(&it.key, it.entry.is_some());
             }
             continue;
         };
@@ -184,10 +207,26 @@ pub(super) fn apply(caches: &Caches, batch: Vec<corten_store::Change>) -> Vec<Ar
     unheard
 }
 
+/// As [`resync`], however long the store does not answer.
+async fn resynced(store: &dyn Store, caches: &Caches) -> Result<Box<dyn Changes>, Error> {
+    loop {
+        match resync(store, caches).await {
+            Err(error @ (Error::Unavailable(_) | Error::Compacted { .. })) => {
+                tracing::warn!(%error, "the watch caches cannot be read again yet");
+                tokio::time::sleep(RESYNC_PAUSE).await;
+            }
+            again => return again,
+        }
+    }
+}
+
 /// Reads everything again after the watch was lost, and tells watchers the difference.
 async fn resync(store: &dyn Store, caches: &Caches) -> Result<Box<dyn Changes>, Error> {
     let page = store.range(Range::prefix(ROOT), None, 0).await?;
     let mut unheard = Vec::new();
+    if let Some(follower) = caches.other_keys.get() {
+        follower.read_again(&page.entries);
+    }
     caches.custom.load().lost();
     for cache in caches.iter() {
         let entries = slice(&page.entries, cache.prefix());

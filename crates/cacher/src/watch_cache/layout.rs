@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Bound, sync::LazyLock};
 
-use corten_kinds::KINDS;
+use corten_kinds::{KINDS, Kind};
 use corten_meta::Resource;
 
 /// All keys of the API are below this one.
@@ -25,19 +25,24 @@ pub fn prefix_of(resource: &Resource) -> String {
 
 /// Which resource a key of the store belongs to: its plural and its group. `None` where what stands there is no object.
 pub fn resource_of_key(key: &[u8]) -> Option<(String, String)> {
-    static BUILT_IN: LazyLock<BTreeMap<String, &'static Resource>> = LazyLock::new(|| {
-        let stored = KINDS.iter().filter(|it| it.is_stored() && it.view_of.is_none());
-        stored.map(|it| (prefix_of(&it.resource), &it.resource)).collect()
-    });
-    let key = std::str::from_utf8(key).ok()?;
-    let nearest = BUILT_IN.range::<str, _>((Bound::Unbounded, Bound::Included(key))).next_back();
-    if let Some((_, resource)) = nearest.filter(|it| key.starts_with(it.0)) {
+    if let Some(Kind { resource, .. }) = built_in_of_key(key) {
         return Some((resource.plural.to_string(), resource.group.to_string()));
     }
     // Those of definitions: their groups have a dot.
-    let mut parts = key.strip_prefix(ROOT)?.splitn(3, '/');
+    let mut parts = std::str::from_utf8(key).ok()?.strip_prefix(ROOT)?.splitn(3, '/');
     let (group, plural, _) = (parts.next()?, parts.next()?, parts.next()?);
     group.contains('.').then(|| (plural.to_owned(), group.to_owned()))
+}
+
+/// The built-in kind whose object stands at a key of the store: the row in whose form it is stored.
+pub fn built_in_of_key(key: &[u8]) -> Option<&'static Kind> {
+    static BUILT_IN: LazyLock<BTreeMap<String, &'static Kind>> = LazyLock::new(|| {
+        let stored = KINDS.iter().filter(|it| it.is_stored() && it.view_of.is_none());
+        stored.map(|it| (prefix_of(&it.resource), it)).collect()
+    });
+    let key = std::str::from_utf8(key).ok()?;
+    let nearest = BUILT_IN.range::<str, _>((Bound::Unbounded, Bound::Included(key))).next_back();
+    nearest.filter(|it| key.starts_with(it.0)).map(|it| *it.1)
 }
 
 /// What follows the prefix: `namespace/name`, or `name` for kinds without namespaces.

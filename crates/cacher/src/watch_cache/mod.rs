@@ -28,7 +28,7 @@ use std::{
     ops::Bound,
     pin::pin,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{
             AtomicU64,
             Ordering::{Acquire, Release},
@@ -40,7 +40,7 @@ use std::{
 use arc_swap::ArcSwap;
 use corten_kinds::{KINDS, Kind, KindRef};
 use corten_meta::{Resource, Status, depth::Read};
-use corten_store::Revision;
+use corten_store::{Entry, Revision};
 use fnv::FnvBuildHasher;
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -54,7 +54,7 @@ pub use custom::CacheRef;
 pub use encode::{encode, encode_text};
 pub use event::{Event, EventType, protobuf_frame};
 pub use feed::Feed;
-pub use layout::{head, key_of, prefix_of, resource_of_key};
+pub use layout::{built_in_of_key, head, key_of, prefix_of, resource_of_key};
 pub use log::Few;
 pub use matcher::Matcher;
 pub use message::{Extent, message_body};
@@ -67,6 +67,15 @@ pub use watcher::{FellBehind, Start, Watcher};
 /// How long a request waits for a revision the caches have not reached (`blockTimeout`).
 const REVISION_WAIT: Duration = Duration::from_secs(3);
 
+/// Keeps up with keys that belong to no resource, and are in no cache.
+pub trait OtherKeys: Send + Sync {
+    /// The key was written, or deleted.
+    fn changed(&self, key: &[u8], is_there: bool);
+
+    /// Changes were lost: these are all keys that are there.
+    fn read_again(&self, entries: &[Entry]);
+}
+
 /// One cache for each resource that is stored.
 pub struct Caches {
     /// Those of built-in kinds, in the order of their resources.
@@ -76,6 +85,7 @@ pub struct Caches {
     by_prefix: BTreeMap<String, usize>,
     custom: ArcSwap<CustomCaches>,
     drafts: Drafts,
+    other_keys: OnceLock<Arc<dyn OtherKeys>>,
     /// Every change up to this revision is in the caches.
     applied: AtomicU64,
     advanced: Notify,
@@ -95,6 +105,7 @@ impl Caches {
             by_prefix,
             custom: ArcSwap::default(),
             drafts: Drafts::default(),
+            other_keys: OnceLock::new(),
             applied: AtomicU64::new(revision),
             advanced: Notify::new(),
         }
@@ -106,6 +117,12 @@ impl Caches {
         // The longest prefix that is not after the key is the only one it can begin with.
         let (prefix, at) = self.by_prefix.range::<str, _>((Bound::Unbounded, Bound::Included(key))).next_back()?;
         Some((&self.caches[*at], key.strip_prefix(&**prefix)?))
+    }
+
+    /// Tells `follower` of keys that are in no cache from now on. Once.
+    pub fn follow_other_keys(&self, follower: Arc<dyn OtherKeys>) {
+        // Whoever came first stays.
+        let _ = self.other_keys.set(follower);
     }
 
     fn advance(&self, revision: Revision) {

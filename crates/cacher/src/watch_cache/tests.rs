@@ -68,6 +68,8 @@ fn put(cache: &ResourceCache, key: &str, pod: Pod) -> Change {
         value: value.into(),
         create_revision: revision,
         mod_revision: revision,
+        version: 1,
+        lease: 0,
         unreadable: None,
     };
     Change { key: key.into(), revision, content: Some(cache.content(&entry).expect("a Pod")) }

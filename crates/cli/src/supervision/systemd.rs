@@ -235,7 +235,8 @@ fn is_for_node(name: &str) -> bool {
         return false;
     }
     let begins = ["CORTEN_", "RUST_"].iter().any(|it| name.starts_with(it));
-    name == "PATH" || begins || name.to_ascii_uppercase().ends_with("_PROXY")
+    // What etcd takes at most: of its other variables none is for every start.
+    name == "PATH" || name == "ETCD_QUOTA_BACKEND_BYTES" || begins || name.to_ascii_uppercase().ends_with("_PROXY")
 }
 
 #[cfg(test)]
@@ -282,13 +283,16 @@ mod tests {
             ("CORTEN_LOG", "debug"),
             ("https_proxy", "http://u:p$\"`\\@proxy:3128"),
             ("NO_PROXY", "10.0.0.0/8"),
+            ("ETCD_QUOTA_BACKEND_BYTES", "1"),
+            ("ETCD_FORCE_NEW_CLUSTER", "true"),
             ("AWS_SECRET_ACCESS_KEY", "x"),
             ("LD_PRELOAD", "x"),
         ];
         let text = environment(variables.into_iter().map(|(name, value)| (name.into(), value.into())));
         assert_eq!(
             String::from_utf8_lossy(&text),
-            "CORTEN_LOG=\"debug\"\nhttps_proxy=\"http://u:p\\$\\\"\\`\\\\@proxy:3128\"\nNO_PROXY=\"10.0.0.0/8\"\n"
+            "CORTEN_LOG=\"debug\"\nhttps_proxy=\"http://u:p\\$\\\"\\`\\\\@proxy:3128\"\nNO_PROXY=\"10.0.0.0/8\"\n\
+             ETCD_QUOTA_BACKEND_BYTES=\"1\"\n"
         );
     }
 

@@ -7,9 +7,12 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use corten_machine::locked_process;
+use rustix::process::Signal;
 
 use crate::{
     Verb,
+    etcd_member::EtcdFolder,
     node_lock::NodeLock,
     node_process::{self, GRACE, NodeProcess},
     node_record::Record,
@@ -59,6 +62,18 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The member of etcd goes on when its node is killed.
+fn end_etcd(node: &NodeProcess) -> Result<()> {
+    let lock = EtcdFolder::of(&node.layout.data).lock();
+    let looking = || locked_process::holder(&lock).context("looking for the member of etcd on this machine");
+    for signal in [Signal::TERM, Signal::KILL] {
+        let Some(member) = looking()? else { return Ok(()) };
+        member.signal(signal);
+        member.ends_within(GRACE);
+    }
+    Ok(())
+}
+
 /// Ends the node first, and before it what would start it again, so that nothing starts what is being stopped: no `corten up`
 /// either, until the turn has ended.
 pub(crate) fn stop(node: &NodeProcess, progress: &mut Progress) -> Result<NodeLock> {
@@ -70,6 +85,7 @@ pub(crate) fn stop(node: &NodeProcess, progress: &mut Progress) -> Result<NodeLo
     supervision::end(node, GRACE)?;
     // One in the foreground, one whose parent was killed, or one that does not end by itself.
     node.end(GRACE)?;
+    end_etcd(node)?;
     if has_run {
         progress.done("the node has ended");
     }

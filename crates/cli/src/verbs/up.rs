@@ -1,5 +1,7 @@
 //! `corten up`: a cluster of one node in the background, ready when this returns.
 
+mod member;
+
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
@@ -16,6 +18,7 @@ use serde_json::Value;
 use crate::{
     NodeName, Verb,
     command_line::CommandLine,
+    etcd_member::EtcdFolder,
     failure::Failure,
     node_folders::SNAPSHOTS_MADE,
     node_lock::NodeLock,
@@ -30,14 +33,20 @@ use crate::{
     why,
 };
 
-pub(crate) const VERB: Verb = Verb {
+pub use member::start_member;
+
+pub const VERB: Verb = Verb {
     name: "up",
     about: "Start a cluster on this machine, and wait until it is ready",
     long_about: "Starts the control plane and a node in the background, waits until the node is Ready, and writes a kubeconfig. \
                  A cluster that was taken down goes on with all its data; without options it has those of before. Harmless when it is up already. When Corten fails it \
                  is started again, by systemd where that runs, else by a small process beside it; after too many failures \
-                 within a short time it is given up, and `corten up` starts over. Needs root, containerd, runc or crun, CNI plugins, nftables and iproute2; `./up` of the source tree installs them.",
-    examples: "  corten up\n  corten up --port 7443 --node-name lab\n  kubectl get nodes",
+                 within a short time it is given up, and `corten up` starts over. \
+                 With --ha the cluster is kept in an etcd that Corten runs (needs Debian's etcd-server), and other machines come with the line \
+                 of `corten token create --control-plane`: each has a node, a control plane and a member of that etcd. With three, each may \
+                 be lost without anything being lost. Needs root, containerd, runc or crun, CNI plugins, nftables and iproute2; `./up` of the source tree installs them.",
+    examples: "  corten up\n  corten up --port 7443 --node-name lab\n  corten up --ha --bind 10.0.0.1\n  \
+               corten up --ha --join https://10.0.0.1:6443 --token abcdef.0123456789abcdef --ca-hash sha256:… --certificate-key …\n  kubectl get nodes",
     args,
     run,
 };
@@ -80,6 +89,7 @@ fn args(command: Command) -> Command {
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
     node_process::require_root("up")?;
     let node = NodeProcess::of(matches)?;
+    member::refuse(&node)?;
     let before = Record::load(&node.layout.data).options;
     let (matches, remembered) = &as_before(matches, &before);
     let node_name = NodeName::of(matches, &node.layout.data)?;
@@ -94,15 +104,12 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
         progress.done(&remark);
     }
     progress.doing("starting the cluster");
-    let settings = [
-        ("--bind", flag("bind")),
-        ("--port", port("port")),
-        ("--node-name", name.clone()),
-        ("--kubelet-port", port("kubelet-port")),
-    ];
+    let settings = [("--port", port("port")), ("--node-name", name.clone()), ("--kubelet-port", port("kubelet-port"))];
     let manifests = matches.get_one::<PathBuf>("pod-manifest-path").map(std::path::absolute).transpose()?;
     let manifests = manifests.map(|it| ("--pod-manifest-path", it.to_string_lossy().into_owned()));
-    let settings = settings.into_iter().chain(manifests);
+    // Where Corten runs an etcd, the address is that of its member unless another one is given.
+    let binds = !is_ha(matches, &node) || matches.value_source("bind") == Some(ValueSource::CommandLine);
+    let settings = binds.then(|| ("--bind", flag("bind"))).into_iter().chain(settings).chain(manifests);
     let mut args: Vec<String> = settings.flat_map(|(name, value)| [name.to_owned(), value]).collect();
     args.extend(server_options::given(matches));
     args.extend(node_options::given(matches));
@@ -135,6 +142,10 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let kubeconfig = own_kubeconfig::install(&admin)?;
     output::text(&(lacks(&object) + &next_steps(kubeconfig.as_deref(), &admin)))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn is_ha(matches: &ArgMatches, node: &NodeProcess) -> bool {
+    server_options::is_on(matches, "ha") || EtcdFolder::of(&node.layout.data).record().exists()
 }
 
 /// What was given, so that it can be given again.
@@ -214,7 +225,7 @@ fn default_of(option: &str, data: &Path) -> Option<String> {
 
 /// The options of the node that stood on the command line.
 fn given(matches: &ArgMatches) -> Vec<&str> {
-    const NOT_OF_NODE: [&str; 3] = ["data-dir", "run-dir", "timeout"];
+    const NOT_OF_NODE: [&str; 7] = ["data-dir", "run-dir", "timeout", "join", "token", "ca-hash", "certificate-key"];
     let is_given = |it: &&str| matches.value_source(it) == Some(ValueSource::CommandLine) && !NOT_OF_NODE.contains(it);
     matches.ids().map(clap::Id::as_str).filter(is_given).collect()
 }
@@ -302,9 +313,22 @@ async fn wait_for_node(
     end: Instant,
     progress: &mut Progress,
 ) -> Result<Value> {
+    let ask = async || ask_node(client, name).await;
+    wait_until_ready(node, started, name, end, progress, ask).await
+}
+
+/// Waits until `ask` gives the Node.
+async fn wait_until_ready(
+    node: &NodeProcess,
+    started: &mut Option<Started>,
+    name: &str,
+    end: Instant,
+    progress: &mut Progress,
+    ask: impl AsyncFn() -> Result<Value>,
+) -> Result<Value> {
     progress.doing(format!("waiting for node {name}"));
     loop {
-        let last = match ask_node(client, name).await {
+        let last = match ask().await {
             Ok(node) => return Ok(node),
             Err(error) => error,
         };

@@ -93,10 +93,19 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
         };
         loop {
             let life = ClusterRecord::find(&folders);
-            let answer = match life.as_ref().and_then(ClusterRecord::outage) {
+            let outage = life.as_ref().and_then(ClusterRecord::outage);
+            let lost = folders.iter().find_map(|it| why::etcd_quorum_lost(it, output::now()));
+            if let Some(lost) = lost.filter(|_| outage.is_none()) {
+                // Nobody answers then, and each question would wait for that.
+                return Err(lost.into());
+            }
+            let answer = match outage {
                 Some(outage) => Answer::Outage(outage),
                 None => match ask(&connection, &target, everywhere).await {
-                    Ok(answer) => noticed(answer, &target, life.as_ref(), &connection),
+                    Ok(answer) => {
+                        let members = folders.iter().flat_map(|it| why::etcd_concerns(it, output::now())).collect();
+                        noticed(answer, &target, life.as_ref(), &connection, members)
+                    }
                     Err(error) if is_unreachable(&error) => {
                         Answer::Outage(outage_behind(error, &folders, &connection).await?)
                     }
@@ -159,7 +168,13 @@ fn answered(answer: &Answer, matches: &ArgMatches) -> Result<ExitCode> {
 }
 
 /// With what was noted of the cluster's own life, where that bears on what was asked.
-fn noticed(mut answer: Answer, target: &Subject, life: Option<&ClusterRecord>, connection: &Connection) -> Answer {
+fn noticed(
+    mut answer: Answer,
+    target: &Subject,
+    life: Option<&ClusterRecord>,
+    connection: &Connection,
+    of_etcd: Vec<Group>,
+) -> Answer {
     let now = output::now();
     let notices = || life.map(|it| it.notices(now)).unwrap_or_default();
     match (&mut answer, target) {
@@ -170,7 +185,7 @@ fn noticed(mut answer: Answer, target: &Subject, life: Option<&ClusterRecord>, c
                 }
             }
             let concerns = life.map(|it| it.concerns(now)).unwrap_or_default();
-            let concerns = concerns.into_iter().chain(of_certificate(connection, life));
+            let concerns = of_etcd.into_iter().chain(concerns).chain(of_certificate(connection, life));
             let at = it.groups.iter().take_while(|it| it.is_of_cluster()).count();
             it.groups.splice(at..at, concerns);
             it.notices.extend(notices());

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     duration::duration,
-    fields::{condition, text, time},
+    fields::{condition, items, text, time},
 };
 
 /// The kubelet's step that ends a Pod.
@@ -23,7 +23,9 @@ pub(super) fn of(pod: &Value, decisions: &[Decision]) -> Vec<Step> {
     let kubelet = by("kubelet");
     let mut steps = scheduled(pod, node, by("scheduler"));
     if let Some(node) = node.filter(|_| kubelet.is_empty() && !is_over(pod)) {
-        steps.push(silent(pod, node));
+        // The journal of a kubelet on another machine is there: what it has said of the Pod is in the status.
+        let has_spoken = pod["status"]["startTime"].is_string();
+        steps.push(if has_spoken { elsewhere(pod, node) } else { silent(pod, node) });
     }
     steps.extend(kubelet);
     if pod["metadata"]["deletionTimestamp"].is_string() {
@@ -87,6 +89,30 @@ fn silent(pod: &Value, node: &str) -> Step {
     let message = format!("node {node} has not said anything about this Pod");
     let mut wait = Wait::new("NodeSilent", message, Actor::Operator).on("node", node);
     wait.since = scheduled_at(pod).1;
+    Step { wait: Some(wait), ..step("node", StepState::Blocked) }
+}
+
+fn elsewhere(pod: &Value, node: &str) -> Step {
+    let ready = condition(pod, "Ready");
+    let since = ready.and_then(|it| time(&it["lastTransitionTime"]));
+    if ready.is_some_and(|it| it["status"] == "True") {
+        let (started, message) = (scheduled_at(pod).1, format!("node {node} says that it is ready"));
+        return Step { started, finished: since, message, ..step("node", StepState::Done) };
+    }
+    let statuses = ["/status/initContainerStatuses", "/status/containerStatuses"];
+    let mut statuses = statuses.iter().flat_map(|it| items(pod, it));
+    let waiting = statuses.find_map(|it| {
+        let (name, waiting) = (text(it, "/name"), it.pointer("/state/waiting")?);
+        let said = waiting["message"].as_str().unwrap_or("it has not started");
+        Some((waiting["reason"].as_str()?, format!("container {name} on node {node}: {said}")))
+    });
+    let (reason, message) = waiting.unwrap_or_else(|| {
+        let said = ready.and_then(|it| it["message"].as_str()).unwrap_or("its containers are not ready");
+        ("ContainersNotReady", format!("on node {node}: {said}"))
+    });
+    let goes_on = matches!(reason, "ContainerCreating" | "PodInitializing");
+    let mut wait = Wait::new(reason, message, if goes_on { Actor::Cluster } else { Actor::Author });
+    wait.since = since;
     Step { wait: Some(wait), ..step("node", StepState::Blocked) }
 }
 

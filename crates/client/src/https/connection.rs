@@ -1,6 +1,6 @@
 //! One connection: dialled, negotiated, driven by tasks that it owns.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -12,14 +12,16 @@ use hyper::{
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
-use tokio::{net::TcpStream, task::JoinSet};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    task::JoinSet,
+};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
+use super::Patience;
 use crate::{Body, TransportError};
 
-/// A silent connection is asked for a sign of life after this long, and given up after as long again.
-const PING_INTERVAL: Duration = Duration::from_secs(30);
-const PING_DEADLINE: Duration = Duration::from_secs(15);
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 8 << 20;
 
@@ -58,7 +60,7 @@ pub(super) struct Single {
 }
 
 impl Dial {
-    pub(super) async fn any(&self) -> Result<Connected, TransportError> {
+    pub(super) async fn any(&self, patience: Patience) -> Result<Connected, TransportError> {
         let stream = self.stream(&self.any).await?;
         if stream.get_ref().1.alpn_protocol() != Some(b"h2") {
             return self.single(stream).await.map(Connected::Http1);
@@ -68,8 +70,8 @@ impl Dial {
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
-            .keep_alive_interval(PING_INTERVAL)
-            .keep_alive_timeout(PING_DEADLINE)
+            .keep_alive_interval(patience.silent)
+            .keep_alive_timeout(patience.unanswered)
             .keep_alive_while_idle(true)
             .handshake(TokioIo::new(stream))
             .await
@@ -88,15 +90,7 @@ impl Dial {
     }
 
     async fn single(&self, stream: TlsStream<TcpStream>) -> Result<Single, TransportError> {
-        let (sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|error| self.failed("greet", &error))?;
-        let mut driver = JoinSet::new();
-        driver.spawn(async move {
-            if let Err(error) = connection.with_upgrades().await {
-                tracing::debug!(%error, "a connection to the API server ended");
-            }
-        });
-        Ok(Single { sender, driver })
+        Single::over(stream).await.map_err(|error| self.failed("greet", &error))
     }
 
     async fn stream(&self, config: &Arc<ClientConfig>) -> Result<TlsStream<TcpStream>, TransportError> {
@@ -124,6 +118,19 @@ impl Connection {
 }
 
 impl Single {
+    pub(super) async fn over(
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    ) -> Result<Self, hyper::Error> {
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        let mut driver = JoinSet::new();
+        driver.spawn(async move {
+            if let Err(error) = connection.with_upgrades().await {
+                tracing::debug!(%error, "a connection to a server ended");
+            }
+        });
+        Ok(Self { sender, driver })
+    }
+
     pub(super) async fn send(mut self, request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
         let response = self.exchange(request).await?;
         // The driver lives exactly as long as the body that it feeds.

@@ -1,4 +1,6 @@
-use std::sync::atomic::{AtomicUsize, Ordering};
+mod failover;
+
+use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
 use corten_api::resources::{NODES, PODS};
 use corten_meta::Key;
@@ -10,6 +12,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
+    sync::Notify,
     task::JoinSet,
 };
 use tokio_rustls::TlsAcceptor;
@@ -20,6 +23,8 @@ use crate::Client;
 struct Pki {
     ca: String,
     server: (String, String),
+    /// What a node serves with at the same address.
+    kubelet: (String, String),
     client: (String, String),
 }
 
@@ -27,28 +32,43 @@ fn pki() -> Pki {
     let mut params = CertificateParams::new(Vec::new()).expect("no names");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("signed");
-    let issue = |name: &str| {
+    let issue = |names: &[&str]| {
         let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+        let names: Vec<String> = names.iter().map(|&it| it.to_owned()).collect();
+        let params = CertificateParams::new(names).expect("good names");
         (params.signed_by(&key, &ca).expect("signed").pem(), key.serialize_pem())
     };
-    Pki { server: issue("127.0.0.1"), client: issue("kubernetes-admin"), ca: ca.pem() }
+    let server = issue(&["127.0.0.1", "kubernetes.default.svc"]);
+    Pki { server, kubelet: issue(&["127.0.0.1", "node-1"]), client: issue(&["kubernetes-admin"]), ca: ca.pem() }
 }
 
-/// Answers each request with what it saw of it; `GET /break` ends the connection instead, an upgrade gets an echo.
+/// Answers each request with what it saw of it; `GET /break` ends the connection instead, `/hang` is not answered, an upgrade gets
+/// an echo.
 struct Server {
     port: u16,
     n_connections: Arc<AtomicUsize>,
+    state: Arc<State>,
     _tasks: JoinSet<()>,
 }
 
+struct State {
+    /// What it answers to `/readyz`.
+    readyz: AtomicU16,
+    /// Somebody has asked for `/hang`.
+    hung: Notify,
+}
+
 async fn server(pki: &Pki, protocols: &[&[u8]]) -> Server {
+    server_with(pki, &pki.server, protocols).await
+}
+
+async fn server_with(pki: &Pki, (certificate, key): &(String, String), protocols: &[&[u8]]) -> Server {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(pki.ca.as_bytes()).expect("pem")).expect("a root");
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone());
-    let chain = vec![CertificateDer::from_pem_slice(pki.server.0.as_bytes()).expect("pem")];
-    let key = PrivateKeyDer::from_pem_slice(pki.server.1.as_bytes()).expect("pem");
+    let chain = vec![CertificateDer::from_pem_slice(certificate.as_bytes()).expect("pem")];
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).expect("pem");
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("versions")
@@ -60,29 +80,43 @@ async fn server(pki: &Pki, protocols: &[&[u8]]) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("bound").port();
     let n_connections = Arc::new(AtomicUsize::new(0));
-    let (mut tasks, counter) = (JoinSet::new(), n_connections.clone());
+    let state = Arc::new(State { readyz: AtomicU16::new(200), hung: Notify::new() });
+    let (mut tasks, counter, of_all) = (JoinSet::new(), n_connections.clone(), state.clone());
     tasks.spawn(async move {
         let mut connections = JoinSet::new();
         while let Ok((stream, _)) = listener.accept().await {
             let (acceptor, n) = (acceptor.clone(), counter.fetch_add(1, Ordering::SeqCst));
+            let state = of_all.clone();
             connections.spawn(async move {
                 let Ok(stream) = acceptor.accept(stream).await else { return };
                 let has_certificate = stream.get_ref().1.peer_certificates().is_some();
-                let service = service_fn(move |request| answer(request, n, has_certificate));
+                let service = service_fn(move |request| answer(request, n, has_certificate, state.clone()));
                 let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
                 // A connection that the client closes ends with an error, which is fine.
                 let _ended = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
             });
         }
     });
-    Server { port, n_connections, _tasks: tasks }
+    Server { port, n_connections, state, _tasks: tasks }
 }
 
 async fn answer(
     mut request: Request<hyper::body::Incoming>,
     connection: usize,
     has_certificate: bool,
+    state: Arc<State>,
 ) -> Result<Response<Full<Bytes>>, std::io::Error> {
+    match request.uri().path() {
+        "/readyz" => {
+            let response = Response::builder().status(state.readyz.load(Ordering::SeqCst));
+            return Ok(response.body(Full::default()).expect("valid"));
+        }
+        "/hang" => {
+            state.hung.notify_one();
+            std::future::pending().await
+        }
+        _ => {}
+    }
     if request.uri().path().ends_with("/break") {
         return Err(std::io::Error::other("the connection is to break"));
     }

@@ -5,11 +5,11 @@ use std::net::IpAddr;
 
 use corten_api::resources;
 use corten_meta::reserved::Host;
-use corten_meta::{Key, Named, ObjectMeta, Resource, address::Cidr};
-use corten_reconcile::{Actor, Projection, View, Wait};
+use corten_meta::{Key, ObjectMeta, address::Cidr};
+use corten_reconcile::{Actor, View, Wait};
 use serde::Deserialize;
 
-use super::request::Serving;
+use super::{api_servers, request::Serving};
 use crate::projections::{Pod, ReachableService, or_default, projection};
 
 /// A node, as far as a certificate's names go.
@@ -35,6 +35,14 @@ struct NodeSpec {
 struct NodeStatus {
     #[serde(deserialize_with = "or_default")]
     addresses: Vec<NodeAddress>,
+    #[serde(deserialize_with = "or_default")]
+    conditions: Vec<NodeCondition>,
+}
+
+#[derive(Deserialize)]
+struct NodeCondition {
+    r#type: String,
+    status: String,
 }
 
 #[derive(Deserialize)]
@@ -43,6 +51,11 @@ struct NodeAddress {
 }
 
 impl NamedNode {
+    /// Does a machine that has a certificate already run under this name?
+    pub(super) fn is_ready(&self) -> bool {
+        self.status.conditions.iter().any(|it| it.r#type == "Ready" && it.status == "True")
+    }
+
     fn hosts(&self) -> impl Iterator<Item = Host> {
         self.status.addresses.iter().map(|it| Host::parse(&it.address))
     }
@@ -62,12 +75,16 @@ pub(super) fn check(view: &View, asked: &Serving) -> Result<(), Wait> {
     if let Some((name, why)) = asked.dns.iter().find_map(|it| Some((it, is_odd_name(it)?))) {
         return Err(needed(format!("{name} {why}")));
     }
+    let servers = api_servers::hosts(view, &asked.node);
     let hosts = asked.dns.iter().map(|it| Host::parse(it)).chain(asked.addresses.iter().copied().map(Host::of));
     for host in hosts {
         if !own.contains(&host) {
             return Err(needed(format!("{host} is not among the addresses of node {}", asked.node)));
         }
         is_its_own(node, &own, &host).map_err(needed)?;
+        if servers.contains(&host) {
+            return Err(needed(format!("{host} is that of an API server")));
+        }
         is_nobody_elses(view, node, &host)?;
     }
     Ok(())

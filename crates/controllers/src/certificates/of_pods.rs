@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use corten_api::resources::POD_CERTIFICATE_REQUESTS_V1BETA1;
-use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
-use corten_reconcile::{Controller, Effect, Plan, Projection, Propagation, Verb, View, Wake, Watch, Write};
+use corten_meta::{Key, ObjectMeta, Time};
+use corten_reconcile::{Controller, Effect, Plan, Propagation, Verb, View, Wake, Watch, Write};
 use serde::Deserialize;
 
 use crate::projections::projection;

@@ -11,6 +11,7 @@ use super::{
     jobs,
 };
 use crate::{
+    metrics::CRON_JOB_SKEW,
     projections::{CronJob, CronJobStatus, Job, reference},
     status::status_patch,
 };
@@ -161,6 +162,7 @@ impl<'a> Round<'a> {
         self.say_failure();
         self.effects.push(Effect::Create { resource: resources::JOBS, object: jobs::job(self.cron_job, at) });
         self.say(EventType::Normal, "SuccessfulCreate", format!("Created job {name}"));
+        self.effects.push(Effect::Count(CRON_JOB_SKEW.count(&[], self.now.since(at).as_secs_f64())));
         self.status.last_schedule_time = Some(at);
     }
 

@@ -33,8 +33,8 @@ enum Owner {
     /// In foreground deletion: it waits for its dependents, and is no reason to keep them.
     Waiting,
     Gone,
-    /// Nobody serves its kind, or it would be in a namespace, where a cluster-scoped dependent has no owner. As upstream:
-    /// what cannot be resolved is no reason to delete.
+    /// Nobody serves its kind, or it would be in a namespace, where a cluster-scoped dependent has no owner. What cannot be
+    /// resolved (`attemptToDeleteItem`) is no reason to delete.
     Unresolvable,
     /// The view does not hold it; the server must be asked.
     Unknown,

@@ -4,7 +4,13 @@ use corten_api::resources;
 use corten_meta::Key;
 use corten_reconcile::{Actor, Effect, EventType};
 
-use super::{backoff, failure_policy::verdict, indexes::Indexes, pods, tally::Tally};
+use super::{
+    backoff::{self, Record},
+    failure_policy::verdict,
+    indexes::Indexes,
+    pods,
+    tally::Tally,
+};
 use crate::{EFFECTS_MAX, names, pod_template::delete_pod, projections::Pod, replica_set::sort_active};
 
 /// The job has ended: what still runs goes, and is counted.
@@ -78,7 +84,7 @@ fn surplus<'a>(tally: &Tally<'a>, count: usize) -> Vec<&'a Pod> {
 fn make(tally: &mut Tally<'_>, count: usize) {
     let job = tally.job;
     if job.spec.backoff_limit_per_index.is_none()
-        && let Some(until) = backoff::of_job(job, &tally.pods, tally.n_failed).filter(|it| *it > tally.now)
+        && let Some(until) = tally.record.map(Record::until).filter(|it| *it > tally.now)
     {
         tally.wake(until);
         tally.wait("BackOff", format!("a pod failed, the next one is made at {until}"), Actor::Cluster);

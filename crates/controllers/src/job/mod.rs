@@ -52,7 +52,7 @@ impl Controller for Jobs {
                     resource: resources::PODS,
                     fields: &["metadata.finalizers", pods::DELETE_FINALIZERS, "metadata.ownerReferences"],
                 },
-                Write { verb: Verb::Patch, resource: resources::JOBS, fields: &["status"] },
+                Write { verb: Verb::Patch, resource: resources::JOBS, fields: &["metadata.annotations", "status"] },
             ]
         }
     }

@@ -1,5 +1,7 @@
 //! The pods of a job: how they are made, marked and judged.
 
+use std::time::Duration;
+
 use corten_api::resources;
 use corten_meta::Time;
 use corten_reconcile::Effect;
@@ -51,14 +53,17 @@ pub(super) fn failures_before(pod: &Pod) -> (i64, i64) {
     (i64::from(count(FAILURES).max(0)), i64::from(count(IGNORED_FAILURES).max(0)))
 }
 
-/// When a pod ended: as its containers say, else when it ceased to be ready, else when it was to be gone.
+/// As in `getFinishedTime`: when a pod ended, as its containers say, else when it ceased to be ready, else when its deletion
+/// began.
 pub(super) fn finished_at(pod: &Pod) -> Option<Time> {
     let containers = &pod.status.container_statuses;
     let ends = containers.iter().map(|it| it.state.terminated.as_ref().and_then(|it| it.finished_at));
     let last = ends.collect::<Option<Vec<Time>>>().and_then(|it| it.into_iter().max());
+    let grace = Duration::from_secs(pod.metadata.deletion_grace_period_seconds.map_or(0, |it| it.unsigned_abs()));
+    let deleted_at = || pod.metadata.deletion_timestamp.map(|it| it.before(grace));
     let unready = || pod.status.conditions.iter().find(|it| it.r#type == "Ready" && it.status == "False");
     last.or_else(|| unready().and_then(|it| it.last_transition_time))
-        .or(pod.metadata.deletion_timestamp)
+        .or_else(deleted_at)
         .or(pod.metadata.creation_timestamp)
 }
 

@@ -7,7 +7,7 @@ use corten_meta::Time;
 use corten_reconcile::{Actor, Effect, EventType, Plan, View, Wait};
 use serde_json::json;
 
-use super::{failure_policy, finish, indexes::Indexes, manage, pods, track};
+use super::{backoff::Record, failure_policy, finish, indexes::Indexes, manage, pods, track};
 use crate::{
     projections::{Condition, Job, JobStatus, Pod, Uncounted, reference},
     status::status_patch,
@@ -29,6 +29,8 @@ pub(super) struct Tally<'a> {
     pub(super) n_terminating: i64,
     pub(super) succeeded_before: Indexes,
     pub(super) succeeded: Indexes,
+    /// Failures in a row, where they are not counted for each index.
+    pub(super) record: Option<Record>,
     /// Only where failures are counted for each index.
     pub(super) failed: Option<Indexes>,
     /// The last failed pod of each index that has no successor yet: it keeps its finalizer, for its count of failures.
@@ -64,6 +66,7 @@ impl<'a> Tally<'a> {
             n_failed: 0,
             succeeded_before: Indexes::default(),
             succeeded: Indexes::default(),
+            record: Record::read(&job.metadata).filter(|it| it.is_past(now)),
             failed: None,
             kept: BTreeMap::new(),
             end: None,
@@ -109,11 +112,21 @@ impl<'a> Tally<'a> {
     /// Exact, since it counts on from what was seen.
     fn status_patch(&self) -> Option<Effect> {
         let meta = &self.job.metadata;
-        let mut effect = status_patch(resources::JOBS, meta, &self.job.status, &self.status)?;
-        if let Effect::Patch { patch, .. } = &mut effect {
-            patch["metadata"]["resourceVersion"] = json!(meta.resource_version);
+        let changed = status_patch(resources::JOBS, meta, &self.job.status, &self.status);
+        let is_recorded = self.record == Record::read(meta);
+        if changed.is_none() && is_recorded {
+            return None;
         }
-        Some(effect)
+        let mut patch = match changed {
+            Some(Effect::Patch { patch, .. }) => patch,
+            _ => json!({ "metadata": { "uid": meta.uid } }),
+        };
+        patch["metadata"]["resourceVersion"] = json!(meta.resource_version);
+        if !is_recorded {
+            let record = self.record.map(|it| it.to_string());
+            patch["metadata"]["annotations"] = json!({ Record::ANNOTATION: record });
+        }
+        Some(Effect::Patch { resource: resources::JOBS, key: meta.key(), subresource: Some("status"), patch })
     }
 
     // ---- counting ----
@@ -127,6 +140,11 @@ impl<'a> Tally<'a> {
         self.n_succeeded = job.status.succeeded + len(&uncounted.succeeded) + count(&new, Pod::has_succeeded);
         let counts = |it: &Pod| pods::has_failed(job, it) && failure_policy::verdict(job, it).counts();
         self.n_failed = job.status.failed + len(&uncounted.failed) + count(&new, counts);
+        if job.spec.backoff_limit_per_index.is_none() {
+            let (succeeded, rest): (Vec<&Pod>, Vec<&Pod>) = new.iter().copied().partition(|it| it.has_succeeded());
+            let failed: Vec<&Pod> = rest.into_iter().filter(|it| pods::has_failed(job, it)).collect();
+            self.record = Record::with(self.record, &succeeded, &failed, self.now);
+        }
         if !job.is_indexed() {
             return;
         }

@@ -11,7 +11,10 @@ use super::{
     pods,
     tally::Tally,
 };
-use crate::projections::{Condition, Pod};
+use crate::{
+    metrics::{JOB_PODS_FINISHED, JOBS_FINISHED},
+    projections::{Condition, Job, Pod},
+};
 
 /// `MaxUncountedPods`: so many uids fit a status, the others' turn comes next.
 const UNCOUNTED_MAX: usize = 500;
@@ -21,6 +24,7 @@ pub(super) fn run(tally: &mut Tally<'_>) -> Vec<Effect> {
     count_released(tally);
     let (ended, is_all) = note_ended(tally);
     note_indexes(tally);
+    count_finished(tally);
     announce(tally);
     // What is released now is counted when it is seen without its finalizer.
     let is_counted = ended.is_empty() && *tally.uncounted() == crate::projections::Uncounted::default();
@@ -81,6 +85,21 @@ fn note_ended<'a>(tally: &mut Tally<'a>) -> (Vec<&'a Pod>, bool) {
     (ended, true)
 }
 
+/// As in `recordJobPodFinished`: what the counters go up by.
+fn count_finished(tally: &mut Tally<'_>) {
+    let (old, new) = (&tally.job.status, &tally.status);
+    for (result, n_more) in [("succeeded", new.succeeded - old.succeeded), ("failed", new.failed - old.failed)] {
+        if let Ok(n_more @ 1..) = u32::try_from(n_more) {
+            let count = JOB_PODS_FINISHED.count(&[mode(tally.job), result], f64::from(n_more));
+            tally.events.push(Effect::Count(count));
+        }
+    }
+}
+
+fn mode(job: &Job) -> &'static str {
+    if job.is_indexed() { "Indexed" } else { "NonIndexed" }
+}
+
 fn may_go(tally: &Tally<'_>, pod: &Pod, has_failed: bool) -> bool {
     if tally.job.metadata.is_deleting() || tally.end.is_some() || pod.has_succeeded() {
         return true;
@@ -115,6 +134,8 @@ fn end(tally: &mut Tally<'_>) {
     }
     let end = if r#type == FAILURE { FAILED } else { COMPLETE };
     tally.status.conditions.push(finish::condition(end, &reason, &message, tally.now));
+    let result = if end == FAILED { "failed" } else { "succeeded" };
+    tally.events.push(Effect::Count(JOBS_FINISHED.count(&[mode(tally.job), result, &reason], 1.0)));
     if end == FAILED {
         // Reasons are those that were announced: few, and known.
         let reason = known(&reason);

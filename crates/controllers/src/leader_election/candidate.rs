@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use corten_api::resources;
-use corten_meta::{MicroTime, Named, ObjectMeta, Resource, Time, release};
-use corten_reconcile::Projection;
+use corten_meta::{MicroTime, ObjectMeta, Time, release};
 use serde::Deserialize;
 
 use super::ELECTION;

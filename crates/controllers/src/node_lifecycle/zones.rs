@@ -101,6 +101,14 @@ pub(super) fn decide(view: &View, node: &Node, now: Time) -> Decision {
     Decision { no_execute: None, later: later(at, Some(wait)) }
 }
 
+/// As in `GetZoneKey`: one text of region and zone.
+pub(super) fn key(node: &Node) -> String {
+    match node.zone() {
+        ("", "") => String::new(),
+        (region, zone) => format!("{region}:\0:{zone}"),
+    }
+}
+
 fn zones(view: &View) -> BTreeMap<(&str, &str), Zone> {
     let mut zones: BTreeMap<(&str, &str), Zone> = BTreeMap::new();
     for node in view.list::<Node>() {
@@ -115,7 +123,7 @@ fn zones(view: &View) -> BTreeMap<(&str, &str), Zone> {
     zones
 }
 
-fn no_execute(node: &Node) -> Option<&Taint> {
+pub(super) fn no_execute(node: &Node) -> Option<&Taint> {
     node.taint(NOT_READY, NO_EXECUTE).or_else(|| node.taint(UNREACHABLE, NO_EXECUTE))
 }
 

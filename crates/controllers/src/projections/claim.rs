@@ -1,8 +1,7 @@
 //! A claim of storage, as its stateful set sees it: whose it is.
 
 use corten_api::resources;
-use corten_meta::{Named, ObjectMeta, Resource};
-use corten_reconcile::Projection;
+use corten_meta::ObjectMeta;
 use serde::Deserialize;
 
 use super::{bare, projection};

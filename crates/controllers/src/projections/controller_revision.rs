@@ -1,8 +1,7 @@
 //! One version of a stateful set's or daemon set's pod template.
 
 use corten_api::resources;
-use corten_meta::{Named, ObjectMeta, Resource};
-use corten_reconcile::Projection;
+use corten_meta::ObjectMeta;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -1,8 +1,7 @@
 //! A cron job, as its controller sees it.
 
 use corten_api::resources;
-use corten_meta::{Named, ObjectMeta, ObjectReference, Resource, Time};
-use corten_reconcile::Projection;
+use corten_meta::{ObjectMeta, ObjectReference, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

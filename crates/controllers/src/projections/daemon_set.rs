@@ -1,8 +1,7 @@
 //! A daemon set and the nodes, as its controller sees them.
 
 use corten_api::resources;
-use corten_meta::{Named, ObjectMeta, Resource, Selector};
-use corten_reconcile::Projection;
+use corten_meta::{ObjectMeta, Selector};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use corten_api::resources;
-use corten_meta::{Named, ObjectMeta, Resource, Time};
-use corten_reconcile::Projection;
+use corten_meta::{ObjectMeta, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -1,8 +1,7 @@
 //! A job, as its controller and those of cron jobs and finished jobs see it.
 
 use corten_api::resources;
-use corten_meta::{Named, ObjectMeta, Resource, Selector, Time};
-use corten_reconcile::Projection;
+use corten_meta::{ObjectMeta, Selector, Time};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -1,8 +1,7 @@
 //! Nodes and their leases.
 
 use corten_api::{resources, scheduling};
-use corten_meta::{MicroTime, Named, ObjectMeta, Resource, Time};
-use corten_reconcile::Projection;
+use corten_meta::{MicroTime, ObjectMeta, Time};
 use serde::{Deserialize, Serialize};
 
 use super::{Condition, Toleration, projection};

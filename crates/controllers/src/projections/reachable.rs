@@ -1,9 +1,8 @@
 //! Services, as far as they go by where they are reached: one projection for all that ask.
 
 use corten_api::resources;
+use corten_meta::ObjectMeta;
 use corten_meta::reserved::Host;
-use corten_meta::{Named, ObjectMeta, Resource};
-use corten_reconcile::Projection;
 use serde::{Deserialize, Serialize};
 
 use super::{or_default, projection};

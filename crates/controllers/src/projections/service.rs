@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use corten_api::resources;
-use corten_meta::{Named, ObjectMeta, ObjectReference, Resource};
-use corten_reconcile::Projection;
+use corten_meta::{ObjectMeta, ObjectReference};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -1,8 +1,7 @@
 //! A stateful set, as its controller sees it.
 
 use corten_api::resources;
-use corten_meta::{Named, ObjectMeta, Resource};
-use corten_reconcile::Projection;
+use corten_meta::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

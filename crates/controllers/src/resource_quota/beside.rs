@@ -1,9 +1,9 @@
 //! What the cost of a claim for devices depends on beside the claim, as the view has it.
 
 use corten_api::resources;
-use corten_meta::{Key, Named, ObjectMeta, Resource};
+use corten_meta::{Key, ObjectMeta};
 use corten_policies::quota::{DeviceClasses, Neighbours};
-use corten_reconcile::{Projection, View};
+use corten_reconcile::View;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -185,6 +185,9 @@ impl<'a> Rollout<'a> {
         }
         if let Some(patch) = identity::missing_labels(pod, ordinal) {
             self.effects.push(exact_patch(resources::PODS, &pod.metadata, patch));
+            let (pod, set) = (&pod.metadata.name, &self.set.metadata.name);
+            let message = format!("update Pod {pod} in StatefulSet {set} successful");
+            self.effects.push(self.event(EventType::Normal, "SuccessfulUpdate", message));
         }
         let retained = claims::retained(self.view, self.set, ordinal, pod, false);
         self.effects.extend(retained);

@@ -3,9 +3,9 @@
 use super::check;
 use crate::{
     BootstrapTokens, CertificateApproval, CertificateCleaner, ClaimProtection, ClusterRoleAggregation, Disruption,
-    EndpointSliceMirroring, EndpointSlices, EndpointsOfServices, LeaderElection, LeaseCandidateExpiry, NodeLifecycle,
-    NodeTtl, PodCertificateCleaner, PodGarbageCollector, ResourceQuotas, RootCaPublisher, ServiceAccountTokens,
-    ServiceCidrs, StorageVersionMigrations, TaintEviction, VolumeProtection,
+    EndpointSliceMirroring, EndpointSlices, EndpointsOfServices, LeaderElection, LeaseCandidateExpiry, NodeIpam,
+    NodeLifecycle, NodeTtl, PodCertificateCleaner, PodGarbageCollector, ResourceQuotas, RootCaPublisher,
+    ServiceAccountTokens, ServiceCidrs, StorageVersionMigrations, TaintEviction, VolumeProtection,
 };
 
 #[test]
@@ -36,6 +36,11 @@ fn leader_election() {
 #[test]
 fn candidate_expiry() {
     check(&LeaseCandidateExpiry, "candidate_expiry");
+}
+
+#[test]
+fn node_ipam() {
+    check(&NodeIpam::default(), "node_ipam");
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn suits(claim: &Claim, volume: &Volume) -> bool {
     fits(&claim.spec, &volume.metadata, &volume.spec)
 }
 
-/// As upstream only those whose phase says so: one that has just come may still turn out to be somebody's.
+/// Only those whose phase says so: one that has just come may still turn out to be somebody's.
 fn candidates<'a>(view: &'a View, class: &str) -> impl Iterator<Item = &'a Volume> + use<'a> {
     view.found_by::<Volume>(&of_class(class)).filter(|it| it.status.phase == "Available")
 }

@@ -1,27 +1,37 @@
 //! `corten node`: control plane and node in one process, in the foreground. `corten up` runs it in the background.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use corten_cli::{NodeClaim, NodeName, Verb};
+use corten_cli::{Failure, NodeClaim, NodeName, Verb, control_plane_record::ControlPlaneRecord};
 use corten_host::Options;
 use corten_machine::{Layout, notify_service_manager};
 use tokio::sync::watch;
 
 use super::server;
-use crate::node_options::NodeOptions;
-use crate::{control_plane::ControlPlane, logging, node_agent, process};
+use crate::node_options::{self, NodeOptions};
+use crate::{
+    control_plane::{ControlPlane, Settings},
+    ha, in_process,
+    joined::{JoinedFiles, NodeIdentity, pod_ranges},
+    logging, member, node_agent, process,
+};
 
 pub(crate) const VERB: Verb = Verb {
     name: "node",
-    about: "Run a whole cluster of one node, in the foreground",
-    long_about: "The control plane, and a node with a containerd of its own. Needs root. Containers are no children of this \
+    about: "Run this machine's node, and the cluster where it has joined none, in the foreground",
+    long_about: "The control plane, and a node with a containerd of its own; of a machine that has joined a cluster (`corten join`) the \
+                 node alone. Needs root. Containers are no children of this \
                  process: however it ends, they go on, and the next start adopts them. `corten up` runs this in the \
                  background and starts it again when it fails, which nobody does in the foreground; `corten down` ends it and \
                  the containers. SIGTERM ends this process alone; SIGUSR1 ends the Pods \
-                 first, as when the machine shuts down.",
-    examples: "  corten node\n  corten node --data-dir /srv/corten --node-name lab",
+                 first, as when the machine shuts down. `corten node drain` and `corten node remove` are about any node of a cluster.",
+    examples: "  corten node\n  corten node --data-dir /srv/corten --node-name lab\n  corten node drain two\n  corten node remove two",
     args,
     run,
 };
@@ -38,26 +48,31 @@ fn args(command: Command) -> Command {
             .default_value("/run/corten")
             .help("Where what lives no longer than the machine's run is kept: sockets, mounts, addresses"),
     );
-    corten_cli::node_options::args(command)
+    corten_cli::nodes::subcommands(corten_cli::node_options::args(command))
 }
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    let takes_member_out = |data: &Path, name: &str| process::block_on(ha::departed(data, name));
+    if let Some(done) = corten_cli::nodes::run(matches, &takes_member_out) {
+        return done;
+    }
     let log = logging::begin(matches)?;
-    let mut settings = server::settings(matches, log)?;
-    settings.gateways = Options::default().gateways();
-    let run_dir = matches.get_one::<PathBuf>("run-dir").context("clap gives a default")?;
     let absolute = |dir: &PathBuf| std::path::absolute(dir).with_context(|| format!("finding {}", dir.display()));
-    let manifests = matches.get_one::<PathBuf>("pod-manifest-path").map(absolute).transpose()?;
-    let name = NodeName::of(matches, &settings.data_dir)?;
+    let folder = |name: &str| absolute(matches.get_one::<PathBuf>(name).context("clap gives a default")?);
+    let (data_dir, run_dir) = (folder("data-dir")?, folder("run-dir")?);
+    let name = NodeName::of(matches, &data_dir)?;
+    let mut node = settings(matches, &name, data_dir.clone(), run_dir)?;
+    if let Some(identity) = NodeIdentity::load(&name.name, JoinedFiles::of(&data_dir))? {
+        server::refuse_for_member(matches, &identity.server())?;
+        member::run(node, identity)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut settings = server::settings(matches, log)?;
+    if settings.ha.is_none() {
+        refuse_second_control_plane(&data_dir)?;
+    }
+    settings.gateways = node.runtime.gateways();
     settings.node = Some(name.name.clone());
-    let node = node_agent::Settings {
-        manifests: manifests.unwrap_or(absolute(&settings.data_dir)?.join("manifests")),
-        data_dir: absolute(&settings.data_dir)?,
-        run_dir: absolute(run_dir)?,
-        node_name: name.name.clone(),
-        kubelet_port: *matches.get_one("kubelet-port").context("clap gives a default")?,
-        options: NodeOptions::of(matches)?,
-    };
     let claim = NodeClaim::new(Layout::new(&node.data_dir, &node.run_dir))?;
     name.keep(&node.data_dir)?;
     if let Some(remark) = name.remark() {
@@ -65,14 +80,87 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     }
     process::block_on(async {
         let mut signals = process::Signals::listen()?;
-        let control_plane = ControlPlane::start(&settings).await?;
-        claim.serves();
-        let ended = until_told(&node, &control_plane, &mut signals).await;
-        control_plane.stop().await;
+        let member = match ha::start(&mut settings, &name.name, &mut signals).await? {
+            ha::Start::Told => return Ok(()),
+            ha::Start::Without => None,
+            ha::Start::Runs(member) => Some(member),
+        };
+        let ended = run_both(&settings, &mut node, &claim, &mut signals).await;
+        ha::stop(member).await;
         ended
     })?;
     claim.ended_in_order();
     Ok(ExitCode::SUCCESS)
+}
+
+async fn run_both(
+    settings: &Settings,
+    node: &mut node_agent::Settings,
+    claim: &NodeClaim,
+    signals: &mut process::Signals,
+) -> Result<()> {
+    let control_plane = ControlPlane::start(settings).await?;
+    claim.serves();
+    let ended = match ranges(node, &control_plane, signals).await {
+        Ok(true) => until_told(node, &control_plane, signals).await,
+        other => other.map(drop),
+    };
+    control_plane.stop().await;
+    ended
+}
+
+/// Has the node its part of the Pods' network? False where it was told to end before.
+async fn ranges(
+    node: &mut node_agent::Settings,
+    control_plane: &ControlPlane,
+    signals: &mut process::Signals,
+) -> Result<bool> {
+    // The first machine's has the first range.
+    if ControlPlaneRecord::joined(&node.data_dir)?.is_none() {
+        return Ok(true);
+    }
+    let client = control_plane.access().client(in_process::kubelet(&node.node_name));
+    tokio::select! {
+        biased;
+        () = signals.told_to_end() => Ok(false),
+        ranges = pod_ranges(&client, &node.node_name, &node.data_dir) => {
+            node.runtime.pod_cidrs = ranges?;
+            Ok(true)
+        }
+    }
+}
+
+/// The node beside a control plane has the first range of Pods, which is that of the cluster's first machine.
+fn refuse_second_control_plane(data: &Path) -> Result<()> {
+    if ControlPlaneRecord::joined(data)?.is_none() {
+        return Ok(());
+    }
+    let message = format!("{} is that of a control plane that joined a cluster: it has no node", data.display());
+    let mut failure = Failure::new(message);
+    failure
+        .details
+        .push("this machine's node joins the cluster with folders of its own: corten join --data-dir".to_owned());
+    Err(failure.next(format!("corten server --data-dir {}", data.display())).into())
+}
+
+/// What the node is told, whichever cluster it is of.
+pub(super) fn settings(
+    matches: &ArgMatches,
+    name: &NodeName,
+    data_dir: PathBuf,
+    run_dir: PathBuf,
+) -> Result<node_agent::Settings> {
+    let manifests = matches.get_one::<PathBuf>("pod-manifest-path").map(std::path::absolute).transpose()?;
+    Ok(node_agent::Settings {
+        manifests: manifests.unwrap_or(data_dir.join("manifests")),
+        data_dir,
+        run_dir,
+        node_name: name.name.clone(),
+        kubelet_port: *matches.get_one("kubelet-port").context("clap gives a default")?,
+        options: NodeOptions::of(matches)?,
+        runtime: Options::default(),
+        pod_network: node_options::pod_network(matches)?,
+    })
 }
 
 /// Runs the node until a signal comes, then lets it finish what it is about.
@@ -82,7 +170,8 @@ async fn until_told(
     signals: &mut process::Signals,
 ) -> Result<()> {
     let drain = watch::Sender::new(false);
-    let node = node_agent::run(settings, control_plane, drain.subscribe());
+    let access = control_plane.access();
+    let node = node_agent::run(settings, &access, Some(control_plane), drain.subscribe());
     tokio::pin!(node);
     loop {
         tokio::select! {

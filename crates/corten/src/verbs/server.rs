@@ -1,32 +1,51 @@
 //! `corten server`: the control plane alone, in the foreground.
 
-use std::{net::IpAddr, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{ffi::OsString, net::IpAddr, os::unix::process::CommandExt, path::PathBuf, process::ExitCode, sync::Arc};
 
-use anyhow::{Context, Result, bail};
-use clap::{Arg, ArgMatches, Command, value_parser};
+use anyhow::{Context, Error, Result, bail};
+use clap::{Arg, ArgMatches, Command, parser::ValueSource, value_parser};
 use corten_apiserver::LogFilter;
-use corten_cli::{Verb, server_options};
+use corten_cli::{Verb, control_plane_record::ControlPlaneRecord, server_options};
+use corten_pki::sharing::CertificateKey;
 
 use crate::{
     access_options::AccessOptions,
     control_plane::{ControlPlane, Settings},
-    logging, process,
+    etcd_options::EtcdOptions,
+    ha,
+    ha_options::HaOptions,
+    joined::{Invitation, join_control_plane},
+    leader_options, logging, process, scheduler_options,
     switches::Switches,
 };
 
 pub(crate) const VERB: Verb = Verb {
     name: "server",
     about: "Run the control plane alone, in the foreground",
-    long_about: "Store, API server, controllers and scheduler in one process, without root and without a node: for tests \
-                 and measurements. Writes DIR/admin.kubeconfig, with the certificates inside. \
-                 Logs go to standard error; SIGTERM ends it cleanly. No answered write is ever lost.",
-    examples: "  corten server --data-dir ./cluster --port 6443\n  kubectl --kubeconfig ./cluster/admin.kubeconfig get namespaces",
+    long_about: "Store, API server, controllers and scheduler in one process, without root and without a node. \
+                 Writes DIR/admin.kubeconfig, with the certificates inside. \
+                 Logs go to standard error; SIGTERM ends it cleanly. No answered write is ever lost. \
+                 With --join it is another control plane of a cluster that is kept in an etcd: `corten token create --control-plane` \
+                 prints the line. The cluster's keys, and how to reach its etcd, are then in DIR, and later starts need none of the \
+                 options of that line. With --ha Corten runs the etcd, too: a member of it on this machine, supervised beside the server.",
+    examples: "  corten server --data-dir ./cluster --port 6443\n  \
+               corten server --bind 10.0.0.2 --join https://10.0.0.1:6443 --token abcdef.0123456789abcdef --ca-hash sha256:… --certificate-key …\n  kubectl --kubeconfig ./cluster/admin.kubeconfig get namespaces",
     args,
     run,
 };
 
 fn args(command: Command) -> Command {
-    corten_cli::node_options::log_args(settings_args(command))
+    corten_cli::node_options::log_args(settings_args(invitation_args(command)))
+}
+
+/// The options that `corten token create --control-plane` prints.
+pub(super) fn invitation_args(command: Command) -> Command {
+    let text = |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
+    command
+        .arg(text("join", "URL").help("Be another control plane of the cluster whose API server this is"))
+        .arg(text("token", "ID.SECRET").requires("join").help("A token of `corten token create --control-plane`"))
+        .arg(text("ca-hash", "sha256:DIGITS").requires("join").help("Of the public key of the cluster's authority"))
+        .arg(text("certificate-key", "DIGITS").requires("join").help("The key that opens the cluster's certificates"))
 }
 
 /// The options every verb with a control plane has.
@@ -81,22 +100,45 @@ pub(super) fn settings_args(command: Command) -> Command {
     server_options::args(command)
 }
 
+/// The node of a machine that has joined a cluster has no control plane that could be told anything.
+pub(super) fn refuse_for_member(matches: &ArgMatches, server: &str) -> Result<()> {
+    let command = settings_args(Command::new("server"));
+    let is_given = |it: &&Arg| matches.value_source(it.get_id().as_str()) == Some(ValueSource::CommandLine);
+    let of_server = |it: &&Arg| it.get_id() != "data-dir";
+    match command.get_arguments().filter(is_given).find(of_server).and_then(Arg::get_long) {
+        Some(option) => {
+            bail!("--{option} is for a control plane, and this machine is a node of the cluster at {server}")
+        }
+        None => Ok(()),
+    }
+}
+
 pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<Settings> {
     let required = "clap gives a default";
-    let encryption = server_options::file(matches, "encryption-provider-config");
+    let data_dir = matches.get_one::<PathBuf>("data-dir").context(required)?.clone();
+    let joined = ControlPlaneRecord::joined(&data_dir)?;
+    let encryption = server_options::file(matches, "encryption-provider-config")
+        .or_else(|| joined.as_ref()?.encryption_provider_config.clone());
     let reloads_encryption = server_options::is_on(matches, "encryption-provider-config-automatic-reload");
     if reloads_encryption && encryption.is_none() {
         // `EtcdOptions.Validate` of kube-apiserver refuses the same.
         bail!("--encryption-provider-config-automatic-reload must be set with --encryption-provider-config");
     }
+    let ha = HaOptions::of(matches, &data_dir)?;
+    let etcd = if ha.is_some() { None } else { EtcdOptions::of(matches, joined.as_ref())? };
+    let is_shared = ha.is_some() || etcd.is_some();
     Ok(Settings {
-        data_dir: matches.get_one::<PathBuf>("data-dir").context(required)?.clone(),
+        data_dir,
         bind: *matches.get_one("bind").context(required)?,
         port: *matches.get_one("port").context(required)?,
         audit_log: matches.get_one::<PathBuf>("audit-log").cloned(),
         audit_policy: matches.get_one::<PathBuf>("audit-policy-file").cloned(),
         access: AccessOptions::of(matches)?,
+        etcd_listen: server_options::address(matches, "etcd-listen").map_err(Error::msg)?,
         encryption,
+        lease_times: leader_options::lease_times(matches, is_shared)?,
+        etcd,
+        ha,
         reloads_encryption,
         gateways: Vec::new(),
         node: None,
@@ -104,18 +146,90 @@ pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<
             &server_options::list(matches, "controllers"),
             server_options::is_on(matches, "no-scheduler"),
         )?,
+        scheduler: scheduler_options::config(server_options::file(matches, "scheduler-config").as_deref())?,
         log,
     })
 }
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let log = logging::begin(matches)?;
-    let settings = settings(matches, log)?;
+    if join(matches)? {
+        begin_again()?;
+    }
+    let mut settings = settings(matches, log)?;
     process::block_on(async {
         let mut signals = process::Signals::listen()?;
-        let control_plane = ControlPlane::start(&settings).await?;
-        signals.told_to_end().await;
-        control_plane.stop().await;
-        Ok(ExitCode::SUCCESS)
+        let member = match ha::start(&mut settings, &process::host_name(), &mut signals).await? {
+            ha::Start::Told => return Ok(ExitCode::SUCCESS),
+            ha::Start::Without => None,
+            ha::Start::Runs(member) => Some(member),
+        };
+        let served = serve(&settings, &mut signals).await;
+        ha::stop(member).await;
+        served.map(|()| ExitCode::SUCCESS)
     })
+}
+
+async fn serve(settings: &Settings, signals: &mut process::Signals) -> Result<()> {
+    let control_plane = ControlPlane::start(settings).await?;
+    signals.told_to_end().await;
+    control_plane.stop().await;
+    Ok(())
+}
+
+/// What the invitation is said with: whoever knows it has the cluster, and everybody on the machine reads a process's options.
+const OF_INVITATION: [&str; 4] = ["--join", "--token", "--ca-hash", "--certificate-key"];
+
+/// Goes on as the same process, without what nobody else may read.
+fn begin_again() -> Result<()> {
+    let program = std::env::current_exe().context("finding this program")?;
+    let mut words = std::env::args_os();
+    let name = words.next().unwrap_or_default();
+    let error = std::process::Command::new(&program).arg0(name).args(without_invitation(words)).exec();
+    Err(error).with_context(|| format!("starting {} again", program.display()))
+}
+
+fn without_invitation(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let (mut kept, mut is_value) = (Vec::new(), false);
+    for word in words {
+        let text = word.to_string_lossy();
+        let (name, value) = text.split_once('=').map_or((&*text, None), |it| (it.0, Some(it.1)));
+        if std::mem::take(&mut is_value) {
+            continue;
+        }
+        if OF_INVITATION.contains(&name) {
+            is_value = value.is_none();
+        } else {
+            kept.push(word);
+        }
+    }
+    kept
+}
+
+/// Has the data folder become that of a control plane of the cluster that `--join` names. Is there such a cluster to join?
+pub(super) fn join(matches: &ArgMatches) -> Result<bool> {
+    let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let Some(server) = text("join") else { return Ok(false) };
+    let invitation = Invitation::of(server, text("token"), text("ca-hash"))?;
+    let key = match text("certificate-key") {
+        Some(text) => Some(CertificateKey::parse(text).context("--certificate-key: a key is 64 hexadecimal digits")?),
+        None => None,
+    };
+    let data = matches.get_one::<PathBuf>("data-dir").context("clap gives a default")?;
+    let data = std::path::absolute(data).with_context(|| format!("finding {}", data.display()))?;
+    corten_machine::close_data(&data)?;
+    process::block_on(join_control_plane(&invitation, key.as_ref(), &data))?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_invitation_is_said_with_is_left_out() {
+        let words = "server --data-dir d --join https://a:6443 --token=a.b --ca-hash sha256:1 --bind=10.0.0.2 --certificate-key 00";
+        let kept = without_invitation(words.split(' ').map(OsString::from));
+        assert_eq!(kept, ["server", "--data-dir", "d", "--bind=10.0.0.2"]);
+    }
 }

@@ -141,6 +141,7 @@ async fn name_server(servers: Vec<SocketAddr>) -> DnsServer {
         addresses: vec![Ipv4Addr::LOCALHOST.into()],
         // Any.
         ports: 0..=0,
+        is_peer: Box::new(|_| false),
         networks: vec!["10.244.0.0/24".into()],
         own_names: Vec::new(),
         servers: Box::new(move || servers.clone()),

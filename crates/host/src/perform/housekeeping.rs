@@ -90,6 +90,10 @@ impl NodeHands {
                 self.counters().note_eviction(signal);
                 return Vec::new();
             }
+            NodeEffect::CountPreemption { resource } => {
+                self.counters().note_preemption(resource);
+                return Vec::new();
+            }
             NodeEffect::CountManagers(counts) => {
                 self.counters().note_managers(counts);
                 return Vec::new();

@@ -182,7 +182,7 @@ impl Observer {
         let mut snapshot = Snapshot { taken_at, ..Snapshot::default() };
         for it in sandboxes.iter().filter(|it| it.labels.contains_key(POD_UID)) {
             let sandbox = sandbox(inner, it).await?;
-            snapshot.sandboxes.extend(sandbox);
+            snapshot.sandboxes.extend(sandbox.filter(|it| !inner.making.has(&it.pod.uid, it.attempt)));
         }
         for it in containers.iter().filter(|it| it.labels.contains_key(POD_UID)) {
             let container = container(inner, it).await?;

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 
 use super::{
     Body, KubeletServer, PlainTextError, access::verb_of, checkpoint, configz, containers, logs, metrics, plain, run,
-    streams, text,
+    streams, text, volumes,
 };
 
 pub(super) struct Route {
@@ -106,6 +106,7 @@ pub(super) const ROUTES: &[Route] = &[
     },
     act("/run/{}/{}/{}", POST, |it| Box::pin(run::answer(it))),
     act("/run/{}/{}/{}/{}", POST, |it| Box::pin(run::answer(it))),
+    act(corten_volumes::channel::PATH, POST, |it| Box::pin(volumes::answer(it))),
 ];
 
 /// What a path leads to, and what stood in it for each `{}`.

@@ -8,7 +8,7 @@ use std::{
 
 use corten_kubelet::{HostEffect, ManagerCounts, Outcome, PodRef, ProbeKind, ProbeVerdict, RequestCounts};
 
-use super::exposition::{Sample, Text, number};
+use super::exposition::{Sample, Text, Times, number};
 
 /// Which probe had which result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,11 +21,29 @@ pub(crate) struct Probed {
     pub(crate) result: &'static str,
 }
 
+/// Upstream's buckets of calls to the runtime: 5 ms, and each two and a half times the one before.
+const SECONDS_OF_OPERATIONS: [f64; 14] = [
+    0.005,
+    0.0125,
+    0.03125,
+    0.078125,
+    0.1953125,
+    0.48828125,
+    1.220703125,
+    3.0517578125,
+    7.62939453125,
+    19.073486328125,
+    47.6837158203125,
+    119.20928955078125,
+    298.0232238769531,
+    745.0580596923828,
+];
+
 #[derive(Default)]
 struct Operation {
     n: u64,
     errors: u64,
-    seconds: f64,
+    times: Times,
 }
 
 #[derive(Default)]
@@ -36,6 +54,7 @@ struct Counted {
     images_collected: u64,
     /// By signal.
     evictions: BTreeMap<String, u64>,
+    preemptions: BTreeMap<&'static str, u64>,
     managers: ManagerCounts,
 }
 
@@ -69,7 +88,7 @@ impl Counters {
             let operation = counted.operations.entry(name).or_default();
             operation.n += 1;
             operation.errors += u64::from(has_failed(outcome));
-            operation.seconds += took.as_secs_f64();
+            operation.times.count(&SECONDS_OF_OPERATIONS, took.as_secs_f64());
         }
     }
 
@@ -79,6 +98,10 @@ impl Counters {
 
     pub(crate) fn note_eviction(&self, signal: &str) {
         *self.counted().evictions.entry(signal.to_owned()).or_default() += 1;
+    }
+
+    pub(crate) fn note_preemption(&self, resource: &'static str) {
+        *self.counted().preemptions.entry(resource).or_default() += 1;
     }
 
     pub(crate) fn note_managers(&self, counts: ManagerCounts) {
@@ -101,7 +124,9 @@ impl Counters {
         let help = "[ALPHA] Cumulative number of runtime operation errors by operation type.";
         text.metric("kubelet_runtime_operations_errors_total", "counter", help, of(|it| number(it.errors)));
         let help = "[ALPHA] Duration in seconds of runtime operations. Broken down by operation type.";
-        text.metric("kubelet_runtime_operations_duration_seconds_sum", "counter", help, of(|it| it.seconds));
+        let times = counted.operations.iter().map(|(name, it)| (*name, &it.times));
+        let name = "kubelet_runtime_operations_duration_seconds";
+        text.histogram((name, help), &SECONDS_OF_OPERATIONS, "operation_type", times);
         let help =
             "[ALPHA] Total number of images garbage collected by the kubelet, whether through disk usage or image age.";
         let collected = Sample::new(&[("reason", "space")], number(counted.images_collected));
@@ -110,6 +135,10 @@ impl Counters {
         let samples = evictions.map(|(signal, n)| Sample::new(&[("eviction_signal", &**signal)], number(*n)));
         let help = "[ALPHA] Cumulative number of pod evictions by eviction signal";
         text.metric("kubelet_evictions", "counter", help, samples.collect::<Vec<_>>());
+        let preemptions = counted.preemptions.iter();
+        let samples = preemptions.map(|(resource, n)| Sample::new(&[("preemption_signal", *resource)], number(*n)));
+        let help = "[ALPHA] Cumulative number of pod preemptions by preemption resource";
+        text.metric("kubelet_preemptions", "counter", help, samples.collect::<Vec<_>>());
         managers(text, &counted.managers);
     }
 }

@@ -22,7 +22,52 @@ impl<'a> Sample<'a> {
     }
 }
 
+/// Times, counted into buckets: `bounds` in order, and how many took no longer than each, but longer than the one before.
+#[derive(Default)]
+pub(crate) struct Times {
+    in_bucket: Vec<u64>,
+    n: u64,
+    seconds: f64,
+}
+
+impl Times {
+    pub(crate) fn count(&mut self, bounds: &[f64], seconds: f64) {
+        self.n += 1;
+        self.seconds += seconds;
+        self.in_bucket.resize(bounds.len(), 0);
+        if let Some(bucket) = bounds.iter().position(|it| seconds <= *it) {
+            self.in_bucket[bucket] += 1;
+        }
+    }
+}
+
 impl Text {
+    /// A histogram by one label; without any times nothing is written.
+    pub(crate) fn histogram<'a>(
+        &mut self,
+        (name, help): (&str, &str),
+        bounds: &[f64],
+        label: &str,
+        rows: impl IntoIterator<Item = (&'a str, &'a Times)>,
+    ) {
+        for (at, (value, times)) in rows.into_iter().enumerate() {
+            if at == 0 {
+                self.line(format_args!("# HELP {name} {help}\n# TYPE {name} histogram"));
+            }
+            let mut n = 0;
+            let up_to = bounds.iter().zip(&times.in_bucket).map(|(bound, count)| {
+                n += count;
+                (bound.to_string(), n)
+            });
+            let buckets: Vec<(String, u64)> = up_to.chain([("+Inf".to_owned(), times.n)]).collect();
+            for (bound, n) in &buckets {
+                self.sample(&format!("{name}_bucket"), &Sample::new(&[(label, value), ("le", &**bound)], number(*n)));
+            }
+            self.sample(&format!("{name}_sum"), &Sample::new(&[(label, value)], times.seconds));
+            self.sample(&format!("{name}_count"), &Sample::new(&[(label, value)], number(times.n)));
+        }
+    }
+
     /// A metric with its samples; without any nothing is written.
     pub(crate) fn metric<'a>(
         &mut self,
@@ -73,4 +118,26 @@ pub(crate) fn number(value: u64) -> f64 {
 
 pub(crate) fn seconds(nanos: u64) -> f64 {
     number(nanos) / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_has_all_that_took_no_longer_in_each_bucket() {
+        const BOUNDS: [f64; 2] = [0.5, 2.0];
+        let mut times = Times::default();
+        [0.25, 1.0, 2.0, 4.0].iter().for_each(|it| times.count(&BOUNDS, *it));
+        let mut text = Text::default();
+        text.histogram(("took_seconds", "How long it took."), &BOUNDS, "what", [("start", &times)]);
+        text.histogram(("never_seconds", "Nothing."), &BOUNDS, "what", []);
+        let expected = "# HELP took_seconds How long it took.\n# TYPE took_seconds histogram\n\
+            took_seconds_bucket{what=\"start\",le=\"0.5\"} 1\n\
+            took_seconds_bucket{what=\"start\",le=\"2\"} 3\n\
+            took_seconds_bucket{what=\"start\",le=\"+Inf\"} 4\n\
+            took_seconds_sum{what=\"start\"} 7.25\n\
+            took_seconds_count{what=\"start\"} 4\n";
+        assert_eq!(text.into_string(), expected);
+    }
 }

@@ -55,7 +55,7 @@ fn root(schema: Cursor<'_>, has_status: bool) {
     }
 }
 
-/// As upstream names it: `x-kubernetes-validations` is `XValidations`.
+/// As the Go type `JSONSchemaProps` names it: `x-kubernetes-validations` is `XValidations`.
 fn go_name(field: &str) -> String {
     let words = field.split('-').filter(|it| *it != "kubernetes");
     words.map(|it| it[..1].to_uppercase() + &it[1..]).collect()

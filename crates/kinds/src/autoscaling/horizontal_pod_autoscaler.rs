@@ -60,11 +60,6 @@ impl Policy for HorizontalPodAutoscaler {
         }
     }
 
-    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
-        let name = new["metadata"]["name"].as_str().unwrap_or_default();
-        vec![format!("HorizontalPodAutoscaler {name:?} is stored, but this release scales nothing by it")]
-    }
-
     fn validate(&self, object: &Value) -> Vec<Violation> {
         let is_new = object["metadata"]["resourceVersion"].is_null();
         violations(object, |scaler| rules::spec(scaler.at("spec"), is_new))

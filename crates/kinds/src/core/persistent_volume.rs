@@ -1,6 +1,9 @@
 //! A piece of storage that outlives the Pods that use it.
 
-use corten_api::resources::PERSISTENT_VOLUMES;
+use corten_api::{
+    resources::PERSISTENT_VOLUMES,
+    volumes::{LOCAL_DRIVER, MOVED_FROM},
+};
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
 use corten_validation::{
@@ -168,6 +171,7 @@ impl Policy for PersistentVolume {
             rules::immutable(at_top("volumeMode"), &before["volumeMode"]);
             if !before["nodeAffinity"].is_null()
                 && !means_the_same(spec.at("nodeAffinity").value(), &before["nodeAffinity"])
+                && !is_moved(new, before)
             {
                 at_top("nodeAffinity").invalid("field is immutable, except for updating from beta label to GA");
             }
@@ -177,6 +181,11 @@ impl Policy for PersistentVolume {
     fn has_generation(&self) -> bool {
         false
     }
+}
+
+/// A volume of the built-in driver goes to another node. Upstream lets all change with the gate `MutablePVNodeAffinity` (KEP-5381).
+fn is_moved(new: &Value, before: &Value) -> bool {
+    before["csi"]["driver"] == LOCAL_DRIVER && new["metadata"]["annotations"][MOVED_FROM].is_string()
 }
 
 fn spec(spec: Cursor<'_>) {

@@ -1,5 +1,6 @@
 //! Containers that run together on one node.
 
+mod addresses;
 mod affinity;
 mod app_armor;
 mod columns;
@@ -91,6 +92,7 @@ impl Policy for Pod {
     }
 
     fn prepare_status_update(&self, new: &mut Value, old: &Value) {
+        addresses::agree(new);
         if let Some(class) = old["status"].get("qosClass")
             && let Some(status) = new.as_object_mut().and_then(|it| inner(it, "status"))
         {
@@ -127,6 +129,10 @@ impl Policy for Pod {
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
         update::violations_of(new, old)
+    }
+
+    fn validate_status_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
+        violations(new, |pod| addresses::validate(pod.at("status"), &old["status"]))
     }
 
     fn take_part(&self, subresource: Subresource, asked: &Value, old: &Value) -> Value {

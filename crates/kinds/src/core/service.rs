@@ -59,7 +59,10 @@ impl Policy for Service {
     }
 
     fn validate(&self, object: &Value) -> Vec<Violation> {
-        violations(object, rules::service)
+        violations(object, |service| {
+            rules::service(service);
+            rules::of_the_api(service);
+        })
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {

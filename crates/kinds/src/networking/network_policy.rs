@@ -54,13 +54,6 @@ impl Policy for NetworkPolicy {
         }
     }
 
-    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
-        let name = new["metadata"]["name"].as_str().unwrap_or_default();
-        vec![format!(
-            "NetworkPolicy {name:?} is stored but not enforced by this release: every pod reaches every other"
-        )]
-    }
-
     fn validate(&self, object: &Value) -> Vec<Violation> {
         violations(object, |policy| {
             let spec = policy.at("spec");

@@ -1,4 +1,4 @@
-//! Pods that are scheduled together. Stored; the scheduler places Pods one by one.
+//! Pods that are scheduled together.
 
 use corten_api::resources::{POD_GROUPS, POD_GROUPS_V1ALPHA3};
 use corten_meta::Violation;
@@ -46,7 +46,7 @@ pub(crate) const V1ALPHA3: BuiltIn =
     BuiltIn::view(POD_GROUPS_V1ALPHA3, "io.k8s.api.scheduling.v1alpha3.PodGroup", ViewOf::same(POD_GROUPS), KIND);
 
 fn status(group: &Value) -> &str {
-    let scheduled = items(group, "/status/conditions").iter().find(|it| it["type"] == "PodGroupScheduled");
+    let scheduled = items(group, "/status/conditions").iter().find(|it| it["type"] == "PodGroupInitiallyScheduled");
     match scheduled {
         Some(it) if it["status"] == "True" => "Scheduled",
         Some(it) => it["reason"].as_str().unwrap_or("Pending"),

@@ -29,7 +29,8 @@ fn golden_objects_survive_the_stored_form() {
         (view.to_stored)(&mut stored);
         fits(kind.stored_row(), &stored);
         (view.from_stored)(&mut stored);
-        // As upstream: the older version of an autoscaler also gets an annotation that says what it has no field for.
+        // `Convert_autoscaling_HorizontalPodAutoscaler_To_v1_HorizontalPodAutoscaler`: the older version says in
+        // an annotation what it has no field for.
         if let Some(annotations) = stored["metadata"]["annotations"].as_object_mut() {
             annotations.retain(|name, _| !name.starts_with("autoscaling.alpha.kubernetes.io/"));
         }

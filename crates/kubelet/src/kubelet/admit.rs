@@ -1,6 +1,7 @@
 //! Decides on pods that have not been decided on, once all is known that the decision needs.
 
 use corten_api::core::v1::{Node, Pod};
+use corten_meta::Time;
 
 use crate::{
     ApiEffect, ApiFailure, Effect,
@@ -12,7 +13,7 @@ use crate::{
 
 impl Kubelet {
     /// Decides on a pod that has not been decided on, once all is known that the decision needs.
-    pub(crate) fn admit(&mut self, uid: &str, effects: &mut Vec<Effect>) {
+    pub(crate) fn admit(&mut self, uid: &str, now: Time, effects: &mut Vec<Effect>) {
         self.readmit(uid);
         let Some(machine) = self.pods.get(uid).filter(|it| it.in_api && !it.is_decided()) else { return };
         let is_leaving = machine.is_terminal_in_api() || machine.pod.metadata.deletion_timestamp.is_some();
@@ -21,9 +22,11 @@ impl Kubelet {
             || !self.runtime_is_known
             || self.waits_for_boot()
             || !(self.pods_are_known || machine.is_static())
+            || self.waits_for_room(uid)
         {
             return;
         }
+        let newest_node = machine.admission.newest_node;
         let Some(ground) = self.node.ground(&self.config, is_selective(&machine.pod)) else { return };
         let taken: Vec<&Pod> = self.pods.values().filter(|it| it.holds_room()).map(|it| &*it.pod).collect();
         let mut verdict = verdict(&machine.pod, &ground, &taken);
@@ -35,9 +38,15 @@ impl Kubelet {
         if verdict.is_ok() {
             verdict = self.managers.admit(&self.config, &machine.pod, &mut self.devices);
         }
+        if let Err(rejection) = verdict {
+            match self.make_room_for(uid, rejection, &ground, now, effects) {
+                Some(rejection) => verdict = Err(rejection),
+                None => return,
+            }
+        }
         let may_be_outdated =
             self.node.is_registered() && verdict.as_ref().is_err_and(Rejection::is_of_the_node_object);
-        let is_asked_first = may_be_outdated && machine.admission.newest_node == NewestNode::NotAsked;
+        let is_asked_first = may_be_outdated && newest_node == NewestNode::NotAsked;
         let verdict = match verdict {
             Ok(()) => match self.admit_devices(uid, effects) {
                 Some(verdict) => verdict,

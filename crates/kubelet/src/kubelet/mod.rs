@@ -9,6 +9,7 @@ pub(crate) mod manifests;
 pub(crate) mod mirrors;
 mod outcomes;
 pub(crate) mod pinning;
+mod preempt;
 pub(crate) mod resize;
 pub(crate) mod shutdown;
 
@@ -110,6 +111,9 @@ impl Kubelet {
         let mut effects = Vec::new();
         let changed = self.take_in(event, now, &mut effects);
         for uid in changed {
+            self.sync_pod(&uid, now, &mut effects);
+        }
+        for uid in self.with_room_made() {
             self.sync_pod(&uid, now, &mut effects);
         }
         let care_wake = self.tend_node(now, &mut effects);
@@ -373,7 +377,7 @@ impl Kubelet {
         }
         let runtime_is_known = self.runtime_is_known;
         let was_decided = machine.is_decided();
-        self.admit(uid, effects);
+        self.admit(uid, now, effects);
         if self.managers.is_unwritten(uid) {
             return;
         }

@@ -1,8 +1,8 @@
 //! Does the node take a pod that was given to it? A pod that came past the scheduler, with `spec.nodeName` set by hand,
-//! must not overcommit the node unseen: it fails, with upstream's reasons and words, before anything of it begins.
+//! must not overcommit the node unseen: it fails, with upstream's reasons and words, before anything of it begins. For a
+//! critical one others leave: see `critical.rs`.
 //!
-//! Decided once, when the pod is first seen: `status.startTime` is the mark of a pod that was taken. Upstream makes room
-//! for critical pods by evicting others; this one does not.
+//! Decided once, when the pod is first seen: `status.startTime` is the mark of a pod that was taken.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,10 @@ use corten_api::core::v1::{Pod, Taint};
 
 use crate::{
     Qos,
-    node::shutdown,
+    node::{
+        critical::{Shortage, is_critical},
+        shutdown,
+    },
     spec::{
         node_selection::{allows, tolerates, tolerates_taint},
         pod::{all_containers, is_static, is_system_critical, spec_of},
@@ -21,6 +24,17 @@ use crate::{
 
 const NODE_AFFINITY: &str = "NodeAffinity";
 const TAINT_TOLERATION: &str = "TaintToleration";
+
+const OUT_OF_PODS: &str = "OutOfpods";
+/// What is counted, and the reason of a pod that asks for more of it than there is. As in `removeMissingExtendedResources`, extended
+/// resources, which a device plugin would have made the node's, are not looked at.
+const RESOURCES: [(&str, &str); 5] = [
+    ("cpu", "OutOfcpu"),
+    ("memory", "OutOfmemory"),
+    ("ephemeral-storage", "OutOfephemeral-storage"),
+    ("hugepages-2Mi", "OutOfhugepages-2Mi"),
+    ("hugepages-1Gi", "OutOfhugepages-1Gi"),
+];
 
 pub(crate) const EVICTED: &str = "Evicted";
 
@@ -56,6 +70,10 @@ impl Rejection {
         Self { reason: "UnexpectedAdmissionError", message }
     }
 
+    pub(crate) fn is_of_resources(&self) -> bool {
+        self.reason == OUT_OF_PODS || RESOURCES.iter().any(|it| it.1 == self.reason)
+    }
+
     pub(crate) fn is_of_the_node_object(&self) -> bool {
         [NODE_AFFINITY, TAINT_TOLERATION].contains(&self.reason)
     }
@@ -66,7 +84,16 @@ pub(crate) fn verdict(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), 
     check_pressure(pod, ground)?;
     check_sysctls(pod, &ground.allowed_sysctls)?;
     check_security(pod, ground)?;
-    check_room(pod, ground, taken)?;
+    let room = check_room(pod, ground, taken);
+    // For a critical pod room is made, if nothing else is in its way.
+    if !is_critical(pod) {
+        room.clone()?;
+    }
+    check_place(pod, ground, taken)?;
+    room
+}
+
+fn check_place(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), Rejection> {
     if !allows(pod, &ground.name, &ground.labels) {
         return Err(predicate(NODE_AFFINITY, "node(s) didn't match Pod's node affinity/selector"));
     }
@@ -109,33 +136,46 @@ fn predicate(name: &'static str, why: &str) -> Rejection {
 }
 
 pub(crate) fn check_room(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), Rejection> {
-    let lacks = |reason, name: &str, requested: i64, used: i64, capacity: i64| {
-        let numbers = format!("requested: {requested}, used: {used}, capacity: {capacity}");
-        Err(Rejection { reason, message: format!("Node didn't have enough resource: {name}, {numbers}") })
-    };
+    match lacking(pod, ground, taken).into_iter().next() {
+        None => Ok(()),
+        Some(Lacking { name, reason, requested, used, capacity }) => {
+            let numbers = format!("requested: {requested}, used: {used}, capacity: {capacity}");
+            Err(Rejection { reason, message: format!("Node didn't have enough resource: {name}, {numbers}") })
+        }
+    }
+}
+
+/// How much must be free for the pod that is not (`GetInsufficientAmount`).
+pub(crate) fn shortage(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Shortage {
+    let short = |it: Lacking| (it.name, it.requested.saturating_sub(it.capacity.saturating_sub(it.used)));
+    lacking(pod, ground, taken).into_iter().map(short).collect()
+}
+
+struct Lacking {
+    name: &'static str,
+    reason: &'static str,
+    requested: i64,
+    used: i64,
+    capacity: i64,
+}
+
+fn lacking(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Vec<Lacking> {
+    let mut all = Vec::new();
     let n_pods = i64::try_from(taken.len()).unwrap_or(i64::MAX);
     if n_pods >= ground.pods_max {
-        return lacks("OutOfpods", "pods", 1, n_pods, ground.pods_max);
+        all.push(Lacking { name: "pods", reason: OUT_OF_PODS, requested: 1, used: n_pods, capacity: ground.pods_max });
     }
     let wanted = requests(pod);
     let used: Vec<_> = taken.iter().map(|it| requests(it)).collect();
-    for (name, reason) in [
-        ("cpu", "OutOfcpu"),
-        ("memory", "OutOfmemory"),
-        ("ephemeral-storage", "OutOfephemeral-storage"),
-        ("hugepages-2Mi", "OutOfhugepages-2Mi"),
-        ("hugepages-1Gi", "OutOfhugepages-1Gi"),
-    ] {
-        // As in `removeMissingExtendedResources`: extended resources, which a device plugin would have made the node's, are
-        // not looked at.
+    for (name, reason) in RESOURCES {
         let requested = wanted.get(name).copied().unwrap_or(0);
         let used = used.iter().filter_map(|it| it.get(name)).fold(0_i64, |sum, it| sum.saturating_add(*it));
         let capacity = ground.allocatable.get(name).copied().unwrap_or(0);
         if requested > 0 && requested > capacity.saturating_sub(used) {
-            return lacks(reason, name, requested, used, capacity);
+            all.push(Lacking { name, reason, requested, used, capacity });
         }
     }
-    Ok(())
+    all
 }
 
 /// The kernel parameters a pod may set without harm to others, each with what keeps it the pod's own.

@@ -191,7 +191,7 @@ impl Managers {
         self.cpu.as_ref().is_some_and(|it| it.has_own(uid))
     }
 
-    /// Why a pod cannot be resized at all, as upstream says it while `InPlacePodVerticalScalingExclusiveCPUs` is off.
+    /// Why a pod cannot be resized at all, what the kubelet says while `InPlacePodVerticalScalingExclusiveCPUs` is off.
     pub(crate) fn resize_problem(&self, pod: &Pod) -> Option<&'static str> {
         if qos(pod) != Qos::Guaranteed {
             return None;

@@ -1,6 +1,7 @@
 //! What is known of the node itself, and what it does for its own sake.
 
 pub(crate) mod admission;
+pub(crate) mod critical;
 pub(crate) mod devices;
 pub(crate) mod image_gc;
 pub(crate) mod local_storage;

@@ -1,5 +1,7 @@
 //! Whether the node has taken a pod: decided once, and remembered by `status.startTime`.
 
+use std::collections::BTreeSet;
+
 use corten_reconcile::EventType::Warning;
 
 use crate::{
@@ -12,6 +14,8 @@ use crate::{
 pub(crate) struct Admission {
     pub(crate) verdict: Option<Result<(), Rejection>>,
     pub(crate) newest_node: NewestNode,
+    /// The pods that leave so that it has room.
+    pub(crate) room_of: BTreeSet<String>,
     /// Why a plugin did not give what the pod asks for.
     pub(crate) device_failure: Option<String>,
     /// What is under way about its devices.

@@ -114,7 +114,7 @@ impl PodMachine {
         }
     }
 
-    /// As upstream: a pod that is done holds no volume, though it is deleted much later.
+    /// `PodCouldHaveRunningContainers`: a pod that is done holds no volume, though it is deleted much later.
     pub(crate) fn release_volumes(&mut self, cx: &mut Context<'_>) {
         let pod = self.pod.clone();
         let is_lasting = |it: &corten_api::core::v1::Volume| name(&pod, it).is_some() || in_place(it).is_some();

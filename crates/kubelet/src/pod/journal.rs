@@ -113,6 +113,11 @@ impl PodMachine {
             step.wait = Some(Wait::new(rejection.reason, rejection.message.clone(), Actor::Author));
             return Some(step);
         }
+        if !self.admission.room_of.is_empty() && !self.is_decided() {
+            let mut step = step("admission", StepState::Running, Span { started: Some(self.started), finished: None });
+            step.message = "others leave the node first, which has no room for it".into();
+            return Some(step);
+        }
         if let Some(under_way) = self.admission.device_step.as_ref().filter(|_| !self.is_decided()) {
             let mut step = step("admission", StepState::Running, Span { started: Some(self.started), finished: None });
             step.message.clone_from(under_way);

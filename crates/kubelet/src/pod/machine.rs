@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use crate::{
     ObservedSandbox, PodRef, Snapshot, Volume,
     pod::{
+        addresses::of_each_family,
         admission::Admission,
         claims::Claims,
         container_record::{ContainerRecord, Frame, exit_of},
@@ -182,7 +183,7 @@ impl PodMachine {
     pub(crate) fn ips(&self, cx: &Context<'_>) -> Vec<String> {
         match self.sandbox() {
             Some(_) if self.spec().host_network == Some(true) => cx.config.node_ips.clone(),
-            Some(sandbox) => sandbox.ips.clone(),
+            Some(sandbox) => of_each_family(&sandbox.ips, &cx.config.node_ips),
             None => Vec::new(),
         }
     }

@@ -1,5 +1,6 @@
 //! One pod as a state machine.
 
+pub(crate) mod addresses;
 pub(crate) mod admission;
 pub(crate) mod certificates;
 pub(crate) mod claims;

@@ -49,7 +49,7 @@ pub(crate) struct PendingCertificate {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal {
-    /// As upstream tells why the volume cannot be made.
+    /// Why the volume cannot be made, in the words of `podcertificate.IssuingManager`.
     pub(crate) message: String,
     /// A signer that could not, not one that would not.
     pub(crate) is_failure: bool,

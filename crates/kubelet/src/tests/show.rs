@@ -251,6 +251,7 @@ pub(super) fn of_node(effect: &crate::NodeEffect) -> String {
         Effect::ListImages => "list images".into(),
         Effect::RemoveImages { ids } => format!("remove images {}", ids.join(" ")),
         Effect::CountEviction { signal } => format!("count {signal}"),
+        Effect::CountPreemption { resource } => format!("count preemption for {resource}"),
         Effect::CountManagers(it) => {
             let asked = |it: &crate::RequestCounts| format!("{}-{}", it.n, it.errors);
             let (topology, cpu, memory) = (asked(&it.topology), asked(&it.cpu), asked(&it.memory));

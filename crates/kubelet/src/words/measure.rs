@@ -20,6 +20,8 @@ pub enum NodeEffect {
     RemoveImages { ids: Vec<String> },
     /// A pod was evicted; for the metrics. No answer.
     CountEviction { signal: &'static str },
+    /// A pod left for a critical one, which lacked this first; for the metrics. No answer.
+    CountPreemption { resource: &'static str },
     /// Containers, by their ids, that are about to be stopped for the machine's end: the next boot must know of them.
     /// → [`NodeNews::StopsNoted`]
     NoteStops { containers: Vec<String> },
@@ -142,6 +144,7 @@ impl NodeEffect {
         let news = match self {
             Self::ReadSignals
             | Self::CountEviction { .. }
+            | Self::CountPreemption { .. }
             | Self::CountManagers(_)
             | Self::ReadyToShutDown
             | Self::NoteTermination { .. }

@@ -11,7 +11,7 @@ use super::{
 /// Sixteen registers of four bytes; sources begin at the first, what a map gives at the fifth.
 pub(super) const FIRST: u32 = 8;
 const FIFTH: u32 = 12;
-const VERDICT_REGISTER: u32 = 0;
+pub(super) const VERDICT_REGISTER: u32 = 0;
 
 pub(super) const EQUAL: u32 = 0;
 pub(super) const NOT_EQUAL: u32 = 1;
@@ -91,7 +91,7 @@ pub(super) fn encode(term: &Term, list: &mut Bytes) {
     }
 }
 
-fn family_number(family: Family) -> u8 {
+pub(super) fn family_number(family: Family) -> u8 {
     match family {
         Family::V4 => 2,
         Family::V6 => 10,
@@ -125,7 +125,7 @@ impl List<'_> {
         });
     }
 
-    fn load_address(&mut self, side: Side, family: Family, register: u32) {
+    pub(super) fn load_address(&mut self, side: Side, family: Family, register: u32) {
         const NETWORK_HEADER: u32 = 1;
         let (offset, length) = match (family, side) {
             (Family::V4, Side::Source) => (12, 4),
@@ -137,7 +137,7 @@ impl List<'_> {
     }
 
     /// Loads what is looked up, part behind part.
-    fn load(&mut self, what: Lookup, family: Family) {
+    pub(super) fn load(&mut self, what: Lookup, family: Family) {
         let behind_address = FIRST + if family == Family::V4 { 1 } else { 4 };
         match what {
             Lookup::Source => self.load_address(Side::Source, family, FIRST),
@@ -203,13 +203,18 @@ impl List<'_> {
     }
 
     fn new_connection(&mut self) {
-        const STATE: u32 = 0;
         const NEW: u32 = 8;
+        self.connection_is(NEW);
+    }
+
+    /// Has the state of the connection any of these bits?
+    pub(super) fn connection_is(&mut self, bits: u32) {
+        const STATE: u32 = 0;
         self.push("ct", |it| {
             it.number(1, FIRST);
             it.number(2, STATE);
         });
-        self.mask(&NEW.to_ne_bytes(), &[0; 4]);
+        self.mask(&bits.to_ne_bytes(), &[0; 4]);
         self.compare(NOT_EQUAL, &[0; 4]);
     }
 
@@ -223,7 +228,7 @@ impl List<'_> {
         });
     }
 
-    fn look_up(&mut self, set: &str, into: Option<u32>) {
+    pub(super) fn look_up(&mut self, set: &str, into: Option<u32>) {
         self.push("lookup", |it| {
             it.text(1, set);
             it.number(2, FIRST);

@@ -33,6 +33,7 @@ pub(super) trait Judge {
 /// Where the first packet of a flow was sent, and who answers.
 pub(super) struct Flow {
     family: Family,
+    from: IpAddr,
     to: Backend,
     answers: Backend,
 }
@@ -76,6 +77,19 @@ impl Judge for BackendsByFrontend {
 
     fn has(&self, family: Family) -> bool {
         self.0.keys().any(|it| it.family == family)
+    }
+}
+
+/// All flows of these addresses, at either end.
+pub(super) struct Ends(pub(super) BTreeSet<IpAddr>);
+
+impl Judge for Ends {
+    fn is_stale(&self, flow: &Flow) -> bool {
+        [flow.from, flow.to.address, flow.answers.address].iter().any(|it| self.0.contains(it))
+    }
+
+    fn has(&self, family: Family) -> bool {
+        self.0.iter().any(|it| Family::of(*it) == family)
     }
 }
 
@@ -126,9 +140,9 @@ fn deletion(family: u8, body: &[u8]) -> Vec<u8> {
 /// `None` for flows of other protocols.
 fn flow(family: Family, body: &[u8]) -> Option<Flow> {
     let find = |kind: u16| attributes(body).find(|it| it.0 == kind).map(|it| it.1);
-    let (_, to) = tuple(family, find(ORIGINAL)?)?;
+    let (from, to) = tuple(family, find(ORIGINAL)?)?;
     let (answers, _) = tuple(family, find(REPLY)?)?;
-    Some(Flow { family, to, answers })
+    Some(Flow { family, from: from.address, to, answers })
 }
 
 /// Source and destination.

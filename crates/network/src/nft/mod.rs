@@ -6,6 +6,7 @@ mod expression;
 mod flows;
 mod message;
 mod objects;
+mod policy_rules;
 mod socket;
 mod source_guard;
 
@@ -22,6 +23,7 @@ use corten_proxy::{
 use flows::BackendsByFrontend;
 use message::{Batch, INET};
 pub use message::{answers, table_of};
+pub use policy_rules::PolicyRules;
 use socket::Socket;
 pub use source_guard::{Port, SourceGuard};
 
@@ -123,4 +125,4 @@ async fn blocking<T: Send + 'static>(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -16,36 +16,37 @@ pub(super) const NEW_CHAIN: u16 = 3;
 pub(super) const GET_CHAIN: u16 = 4;
 pub(super) const DEL_CHAIN: u16 = 5;
 pub(super) const NEW_RULE: u16 = 6;
-const DEL_RULE: u16 = 8;
-const NEW_SET: u16 = 9;
+pub(super) const DEL_RULE: u16 = 8;
+pub(super) const NEW_SET: u16 = 9;
 pub(super) const GET_SET: u16 = 10;
-const DEL_SET: u16 = 11;
-const NEW_ELEMENT: u16 = 12;
-const DEL_ELEMENT: u16 = 14;
+pub(super) const DEL_SET: u16 = 11;
+pub(super) const NEW_ELEMENT: u16 = 12;
+pub(super) const DEL_ELEMENT: u16 = 14;
 
 /// Where a chain and a set say what they are called. The table's name is attribute 1 of everything.
 pub(super) const NAME_OF_CHAIN: u16 = 3;
 pub(super) const NAME_OF_SET: u16 = 2;
 
 pub(super) const APPEND: u16 = 0x800;
-const LIST_ELEMENT: u16 = 1;
+pub(super) const LIST_ELEMENT: u16 = 1;
 const DATA_VALUE: u16 = 1;
 const DATA_VERDICT: u16 = 2;
-const VERDICT: u32 = 0xffff_ff00;
+pub(super) const VERDICT: u32 = 0xffff_ff00;
 pub(super) const DROP: i32 = 0;
+pub(super) const ACCEPT: i32 = 1;
 pub(super) const JUMP: i32 = -3;
 pub(super) const GOTO: i32 = -4;
-const SET_IS_MAP: u32 = 0x8;
+pub(super) const SET_IS_MAP: u32 = 0x8;
 const SET_HAS_TIMEOUT: u32 = 0x10;
 const SET_IS_FILLED_BY_PACKETS: u32 = 0x20;
 /// As `nft` has it: who comes when it is full is not remembered.
 const CLIENTS_MAX: u32 = 65_535;
 
 // The names of types, for whoever lists the table: the kernel only needs lengths.
-const ADDRESS4: u32 = 7;
-const ADDRESS6: u32 = 8;
-const PROTOCOL: u32 = 12;
-const PORT: u32 = 13;
+pub(super) const ADDRESS4: u32 = 7;
+pub(super) const ADDRESS6: u32 = 8;
+pub(super) const PROTOCOL: u32 = 12;
+pub(super) const PORT: u32 = 13;
 const MARK: u32 = 19;
 
 /// Takes one message: its kind, its flags, whether it is the last of these changes, and what fills it.
@@ -89,7 +90,6 @@ fn chain(table: &str, name: &str, hook: Option<Hook>, emit: &mut Emit<'_>) {
 }
 
 fn base(bytes: &mut Bytes, hook: Hook) {
-    const ACCEPT: u32 = 1;
     // Names are those of the kernel's hooks; smaller priorities come first, translation at -100 and 100.
     let (number, priority, kind): (u32, i32, &str) = match hook {
         Hook::Raw => (0, -300, "filter"),
@@ -105,7 +105,7 @@ fn base(bytes: &mut Bytes, hook: Hook) {
         it.number(1, number);
         it.attribute(2, &priority.to_be_bytes());
     });
-    bytes.number(5, ACCEPT);
+    bytes.number(5, u32::try_from(ACCEPT).expect("1"));
     bytes.text(7, kind);
 }
 
@@ -157,14 +157,14 @@ fn elements(bytes: &mut Bytes, table: &str, first: &Element, changes: &[Change])
                 _ => continue,
             };
             bytes.nest(LIST_ELEMENT, |bytes| {
-                bytes.nest(1, |it| it.attribute(DATA_VALUE, &key(element)));
+                bytes.nest(1, |it| data(it, &key(element)));
                 match value {
                     None | Some(Value::Nothing) => {}
                     Some(Value::Goto(chain)) => bytes.nest(2, |it| verdict(it, GOTO, Some(chain))),
                     Some(Value::Drop) => bytes.nest(2, |it| verdict(it, DROP, None)),
                     Some(Value::To(backend)) => {
                         let value = [address(backend.address), port(backend.port)].concat();
-                        bytes.nest(2, |it| it.attribute(DATA_VALUE, &value));
+                        bytes.nest(2, |it| data(it, &value));
                     }
                 }
             });
@@ -193,9 +193,14 @@ pub(super) fn address(address: IpAddr) -> Vec<u8> {
     }
 }
 
-fn port(port: u16) -> Vec<u8> {
+pub(super) fn port(port: u16) -> Vec<u8> {
     let [a, b] = port.to_be_bytes();
     vec![a, b, 0, 0]
+}
+
+/// Fills an attribute of data with a value.
+pub(super) fn data(bytes: &mut Bytes, value: &[u8]) {
+    bytes.attribute(DATA_VALUE, value);
 }
 
 /// Fills an attribute of data with a verdict.

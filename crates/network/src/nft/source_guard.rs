@@ -26,12 +26,11 @@ use super::{
     blocking,
     expression::{EQUAL, FIRST, List, META_PROTOCOL, NOT_EQUAL},
     message::{Batch, Bytes, CREATE, Message},
-    objects::{APPEND, DEL_CHAIN, DEL_TABLE, DROP, NAME_OF_CHAIN, NEW_CHAIN, NEW_RULE, NEW_TABLE},
+    objects::{ACCEPT, APPEND, DEL_CHAIN, DEL_TABLE, DROP, NAME_OF_CHAIN, NEW_CHAIN, NEW_RULE, NEW_TABLE},
     socket::Socket,
 };
 
 const NETDEV: u8 = 5;
-const ACCEPT: i32 = 1;
 /// The protocol of a frame, as its header has it.
 const META_FRAME: u32 = 1;
 const LINK: u32 = 0;
@@ -60,6 +59,12 @@ pub struct Port {
 }
 
 impl Port {
+    /// All that it may call itself.
+    pub(crate) fn all_addresses(&self) -> Vec<IpAddr> {
+        let own4 = self.addresses.iter().filter(|it| it.is_ipv4()).copied();
+        own4.chain(self.addresses6().into_iter().map(IpAddr::V6)).collect()
+    }
+
     /// Those of IPv6, with the one that every interface makes for itself from its hardware address.
     fn addresses6(&self) -> Vec<Ipv6Addr> {
         let own: Vec<Ipv6Addr> =

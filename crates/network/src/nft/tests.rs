@@ -11,7 +11,7 @@ use serde_json::json;
 use super::*;
 
 /// Runs in a network of its own, where it can do no harm.
-pub(super) fn in_own_network(work: impl FnOnce() + Send + 'static) {
+pub(crate) fn in_own_network(work: impl FnOnce() + Send + 'static) {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: needs root");
         return;

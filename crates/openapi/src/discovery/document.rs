@@ -232,6 +232,7 @@ pub(super) fn root<'a>(documents: impl Iterator<Item = &'a str>) -> Value {
         "/livez",
         "/metrics",
         "/metrics/slis",
+        "/metrics/state",
         "/openapi/v2",
         "/openapi/v3",
         "/openid/v1/jwks",

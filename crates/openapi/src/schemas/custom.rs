@@ -9,10 +9,16 @@ use super::{Dialect, OBJECT_META, Schemas, gvk};
 pub(super) fn written(schemas: &Schemas, kind: &Kind) -> Value {
     let Schema::Structural(custom) = &kind.schema else { return json!({ "type": "object" }) };
     let mut schema: Value = serde_json::from_str(&custom.open_api).unwrap_or_default();
-    if schemas.dialect == Dialect::V2 {
-        for_version_2(&mut schema);
+    if schemas.dialect == Dialect::V2 && preserves(&schema) {
+        // A client that checks by this document takes every property that is not in it to be unknown (`buildKubeNative`).
+        schema = json!({ "type": "object" });
+    } else {
+        if schemas.dialect == Dialect::V2 {
+            for_version_2(&mut schema);
+        }
+        with_head(schemas, &mut schema);
+        with_embedded_heads(schemas, &mut schema);
     }
-    with_head(schemas, &mut schema);
     let resource = &kind.resource;
     schema["x-kubernetes-group-version-kind"] = json!([gvk(&resource.group, &resource.version, &resource.kind)]);
     schema
@@ -23,6 +29,36 @@ fn with_head(schemas: &Schemas, schema: &mut Value) {
         *schema = json!({});
     }
     schema["type"] = "object".into();
+    with_head_properties(schemas, schema);
+}
+
+/// What every object has, also in objects that are within this one (`addEmbeddedProperties`).
+fn with_embedded_heads(schemas: &Schemas, schema: &mut Value) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    for name in ["items", "additionalProperties"] {
+        fields.get_mut(name).into_iter().for_each(|it| with_embedded_heads(schemas, it));
+    }
+    let properties = fields.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flatten().for_each(|(_, it)| with_embedded_heads(schemas, it));
+    let is_embedded = schema["x-kubernetes-embedded-resource"] == true;
+    if !is_embedded || schemas.dialect == Dialect::V2 && preserves(schema) {
+        return;
+    }
+    with_head_properties(schemas, schema);
+    let mut required = schema["required"].as_array().cloned().unwrap_or_default();
+    for name in ["kind", "apiVersion"] {
+        if !required.iter().any(|it| it == name) {
+            required.push(name.into());
+        }
+    }
+    schema["required"] = required.into();
+}
+
+fn preserves(schema: &Value) -> bool {
+    schema["x-kubernetes-preserve-unknown-fields"] == true
+}
+
+fn with_head_properties(schemas: &Schemas, schema: &mut Value) {
     if !schema["properties"].is_object() {
         schema["properties"] = json!({});
     }
@@ -43,8 +79,8 @@ fn for_version_2(schema: &mut Value) {
         fields.shift_remove(name);
     }
     let is_nullable = fields.shift_remove("nullable") == Some(true.into());
-    let preserves = fields.get("x-kubernetes-preserve-unknown-fields") == Some(&true.into());
-    if is_nullable || preserves {
+    let is_open = fields.get("x-kubernetes-preserve-unknown-fields") == Some(&true.into());
+    if is_nullable || is_open {
         for name in ["type", "items", "properties", "additionalProperties", "required"] {
             fields.shift_remove(name);
         }

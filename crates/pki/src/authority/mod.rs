@@ -1,5 +1,6 @@
 //! The running authority: what it trusts and signs with, and what it keeps good.
 
+mod etcd;
 mod in_use;
 mod profile;
 mod renew;
@@ -25,6 +26,7 @@ use crate::{
     trust::Trust,
 };
 
+pub use etcd::{EtcdAuthority, EtcdFiles};
 pub use in_use::InUse;
 pub use renew::{DynamicCertificate, RENEWAL_INTERVAL};
 pub use sign::{SIGNERS, SigningRequest};

@@ -28,7 +28,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem:
 use super::{Authority, DynamicCertificate};
 use crate::{Credential, Error, Proven, certificate, trust::Trust};
 
-fn provider() -> Arc<CryptoProvider> {
+pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(aws_lc_rs::default_provider())
 }
 
@@ -39,7 +39,7 @@ pub(super) fn certified_key(credential: &Credential) -> Result<CertifiedKey, Err
     Ok(CertifiedKey::new(chain, key))
 }
 
-fn parsed(credential: &Credential) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Error> {
+pub(super) fn parsed(credential: &Credential) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), Error> {
     let chain = CertificateDer::pem_slice_iter(credential.certificate.as_bytes()).collect::<Result<_, _>>();
     let key = PrivateKeyDer::from_pem_slice(credential.key.as_bytes()).map_err(Error::of_tls)?;
     Ok((chain.map_err(Error::of_tls)?, key))

@@ -9,7 +9,7 @@ pub mod type_checking;
 mod validating;
 
 pub use binding::{Action, Binding, ParamKind, ParamRef};
-pub use mutating::{MutatingPolicy, ObjectType};
+pub use mutating::{MutatingPolicy, ObjectType, Unmutated};
 pub use policy::Policy;
 pub use validating::{Annotation, Decision, Evaluation, Unevaluated, ValidatingPolicy};
 

@@ -5,8 +5,11 @@ use corten_schema::{Struct, apply, patch};
 use corten_validation::read::{items, text};
 use serde_json::{Value, json};
 
-use super::policy::{Compiler, Policy};
-use crate::matching::{Bindings, Verdict, evaluate};
+use super::{
+    policy::{Compiler, Policy},
+    validating::Unevaluated,
+};
+use crate::matching::{Bindings, OUT_OF_BUDGET, evaluate};
 
 #[derive(Debug)]
 pub struct MutatingPolicy {
@@ -21,6 +24,20 @@ struct Mutation {
     is_configuration: bool,
     expression: String,
     program: Result<Program, String>,
+}
+
+/// Why a mutation was not made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmutated {
+    pub error: Unevaluated,
+    pub message: String,
+}
+
+impl Unmutated {
+    fn of_evaluation(message: String) -> Self {
+        let error = if message == OUT_OF_BUDGET { Unevaluated::OutOfBudget } else { Unevaluated::Invalid };
+        Self { error, message }
+    }
 }
 
 /// What an object is that is to be changed.
@@ -41,10 +58,6 @@ impl MutatingPolicy {
         Self { policy, mutations, is_reinvoked: spec["reinvocationPolicy"] == "IfNeeded" }
     }
 
-    pub fn conditions(&self, bindings: &Bindings<'_>) -> Verdict {
-        self.policy.conditions.evaluate(&self.policy.activation(bindings))
-    }
-
     pub fn n_mutations(&self) -> usize {
         self.mutations.len()
     }
@@ -53,9 +66,23 @@ impl MutatingPolicy {
     ///
     /// # Errors
     /// What is said where it cannot be made.
-    pub fn mutate(&self, nth: usize, bindings: &Bindings<'_>, target: ObjectType<'_>) -> Result<Value, String> {
+    pub fn mutate(&self, nth: usize, bindings: &Bindings<'_>, target: ObjectType<'_>) -> Result<Value, Unmutated> {
         let (mutation, object) = (&self.mutations[nth], bindings.object.unwrap_or(&Value::Null));
-        let program = mutation.program.as_ref().map_err(|it| format!("compilation error: {it}"))?;
+        let program = mutation
+            .program
+            .as_ref()
+            .map_err(|it| Unmutated { error: Unevaluated::Compilation, message: format!("compilation error: {it}") })?;
+        self.applied(mutation, program, object, bindings, target).map_err(Unmutated::of_evaluation)
+    }
+
+    fn applied(
+        &self,
+        mutation: &Mutation,
+        program: &Program,
+        object: &Value,
+        bindings: &Bindings<'_>,
+        target: ObjectType<'_>,
+    ) -> Result<Value, String> {
         let activation = self.policy.activation(bindings);
         let mut budget = RUNTIME_BUDGET;
         let made = evaluate(program, &activation, &mut budget, &mutation.expression)??;

@@ -8,7 +8,7 @@ use corten_validation::{
 use serde_json::Value;
 
 use super::binding::ParamKind;
-use crate::matching::{Bindings, Conditions, Criteria, Uses};
+use crate::matching::{Bindings, Conditions, Criteria, Uses, Verdict};
 
 #[derive(Debug)]
 pub struct Policy {
@@ -93,6 +93,11 @@ impl Policy {
     }
 
     /// What its expressions see; each variable is evaluated when it is first named.
+    /// Is it about the request, as far as its conditions say?
+    pub fn matches(&self, bindings: &Bindings<'_>) -> Verdict {
+        self.conditions.evaluate(&self.activation(bindings))
+    }
+
     pub(super) fn activation<'a>(&'a self, bindings: &Bindings<'a>) -> Activation<'a> {
         bindings.activation().composed("variables", &self.variables)
     }

@@ -4,12 +4,15 @@ use corten_schema::Struct;
 use serde_json::{Value, json};
 
 use super::{MutatingPolicy, ObjectType, Unevaluated, ValidatingPolicy};
-use crate::matching::Bindings;
+use crate::matching::{Bindings, Verdict};
 
 /// What is said, a line each.
 fn said(spec: &Value, bindings: &Bindings<'_>) -> Vec<String> {
     let policy = ValidatingPolicy::read(&json!({ "metadata": { "name": "p" }, "spec": spec }));
-    let evaluation = policy.evaluate(bindings);
+    let evaluation = match policy.policy.matches(bindings) {
+        Verdict::Matches => policy.evaluate(bindings),
+        unmatched => policy.unmatched(unmatched),
+    };
     let decisions = evaluation.decisions.into_iter().map(|it| {
         let kind = if it.is_admitted { "ignored" } else { "denied" };
         format!("{} {kind} {}: {}", it.nth, it.reason, it.message)
@@ -138,7 +141,9 @@ fn mutated(mutation: Value) -> Result<Value, String> {
     let object = deployment();
     let bindings = Bindings { object: Some(&object), ..Bindings::default() };
     let fields = corten_schema::find("io.k8s.api.apps.v1.Deployment").map(Struct::Table);
-    policy.mutate(0, &bindings, ObjectType { api_version: "apps/v1", kind: "Deployment", fields })
+    policy
+        .mutate(0, &bindings, ObjectType { api_version: "apps/v1", kind: "Deployment", fields })
+        .map_err(|it| it.message)
 }
 
 fn configuration(expression: &str) -> Value {

@@ -44,6 +44,17 @@ pub enum Unevaluated {
     Invalid,
 }
 
+impl Unevaluated {
+    /// The label `error_type` of what upstream counts of policies.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Compilation => "compile_error",
+            Self::OutOfBudget => "out_of_budget",
+            Self::Invalid => "invalid_error",
+        }
+    }
+}
+
 /// What is not as it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
@@ -88,13 +99,17 @@ impl ValidatingPolicy {
         Self { policy, validations, annotations }
     }
 
+    /// What it says where its conditions do not match.
+    pub fn unmatched(&self, verdict: Verdict) -> Evaluation {
+        match verdict {
+            Verdict::Failed(message) => self.failed(message),
+            Verdict::Matches | Verdict::Excluded(_) | Verdict::Ignored => Evaluation::default(),
+        }
+    }
+
+    /// What it says of a request that its conditions match.
     pub fn evaluate(&self, bindings: &Bindings<'_>) -> Evaluation {
         let activation = self.policy.activation(bindings);
-        match self.policy.conditions.evaluate(&activation) {
-            Verdict::Matches => {}
-            Verdict::Excluded(_) | Verdict::Ignored => return Evaluation::default(),
-            Verdict::Failed(message) => return self.failed(message),
-        }
         let mut budget = RUNTIME_BUDGET;
         let mut decisions = Vec::new();
         for (nth, validation) in self.validations.iter().enumerate() {

@@ -44,6 +44,11 @@ impl Index {
         }
     }
 
+    pub fn is_empty(&self) -> bool {
+        let is_empty = |it: &ByResource| it.by_plural.is_empty() && it.any.iter().all(Vec::is_empty);
+        self.by_group.is_empty() && is_empty(&self.any_group)
+    }
+
     /// The numbers of all that could be about the request, in order, each once.
     pub fn candidates(&self, request: &Request<'_>) -> Vec<usize> {
         let others = request.equivalents.iter().filter(|it| **it != request.place);

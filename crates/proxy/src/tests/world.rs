@@ -14,6 +14,7 @@ pub(super) fn config() -> Config {
         own_ports: [(Protocol::Tcp, 6443), (Protocol::Udp, 10053)].into(),
         listening: BTreeSet::new(),
         pod_cidrs: ["10.244.0.0/24", "fd00:10:244::/64"].iter().filter_map(|it| Cidr::parse(it)).collect(),
+        ..Config::default()
     }
 }
 

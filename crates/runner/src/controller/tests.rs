@@ -2,7 +2,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use corten_api::resources::{CONFIG_MAPS, PODS, SECRETS};
 use corten_meta::{Named, ObjectMeta, ObjectReference};
-use corten_reconcile::{Actor, Answer, EventType, Projection, Propagation, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{
+    Actor, Answer, EventType, LoopMetric, Projection, Propagation, Verb, View, Wait, Wake, Watch, Write,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -62,10 +64,18 @@ impl Controller for Wishes {
         WRITES
     }
 
+    fn remembers_what_is_gone(&self) -> bool {
+        true
+    }
+
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
         self.n_asked.fetch_add(1, Ordering::SeqCst);
         let mut plan = Plan::default();
-        let Some(desired) = view.get::<DesiredPods>(key) else { return plan };
+        let Some(desired) = view.get::<DesiredPods>(key) else {
+            let note = view.note(key).and_then(Value::as_str);
+            let told = note.map(|it| [event(key, it), Effect::Remember { note: Value::Null }]);
+            return Plan { effects: told.into_iter().flatten().collect(), ..plan };
+        };
         let pods: Vec<&Pod> = view.owned_by::<Pod>(&desired.metadata.uid).collect();
         if let Some(wanted) = desired.data.get("pods").map(|it| it.parse().expect("a number")) {
             plan.effects.extend((pods.len()..wanted).map(|_| create(desired)));
@@ -83,16 +93,14 @@ impl Controller for Wishes {
                     plan.effects.push(patch(key, json!({"metadata": meta})));
                 }
                 "undeclared" => plan.effects.push(patch(key, json!({"data": {"undeclared": null}}))),
-                "event" => plan.effects.push(Effect::Event {
-                    about: ObjectReference {
-                        name: key.name.clone(),
-                        namespace: "default".into(),
-                        ..Default::default()
-                    },
-                    event_type: EventType::Normal,
-                    reason: "Wished",
-                    message: value.clone(),
-                }),
+                "event" => plan.effects.push(event(key, value)),
+                "labelled" if !plan.effects.is_empty() => {
+                    plan.effects.push(Effect::Count(WISHED.count(&[value], 1.0)));
+                }
+                "count" => plan.effects.push(Effect::Count(WISHED.count(&[value], 1.0))),
+                "remember" if view.note(key) != Some(&json!(value)) => {
+                    plan.effects.push(Effect::Remember { note: json!(value) });
+                }
                 "wait" => plan.waits.push(Wait::new("Wished", &**value, Actor::Author)),
                 "wake" => plan.wake_at = Some(now.after(Duration::from_secs(value.parse().expect("a number")))),
                 "ask" if view.answer(&SECRETS, &Key::cluster(value)).is_none() => {
@@ -108,6 +116,14 @@ impl Controller for Wishes {
         }
         plan
     }
+}
+
+static WISHED: LoopMetric =
+    LoopMetric { name: "wished_total", help: "What was wished.", labels: &["what"], bounds: &[] };
+
+fn event(key: &Key, message: &str) -> Effect {
+    let about = ObjectReference { name: key.name.clone(), namespace: "default".into(), ..Default::default() };
+    Effect::Event { about, event_type: EventType::Normal, reason: "Wished", message: message.to_owned() }
 }
 
 fn owner(desired: &DesiredPods) -> Value {
@@ -360,6 +376,43 @@ async fn events_are_told_once_and_then_counted() {
     pass(300).await;
     let count = world.api.objects("/api/v1/namespaces/default/events")[0]["count"].as_u64().expect("a number");
     assert!(count <= 26, "{count} of one burst");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_remembered_of_an_object_that_is_gone_is_shown_once() {
+    let world = World::begin(FakeApi::new());
+    let events = || world.api.objects("/api/v1/namespaces/default/events");
+    world.wish("a", json!({"remember": "mine"}));
+    pass(1).await;
+    assert!(events().is_empty());
+    world.api.remove(&format!("{CONFIG}/a"));
+    pass(1).await;
+    assert_eq!((events().len(), &events()[0]["message"]), (1, &json!("mine")));
+    // Another one of the name has left no note.
+    world.wish("a", json!({}));
+    pass(1).await;
+    world.api.remove(&format!("{CONFIG}/a"));
+    pass(1200).await;
+    assert_eq!((events().len(), &events()[0]["count"]), (1, &json!(1)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_effect_counts_is_counted_once_it_is_done() {
+    let world = World::begin(FakeApi::new());
+    let counted = || {
+        let rows = world.journal.counted().into_iter().flat_map(|it| it.rows);
+        rows.map(|it| (it.0[0].clone(), it.1.n)).collect::<Vec<_>>()
+    };
+    // The label is written first, and is refused for some seconds: what it counts is not counted.
+    for _ in 0..12 {
+        world.api.fault(Fault::Refused("PATCH", 403, "Forbidden"));
+    }
+    world.wish("a", json!({"label": "x", "labelled": "a"}));
+    world.wish("b", json!({"count": "b"}));
+    pass(1).await;
+    assert_eq!(counted(), [("b".to_owned(), 1)]);
+    pass(60).await;
+    assert_eq!(counted(), [("a".to_owned(), 1), ("b".to_owned(), 1)]);
 }
 
 #[tokio::test(start_paused = true)]

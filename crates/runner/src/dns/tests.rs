@@ -13,6 +13,7 @@ struct RunningLoop {
     api: Arc<FakeApi>,
     zone: Arc<Mutex<Option<Zone>>>,
     journal: Arc<JournalBook>,
+    leads: watch::Sender<bool>,
     _task: tokio::task::JoinHandle<()>,
 }
 
@@ -32,8 +33,10 @@ impl RunningLoop {
         let keeper = Keeper::new(Name::parse("cluster.local").expect("a name"));
         let slot = zone.clone();
         let publish = move |it| *slot.lock() = Some(it);
-        let running = run_dns(api.client(), keeper, publish, place, clock(), journal.clone(), std::future::pending());
-        Self { api, zone, journal, _task: tokio::spawn(running) }
+        let leads = watch::Sender::new(true);
+        let told = (place, leads.subscribe());
+        let running = run_dns(api.client(), keeper, publish, told, (clock(), journal.clone()), std::future::pending());
+        Self { api, zone, journal, leads, _task: tokio::spawn(running) }
     }
 
     /// Lets time pass until it is so.
@@ -123,6 +126,22 @@ async fn the_way_to_the_server_is_kept() {
         tokio::task::yield_now().await;
     }
     assert!(running.api.writes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_one_that_leads_has_the_service_lead_to_it() {
+    let running = RunningLoop::start(FakeApi::new());
+    let place = |it: &RunningLoop| it.api.object(SLICE).map(|it| it["endpoints"][0]["nodeName"].clone());
+    running.until("it leads", |it| place(it) == Some(json!("n1"))).await;
+    running.leads.send_replace(false);
+    let mut slice = running.api.object(SLICE).expect("it is there");
+    (slice["endpoints"][0]["nodeName"], slice["endpoints"][0]["addresses"]) = (json!("n2"), json!(["192.0.2.10"]));
+    running.api.put(SLICE, slice);
+    tokio::time::advance(Duration::from_secs(120)).await;
+    tokio::task::yield_now().await;
+    assert_eq!(place(&running), Some(json!("n2")), "it is who leads that writes");
+    running.leads.send_replace(true);
+    running.until("it leads again", |it| place(it) == Some(json!("n1"))).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -156,7 +156,7 @@ async fn events_tell_of_what_was_done() {
     assert_eq!(outcome.failures.len(), 1);
 }
 
-/// As upstream: nothing is made in a namespace that goes, and nothing is missed. The rest of the plan is done.
+/// `HasStatusCause(NamespaceTerminatingCause)`: nothing is made in a namespace that goes, and nothing is missed. The rest of the plan is done.
 #[tokio::test(start_paused = true)]
 async fn what_comes_too_late_for_a_namespace_is_no_failure() {
     let mut effects: Vec<Effect> = ["late-0", "late-1", "late-2"].iter().flat_map(|it| create(&PODS, it)).collect();
@@ -166,4 +166,21 @@ async fn what_comes_too_late_for_a_namespace_is_no_failure() {
     assert_eq!((outcome.failures.len(), outcome.moot.len(), outcome.needs.len()), (0, 3, 1));
     let told: Vec<String> = outcome.told.iter().map(ToString::to_string).collect();
     assert!(told.len() == 1 && told[0].ends_with("created c"), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_fetched_comes_with_why_some_did_not_and_the_last_note_is_kept() {
+    let path = |it: &str| ApiPath { path: it.into(), query: vec![("labelSelector", "a=b,c in (d)".into())] };
+    let effects = vec![
+        Effect::Remember { note: json!(1) },
+        Effect::Fetch(path("/apis/one")),
+        Effect::Fetch(path("/no path")),
+        Effect::Remember { note: json!(2) },
+    ];
+    let (outcome, seen, _) = carried_out(effects).await;
+    assert!(outcome.failures.is_empty(), "that nothing came is no failure");
+    assert_eq!(outcome.note, Some(json!(2)));
+    let came: Vec<(&str, bool)> = outcome.fetched.iter().map(|it| (&*it.0.path, it.1.is_ok())).collect();
+    assert_eq!(came, [("/apis/one", true), ("/no path", false)]);
+    assert_eq!(seen.begun.len(), 1, "what is no path is not asked for");
 }

@@ -1,8 +1,10 @@
+use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use corten_client::{Body, BoxFuture, Transport, TransportError};
 use http::{Method, Request as SigningRequest, Response};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
+use serde_json::{Value, json};
 
 use super::*;
 

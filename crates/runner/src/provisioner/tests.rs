@@ -172,7 +172,7 @@ impl World {
         let settings = ProvisionerSettings {
             node_name: "n1".into(),
             client: api.client(),
-            node: api.client(),
+            node: Some(api.client()),
             viewer: api.client(),
             hands: hands.clone(),
             clock: clock(),

@@ -25,13 +25,15 @@ impl FakeKernel {
     }
 }
 
+impl TableHands for FakeKernel {
+    fn is_there(&self) -> BoxFuture<'_, Result<bool, String>> {
+        Box::pin(async { Ok(!std::mem::take(&mut *self.is_emptied.lock())) })
+    }
+}
+
 impl PacketHands for FakeKernel {
     fn existing(&self) -> BoxFuture<'_, Result<Existing, String>> {
         Box::pin(async { Ok(Existing::default()) })
-    }
-
-    fn is_there(&self) -> BoxFuture<'_, Result<bool, String>> {
-        Box::pin(async { Ok(!std::mem::take(&mut *self.is_emptied.lock())) })
     }
 
     fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<(), String>> {

@@ -1,15 +1,15 @@
 //! What the scheduler is told of storage: claims, volumes, and what says where volumes can be made; and of devices.
 
-use std::task::{Context, Poll};
+use std::task::Context;
 
-use corten_client::{Client, Informer, InformerEvent};
+use corten_client::{Client, Informer};
 use corten_reconcile::Projection;
 use corten_scheduler::{
     Claim, CsiDriver, CsiNode, DeviceClaim, DeviceClass, DeviceSlice, DeviceTaintRule, Event, StorageCapacity,
     StorageClass, StorageObject, Volume,
 };
 
-use super::{BATCH, informer};
+use super::{informer, taken_in};
 
 pub(super) struct StorageInformers {
     claims: Informer<Claim>,
@@ -75,19 +75,10 @@ impl StorageInformers {
     }
 }
 
-/// Takes in what there is, up to a batch; is there nothing more?
 fn poll<T: Projection + Into<StorageObject>>(
     informer: &mut Informer<T>,
     context: &mut Context<'_>,
     events: &mut Vec<Event>,
 ) -> bool {
-    for _ in 0..BATCH {
-        let Poll::Ready(event) = informer.poll_event(context) else { return true };
-        match event {
-            InformerEvent::Applied(object, _) => events.push(Event::Storage(Box::new(object.into()))),
-            InformerEvent::Deleted(meta) => events.push(Event::StorageGone(T::RESOURCE, meta.key())),
-            InformerEvent::Synced(_) => {}
-        }
-    }
-    false
+    taken_in(informer, context, events, |it| Event::Storage(Box::new(it.into())), Event::StorageGone)
 }

@@ -138,6 +138,33 @@ async fn a_pod_is_bound_after_its_volumes() {
     assert_eq!(world.node_of("a").as_deref(), Some("n1"));
 }
 
+/// The Pod of lower priority is marked and deleted, and the other has its room; it is told to whom.
+#[tokio::test(start_paused = true)]
+async fn a_pod_of_lower_priority_makes_room() {
+    for fault in [None, Some(Fault::Refused("DELETE", 500, "InternalError"))] {
+        let world = World::with_nodes(&["n1"]);
+        world.pod("low");
+        pass(5).await;
+        assert_eq!(world.node_of("low").as_deref(), Some("n1"));
+        let is_refused = fault.is_some();
+        fault.into_iter().for_each(|it| world.api.fault(it));
+        let mut high = pod("high");
+        high["spec"]["priority"] = json!(10);
+        world.api.put(&format!("{POD}/high"), high);
+        pass(30).await;
+        assert_eq!(world.node_of("low"), None, "{is_refused}");
+        assert_eq!(world.node_of("high").as_deref(), Some("n1"), "{is_refused}");
+        let high = world.api.object(&format!("{POD}/high")).expect("stored");
+        assert_eq!(high["status"]["nominatedNodeName"], "n1");
+        let events = world.api.objects("/api/v1/namespaces/default/events");
+        let preempted: Vec<_> = events.iter().filter(|it| it["reason"] == "Preempted").collect();
+        assert_eq!(preempted.len(), 1, "{is_refused}");
+        assert_eq!(preempted[0]["involvedObject"]["name"], "low");
+        let message = format!("Preempted by pod {} on node n1", high["metadata"]["uid"].as_str().unwrap_or_default());
+        assert_eq!(preempted[0]["message"], message);
+    }
+}
+
 #[derive(Default)]
 struct Bell(Notify);
 
@@ -169,8 +196,7 @@ async fn what_comes_in_a_rest_is_heard_however_long_a_look_takes() {
     let waker = Waker::from(bell.clone());
     let mut context = Context::from_waker(&waker);
 
-    let is_synced = |it: &SchedulerLoop| it.nodes.n_lists() > 0 && it.pods.n_lists() > 0 && it.storage.is_synced();
-    while running.poll(&mut context).is_ready() || !is_synced(&running) || running.rests_until.is_some() {
+    while running.poll(&mut context).is_ready() || !running.is_synced() || running.rests_until.is_some() {
         let _woken = tokio::time::timeout(REST, bell.0.notified()).await;
     }
     // The node is taken in at once; the pod comes while it rests. On a busy machine the rest may be over by then.

@@ -3,8 +3,9 @@
 
 mod balanced_allocation;
 mod dynamic_resources;
+mod gang_scheduling;
+mod image_locality;
 mod inter_pod_affinity;
-mod least_allocated;
 mod node_affinity;
 mod node_name;
 mod node_ports;
@@ -19,9 +20,11 @@ mod volume_restrictions;
 mod volume_zone;
 
 use crate::Plugin;
+pub(crate) use gang_scheduling::NAME as GANG_SCHEDULING;
 
 pub const PLUGINS: &[Plugin] = &[
     scheduling_gates::PLUGIN,
+    gang_scheduling::PLUGIN,
     node_unschedulable::PLUGIN,
     node_name::PLUGIN,
     taint_toleration::PLUGIN,
@@ -35,6 +38,6 @@ pub const PLUGINS: &[Plugin] = &[
     dynamic_resources::PLUGIN,
     pod_topology_spread::PLUGIN,
     inter_pod_affinity::PLUGIN,
-    least_allocated::PLUGIN,
     balanced_allocation::PLUGIN,
+    image_locality::PLUGIN,
 ];

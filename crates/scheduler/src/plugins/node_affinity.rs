@@ -1,41 +1,59 @@
 //! A pod runs where its `nodeSelector` and required node affinity allow, and rather where its preferences are met.
 
+use std::collections::BTreeSet;
+
 use corten_reconcile::Actor;
 
 use crate::{
     Plugin, PodInfo,
-    framework::{Gap, Normalize, Reason, Score},
-    placement::{allows, is_required, matches, unselected},
+    arguments::Arguments,
+    framework::{Gap, Normalize, Points, Reason, Rejection, Score},
+    placement::{allows, is_required, matches, meets, unselected},
     snapshot::Row,
 };
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "NodeAffinity",
     filter: Some(filter),
+    only_nodes: Some(only_nodes),
     gap: Some(Gap { size: gap, text: gap_text }),
-    score: Some(Score { weight: 2, raw, normalize: Normalize::ToMost }),
+    score: Some(Score { weight: 2, points: Points::Each { raw, normalize: Normalize::ToMost } }),
     actor: Actor::Author,
     wait: "NodeAffinity",
     ..Plugin::NONE
 };
 
-fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, reasons: &mut Vec<Reason<'p>>) {
-    if !allows(pod, row) {
-        reasons.push(Reason::Text("node(s) didn't match Pod's node affinity/selector"));
+/// As in `NodeAffinity.Filter`: what the configuration adds (`addedAffinity`) comes first.
+fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, arguments: &Arguments, rejection: &mut Rejection<'p>) {
+    if !meets(&arguments.added_affinity, row) {
+        rejection.finally_because(Reason::Text("node(s) didn't match scheduler-enforced node affinity"));
+    } else if !allows(pod, row) {
+        rejection.finally_because(Reason::Text("node(s) didn't match Pod's node affinity/selector"));
     }
 }
 
-fn gap(pod: &PodInfo, row: &Row<'_>) -> i64 {
+/// Where each term that is required names nodes, the pod runs on none but these.
+fn only_nodes(pod: &PodInfo) -> Option<BTreeSet<&str>> {
+    let mut names = BTreeSet::new();
+    for term in &pod.affinity.required.as_ref()?.node_selector_terms {
+        let named = term.match_fields.iter().find(|it| it.key == "metadata.name" && it.operator == "In")?;
+        names.extend(named.values.iter().map(|it| &**it));
+    }
+    Some(names)
+}
+
+fn gap(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> i64 {
     let n_missing = unselected(pod, row).count() + usize::from(!is_required(pod, row));
     i64::try_from(n_missing).unwrap_or(i64::MAX)
 }
 
-fn gap_text(pod: &PodInfo, row: &Row<'_>) -> String {
+fn gap_text(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> String {
     let labels = unselected(pod, row).map(|(key, value)| format!("lacks the label {key}={value}"));
     let term = (!is_required(pod, row)).then(|| "matches no term of the required node affinity".to_owned());
     labels.chain(term).collect::<Vec<_>>().join(", ")
 }
 
-fn raw(pod: &PodInfo, row: &Row<'_>) -> i64 {
-    pod.affinity.preferred.iter().filter(|it| matches(&it.preference, row)).map(|it| it.weight).sum()
+fn raw(pod: &PodInfo, row: &Row<'_>, arguments: &Arguments) -> i64 {
+    let terms = arguments.added_affinity.preferred.iter().chain(&pod.affinity.preferred);
+    terms.filter(|it| matches(&it.preference, row)).map(|it| it.weight).sum()
 }

@@ -4,7 +4,8 @@ use corten_reconcile::Actor;
 
 use crate::{
     Plugin, PodInfo,
-    framework::{Gap, Reason},
+    arguments::Arguments,
+    framework::{Gap, Reason, Rejection},
     pod_info::HostPort,
     snapshot::Row,
 };
@@ -18,9 +19,9 @@ pub(super) const PLUGIN: Plugin = Plugin {
     ..Plugin::NONE
 };
 
-fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, reasons: &mut Vec<Reason<'p>>) {
+fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, _: &Arguments, rejection: &mut Rejection<'p>) {
     if taken(pod, row).next().is_some() {
-        reasons.push(Reason::Text("node(s) didn't have free ports for the requested pod ports"));
+        rejection.because(Reason::Text("node(s) didn't have free ports for the requested pod ports"));
     }
 }
 
@@ -30,11 +31,11 @@ fn taken<'p>(pod: &'p PodInfo, row: &Row<'p>) -> impl Iterator<Item = &'p HostPo
     pod.ports.iter().filter(move |it| it.collides_with_any(ports))
 }
 
-fn gap(pod: &PodInfo, row: &Row<'_>) -> i64 {
+fn gap(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> i64 {
     i64::try_from(taken(pod, row).count()).unwrap_or(i64::MAX)
 }
 
-fn gap_text(pod: &PodInfo, row: &Row<'_>) -> String {
+fn gap_text(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> String {
     let ports = taken(pod, row).map(|it| format!("{}/{}", it.port, it.protocol));
     format!("has given away the port {}", ports.collect::<Vec<_>>().join(", "))
 }

@@ -1,11 +1,15 @@
-//! A node must have left, of everything a pod asks for, at least as much as it asks for.
+//! A node must have left, of everything a pod asks for, at least as much as it asks for. It is scored by what it then has left,
+//! or has not, as `scoringStrategy` says.
 
 use corten_meta::Quantity;
 use corten_reconcile::Actor;
 
 use crate::{
-    Plugin, PodInfo, devices,
-    framework::{Gap, Reason},
+    Plugin, PodInfo,
+    arguments::{Arguments, FitArguments, Shape, Strategy},
+    devices,
+    framework::{Gap, Normalize, Points, Reason, Rejection, SCORE_MAX, Score},
+    requests::Amounts,
     snapshot::Row,
 };
 
@@ -13,63 +17,123 @@ pub(super) const PLUGIN: Plugin = Plugin {
     name: "NodeResourcesFit",
     filter: Some(filter),
     gap: Some(Gap { size: gap, text: gap_text }),
+    score: Some(Score { weight: 1, points: Points::Each { raw, normalize: Normalize::Keep } }),
     actor: Actor::Operator,
     wait: "InsufficientResources",
     ..Plugin::NONE
 };
 
-fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, reasons: &mut Vec<Reason<'p>>) {
-    if row.n_pods + 1 > row.pods_max {
-        reasons.push(Reason::Text("Too many pods"));
-    }
-    for_each_lack(pod, row, |resource, _, _| reasons.push(Reason::Insufficient(resource)));
+/// What a node lacks of one resource.
+struct Lack<'p> {
+    resource: &'p str,
+    missing: i64,
+    wanted: i64,
+    /// It never has as much.
+    is_final: bool,
 }
 
-/// Calls `found` with each resource of which too little is left: its name, how much is missing, how much is asked for.
-fn for_each_lack<'p>(pod: &'p PodInfo, row: &Row<'_>, mut found: impl FnMut(&'p str, i64, i64)) {
+fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, arguments: &Arguments, rejection: &mut Rejection<'p>) {
+    if row.n_pods + 1 > row.pods_max {
+        rejection.because(Reason::Text("Too many pods"));
+    }
+    for_each_lack(pod, row, &arguments.fit, |it| match it.is_final {
+        true => rejection.finally_because(Reason::Insufficient(it.resource)),
+        false => rejection.because(Reason::Insufficient(it.resource)),
+    });
+}
+
+/// Calls `found` with each resource of which too little is left.
+fn for_each_lack<'p>(pod: &'p PodInfo, row: &Row<'_>, arguments: &FitArguments, mut found: impl FnMut(Lack<'p>)) {
     let (wanted, total, used) = (&pod.requested, row.allocatable, row.requested);
     // As in `fitsRequest`: a pod that does not ask for a resource fits a node that has overspent it.
-    let mut check = |name: &'p str, wanted: i64, left: i64| {
+    let mut check = |resource: &'p str, wanted: i64, total: i64, used: i64| {
+        let left = total.saturating_sub(used);
         if wanted > 0 && wanted > left {
-            found(name, wanted.saturating_sub(left), wanted);
+            found(Lack { resource, missing: wanted.saturating_sub(left), wanted, is_final: wanted > total });
         }
     };
-    check("cpu", wanted.cpu_millis, total.cpu_millis.saturating_sub(used.cpu_millis));
-    check("memory", wanted.memory_bytes, total.memory_bytes.saturating_sub(used.memory_bytes));
-    let left = total.ephemeral_storage_bytes.saturating_sub(used.ephemeral_storage_bytes);
-    check("ephemeral-storage", wanted.ephemeral_storage_bytes, left);
+    check("cpu", wanted.cpu_millis, total.cpu_millis, used.cpu_millis);
+    check("memory", wanted.memory_bytes, total.memory_bytes, used.memory_bytes);
+    let storage = (total.ephemeral_storage_bytes, used.ephemeral_storage_bytes);
+    check("ephemeral-storage", wanted.ephemeral_storage_bytes, storage.0, storage.1);
     for (name, wanted) in &wanted.extended {
-        if devices::class_on(name, total, row.classes).is_some() {
-            // A claim for devices is made for it: see DynamicResources.
+        // A claim for devices may be made for it: see DynamicResources.
+        if arguments.ignores(name) || devices::class_on(name, total, row.classes).is_some() {
             continue;
         }
-        let of = |it: &std::collections::BTreeMap<String, i64>| it.get(name).copied().unwrap_or(0);
-        check(name, *wanted, of(&total.extended).saturating_sub(of(&used.extended)));
+        let of = |it: &Amounts| it.extended.get(name).copied().unwrap_or(0);
+        check(name, *wanted, of(total), of(used));
     }
 }
 
 /// What is missing, in thousandths of what is asked for, all resources together.
-fn gap(pod: &PodInfo, row: &Row<'_>) -> i64 {
+fn gap(pod: &PodInfo, row: &Row<'_>, arguments: &Arguments) -> i64 {
     let mut sum = i64::from(row.n_pods + 1 > row.pods_max) * 1000;
-    for_each_lack(pod, row, |_, missing, wanted| {
-        let share = i128::from(missing) * 1000 / i128::from(wanted);
+    for_each_lack(pod, row, &arguments.fit, |it| {
+        let share = i128::from(it.missing) * 1000 / i128::from(it.wanted);
         sum = sum.saturating_add(i64::try_from(share).unwrap_or(i64::MAX));
     });
     sum
 }
 
-fn gap_text(pod: &PodInfo, row: &Row<'_>) -> String {
+fn gap_text(pod: &PodInfo, row: &Row<'_>, arguments: &Arguments) -> String {
     let mut parts = Vec::new();
     if row.n_pods + 1 > row.pods_max {
         parts.push(format!("runs its {} pods already", row.pods_max));
     }
-    for_each_lack(pod, row, |resource, missing, _| {
-        let missing = match resource {
-            "cpu" => Quantity::millis(missing),
-            "memory" | "ephemeral-storage" => Quantity::bytes(missing),
-            _ => Quantity::units(missing),
+    for_each_lack(pod, row, &arguments.fit, |it| {
+        let missing = match it.resource {
+            "cpu" => Quantity::millis(it.missing),
+            "memory" | "ephemeral-storage" => Quantity::bytes(it.missing),
+            _ => Quantity::units(it.missing),
         };
-        parts.push(format!("lacks {missing} {resource}"));
+        parts.push(format!("lacks {missing} {}", it.resource));
     });
     parts.join(", ")
+}
+
+/// As in `resourceAllocationScorer`: cpu and memory count with a guess for containers that ask for nothing, and a resource that
+/// a node has none of does not count.
+fn raw(pod: &PodInfo, row: &Row<'_>, arguments: &Arguments) -> i64 {
+    let (mut sum, mut weights) = (0_i128, 0_i128);
+    for (resource, weight) in &arguments.fit.resources.0 {
+        let Some(of) = row.use_of(resource, pod, &pod.guessed, row.guessed) else { continue };
+        let (total, used) = (of.total, of.after);
+        let points = match &arguments.fit.strategy {
+            Strategy::LeastAllocated => least(used, total),
+            Strategy::MostAllocated => most(used, total),
+            Strategy::RequestedToCapacityRatio(shape) => match by_ratio(shape, used, total) {
+                // `buildRequestedToCapacityRatioScorerFunction`: what has no points has no weight.
+                0 => continue,
+                points => points,
+            },
+        };
+        sum += i128::from(points) * i128::from(*weight);
+        weights += i128::from(*weight);
+    }
+    if weights == 0 {
+        return 0;
+    }
+    let is_ratio = matches!(arguments.fit.strategy, Strategy::RequestedToCapacityRatio(_));
+    // A ratio is rounded, the others are cut off.
+    let mean = if is_ratio { (2 * sum + weights) / (2 * weights) } else { sum / weights };
+    i64::try_from(mean).unwrap_or(SCORE_MAX)
+}
+
+fn percent(part: i64, total: i64) -> i64 {
+    let share = i128::from(part) * i128::from(SCORE_MAX) / i128::from(total);
+    i64::try_from(share).unwrap_or(SCORE_MAX).min(SCORE_MAX)
+}
+
+fn least(used: i64, total: i64) -> i64 {
+    if used > total { 0 } else { percent(total.saturating_sub(used), total) }
+}
+
+/// Guesses may be more than there is.
+fn most(used: i64, total: i64) -> i64 {
+    percent(used.min(total), total)
+}
+
+fn by_ratio(shape: &Shape, used: i64, total: i64) -> i64 {
+    shape.at(if used > total { SCORE_MAX } else { percent(used, total) })
 }

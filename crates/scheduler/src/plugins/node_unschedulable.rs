@@ -4,7 +4,8 @@ use corten_reconcile::Actor;
 
 use crate::{
     Plugin, PodInfo,
-    framework::{Gap, Reason},
+    arguments::Arguments,
+    framework::{Gap, Reason, Rejection},
     placement::tolerates,
     snapshot::Row,
 };
@@ -12,17 +13,17 @@ use crate::{
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "NodeUnschedulable",
     filter: Some(filter),
-    gap: Some(Gap { size: |_, _| 0, text: |_, _| "is cordoned".into() }),
+    gap: Some(Gap { size: |_, _, _| 0, text: |_, _, _| "is cordoned".into() }),
     actor: Actor::Operator,
     wait: "NodeUnschedulable",
     ..Plugin::NONE
 };
 
-fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, reasons: &mut Vec<Reason<'p>>) {
+fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, _: &Arguments, rejection: &mut Rejection<'p>) {
     if !row.unschedulable {
         return;
     }
     if !tolerates(&pod.tolerations, "node.kubernetes.io/unschedulable", "", "NoSchedule") {
-        reasons.push(Reason::Text("node(s) were unschedulable"));
+        rejection.finally_because(Reason::Text("node(s) were unschedulable"));
     }
 }

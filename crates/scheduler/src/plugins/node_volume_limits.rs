@@ -7,7 +7,7 @@ use corten_reconcile::Actor;
 use crate::{
     Plugin, PodInfo,
     among::Among,
-    framework::Reason,
+    framework::{Reason, Rejection},
     snapshot::Row,
     storage::{PodVolumes, Storage},
 };
@@ -15,6 +15,7 @@ use crate::{
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "NodeVolumeLimits",
     filter_among: Some(filter),
+    skips: Some(|pod, _, _| pod.claims.is_empty()),
     actor: Actor::Operator,
     wait: "NodeVolumeLimits",
     ..Plugin::NONE
@@ -22,7 +23,7 @@ pub(super) const PLUGIN: Plugin = Plugin {
 
 type Handles<'a> = BTreeMap<&'a str, BTreeSet<String>>;
 
-fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, among: &Among<'_>, reasons: &mut Vec<Reason<'p>>) {
+fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, among: &Among<'_>, rejection: &mut Rejection<'p>) {
     if pod.claims.is_empty() {
         return;
     }
@@ -40,7 +41,7 @@ fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, among: &Among<'_>, reasons: &mut 
     }
     let is_beyond = |driver: &&str| limits.get(*driver).is_some_and(|limit| all[driver].len() > *limit);
     if own.keys().any(is_beyond) {
-        reasons.push(Reason::Text("node(s) exceed max volume count"));
+        rejection.because(Reason::Text("node(s) exceed max volume count"));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use corten_reconcile::Actor;
 
-use crate::{Plugin, PodInfo};
+use crate::{Plugin, PodInfo, pod_groups::PodGroups};
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "SchedulingGates",
@@ -12,6 +12,6 @@ pub(super) const PLUGIN: Plugin = Plugin {
     ..Plugin::NONE
 };
 
-fn pre_enqueue(pod: &PodInfo) -> Option<String> {
+fn pre_enqueue(pod: &PodInfo, _: &PodGroups) -> Option<String> {
     (!pod.gates.is_empty()).then(|| format!("waiting for scheduling gates: {}", pod.gates.join(", ")))
 }

@@ -4,7 +4,8 @@ use corten_reconcile::Actor;
 
 use crate::{
     Plugin, PodInfo,
-    framework::{Gap, Normalize, Reason, Score},
+    arguments::Arguments,
+    framework::{Gap, Normalize, Points, Reason, Rejection, Score},
     placement::{tolerates, untolerated},
     snapshot::Row,
 };
@@ -13,23 +14,23 @@ pub(super) const PLUGIN: Plugin = Plugin {
     name: "TaintToleration",
     filter: Some(filter),
     gap: Some(Gap { size: gap, text: gap_text }),
-    score: Some(Score { weight: 3, raw, normalize: Normalize::ToLeast }),
+    score: Some(Score { weight: 3, points: Points::Each { raw, normalize: Normalize::ToLeast } }),
     actor: Actor::Operator,
     wait: "UntoleratedTaint",
     ..Plugin::NONE
 };
 
-fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, reasons: &mut Vec<Reason<'p>>) {
+fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, _: &Arguments, rejection: &mut Rejection<'p>) {
     if untolerated(pod, row).next().is_some() {
-        reasons.push(Reason::Text("node(s) had untolerated taint(s)"));
+        rejection.finally_because(Reason::Text("node(s) had untolerated taint(s)"));
     }
 }
 
-fn gap(pod: &PodInfo, row: &Row<'_>) -> i64 {
+fn gap(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> i64 {
     i64::try_from(untolerated(pod, row).count()).unwrap_or(i64::MAX)
 }
 
-fn gap_text(pod: &PodInfo, row: &Row<'_>) -> String {
+fn gap_text(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> String {
     let taints = untolerated(pod, row).map(|it| match &*it.value {
         "" => format!("{}:{}", it.key, it.effect),
         value => format!("{}={value}:{}", it.key, it.effect),
@@ -37,7 +38,7 @@ fn gap_text(pod: &PodInfo, row: &Row<'_>) -> String {
     format!("has the taint {}", taints.collect::<Vec<_>>().join(", "))
 }
 
-fn raw(pod: &PodInfo, row: &Row<'_>) -> i64 {
+fn raw(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> i64 {
     let preferences = row.taints.iter().filter(|it| it.effect == "PreferNoSchedule");
     let count = preferences.filter(|it| !tolerates(&pod.tolerations, &it.key, &it.value, &it.effect)).count();
     i64::try_from(count).unwrap_or(i64::MAX)

@@ -5,7 +5,7 @@ use corten_reconcile::Actor;
 use crate::{
     Plugin, PodInfo,
     among::Among,
-    framework::{Reason, Refusal},
+    framework::{Reason, Refusal, Rejection},
     snapshot::{Row, Snapshot},
     storage,
 };
@@ -14,6 +14,7 @@ pub(super) const PLUGIN: Plugin = Plugin {
     name: "VolumeBinding",
     pre_filter: Some(pre_filter),
     filter_among: Some(filter),
+    skips: Some(|pod, _, _| pod.claims.is_empty()),
     actor: Actor::Author,
     wait: "VolumeBinding",
     ..Plugin::NONE
@@ -24,7 +25,7 @@ fn pre_filter(pod: &PodInfo, snapshot: &Snapshot) -> Option<Refusal> {
     Some(Refusal { message, claim: Some(("PersistentVolumeClaim", claim)) })
 }
 
-fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, among: &Among<'_>, reasons: &mut Vec<Reason<'p>>) {
+fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, among: &Among<'_>, rejection: &mut Rejection<'p>) {
     if pod.claims.is_empty() {
         return;
     }
@@ -36,7 +37,7 @@ fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, among: &Among<'_>, reasons: &mut 
         (conflicts.missing, "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"),
     ] {
         if applies {
-            reasons.push(Reason::Text(text));
+            rejection.finally_because(Reason::Text(text));
         }
     }
 }

@@ -4,11 +4,17 @@ use std::collections::BTreeMap;
 
 use corten_reconcile::Actor;
 
-use crate::{Plugin, PodInfo, among::Among, framework::Reason, snapshot::Row};
+use crate::{
+    Plugin, PodInfo,
+    among::Among,
+    framework::{Reason, Rejection},
+    snapshot::Row,
+};
 
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "VolumeZone",
     filter_among: Some(filter),
+    skips: Some(|pod, _, _| pod.claims.is_empty()),
     actor: Actor::Operator,
     wait: "VolumeZone",
     ..Plugin::NONE
@@ -20,13 +26,13 @@ const LABELS: [(&str, &str); 2] = [
     ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"),
 ];
 
-fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, among: &Among<'_>, reasons: &mut Vec<Reason<'p>>) {
+fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, among: &Among<'_>, rejection: &mut Rejection<'p>) {
     if pod.claims.is_empty() {
         return;
     }
     let volumes = || among.volumes.bound.iter().filter_map(|it| it.1);
     if !volumes().all(|it| LABELS.iter().all(|names| is_near(*names, &it.metadata.labels, row.labels))) {
-        reasons.push(Reason::Text("node(s) had no available volume zone"));
+        rejection.finally_because(Reason::Text("node(s) had no available volume zone"));
     }
 }
 

@@ -5,6 +5,7 @@ mod claim;
 mod device_claim;
 mod extended_resources;
 mod host_port;
+mod owner;
 mod spread_constraint;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,16 +13,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use corten_meta::{Key, ObjectReference};
 
 use crate::{
-    Pod,
-    projections::{NodeAffinity, Toleration},
+    Pod, images, labelled_group,
+    namespaces::NamespaceLabels,
+    projections::{NodeAffinity, PodSpec, Toleration},
     requests::{self, Amounts},
 };
 
-pub(crate) use affinity_term::{Namespaces, Term};
+pub(crate) use affinity_term::{Term, WeightedTerm};
 pub(crate) use claim::Claim;
 pub(crate) use device_claim::DeviceClaimRef;
 pub(crate) use extended_resources::{ExtendedRequest, ExtendedResources};
 pub(crate) use host_port::HostPort;
+pub(crate) use owner::{Owner, Workload};
 pub(crate) use spread_constraint::Constraint;
 
 /// What the plugins read of a pod, worked out once. Two equal ones are placed alike.
@@ -32,7 +35,11 @@ pub struct PodInfo {
     pub(crate) generation: i64,
     pub(crate) scheduler_name: String,
     pub(crate) priority: i32,
+    /// Its `preemptionPolicy` is not `Never`.
+    pub(crate) may_preempt: bool,
     pub(crate) gates: Vec<String>,
+    /// The PodGroup that it names, or its label.
+    pub(crate) group: Option<Key>,
     pub(crate) node_name: String,
     pub(crate) requested: Amounts,
     pub(crate) guessed: Amounts,
@@ -44,7 +51,15 @@ pub struct PodInfo {
     pub(crate) deleting: bool,
     pub(crate) pod_affinity: Vec<Term>,
     pub(crate) pod_anti_affinity: Vec<Term>,
+    pub(crate) preferred_affinity: Vec<WeightedTerm>,
+    pub(crate) preferred_anti_affinity: Vec<WeightedTerm>,
+    /// The spread constraints that say `DoNotSchedule`, and those that say `ScheduleAnyway`.
     pub(crate) spread: Vec<Constraint>,
+    pub(crate) soft_spread: Vec<Constraint>,
+    pub(crate) owner: Option<Owner>,
+    /// Those of its containers and volumes.
+    pub(crate) images: Vec<String>,
+    pub(crate) n_containers: usize,
     pub(crate) claims: Vec<Claim>,
     /// Its claims for devices.
     pub(crate) device_claims: Vec<DeviceClaimRef>,
@@ -64,7 +79,9 @@ impl PodInfo {
             generation: pod.metadata.generation,
             scheduler_name: scheduler_name.to_owned(),
             priority: spec.priority,
+            may_preempt: spec.preemption_policy != "Never",
             gates: spec.scheduling_gates.iter().map(|it| it.name.clone()).collect(),
+            group: group(pod),
             node_name: spec.node_name.clone(),
             requested: requests::requested(spec),
             guessed: requests::guessed(spec),
@@ -76,7 +93,13 @@ impl PodInfo {
             deleting: pod.metadata.is_deleting(),
             pod_affinity: Term::all(&spec.affinity.pod_affinity.required, &pod.metadata),
             pod_anti_affinity: Term::all(&spec.affinity.pod_anti_affinity.required, &pod.metadata),
-            spread: Constraint::all(&spec.topology_spread_constraints, &pod.metadata.labels),
+            preferred_affinity: WeightedTerm::all(&spec.affinity.pod_affinity.preferred, &pod.metadata),
+            preferred_anti_affinity: WeightedTerm::all(&spec.affinity.pod_anti_affinity.preferred, &pod.metadata),
+            spread: Constraint::hard(&spec.topology_spread_constraints, &pod.metadata.labels),
+            soft_spread: Constraint::soft(&spec.topology_spread_constraints, &pod.metadata.labels),
+            owner: Owner::of(&pod.metadata),
+            images: images(spec),
+            n_containers: spec.init_containers.len() + spec.containers.len(),
             claims: claim::claims(&pod.metadata.name, spec),
             device_claims: DeviceClaimRef::all(pod),
             extended: ExtendedResources::all(spec),
@@ -108,7 +131,69 @@ impl PodInfo {
             && self.ports == other.ports
             && self.labels == other.labels
             && self.deleting == other.deleting
+            && self.priority == other.priority
+            && self.pod_affinity == other.pod_affinity
             && self.pod_anti_affinity == other.pod_anti_affinity
+            && self.preferred_affinity == other.preferred_affinity
+            && self.preferred_anti_affinity == other.preferred_anti_affinity
+    }
+
+    /// Are both placed alike? They may have other names, and be of other generations.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        // Whoever adds a field decides whether it matters here.
+        #[rustfmt::skip]
+        let Self {
+            key, uid: _, generation: _, scheduler_name: _, node_name: _, requested: _, guessed: _, ports: _, tolerations: _,
+            node_selector: _, affinity: _, priority, may_preempt, gates, group, labels, deleting, pod_affinity,
+            pod_anti_affinity, preferred_affinity, preferred_anti_affinity, spread, soft_spread, owner, images, n_containers,
+            claims, device_claims, extended, names_extended_claim,
+        } = self;
+        key.namespace == other.key.namespace
+            && (*priority, *may_preempt, *deleting) == (other.priority, other.may_preempt, other.deleting)
+            && self.asks_same_of_a_node(other)
+            && (gates, group, labels, owner) == (&other.gates, &other.group, &other.labels, &other.owner)
+            && (pod_affinity, pod_anti_affinity) == (&other.pod_affinity, &other.pod_anti_affinity)
+            && *preferred_affinity == other.preferred_affinity
+            && *preferred_anti_affinity == other.preferred_anti_affinity
+            && (spread, soft_spread) == (&other.spread, &other.soft_spread)
+            && (images, n_containers) == (&other.images, &other.n_containers)
+            && (claims, device_claims) == (&other.claims, &other.device_claims)
+            && (extended, names_extended_claim) == (&other.extended, &other.names_extended_claim)
+    }
+
+    /// Do the plugins that look at one node only say the same of it and of the other?
+    pub(crate) fn asks_same_of_a_node(&self, other: &Self) -> bool {
+        self.requested == other.requested
+            && self.guessed == other.guessed
+            && self.scheduler_name == other.scheduler_name
+            && self.node_name == other.node_name
+            && self.ports == other.ports
+            && self.tolerations == other.tolerations
+            && self.node_selector == other.node_selector
+            && self.affinity == other.affinity
+    }
+
+    /// Do both look the same to other pods?
+    pub(crate) fn looks_same(&self, other: &Self) -> bool {
+        self.key.namespace == other.key.namespace
+            && self.labels == other.labels
+            && self.deleting == other.deleting
+            && self.pod_affinity == other.pod_affinity
+            && self.pod_anti_affinity == other.pod_anti_affinity
+            && self.preferred_affinity == other.preferred_affinity
+            && self.preferred_anti_affinity == other.preferred_anti_affinity
+    }
+
+    /// The labels of nodes that its terms name.
+    pub(crate) fn keys_of_terms(&self) -> impl Iterator<Item = &str> {
+        let required = self.pod_affinity.iter().chain(&self.pod_anti_affinity);
+        let preferred = self.preferred_affinity.iter().chain(&self.preferred_anti_affinity).map(|it| &it.term);
+        required.chain(preferred).map(|it| &*it.topology_key)
+    }
+
+    /// May it, once it is placed, draw others to itself or keep them away?
+    pub(crate) fn has_affinity(&self) -> bool {
+        !self.pod_affinity.is_empty() || !self.preferred_affinity.is_empty() || !self.preferred_anti_affinity.is_empty()
     }
 
     /// Can it be that it is given devices before it is bound?
@@ -122,12 +207,17 @@ impl PodInfo {
     }
 
     /// May the coming, going or change of a placed pod decide where this one can go?
-    pub(crate) fn is_concerned_by(&self, placed: &Self) -> bool {
+    pub(crate) fn is_concerned_by(&self, placed: &Self, namespaces: &NamespaceLabels) -> bool {
         let terms = self.pod_affinity.iter().chain(&self.pod_anti_affinity);
-        terms.into_iter().any(|it| it.matches(placed))
-            || placed.pod_anti_affinity.iter().any(|it| it.matches(self))
+        terms.into_iter().any(|it| it.matches(placed, namespaces))
+            || placed.pod_anti_affinity.iter().any(|it| it.matches(self, namespaces))
             || self.shares_claim(placed)
             || (self.key.namespace == placed.key.namespace && self.spread.iter().any(|it| it.selects(&placed.labels)))
+    }
+
+    /// May the labels of a namespace decide where it can go?
+    pub(crate) fn selects_namespaces(&self) -> bool {
+        self.pod_affinity.iter().chain(&self.pod_anti_affinity).any(Term::selects_namespaces)
     }
 
     pub(crate) fn reference(&self) -> ObjectReference {
@@ -140,4 +230,17 @@ impl PodInfo {
             ..ObjectReference::default()
         }
     }
+}
+
+fn group(pod: &Pod) -> Option<Key> {
+    let named = pod.spec.scheduling_group.as_ref().filter(|it| !it.pod_group_name.is_empty());
+    let named = named.map(|it| Key::new(&*pod.metadata.namespace, &*it.pod_group_name));
+    named.or_else(|| labelled_group::named_by(&pod.metadata))
+}
+
+/// The images of its containers, and those that are mounted as volumes.
+fn images(spec: &PodSpec) -> Vec<String> {
+    let containers = spec.init_containers.iter().chain(&spec.containers).map(|it| &it.image);
+    let volumes = spec.volumes.iter().filter_map(|it| it.image.as_ref()).map(|it| &it.reference);
+    containers.chain(volumes).filter(|it| !it.is_empty()).map(|it| images::normalized(it)).collect()
 }

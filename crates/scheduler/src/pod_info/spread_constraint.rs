@@ -7,7 +7,7 @@ use corten_meta::Selector;
 use super::affinity_term::narrowed;
 use crate::projections::TopologySpreadConstraint;
 
-/// One constraint that says `DoNotSchedule`.
+/// One constraint.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Constraint {
     pub(crate) max_skew: i64,
@@ -20,9 +20,23 @@ pub(crate) struct Constraint {
     pub(crate) honors_taints: bool,
 }
 
+const SOFT: &str = "ScheduleAnyway";
+
 impl Constraint {
-    pub(crate) fn all(constraints: &[TopologySpreadConstraint], labels: &BTreeMap<String, String>) -> Vec<Self> {
-        let hard = constraints.iter().filter(|it| it.when_unsatisfiable != "ScheduleAnyway");
+    /// Those that say `DoNotSchedule`.
+    pub(crate) fn hard(constraints: &[TopologySpreadConstraint], labels: &BTreeMap<String, String>) -> Vec<Self> {
+        Self::all(constraints.iter().filter(|it| it.when_unsatisfiable != SOFT), labels)
+    }
+
+    /// Those that say `ScheduleAnyway`.
+    pub(crate) fn soft(constraints: &[TopologySpreadConstraint], labels: &BTreeMap<String, String>) -> Vec<Self> {
+        Self::all(constraints.iter().filter(|it| it.when_unsatisfiable == SOFT), labels)
+    }
+
+    fn all<'a>(
+        constraints: impl Iterator<Item = &'a TopologySpreadConstraint>,
+        labels: &BTreeMap<String, String>,
+    ) -> Vec<Self> {
         let constraint = |it: &TopologySpreadConstraint| Self {
             max_skew: it.max_skew,
             topology_key: it.topology_key.clone(),
@@ -31,7 +45,7 @@ impl Constraint {
             honors_affinity: it.node_affinity_policy != "Ignore",
             honors_taints: it.node_taints_policy == "Honor",
         };
-        hard.map(constraint).collect()
+        constraints.map(constraint).collect()
     }
 
     pub(crate) fn selects(&self, labels: &BTreeMap<String, String>) -> bool {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use corten_api::volumes::{NO_PROVISIONER, is_reachable};
+use corten_api::volumes::{MOVE_TO, NO_PROVISIONER, is_reachable};
 use corten_meta::Key;
 
 use super::{Claim, Storage, objects::Volume};
@@ -63,6 +63,9 @@ fn unusable(pod: &PodInfo, of_pod: &PodClaim, storage: &Storage) -> Option<Strin
     }
     if claim.metadata.is_deleting() {
         return Some(format!("persistentvolumeclaim {name:?} is being deleted"));
+    }
+    if let Some(node) = claim.metadata.annotations.get(MOVE_TO) {
+        return Some(format!("persistentvolumeclaim {name:?} is being moved to node {node}"));
     }
     let is_own = claim.metadata.controller().is_some_and(|it| it.uid == pod.uid);
     (matches!(of_pod, PodClaim::Ephemeral(_)) && !is_own)

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{node, pod};
-use crate::{Config, Effect, Event, Scheduler, Snapshot};
+use crate::{Config, Effect, Event, Eviction, Profile, Scheduler, Snapshot, entry::PodState};
 
 #[derive(Clone, Debug)]
 enum Happening {
@@ -29,6 +29,11 @@ enum Happening {
         port: bool,
         gated: bool,
         company: Company,
+        priority: u8,
+    },
+    /// The oldest eviction under way is taken, or refused.
+    Evicted {
+        is_taken: bool,
     },
     PodGone {
         name: u8,
@@ -64,8 +69,10 @@ fn happening() -> impl Strategy<Value = Happening> {
             tainted
         }),
         nodes.prop_map(|name| Happening::NodeGone { name }),
-        (pods.clone(), 0..5_u8, any::<bool>(), prop::bool::weighted(0.1), company())
-            .prop_map(|(name, cpu, port, gated, company)| Happening::Pod { name, cpu, port, gated, company }),
+        (pods.clone(), 0..5_u8, any::<bool>(), prop::bool::weighted(0.1), company(), 0..3_u8).prop_map(
+            |(name, cpu, port, gated, company, priority)| Happening::Pod { name, cpu, port, gated, company, priority }
+        ),
+        prop::bool::weighted(0.8).prop_map(|is_taken| Happening::Evicted { is_taken }),
         pods.clone().prop_map(|name| Happening::PodGone { name }),
         pods.clone().prop_map(|name| Happening::PodFinished { name }),
         any::<bool>().prop_map(|watch_first| Happening::Taken { watch_first }),
@@ -115,6 +122,7 @@ struct Oracle {
     nodes: BTreeMap<String, Value>,
     pods: BTreeMap<String, Value>,
     under_way: Vec<(String, String, String)>,
+    evictions: Vec<Eviction>,
     n_made: usize,
 }
 
@@ -122,15 +130,77 @@ impl Oracle {
     fn new() -> Self {
         let scheduler = Scheduler::new(Config { seed: 7, ..Config::default() });
         let (nodes, pods) = (BTreeMap::new(), BTreeMap::new());
-        Self { scheduler, now: Time::from_unix_seconds(1_000_000), nodes, pods, under_way: Vec::new(), n_made: 0 }
+        let (now, under_way, evictions) = (Time::from_unix_seconds(1_000_000), Vec::new(), Vec::new());
+        Self { scheduler, now, nodes, pods, under_way, evictions, n_made: 0 }
     }
 
     fn step(&mut self, event: Event) {
+        let mut evictions: BTreeMap<Key, Vec<Eviction>> = BTreeMap::new();
         for effect in self.scheduler.step(event, self.now) {
-            if let Effect::Bind { pod, uid, node, .. } = effect {
-                self.check_room(&pod.name, &node);
-                self.under_way.push((pod.name, uid, node));
+            match effect {
+                Effect::Bind { pod, uid, node, .. } => {
+                    self.check_room(&pod.name, &node);
+                    self.under_way.push((pod.name, uid, node));
+                }
+                Effect::Evict(it) => evictions.entry(it.preemptor.clone()).or_default().push(*it),
+                _ => {}
             }
+        }
+        for (preemptor, evictions) in evictions {
+            self.check_evictions(&preemptor, &evictions);
+            self.evictions.extend(evictions);
+        }
+    }
+
+    /// Whoever is evicted matters less; as much room as is asked for is there once all have left, and not before.
+    fn check_evictions(&self, preemptor: &Key, evictions: &[Eviction]) {
+        let preemptor = &self.scheduler.pods[preemptor].info;
+        let node = &evictions[0].node;
+        let victims: Vec<Key> = evictions.iter().map(Eviction::victim_key).collect();
+        let here: Vec<_> = self.scheduler.placed().filter(|it| it.2 == node).collect();
+        for victim in &victims {
+            let found = here.iter().find(|it| it.0 == victim).unwrap_or_else(|| panic!("{victim} is not on {node}"));
+            assert!(found.1.priority < preemptor.priority, "{victim} is evicted for {}", preemptor.key);
+        }
+        let has_room = |returned: Option<&Key>| {
+            let mut snapshot = Snapshot::default();
+            for object in self.nodes.values() {
+                snapshot.set_node(&serde_json::from_value(object.clone()).expect("it is a node"));
+            }
+            for (key, info, node) in self.scheduler.placed() {
+                if !victims.contains(key) || Some(key) == returned {
+                    snapshot.add_pod(node, key, info);
+                }
+            }
+            let row = snapshot.row(node).expect("it was chosen");
+            self.scheduler.cycle.fits(preemptor, row, &snapshot, &Profile::default())
+        };
+        // Where company decides, pods that the same tick has placed since may decide otherwise.
+        let is_any = preemptor.labels["company"] == "Any";
+        assert!(!is_any || has_room(None), "{} does not fit {node} though its victims leave", preemptor.key);
+        // Others that wait for room take some.
+        let is_alone =
+            is_any && self.scheduler.pods.values().all(|it| it.nominated.is_empty() || it.info.key == preemptor.key);
+        for victim in victims.iter().filter(|_| is_alone) {
+            assert!(!has_room(Some(victim)), "{victim} is evicted for nothing");
+        }
+    }
+
+    /// The oldest eviction is taken: the pod is deleted, and gone at once.
+    fn end_eviction(&mut self, is_taken: bool) {
+        if self.evictions.is_empty() {
+            return;
+        }
+        let eviction = self.evictions.remove(0);
+        let name = eviction.victim.name.clone();
+        let is_there = self.pods.get(&name).is_some_and(|it| it["metadata"]["uid"] == *eviction.victim.uid);
+        let eviction = Box::new(eviction);
+        if is_taken && is_there {
+            self.pods.remove(&name);
+            self.step(Event::Evicted { eviction });
+            self.step(Event::PodGone(key(&name)));
+        } else {
+            self.step(Event::EvictionFailed { eviction, message: "not found".into() });
         }
     }
 
@@ -148,9 +218,10 @@ impl Oracle {
                     self.step(Event::NodeGone(format!("n{name}")));
                 }
             }
-            Happening::Pod { name, cpu, port, gated, company } => {
-                self.make_pod(&format!("p{name}"), cpu, port, gated, company);
+            Happening::Pod { name, cpu, port, gated, company, priority } => {
+                self.make_pod(&format!("p{name}"), (cpu, priority), port, gated, company);
             }
+            Happening::Evicted { is_taken } => self.end_eviction(is_taken),
             Happening::PodGone { name } => {
                 if self.pods.remove(&format!("p{name}")).is_some() {
                     self.step(Event::PodGone(key(&format!("p{name}"))));
@@ -178,7 +249,7 @@ impl Oracle {
     }
 
     /// A pod that is there already keeps its spec, as pods do, but may lose its gate.
-    fn make_pod(&mut self, name: &str, cpu: u8, port: bool, gated: bool, company: Company) {
+    fn make_pod(&mut self, name: &str, (cpu, priority): (u8, u8), port: bool, gated: bool, company: Company) {
         self.n_made += 1;
         let uid = format!("uid-{}", self.n_made);
         let ports = if port { json!([{ "containerPort": 80, "hostPort": 80 }]) } else { json!([]) };
@@ -189,6 +260,7 @@ impl Oracle {
             "spec": company.spec() });
         new["spec"]["containers"] = json!([container]);
         new["spec"]["schedulingGates"] = gates;
+        new["spec"]["priority"] = priority.into();
         let object = self.pods.entry(name.to_owned()).or_insert(new);
         if !gated {
             object["spec"]["schedulingGates"] = json!([]);
@@ -280,6 +352,13 @@ impl Oracle {
         for (key, info, node) in self.scheduler.placed() {
             rebuilt.add_pod(node, key, info);
         }
+        for (key, entry) in self.scheduler.pods.iter().filter(|it| !it.1.nominated.is_empty()) {
+            assert_eq!(entry.place, PodState::Waiting, "{key} keeps room for nothing");
+            rebuilt.nominate(&entry.nominated, key, &entry.info);
+        }
+        let company = &self.scheduler.snapshot().company;
+        rebuilt.count_by(company.keys(), false);
+        assert_eq!(company.dump(), rebuilt.company.dump());
         assert_eq!(self.scheduler.snapshot().dump(), rebuilt.dump());
         assert_eq!(self.scheduler.snapshot().n_nodes(), self.nodes.len());
     }
@@ -292,6 +371,9 @@ impl Oracle {
             while !self.under_way.is_empty() {
                 self.take_binding(false);
             }
+            while !self.evictions.is_empty() {
+                self.end_eviction(true);
+            }
         }
         let waiting = self.pods.values().filter(|it| {
             it["spec"]["nodeName"].is_null()
@@ -303,7 +385,7 @@ impl Oracle {
             let rows = self.nodes.keys().filter_map(|it| self.scheduler.snapshot.row(it));
             for row in rows {
                 assert!(
-                    !self.scheduler.cycle.fits(&info, row, &self.scheduler.snapshot),
+                    !self.scheduler.cycle.fits(&info, row, &self.scheduler.snapshot, &Profile::default()),
                     "{} waits, but fits {}",
                     info.key,
                     row.name

@@ -12,7 +12,7 @@ const VERSION: u32 = 6;
 /// Of an envelope: TypeMeta, the object, its content's encoding and type, which are always those of plain protobuf.
 const TYPE_META: u32 = 1;
 const RAW: u32 = 2;
-const ENVELOPE_TAIL: [u8; 4] = [3 << 3 | 2, 0, 4 << 3 | 2, 0];
+pub(super) const ENVELOPE_TAIL: [u8; 4] = [3 << 3 | 2, 0, 4 << 3 | 2, 0];
 /// The tag of metadata in every object and list, and that of the items in a list.
 const METADATA: u8 = 1 << 3 | 2;
 const ITEMS: u8 = 2 << 3 | 2;
@@ -170,7 +170,7 @@ pub fn event(event_type: &str, body: &[u8]) -> Vec<u8> {
     event.0
 }
 
-fn envelope(api_version: &str, kind: &str, content: usize, out: &mut Vec<u8>) {
+pub(super) fn envelope(api_version: &str, kind: &str, content: usize, out: &mut Vec<u8>) {
     let mut head = Writer(MAGIC.to_vec());
     head.nested(TYPE_META, |out| {
         out.bytes(1, api_version.as_bytes());

@@ -6,6 +6,7 @@
 
 mod body;
 mod encode;
+mod range_allocation;
 mod union;
 mod wire;
 
@@ -20,6 +21,7 @@ use crate::{Field, Shape, Type};
 use wire::{Payload, Reader};
 
 pub use body::{Message, body, event, list_head, list_tail, put_item, whole};
+pub use range_allocation::RangeAllocation;
 
 /// The first bytes of every protobuf body, before the envelope.
 const MAGIC: &[u8] = b"k8s\0";
@@ -47,6 +49,38 @@ pub enum ProtoError {
 /// # Errors
 /// See [`ProtoError`].
 pub fn decode(body: &[u8]) -> Result<Value, ProtoError> {
+    read(body, false, |_, _| None)
+}
+
+/// Reads a body as it is stored, as Kubernetes reads it: a field that the table does not know, of a newer release, is left out.
+/// `successor` names the version whose types say what a kind has in a version that is not served any more.
+///
+/// # Errors
+/// See [`ProtoError`].
+pub fn decode_stored(body: &[u8], successor: impl Fn(&str, &str) -> Option<&'static str>) -> Result<Value, ProtoError> {
+    read(body, true, successor)
+}
+
+fn read(
+    body: &[u8],
+    skips_unknown: bool,
+    successor: impl Fn(&str, &str) -> Option<&'static str>,
+) -> Result<Value, ProtoError> {
+    let (type_meta, raw) = enveloped(body)?;
+    let (mut api_version, kind) = read_type_meta(type_meta)?;
+    if let Some(version) = successor(&api_version, &kind) {
+        version.clone_into(&mut api_version);
+    }
+    let of = type_of(&api_version, &kind).ok_or_else(|| ProtoError::UnknownKind(kind.clone(), api_version.clone()))?;
+    let mut object = Map::new();
+    object.insert("kind".into(), kind.into());
+    object.insert("apiVersion".into(), api_version.into());
+    message(raw, of, &[], &mut object, inside(Scope { levels: LEVELS_MAX, skips_unknown })?)?;
+    Ok(Value::Object(object))
+}
+
+/// What is in the envelope: a TypeMeta and an object.
+fn enveloped(body: &[u8]) -> Result<(&[u8], &[u8]), ProtoError> {
     let envelope = body.strip_prefix(MAGIC).ok_or(ProtoError::NoPrefix)?;
     let (mut type_meta, mut raw): (&[u8], &[u8]) = (&[], &[]);
     let mut fields = Reader(envelope);
@@ -58,13 +92,7 @@ pub fn decode(body: &[u8]) -> Result<Value, ProtoError> {
             _ => {}
         }
     }
-    let (api_version, kind) = read_type_meta(type_meta)?;
-    let of = type_of(&api_version, &kind).ok_or_else(|| ProtoError::UnknownKind(kind.clone(), api_version.clone()))?;
-    let mut object = Map::new();
-    object.insert("kind".into(), kind.into());
-    object.insert("apiVersion".into(), api_version.into());
-    message(raw, of, &[], &mut object, inside(LEVELS_MAX)?)?;
-    Ok(Value::Object(object))
+    Ok((type_meta, raw))
 }
 
 fn read_type_meta(bytes: &[u8]) -> Result<(String, String), ProtoError> {
@@ -95,20 +123,29 @@ fn type_of(api_version: &str, kind: &str) -> Option<&'static Type> {
         .or_else(|| crate::find(&format!("io.k8s.apimachinery.pkg.apis.meta.v1.{kind}")))
 }
 
-/// How many lists and maps may be within each other inside another one. Counted as JSON has them, for as that the object goes
-/// on: a map is two levels there, an embedded struct none.
-fn inside(levels: usize) -> Result<usize, ProtoError> {
-    levels.checked_sub(1).ok_or(ProtoError::TooDeep)
+/// What holds inside a list or map while a body is read.
+#[derive(Clone, Copy)]
+struct Scope {
+    /// How many lists and maps may be within each other. Counted as JSON has them, for as that the object goes on: a map is two
+    /// levels there, an embedded struct none.
+    levels: usize,
+    /// Fields that the table does not know are left out.
+    skips_unknown: bool,
 }
 
-/// Puts the fields of one message into `object`, in which `levels` lists and maps may be within each other. `within` is the path
-/// of numbers of an embedded struct, whose fields are its parent's in JSON.
+/// Inside another list or map.
+fn inside(scope: Scope) -> Result<Scope, ProtoError> {
+    let levels = scope.levels.checked_sub(1).ok_or(ProtoError::TooDeep)?;
+    Ok(Scope { levels, ..scope })
+}
+
+/// Puts the fields of one message into `object`, `within` is the path of numbers of an embedded struct, whose fields are its parent's in JSON.
 fn message(
     bytes: &[u8],
     of: &'static Type,
     within: &[u8],
     object: &mut Map<String, Value>,
-    levels: usize,
+    scope: Scope,
 ) -> Result<(), ProtoError> {
     let mut fields = Reader(bytes);
     while let Some((number, payload)) = fields.next()? {
@@ -116,11 +153,11 @@ fn message(
         let Ok(last) = u8::try_from(number) else { return Err(unknown) };
         let path = [within, &[last]].concat();
         if let Some(field) = of.fields.iter().find(|it| it.number == path) {
-            put(object, field, payload, of, levels)?;
+            put(object, field, payload, of, scope)?;
         } else if of.fields.iter().any(|it| it.number.starts_with(&path)) {
             let Payload::Bytes(embedded) = payload else { return Err(ProtoError::Malformed(of.name)) };
-            message(embedded, of, &path, object, levels)?;
-        } else {
+            message(embedded, of, &path, object, scope)?;
+        } else if !scope.skips_unknown {
             return Err(unknown);
         }
     }
@@ -132,45 +169,45 @@ fn put(
     field: &'static Field,
     payload: Payload<'_>,
     of: &'static Type,
-    levels: usize,
+    scope: Scope,
 ) -> Result<(), ProtoError> {
     match (&field.shape, payload) {
         (Shape::List(item), Payload::Bytes(packed)) if is_varint(item) => {
             let list = object.entry(field.name).or_insert_with(|| Value::Array(Vec::new()));
             let mut reader = Reader(packed);
             while !reader.0.is_empty() {
-                let value = one(item, Payload::Varint(reader.varint()?), of, inside(levels)?)?;
+                let value = one(item, Payload::Varint(reader.varint()?), of, inside(scope)?)?;
                 list.as_array_mut().into_iter().for_each(|it| it.extend(value.clone()));
             }
         }
         (list @ Shape::List(_), Payload::Bytes(bytes)) if encode::is_list_message(of, field.name) => {
-            object.insert(field.name.to_owned(), list_message(bytes, list, of, inside(levels)?)?);
+            object.insert(field.name.to_owned(), list_message(bytes, list, of, inside(scope)?)?);
         }
         (Shape::List(item), payload) => {
-            let value = one(item, payload, of, inside(levels)?)?;
+            let value = one(item, payload, of, inside(scope)?)?;
             let list = object.entry(field.name).or_insert_with(|| Value::Array(Vec::new()));
             list.as_array_mut().into_iter().for_each(|it| it.extend(value.clone()));
         }
         (Shape::Any, Payload::Bytes(bytes)) if union::is_one(of, field.name) => {
-            object.insert(field.name.to_owned(), union::decode(bytes, of, field.name, levels)?);
+            object.insert(field.name.to_owned(), union::decode(bytes, of, field.name, scope)?);
         }
         (Shape::Map(Shape::Any), Payload::Bytes(entry)) if union::is_one(of, field.name) => {
             let (key, bytes) = raw_entry(entry, of)?;
-            let value = union::decode(bytes, of, field.name, inside(levels)?)?;
+            let value = union::decode(bytes, of, field.name, inside(scope)?)?;
             let map = object.entry(field.name).or_insert_with(|| Value::Object(Map::new()));
             if let Some(map) = map.as_object_mut() {
                 map.insert(key, value);
             }
         }
         (Shape::Map(item), Payload::Bytes(entry)) => {
-            let (key, value) = map_entry(entry, item, of, inside(levels)?)?;
+            let (key, value) = map_entry(entry, item, of, inside(scope)?)?;
             let map = object.entry(field.name).or_insert_with(|| Value::Object(Map::new()));
             if let Some(map) = map.as_object_mut() {
                 map.insert(key, value);
             }
         }
         (shape, payload) => {
-            let value = one(shape, payload, of, levels)?;
+            let value = one(shape, payload, of, scope)?;
             if let Some(value) = value.filter(|it| !is_zero(it) || !field.always) {
                 object.insert(field.name.to_owned(), value);
             }
@@ -192,16 +229,16 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-fn map_entry(entry: &[u8], item: &Shape, of: &'static Type, levels: usize) -> Result<(String, Value), ProtoError> {
+fn map_entry(entry: &[u8], item: &Shape, of: &'static Type, scope: Scope) -> Result<(String, Value), ProtoError> {
     let (mut key, mut value) = (String::new(), None);
     let mut fields = Reader(entry);
     while let Some((number, payload)) = fields.next()? {
         match (number, payload) {
             (1, Payload::Bytes(bytes)) => key = text(bytes)?,
             (2, Payload::Bytes(bytes)) if matches!(item, Shape::List(_)) => {
-                value = Some(list_message(bytes, item, of, inside(levels)?)?)
+                value = Some(list_message(bytes, item, of, inside(scope)?)?)
             }
-            (2, payload) => value = one(item, payload, of, levels)?,
+            (2, payload) => value = one(item, payload, of, scope)?,
             _ => return Err(ProtoError::Malformed(of.name)),
         }
     }
@@ -228,17 +265,17 @@ fn raw_entry<'b>(entry: &'b [u8], of: &'static Type) -> Result<(String, &'b [u8]
 }
 
 /// A list that is a map's value travels as a message whose field 1 repeats.
-fn list_message(bytes: &[u8], list: &Shape, of: &'static Type, levels: usize) -> Result<Value, ProtoError> {
+fn list_message(bytes: &[u8], list: &Shape, of: &'static Type, scope: Scope) -> Result<Value, ProtoError> {
     let Shape::List(item) = list else { return Err(ProtoError::Malformed(of.name)) };
     let (mut items, mut fields) = (Vec::new(), Reader(bytes));
     while let Some((_, payload)) = fields.next()? {
-        items.extend(one(item, payload, of, levels)?);
+        items.extend(one(item, payload, of, scope)?);
     }
     Ok(Value::Array(items))
 }
 
 /// One value; `None` for a time that is not set.
-fn one(shape: &Shape, payload: Payload<'_>, of: &'static Type, levels: usize) -> Result<Option<Value>, ProtoError> {
+fn one(shape: &Shape, payload: Payload<'_>, of: &'static Type, scope: Scope) -> Result<Option<Value>, ProtoError> {
     let malformed = ProtoError::Malformed(of.name);
     Ok(Some(match (shape, payload) {
         (Shape::String, Payload::Bytes(bytes)) => text(bytes)?.into(),
@@ -250,10 +287,10 @@ fn one(shape: &Shape, payload: Payload<'_>, of: &'static Type, levels: usize) ->
         (Shape::MicroTime, Payload::Bytes(bytes)) => return Ok(time(bytes)?.map(|it| it.micro().to_string().into())),
         (Shape::Quantity, Payload::Bytes(bytes)) => quantity(bytes)?,
         (Shape::IntOrString, Payload::Bytes(bytes)) => int_or_string(bytes)?,
-        (Shape::Any, Payload::Bytes(bytes)) => raw_json(bytes, levels)?,
+        (Shape::Any, Payload::Bytes(bytes)) => raw_json(bytes, scope)?,
         (Shape::Object(inner), Payload::Bytes(bytes)) => {
             let mut object = Map::new();
-            message(bytes, inner, &[], &mut object, inside(levels)?)?;
+            message(bytes, inner, &[], &mut object, inside(scope)?)?;
             Value::Object(object)
         }
         _ => return Err(malformed),
@@ -304,7 +341,7 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, ProtoError> {
 }
 
 /// RawExtension, FieldsV1 and JSON: the JSON text itself in field 1.
-fn raw_json(bytes: &[u8], levels: usize) -> Result<Value, ProtoError> {
+fn raw_json(bytes: &[u8], scope: Scope) -> Result<Value, ProtoError> {
     let mut fields = Reader(bytes);
     let mut value = Value::Object(Map::new());
     while let Some((number, payload)) = fields.next()? {
@@ -314,7 +351,7 @@ fn raw_json(bytes: &[u8], levels: usize) -> Result<Value, ProtoError> {
             _ => ProtoError::Malformed("RawExtension"),
         })?;
     }
-    if depth::fits(&value, levels) { Ok(value) } else { Err(ProtoError::TooDeep) }
+    if depth::fits(&value, scope.levels) { Ok(value) } else { Err(ProtoError::TooDeep) }
 }
 
 #[cfg(test)]

@@ -193,8 +193,8 @@ fn what_is_nested_too_deeply_is_refused() {
         (2, |it| long(PROPERTIES, &[long(1, b"a"), long(2, &it)].concat())),
     ];
     let decoded = |bytes: &[u8]| {
-        let mut object = Map::new();
-        message(bytes, schema, &[], &mut object, LEVELS_MAX - 1).map(|()| Value::Object(object))
+        let (mut object, scope) = (Map::new(), Scope { levels: LEVELS_MAX, skips_unknown: false });
+        message(bytes, schema, &[], &mut object, inside(scope)?).map(|()| Value::Object(object))
     };
     for (each, wrap) in ways {
         for n in [LEVELS_MAX / each - 1, LEVELS_MAX / each, LEVELS_MAX / each + 1, 10_000] {

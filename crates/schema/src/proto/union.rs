@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    ProtoError, encode, inside, message, text,
+    ProtoError, Scope, encode, inside, message, text,
     wire::{Payload, Reader, Writer},
 };
 use crate::Type;
@@ -16,10 +16,10 @@ pub(super) fn is_one(of: &Type, field: &str) -> bool {
 }
 
 /// `of` is JSONSchemaProps itself: what is in the part is a schema again.
-pub(super) fn decode(bytes: &[u8], of: &'static Type, field: &str, levels: usize) -> Result<Value, ProtoError> {
+pub(super) fn decode(bytes: &[u8], of: &'static Type, field: &str, scope: Scope) -> Result<Value, ProtoError> {
     let schema = |bytes: &[u8]| {
         let mut object = Map::new();
-        message(bytes, of, &[], &mut object, inside(levels)?)?;
+        message(bytes, of, &[], &mut object, inside(scope)?)?;
         Ok::<_, ProtoError>(Value::Object(object))
     };
     let or_bool = matches!(field, "additionalItems" | "additionalProperties");

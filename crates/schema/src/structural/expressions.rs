@@ -9,6 +9,8 @@ use std::sync::Arc;
 use corten_cel::{DeclType, Program};
 use corten_meta::{Rule, Violation};
 
+use super::Structural;
+
 /// The rules of one part of a schema, each compiled once.
 #[derive(Debug)]
 pub(super) struct Expressions {
@@ -31,6 +33,13 @@ struct Expression {
     /// It speaks of `oldSelf`: without an old value it is not asked, unless it says that there may be none.
     is_transition: bool,
     is_old_optional: bool,
+}
+
+impl Structural {
+    /// Has it rules, at any depth?
+    pub fn has_rules(&self) -> bool {
+        self.has_expressions
+    }
 }
 
 impl Expression {

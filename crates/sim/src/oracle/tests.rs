@@ -21,6 +21,8 @@ impl OracleWriter {
             value: object.to_string().into(),
             create_revision: 1,
             mod_revision: self.revision,
+            version: 1,
+            lease: 0,
             unreadable: None,
         };
         let change = Change { revision: self.revision, key: entry.key.clone(), entry: Some(entry), previous: None };

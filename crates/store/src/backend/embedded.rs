@@ -12,6 +12,7 @@
 //! outgrown the data a new one is begun and another thread writes a checkpoint, after which the old log is deleted. No
 //! B-tree is needed on disk since nothing is ever read from it but at the start, whole and in order.
 
+mod archive;
 mod checkpoint;
 mod contention;
 mod disk;
@@ -32,6 +33,7 @@ use std::{
     time::Duration,
 };
 
+pub use archive::{Archive, ArchiveError};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
@@ -41,7 +43,8 @@ use self::{
     writer::{Request, Writer},
 };
 use crate::{
-    BoxFuture, Changes, DiskUse, Entry, Error, Limits, Outcome, Page, Range, Revision, Store, Txn, mvcc::Mvcc,
+    BoxFuture, Changes, DiskUse, Entry, Error, Limits, LocalStore, Outcome, Page, Range, Revision, Store, Transaction,
+    Txn, View, mvcc::Mvcc, work::Work,
 };
 
 /// Stands in the lock of a store that has a log.
@@ -129,7 +132,7 @@ impl Embedded {
         Ok(Self { disk, mvcc, writer, crowd: Contention::default(), requests, thread, finished })
     }
 
-    async fn commit_in_turn(&self, txn: Txn) -> Result<Outcome, Error> {
+    async fn commit_in_turn(&self, work: Work) -> Result<Outcome, Error> {
         // While it is held the writer is not finished.
         let requests = self.requests.lock().clone().ok_or(Error::Closed)?;
         let place = self.crowd.enter();
@@ -138,13 +141,13 @@ impl Embedded {
             tokio::task::yield_now().await;
             if place.is_alone()
                 && let Some(mut writer) = self.writer.try_lock()
-                && let Some(outcome) = writer.commit_at_once(&txn)
+                && let Some(outcome) = writer.commit_at_once(&work)
             {
                 return outcome;
             }
         }
         let (answer, answered) = oneshot::channel();
-        requests.send(Request { txn, answer }).await.map_err(|_| Error::Closed)?;
+        requests.send(Request { work, answer }).await.map_err(|_| Error::Closed)?;
         drop(requests);
         answered.await.map_err(|_| Error::Closed)?
     }
@@ -195,7 +198,7 @@ impl Store for Embedded {
     }
 
     fn commit(&self, txn: Txn) -> BoxFuture<'_, Result<Outcome, Error>> {
-        Box::pin(self.commit_in_turn(txn))
+        Box::pin(self.commit_in_turn(Work::Txn(txn)))
     }
 
     fn watch(&self, range: Range, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, Error>> {
@@ -228,5 +231,19 @@ impl Store for Embedded {
             self.mvcc.close();
             self.join();
         })
+    }
+}
+
+impl LocalStore for Embedded {
+    fn transact(&self, transaction: Transaction) -> BoxFuture<'_, Result<Revision, Error>> {
+        Box::pin(async move { self.commit_in_turn(Work::Transaction(transaction)).await.map(Outcome::revision) })
+    }
+
+    fn view(&self, range: &Range, revision: Option<Revision>) -> Result<View, Error> {
+        self.mvcc.view(range, revision)
+    }
+
+    fn oldest(&self) -> Revision {
+        self.mvcc.oldest()
     }
 }

@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::{BoxFuture, Changes, Entry, Error, Limits, Outcome, Page, Range, Revision, Store, Txn, mvcc::Mvcc};
+use crate::{
+    BoxFuture, Changes, Entry, Error, Limits, LocalStore, Outcome, Page, Range, Revision, Store, Transaction, Txn,
+    View, mvcc::Mvcc, work::Work,
+};
 
 pub struct Memory {
     mvcc: Arc<Mvcc>,
@@ -75,7 +78,15 @@ impl Memory {
         self.mvcc.drop_watches();
     }
 
-    fn commit_now(&self, txn: Txn) -> Result<Outcome, Error> {
+    async fn commit_later(&self, work: Work) -> Result<Outcome, Error> {
+        let delay = self.faults.delay.lock().clone();
+        if let Some(delay) = delay {
+            delay().await;
+        }
+        self.commit_now(work)
+    }
+
+    fn commit_now(&self, work: Work) -> Result<Outcome, Error> {
         let refused = take_one(&mut self.faults.failing.lock().refused);
         if refused {
             return Err(Error::Io("a fault was injected before the write".into()));
@@ -85,7 +96,7 @@ impl Memory {
         self.mvcc.get(b"")?;
         let mut draft = self.mvcc.newest();
         let mut changes = Vec::new();
-        let outcome = draft.apply(txn, &mut changes)?;
+        let outcome = work.apply(&mut draft, &mut changes)?;
         if !changes.is_empty() {
             self.mvcc.publish(draft, changes);
         }
@@ -117,13 +128,7 @@ impl Store for Memory {
     }
 
     fn commit(&self, txn: Txn) -> BoxFuture<'_, Result<Outcome, Error>> {
-        Box::pin(async move {
-            let delay = self.faults.delay.lock().clone();
-            if let Some(delay) = delay {
-                delay().await;
-            }
-            self.commit_now(txn)
-        })
+        Box::pin(self.commit_later(Work::Txn(txn)))
     }
 
     fn watch(&self, range: Range, after: Revision) -> BoxFuture<'_, Result<Box<dyn Changes>, Error>> {
@@ -136,6 +141,20 @@ impl Store for Memory {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move { self.mvcc.close() })
+    }
+}
+
+impl LocalStore for Memory {
+    fn transact(&self, transaction: Transaction) -> BoxFuture<'_, Result<Revision, Error>> {
+        Box::pin(async move { self.commit_later(Work::Transaction(transaction)).await.map(Outcome::revision) })
+    }
+
+    fn view(&self, range: &Range, revision: Option<Revision>) -> Result<View, Error> {
+        self.mvcc.view(range, revision)
+    }
+
+    fn oldest(&self) -> Revision {
+        self.mvcc.oldest()
     }
 }
 

@@ -53,7 +53,6 @@ fn every_offer_is_replayed() {
 fn http_2_cannot_be_left() {
     let headers = headers("Connection: Upgrade\nUpgrade: SPDY/3.1");
     let refusal = Upgrade::from_request(&headers, None, Purpose::PortForward).expect_err("there is no connection");
-    // As upstream says it.
     assert_eq!((&refusal, refusal.to_string().as_str()), (&Refusal::NoConnection, "Upgrade request required"));
 }
 

@@ -177,10 +177,11 @@ fn container(container: Cursor<'_>, found: &mut Vec<String>) {
     let mut names = BTreeSet::new();
     for variable in container.list("env") {
         let name = variable.at("name").str();
-        let builds_on_it = !variable.at("valueFrom").exists()
-            && variable.at("value").str() != format!("$({name})")
-            && variable.at("value").str().contains(&format!("$({name})"));
-        if !names.insert(name) && !builds_on_it {
+        let builds_on_it = || {
+            let (value, itself) = (variable.at("value").str(), format!("$({name})"));
+            !variable.at("valueFrom").exists() && value != itself && value.contains(&itself)
+        };
+        if !names.insert(name) && !builds_on_it() {
             let path = variable.path();
             found.push(format!("{path}: hides previous definition of {name:?}, which may be dropped when using apply"));
         }
@@ -189,8 +190,8 @@ fn container(container: Cursor<'_>, found: &mut Vec<String>) {
 
 fn fractions(amounts: Cursor<'_>, found: &mut Vec<String>) {
     for (name, amount) in amounts.entries() {
-        let is_fraction = amount.quantity().is_some_and(|it| it != corten_meta::Quantity::units(it.value()));
-        if matches!(name, "memory" | "ephemeral-storage") && is_fraction {
+        let is_fraction = || amount.quantity().is_some_and(|it| it != corten_meta::Quantity::units(it.value()));
+        if matches!(name, "memory" | "ephemeral-storage") && is_fraction() {
             let shown = amount.str();
             found.push(format!("{}: fractional byte value {shown:?} is invalid, must be an integer", amount.path()));
         }

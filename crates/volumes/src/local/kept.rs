@@ -58,6 +58,7 @@ impl Store {
             self.under_way.begin(&folder, bytes)?
         };
         let _hold = self.under_way.hold_alone(&self.of(source)?)?;
+        self.stays(source)?;
         let work = self.snapshots.join(format!("{name}{MAKING}"));
         remove(&work)?;
         let made = self.fill_kept(&work, &volume.handle, &making.progress);

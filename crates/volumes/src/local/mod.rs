@@ -1,9 +1,11 @@
 //! The driver that is built in: a volume is a file with a file system in it, as large as was asked for, in the node's own folder.
 //! With the parameter `limit: none` it is a folder, and nobody keeps it from growing.
 
+mod answering;
 mod copy;
 mod copy_tree;
 mod kept;
+mod moving;
 mod promises;
 mod quiesce;
 mod store;
@@ -90,6 +92,26 @@ async fn beside<T: Send + 'static>(work: impl FnOnce() -> Result<T, Fault> + Sen
     tokio::task::spawn_blocking(work).await.map_err(Fault::internal)?
 }
 
+/// What the driver is and can do on the node of this name.
+pub fn facts(node_name: &str) -> Facts {
+    Facts {
+        provisions: true,
+        expands: true,
+        node_expands: true,
+        tells_capacity: true,
+        snapshots: true,
+        clones: true,
+        node_id: node_name.to_owned(),
+        topology: topology(node_name),
+        ..Facts::default()
+    }
+}
+
+/// The labels of the one node that reaches a volume.
+pub fn topology(node_name: &str) -> BTreeMap<String, String> {
+    BTreeMap::from([(HOSTNAME.to_owned(), node_name.to_owned())])
+}
+
 /// Lets go of all files of a node's volumes that are attached as disks; nothing may be mounted any more.
 pub fn detach_all(layout: &Layout) {
     let folder = store::folder(layout);
@@ -137,17 +159,7 @@ impl Driver for LocalDriver {
     }
 
     fn facts(&self) -> Facts {
-        Facts {
-            provisions: true,
-            expands: true,
-            node_expands: true,
-            tells_capacity: true,
-            snapshots: true,
-            clones: true,
-            node_id: self.node_name.clone(),
-            topology: BTreeMap::from([(HOSTNAME.to_owned(), self.node_name.clone())]),
-            ..Facts::default()
-        }
+        facts(&self.node_name)
     }
 
     fn stages(&self) -> bool {
@@ -162,7 +174,7 @@ impl Driver for LocalDriver {
                 handle: made.handle,
                 bytes: made.bytes,
                 context: BTreeMap::new(),
-                topology: vec![BTreeMap::from([(HOSTNAME.to_owned(), self.node_name.clone())])],
+                topology: vec![topology(&self.node_name)],
                 fs_type: made.form.fs_type().to_owned(),
             })
         })
@@ -197,6 +209,7 @@ impl Driver for LocalDriver {
         Box::pin(self.there(move |store| {
             let _hold = store.hold(&request.handle)?;
             let volume = store.get(&request.handle)?;
+            store.stays(&request.handle)?;
             if volume.form.is_block() != request.is_block {
                 return Err(Fault::new(Code::InvalidArgument, "the volume is of another volumeMode"));
             }
@@ -262,7 +275,9 @@ impl Driver for LocalDriver {
 
     fn node_expand(&self, asked: NodeExpand) -> BoxFuture<'_, Result<u64, Fault>> {
         Box::pin(self.there(move |store| {
+            let _hold = store.hold(&asked.handle)?;
             let volume = store.get(&asked.handle)?;
+            store.stays(&asked.handle)?;
             if grow(store, &volume)? {
                 return Ok(volume.bytes);
             }
@@ -306,6 +321,10 @@ impl Driver for LocalDriver {
             store.kept_content(&kept)?;
             Ok(Some(snapshot(kept)))
         }))
+    }
+
+    fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, Result<Vec<u8>, Fault>> {
+        Box::pin(async move { answering::answer(self, &message).await })
     }
 }
 

@@ -35,11 +35,13 @@ use crate::{
 };
 
 const RECORD: &str = "volume.json";
-const DISK: &str = "disk.img";
+pub(super) const DISK: &str = "disk.img";
 const CONTENT: &str = "data";
 /// Ends of the names of folders that are no volumes yet, or no more.
 pub(super) const MAKING: &str = ".making";
 const DELETING: &str = ".deleting";
+/// The same of one that comes from another node, which is gone on with after a crash.
+pub(super) const ARRIVING: &str = ".arriving";
 /// Removing a folder of millions of files takes its time; it is gone on with at the next try.
 const REMOVE_PATIENCE: Duration = Duration::from_secs(90);
 
@@ -61,7 +63,7 @@ impl Reserve {
 
 #[derive(Debug)]
 pub(super) struct Store {
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     /// On the same disk: blocks are shared within one file system.
     pub(super) snapshots: PathBuf,
     reserve: Reserve,
@@ -102,9 +104,9 @@ impl Store {
         self.in_folder(&self.folder, handle).ok_or_else(|| not_found(handle))
     }
 
-    /// `None`: the name is one of what is being made or removed.
+    /// `None`: the name is one of what is being made or removed, or comes from another node.
     pub(super) fn in_folder(&self, folder: &Path, handle: &str) -> Option<PathBuf> {
-        (!handle.ends_with(MAKING) && !handle.ends_with(DELETING)).then(|| folder.join(handle))
+        (![MAKING, DELETING, ARRIVING].iter().any(|it| handle.ends_with(it))).then(|| folder.join(handle))
     }
 
     /// Nobody else changes the volume, or copies it, as long as this is held.
@@ -140,7 +142,11 @@ impl Store {
     }
 
     pub(super) fn get(&self, handle: &str) -> Result<Volume, Fault> {
-        let folder = self.of(handle)?;
+        self.record_of(&self.of(handle)?, handle)
+    }
+
+    /// What is written down in a folder of the volume of this name.
+    pub(super) fn record_of(&self, folder: &Path, handle: &str) -> Result<Volume, Fault> {
         let text = match fs::read(folder.join(RECORD)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not_found(handle)),
             other => with_faults_named(other, "read the volume's record")?,
@@ -152,7 +158,7 @@ impl Store {
 
     /// What its file takes of the disk.
     pub(super) fn taken(&self, volume: &Volume) -> u64 {
-        let stat = self.disk(&volume.handle).ok().and_then(|it| fs::symlink_metadata(it).ok());
+        let stat = fs::symlink_metadata(self.folder.join(&volume.handle).join(DISK)).ok();
         stat.as_ref().map_or(0, copy::allocated)
     }
 
@@ -165,7 +171,9 @@ impl Store {
         let making = {
             let _turn = self.turn.lock();
             match self.get(name) {
-                Ok(there) if there.form == form && there.bytes >= *required_bytes => return Ok(there),
+                Ok(there) if there.form == form && there.bytes >= *required_bytes => {
+                    return self.stays(name).map(|()| there);
+                }
                 Ok(_) => {
                     let why = format!("volume {name} is there already, of another size or form");
                     return Err(Fault::new(Code::AlreadyExists, why));
@@ -216,6 +224,7 @@ impl Store {
             VolumeSource::Volume(handle) => {
                 let _hold = self.hold(handle)?;
                 let of = self.get(handle)?;
+                self.stays(handle)?;
                 fits(volume, of.form, of.bytes, "volume")?;
                 (of.bytes, of.blank, of.grows, self.copy_volume(&of, work, progress, || ())?)
             }
@@ -252,11 +261,24 @@ impl Store {
     pub(super) fn delete(&self, handle: &str) -> Result<(), Fault> {
         let folder = self.of(handle)?;
         let _hold = self.under_way.hold_alone(&folder)?;
+        self.delete_held(handle)
+    }
+
+    /// The same for who has it in hand.
+    pub(super) fn delete_held(&self, handle: &str) -> Result<(), Fault> {
+        self.is_not_in_use(handle)?;
+        self.remove_whole(&self.of(handle)?, &self.folder, handle)?;
+        self.promises.has_no(handle);
+        Ok(())
+    }
+
+    /// # Errors
+    /// `FailedPrecondition`: it is attached or mounted.
+    pub(super) fn is_not_in_use(&self, handle: &str) -> Result<(), Fault> {
+        let folder = self.of(handle)?;
         if loop_device::of(&folder.join(DISK)).is_some() || !mounts::mounts_beneath(&folder).is_empty() {
             return Err(Fault::new(Code::FailedPrecondition, format!("volume {handle} is in use")));
         }
-        self.remove_whole(&folder, &self.folder, handle)?;
-        self.promises.has_no(handle);
         Ok(())
     }
 
@@ -266,7 +288,7 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             other => with_faults_named(other.and_then(|()| sync(parent)), "remove it")?,
         }
-        remove(&deleting)
+        remove_deleting(parent, handle)
     }
 
     /// Promises more. Disk and file system are grown afterwards.
@@ -274,6 +296,7 @@ impl Store {
         let _hold = self.hold(handle)?;
         let _turn = self.turn.lock();
         let mut volume = self.get(handle)?;
+        self.stays(handle)?;
         let bytes = whole_blocks(bytes)?;
         if bytes <= volume.bytes {
             return Ok(volume);
@@ -360,7 +383,12 @@ impl Store {
     fn found(&self, known: &Records) -> Records {
         let names =
             |folder: &Path| children(folder).into_iter().filter_map(|it| it.file_name()?.to_str().map(str::to_owned));
-        let volume = |it: String| Some((known.volumes.get(&it).cloned().or_else(|| self.get(&it).ok())?, it));
+        // What is on its way here is promised its place, too.
+        let read = |it: &str| match it.ends_with(ARRIVING) {
+            true => self.record_of(&self.folder.join(it), it).ok(),
+            false => self.get(it).ok(),
+        };
+        let volume = |it: String| Some((known.volumes.get(&it).cloned().or_else(|| read(&it))?, it));
         let shared =
             |it: String| Some((known.shared.get(&it).copied().or_else(|| Some(self.kept(&it).ok()?.shared))?, it));
         Records {
@@ -477,13 +505,18 @@ fn fill(folder: &Path, volume: &Volume) -> Result<(), Fault> {
     write(folder, volume)
 }
 
-fn write(folder: &Path, volume: &Volume) -> Result<(), Fault> {
+pub(super) fn write(folder: &Path, volume: &Volume) -> Result<(), Fault> {
     let text = serde_json::to_vec(&volume.written()).map_err(Fault::internal)?;
     with_faults_named(write_whole(&folder.join(RECORD), 0o600, &text), "write the volume's record")
 }
 
 pub(super) fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
+}
+
+/// Removes what was begun to be removed of one of this name.
+pub(super) fn remove_deleting(parent: &Path, handle: &str) -> Result<(), Fault> {
+    remove(&parent.join(format!("{handle}{DELETING}")))
 }
 
 /// Removes a folder of ours that is no volume, with all in it. What is mounted in it is never entered.

@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 
 use super::*;
 
+mod moving;
 mod snapshots;
 
 struct World {

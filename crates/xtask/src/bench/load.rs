@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use crate::real::Connection;
 
 /// What a load came to.
+#[derive(Default)]
 pub(super) struct Load {
     pub(super) per_second: f64,
     latencies: Vec<Duration>,

@@ -5,6 +5,7 @@ mod collects;
 mod comings;
 mod creates;
 mod custom;
+mod etcd_api;
 mod greedy;
 mod lists;
 mod machine;
@@ -16,7 +17,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::report::Row;
+use super::{report::Row, scheduler};
 use crate::real::Launcher;
 
 #[derive(Clone, Copy)]
@@ -36,6 +37,8 @@ pub(super) struct Scale {
     definitions: usize,
     /// Definitions that come and go, more than the history that is kept of them.
     comings: usize,
+    /// The workloads of the scheduler are divided by this.
+    scheduler_divisor: usize,
     /// Of the size that Kubernetes was measured with.
     comparable: bool,
 }
@@ -53,6 +56,7 @@ impl Scale {
         replicas: 1_000,
         definitions: 500,
         comings: 14_000,
+        scheduler_divisor: 1,
         comparable: true,
     };
     pub(super) const QUICK: Self = Self {
@@ -67,6 +71,7 @@ impl Scale {
         replicas: 100,
         definitions: 50,
         comings: 200,
+        scheduler_divisor: 10,
         comparable: false,
     };
 
@@ -75,6 +80,10 @@ impl Scale {
         if self.comparable { row.kubernetes(kubernetes) } else { row }
     }
 }
+
+/// The parts that are the load of every day.
+pub(super) const DAILY: [&str; 9] =
+    ["start", "configmaps", "pods", "lists", "watches", "deletes", "collects", "custom", "replicas"];
 
 type Part =
     for<'a> fn(&'a Launcher, Scale, &'a mut Vec<Row>) -> std::pin::Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
@@ -92,6 +101,14 @@ pub(super) const PARTS: &[(&str, Part)] = &[
     ("webhook", |launcher, scale, rows| Box::pin(one_webhook::measure(launcher, scale, rows))),
     ("custom", |launcher, scale, rows| Box::pin(custom::measure(launcher, scale, rows))),
     ("comings", |launcher, scale, rows| Box::pin(comings::measure(launcher, scale, rows))),
+    ("etcd-api", |launcher, scale, rows| {
+        let Scale { time, watchers, watched_writes, .. } = scale;
+        Box::pin(etcd_api::measure(launcher, etcd_api::Load { time, watchers, watched_writes }, rows))
+    }),
+    ("scheduler", |launcher, scale, rows| {
+        let divisor = scale.scheduler_divisor;
+        Box::pin(scheduler::measure(launcher, scheduler::Load { divisor }, rows))
+    }),
     ("greedy", |launcher, scale, rows| Box::pin(greedy::measure(launcher, scale, rows))),
     ("replicas", |launcher, scale, rows| Box::pin(creates::replicas(launcher, scale, rows))),
 ];

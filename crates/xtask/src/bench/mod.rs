@@ -9,12 +9,17 @@ mod measure;
 mod node;
 mod objects;
 mod report;
+mod scheduler;
 mod subject;
 #[cfg(test)]
 mod tests;
 mod webhook;
 
-use std::{env, fs, path::PathBuf, process::Command};
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -90,6 +95,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let page = report.page() + report::measured_otherwise(&before);
         fs::write(file, page).with_context(|| format!("writing {}", file.display()))?;
     }
+    Ok(())
+}
+
+/// Loads a control plane with what clusters do all day; how long it takes is not told.
+pub(crate) fn load(program: &Path) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the load")?;
+    let launcher = Launcher::new(program.to_owned())?;
+    runtime.block_on(measure::all(&launcher, Scale::QUICK, &measure::DAILY.map(String::from)))?;
     Ok(())
 }
 

@@ -14,7 +14,7 @@ pub(super) fn plugins(page: &str) -> Result<()> {
         page.split_once("| plugin | what it does |\n|---|---|\n").context("there is no table of plugins")?;
     let rows = table.lines().take_while(|it| it.starts_with('|'));
     let told: Vec<&str> = rows.flat_map(first_names).collect();
-    let asked: Vec<&str> = corten_admission::PLUGINS.iter().map(|it| it.name()).collect();
+    let asked: Vec<&str> = corten_admission::PLUGINS.iter().map(|it| it.plugin.name()).collect();
     ensure!(told == asked, "the table of plugins has {told:?}, and asked are {asked:?}");
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::{
     env,
     ffi::OsString,
+    fmt::Write as _,
     fs::{self, File},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -23,6 +24,10 @@ static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| env::current_exe().unwrap_o
 
 /// How often it is looked for processes that are left.
 const LOOKS_MAX: usize = 100;
+/// A command that waits for ever fails its script, and not all of them.
+const COMMAND_MAX: Duration = Duration::from_secs(300);
+/// Of `timeout` in coreutils.
+const EXIT_OF_TIMEOUT: i32 = 124;
 
 /// What is different about the machine that the scripts are played on.
 #[derive(clap::Args, Clone)]
@@ -47,6 +52,8 @@ pub(super) struct Cluster {
     /// The control plane; `None` where `corten up` keeps the process.
     process: Option<Child>,
     is_ours: bool,
+    /// Scripts start what runs, on machines that `e2e/member` makes.
+    of_members: bool,
 }
 
 /// What this machine lacks for a suite, in words; `None` if nothing.
@@ -60,7 +67,10 @@ pub(crate) fn missing(suite: &str) -> Option<String> {
             return Some("not installed: python3-venv".into());
         }
     }
-    if suite == "node" || suite == "pods" {
+    if suite == "cluster" && corten_machine::systemd_is_in_charge() {
+        return Some("systemd starts nodes in the machine's own network".into());
+    }
+    if ["cluster", "node", "pods"].contains(&suite) {
         tools.extend(["containerd", "runc", "nft", "ip"]);
         if !rustix::process::geteuid().is_root() {
             return Some("real containers need root".into());
@@ -97,7 +107,7 @@ impl Cluster {
             .context("starting corten server")?;
         let kubeconfig = dir.join("data/admin.kubeconfig");
         let (corten, machine, process) = (corten.to_owned(), machine.clone(), Some(process));
-        let mut cluster = Self { corten, machine, dir, kubeconfig, port, process, is_ours: true };
+        let mut cluster = Self { corten, machine, dir, kubeconfig, port, process, is_ours: true, of_members: false };
         cluster.wait_ready(Duration::from_secs(30))?;
         Ok(cluster)
     }
@@ -108,10 +118,22 @@ impl Cluster {
         let port = free_port()?;
         let kubeconfig = dir.join("data/admin.kubeconfig");
         let (corten, machine) = (corten.to_owned(), machine.clone());
-        let mut cluster = Self { corten, machine, dir, kubeconfig, port, process: None, is_ours: true };
+        let mut cluster =
+            Self { corten, machine, dir, kubeconfig, port, process: None, is_ours: true, of_members: false };
         cluster.images(suite)?;
         cluster.up()?;
         cluster.wait_ready(Duration::from_secs(60))?;
+        Ok(cluster)
+    }
+
+    /// A folder with images, in which scripts make machines that each have a network of their own. The first has the control plane.
+    pub(super) fn members(corten: &Path, suite: &str, machine: &Machine) -> Result<Self> {
+        let dir = fresh_dir(suite)?;
+        let port = free_port()?;
+        let kubeconfig = dir.join("members/1/data/admin.kubeconfig");
+        let (corten, machine) = (corten.to_owned(), machine.clone());
+        let cluster = Self { corten, machine, dir, kubeconfig, port, process: None, is_ours: true, of_members: true };
+        cluster.images(suite)?;
         Ok(cluster)
     }
 
@@ -119,7 +141,7 @@ impl Cluster {
     pub(super) fn running(corten: &Path, dir: &Path, machine: &Machine) -> Self {
         let kubeconfig = dir.join("data/admin.kubeconfig");
         let (corten, machine, dir) = (corten.to_owned(), machine.clone(), dir.to_owned());
-        Self { corten, machine, dir, kubeconfig, port: 0, process: None, is_ours: false }
+        Self { corten, machine, dir, kubeconfig, port: 0, process: None, is_ours: false, of_members: false }
     }
 
     pub(super) fn kubeconfig(&self) -> &Path {
@@ -252,6 +274,13 @@ impl Cluster {
                 self.show_log();
                 bail!("corten server ended with {status} on SIGTERM");
             }
+        } else if self.of_members {
+            let mut down = Command::new(crate::tidy::root()?.join("e2e/member"));
+            let status = self.environment(down.arg("down")).status().context("running e2e/member")?;
+            self.end_left();
+            if !status.success() {
+                bail!("e2e/member down: {status}");
+            }
         } else {
             let mut reset = Command::new(&self.corten);
             reset.args(["reset", "--yes"]).args(self.node_flags());
@@ -290,11 +319,16 @@ impl Cluster {
 
 impl Shell for Cluster {
     fn run(&mut self, command: &str) -> Result<(i32, String)> {
-        let mut bash = Command::new("bash");
-        bash.args(["-c", command]).current_dir(crate::tidy::root()?);
+        let seconds = COMMAND_MAX.mul_f64(self.slowness()).as_secs();
+        let mut bash = Command::new("timeout");
+        bash.args(["--kill-after=10", &seconds.to_string(), "bash", "-c", command]).current_dir(crate::tidy::root()?);
         let output = self.environment(&mut bash).output().context("running bash")?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        Ok((output.status.code().unwrap_or(-1), text))
+        let mut text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let exit = output.status.code().unwrap_or(-1);
+        if exit == EXIT_OF_TIMEOUT {
+            let _ = writeln!(text, "the command had not ended after {seconds} s, and was killed");
+        }
+        Ok((exit, text))
     }
 
     fn show_state(&self) {

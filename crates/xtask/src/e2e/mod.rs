@@ -1,7 +1,7 @@
 //! `cargo xtask e2e`: plays scripts of real commands (kubectl, corten, curl) against the real program.
 //!
 //! `e2e/control-plane/` and `e2e/clients/` run against `corten server`, without root; `e2e/node/` against a whole node with
-//! real containers, where there is root and containerd; `e2e/pods/` holds Pods as data, and what must be seen of them. A part
+//! real containers, where there is root and containerd, `e2e/cluster/` against several; `e2e/pods/` holds Pods as data, and what must be seen of them. A part
 //! that cannot run here says so and is counted as skipped.
 
 mod apart;
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     #[arg(default_value = "")]
     filter: String,
     /// Only what is in this folder of e2e
-    #[arg(long, value_parser = ["node", "pods", "control-plane", "clients"])]
+    #[arg(long, value_parser = ["node", "pods", "control-plane", "clients", "cluster"])]
     suite: Option<String>,
     /// The program under test
     #[arg(long, default_value = "target/release/corten")]
@@ -105,7 +105,7 @@ const HALF: &str = "76";
 const LANES: &[Lane] = &[
     Lane { is_apart: true, ..APART[0] },
     Lane { suites: &[Suite { name: "node", from: HALF, to: "~" }], is_apart: false },
-    Lane { suites: &[whole("control-plane"), whole("clients")], is_apart: false },
+    Lane { suites: &[whole("control-plane"), whole("clients"), whole("cluster")], is_apart: false },
 ];
 const APART: &[Lane] =
     &[Lane { suites: &[Suite { name: "node", from: "", to: HALF }, whole("pods")], is_apart: false }];
@@ -153,6 +153,7 @@ fn play(corten: &Path, suite: &str, scripts: Vec<Script>, args: &Args, tally: &m
         }
         let mut cluster = match running.take() {
             Some(cluster) => cluster,
+            None if suite == "cluster" => Cluster::members(corten, suite, &args.machine)?,
             None if suite == "node" => Cluster::node(corten, suite, &args.machine).context("starting the cluster")?,
             None => Cluster::control_plane(corten, suite, &args.machine).context("starting the cluster")?,
         };

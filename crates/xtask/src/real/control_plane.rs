@@ -44,6 +44,10 @@ impl Launcher {
         Ok(Self { program })
     }
 
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// Answers when the server is ready, and how long that took from the start of its process.
     pub(crate) async fn start(&self, data: &Data) -> Result<(ControlPlane, Duration)> {
         let dir = data.0.path();

@@ -22,6 +22,7 @@ pub(super) const LOOPS: &[Loop] = &[
     Loop { name: "leader-election", role: "leader-election-controller", rules: leader_election },
     Loop { name: "lease-candidate-expiry", role: "lease-candidate-expiry-controller", rules: candidate_expiry },
     Loop { name: "node", role: "node-controller", rules: node },
+    Loop { name: "node-ipam", role: "node-ipam-controller", rules: node_ttl },
     Loop { name: "persistent-volume-binder", role: "persistent-volume-binder", rules: volume_binder },
     Loop { name: "pod-garbage-collector", role: "pod-garbage-collector", rules: pod_garbage_collector },
     Loop { name: "podcertificaterequestcleaner", role: "podcertificaterequestcleaner", rules: pod_certificate_cleaner },

@@ -2,11 +2,13 @@
 
 use serde_json::Value;
 
-use super::{Loop, READ, UPDATE, rule};
+use super::{AUTOSCALER, Loop, READ, UPDATE, rule};
 
 pub(super) const LOOPS: &[Loop] = &[
     Loop { name: "cronjob", role: "cronjob-controller", rules: cron_job },
     Loop { name: "daemon-set", role: "daemon-set-controller", rules: daemon_set },
+    Loop { name: AUTOSCALER, role: AUTOSCALER, rules: autoscaler },
+    Loop { name: "vertical-pod-autoscaler", role: "vertical-pod-autoscaler", rules: vertical_autoscaler },
     Loop { name: "job", role: "job-controller", rules: job },
     Loop { name: "replication", role: "replication-controller", rules: replication_controller },
     Loop { name: "statefulset", role: "statefulset-controller", rules: stateful_set },
@@ -35,6 +37,31 @@ fn daemon_set() -> Vec<Value> {
         rule(PODS, &[""], &["pods"]),
         rule(&["create"], &[""], &["pods/binding"]),
         rule(REVISIONS, &["apps"], &["controllerrevisions"]),
+    ]
+}
+
+/// It scales any kind, and reads metrics that others serve.
+fn autoscaler() -> Vec<Value> {
+    vec![
+        rule(READ, &["autoscaling"], &["horizontalpodautoscalers"]),
+        rule(UPDATE, &["autoscaling"], &["horizontalpodautoscalers/status"]),
+        rule(&["get", "patch", "update"], &["*"], &["*/scale"]),
+        rule(&["list", "watch"], &[""], &["pods"]),
+        rule(&["list"], &["metrics.k8s.io"], &["pods"]),
+        rule(&["get", "list"], &["custom.metrics.k8s.io"], &["*"]),
+        rule(&["get", "list"], &["external.metrics.k8s.io"], &["*"]),
+    ]
+}
+
+/// Of Corten.
+fn vertical_autoscaler() -> Vec<Value> {
+    vec![
+        rule(READ, &["corten.dev"], &["verticalpodautoscalers"]),
+        rule(UPDATE, &["corten.dev"], &["verticalpodautoscalers/status"]),
+        rule(&["get"], &["*"], &["*/scale"]),
+        rule(&["get", "list", "watch"], &[""], &["pods"]),
+        rule(UPDATE, &[""], &["pods/resize"]),
+        rule(&["list"], &["metrics.k8s.io"], &["pods"]),
     ]
 }
 

@@ -22,7 +22,7 @@ const GOOD: [&str; 11] = [
     "Synced",
 ];
 /// Conditions that are `True` where something is not well.
-const BAD: [&str; 11] = [
+const BAD: [&str; 12] = [
     "ControllerResizeError",
     "Dangling",
     "Degraded",
@@ -34,10 +34,11 @@ const BAD: [&str; 11] = [
     "PortsAllocationFailed",
     "Stalled",
     "Terminating",
+    "VolumeMoving",
 ];
 
 /// Kinds whose conditions say what is normal, too, or what their loop's journal says better.
-const READ_ELSEWHERE: [&str; 10] = [
+const READ_ELSEWHERE: [&str; 11] = [
     "certificatesigningrequest",
     "deployment",
     "job",
@@ -48,6 +49,7 @@ const READ_ELSEWHERE: [&str; 10] = [
     "replicaset",
     "replicationcontroller",
     "statefulset",
+    "verticalpodautoscaler",
 ];
 
 /// The conditions of an object that say that it is not well.
@@ -79,11 +81,23 @@ pub(super) fn waits(kind: &Kind, object: &Value, found: &mut Findings) {
 
 fn actor(kind: &Kind, object: &Value, condition: &str) -> Actor {
     match &*kind.singular {
+        "persistentvolumeclaim" if condition == "VolumeMoving" => mover(object),
         // What they name is not there, or cannot be done.
         "flowschema" | "storageversionmigration" => Actor::Author,
         "apiservice" if object["spec"]["service"].is_object() => Actor::External,
         // Of custom objects the cluster knows nothing: whoever wrote the condition does.
         _ if kind.is_custom() && writer(object, condition).is_some() => Actor::External,
+        _ => Actor::Operator,
+    }
+}
+
+/// Whose turn it is while a claim's volume is moved to another node.
+fn mover(claim: &Value) -> Actor {
+    let conditions = claim["status"]["conditions"].as_array();
+    let told = conditions.into_iter().flatten().find(|it| it["type"] == "VolumeMoving");
+    match told.map(|it| text(it, "/reason")).unwrap_or_default() {
+        "MoveCopying" | "MoveRetrying" => Actor::Cluster,
+        "MoveInUse" => Actor::Author,
         _ => Actor::Operator,
     }
 }

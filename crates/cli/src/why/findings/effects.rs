@@ -9,12 +9,8 @@ use crate::why::fields::{items, time};
 
 /// Objects of these kinds are stored, and no loop of this release looks at them.
 const WITHOUT_EFFECT: &[(&str, &str, &str)] = &[
-    ("horizontalpodautoscaler", "NoAutoscaler", "no loop of this release scales by it: scale its target by hand"),
-    (
-        "networkpolicy",
-        "NotEnforced",
-        "it is stored, and this release does not enforce it: every pod reaches every other",
-    ),
+    ("podgroup", "NotEnforced", "it is stored, and this release places its pods one by one"),
+    ("workload", "NotEnforced", "it is stored, and this release places its pods one by one"),
 ];
 
 /// Is it of a kind that nothing here acts on?

@@ -1,7 +1,7 @@
 //! What selects Pods or nodes and finds none, where that is not a Service.
 
 use corten_api::resources::{NODES, PODS};
-use corten_meta::LabelSelector;
+use corten_meta::{Key, LabelSelector};
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
@@ -16,10 +16,20 @@ pub(super) async fn budget(reader: &Reader<'_>, object: &Value, found: &mut Find
     }
 }
 
+/// The loop of each node that lays policies.
+const NETWORK_POLICY: &str = "network-policy";
+
+/// Whom it isolates, as the nodes say that have laid it.
 pub(super) async fn network_policy(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
+    let namespace = text(object, "/metadata/namespace");
     if selects_none(reader, object, "/spec/podSelector").await {
-        found.notices.push(format!("it selects no pod of {}", text(object, "/metadata/namespace")));
+        found.notices.push(format!("it selects no pod of {namespace}"));
+        return;
     }
+    let Some(kind) = corten_kinds::by_name("networkpolicy") else { return };
+    let decisions = reader.decisions_if_shown(kind, &Key::new(namespace, text(object, "/metadata/name"))).await;
+    let laid = decisions.iter().filter(|it| it.by == NETWORK_POLICY).flat_map(|it| &it.effects);
+    found.notices.extend(laid.map(|it| format!("it {it}")));
 }
 
 /// Does the selector there match no Pod of the object's namespace? False where that cannot be told.

@@ -120,7 +120,7 @@ async fn plain_http_where_tls_was_asked_for() {
     let reason = "http: server gave HTTP response to HTTPS client";
     let failed = ProbeVerdict::Failure(format!("Get \"https://127.0.0.1:{port}/\": {reason}"));
     assert_eq!(probe(&action, IN_TIME).await, failed);
-    // As upstream a hook is content with a server that has none, and tells of it.
+    // `isHTTPResponseError`: a hook is content with a server that has none, and tells of it.
     let fell_back = HookAnswer::WithoutTls { server: format!("127.0.0.1:{port}") };
     assert_eq!(hook(&action, IN_TIME).await, Ok(fell_back));
     serving.abort();

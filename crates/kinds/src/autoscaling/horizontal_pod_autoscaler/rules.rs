@@ -30,8 +30,9 @@ pub(super) fn has_no_group(version: &str) -> bool {
 
 pub(super) fn spec(spec: Cursor<'_>, is_new: bool) {
     let (min, max) = (spec.at("minReplicas"), spec.at("maxReplicas"));
-    if min.exists() && min.int() < 1 {
-        min.invalid("must be greater than or equal to 1");
+    // From zero and to zero: see below (KEP-2021, `HPAScaleToZero`, on by default in v1.37).
+    if min.exists() && min.int() < 0 {
+        min.invalid("must be greater than or equal to 0");
     }
     if max.int() == 0 {
         max.missing("must be set and greater than 0");

@@ -16,6 +16,20 @@ const TYPES: [&str; 4] = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort
 /// A day.
 const STICKY_SECONDS_MAX: i64 = 86_400;
 
+/// Of the Service that leads to the API servers, which say themselves where they are: nodes believe its endpoints.
+pub(super) fn of_the_api(service: Cursor<'_>) {
+    let (metadata, spec) = (service.at("metadata"), service.at("spec"));
+    if metadata.at("namespace").str() != "default" || metadata.at("name").str() != "kubernetes" {
+        return;
+    }
+    if !spec.at("selector").is_empty() {
+        spec.at("selector").forbidden("may not be set for the Service of the API servers");
+    }
+    if spec.at("type").str() == "ExternalName" {
+        spec.at("type").forbidden("may not be `ExternalName` for the Service of the API servers");
+    }
+}
+
 pub(super) fn service(service: Cursor<'_>) {
     let spec = service.at("spec");
     topology(service.at("metadata").at("annotations"));

@@ -90,7 +90,7 @@ async fn a_claim_goes_where_its_pod_is_not_bound_to_the_node() {
     let key = Key::new("default", "a");
     let (api, mut bound) = (FakeApi::new(), asking("a"));
     let bind = async |api: &Arc<FakeApi>| {
-        bind_with_devices(&api.client(), (&key, "uid-of-a"), "n1", Vec::new(), Some(claim_to_make())).await
+        bind_with_devices(&api.client(), None, (&key, "uid-of-a"), "n1", (Vec::new(), Some(claim_to_make()))).await
     };
     assert!(bind(&api).await.expect_err("there is no pod").is_not_found());
     assert_eq!(api.objects(CLAIMS), Vec::<Value>::new());

@@ -77,7 +77,7 @@ fn kubectl_patches_apply() {
                 "spec": {"template": {"spec": {"containers": [{"name": "redis", "args": ["--c"]}]}}}}),
             with(|it| {
                 it["metadata"]["labels"] = json!({"new": "x"});
-                // As upstream: what the patch names and both have keeps the server's order.
+                // `normalizeElementOrder`: what the patch names and both have keeps the server's order.
                 it["spec"]["template"]["spec"]["containers"][1]["args"] = json!(["--c"]);
             }),
         ),
@@ -152,7 +152,7 @@ fn bad_patches_are_refused() {
         let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "image": "i"}]}});
         let error = strategic(POD, pod, &patch).expect_err(message);
         assert_eq!(error.to_string(), message);
-        // As upstream: some errors have a code, the others are the server's own.
+        // Some errors have a code, the others are the server's own.
         let has_code = message.starts_with("invalid");
         assert_eq!(error.status().code, if has_code { 400 } else { 500 }, "{message}");
     }

@@ -54,9 +54,13 @@ impl Evaluation {
                 let old = schema.correlated(old);
                 for (name, value) in entries {
                     let Some(of) = schema.property(name) else { continue };
-                    self.within(&format!("{}{name}", if self.path.is_empty() { "" } else { "." }), |it| {
-                        it.part(of, value, old.and_then(|it| it.get(name)));
-                    });
+                    // `field.Path` of apimachinery: a declared property is a child, any other a key.
+                    let step = match schema.properties.contains_key(name) {
+                        false => format!("[{name}]"),
+                        true if self.path.is_empty() => name.clone(),
+                        true => format!(".{name}"),
+                    };
+                    self.within(&step, |it| it.part(of, value, old.and_then(|it| it.get(name))));
                 }
             }
             Value::Array(items) => {

@@ -73,7 +73,12 @@ pub(super) fn write_into_reserve(disk: &Disk, snapshot: &Snapshot) -> io::Result
     write(disk, begun, snapshot, &AtomicBool::new(false)).and_then(|()| delete_older(disk, snapshot.revision))
 }
 
-fn write(disk: &Disk, begun: io::Result<DiskFile>, snapshot: &Snapshot, cancelled: &AtomicBool) -> io::Result<()> {
+pub(super) fn write(
+    disk: &Disk,
+    begun: io::Result<DiskFile>,
+    snapshot: &Snapshot,
+    cancelled: &AtomicBool,
+) -> io::Result<()> {
     let written = begun.and_then(|file| write_unfinished(disk, &file, snapshot, cancelled));
     if written.is_err() {
         disk.abandon(snapshot.revision, CHECKPOINT);
@@ -82,14 +87,31 @@ fn write(disk: &Disk, begun: io::Result<DiskFile>, snapshot: &Snapshot, cancelle
 }
 
 fn write_unfinished(disk: &Disk, file: &DiskFile, snapshot: &Snapshot, cancelled: &AtomicBool) -> io::Result<()> {
-    let header = Header { salt: salt(), revision: snapshot.revision };
-    let mut buffer = header.encode(CHECKPOINT_MAGIC);
     let mut offset = 0;
-    let mut entries = snapshot.entries().peekable();
-    loop {
+    each_piece(snapshot, |piece| {
         if cancelled.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::Interrupted.into());
         }
+        file.write_at(piece, offset)?;
+        offset += piece.len() as u64;
+        Ok(())
+    })?;
+    // What was held back and not needed.
+    file.truncate(offset)?;
+    disk.finish(file, snapshot.revision, CHECKPOINT)
+}
+
+/// Writes the content of a checkpoint.
+pub(super) fn write_to(out: &mut impl io::Write, snapshot: &Snapshot) -> io::Result<()> {
+    each_piece(snapshot, |piece| out.write_all(piece))
+}
+
+/// The content of a checkpoint, piece by piece.
+fn each_piece(snapshot: &Snapshot, mut write: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    let header = Header::new(salt(), snapshot.revision);
+    let mut buffer = header.encode(CHECKPOINT_MAGIC);
+    let mut entries = snapshot.entries().peekable();
+    loop {
         let last = entries.peek().is_none();
         write_frame(header.salt, &mut buffer, |out| {
             let start = out.len();
@@ -99,13 +121,10 @@ fn write_unfinished(disk: &Disk, file: &DiskFile, snapshot: &Snapshot, cancelled
                 encode_entry(entry, out);
             }
         });
-        file.write_at(&buffer, offset)?;
-        offset += buffer.len() as u64;
+        write(&buffer)?;
         buffer.clear();
         if last {
-            // What was held back and not needed.
-            file.truncate(offset)?;
-            return disk.finish(file, snapshot.revision, CHECKPOINT);
+            return Ok(());
         }
     }
 }

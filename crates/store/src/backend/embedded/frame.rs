@@ -6,8 +6,11 @@
 //! frame   magic 4 | length 4 | crc 4 | payload                       the crc covers salt, length and payload
 //! payload of a log frame          the changes of one batch
 //! payload of a checkpoint frame   some of the entries, written as changes; the last frame is empty
-//! change  revision 8 | key length 4 | key | create revision 8, 0 for a deletion | value length 4 | value
+//! change  revision 8 | key length 4 | key | create revision 8, 0 for a deletion | version 8? | lease 8? | value length 4 | value
 //! ```
+//! The two highest bits of the create revision say whether version and lease follow. A log tells no versions: who replays it counts.
+//! Files of version 1 have neither: a key of theirs that was ever changed counts from 2.
+//!
 //! One frame is one durable write. So after a crash only the last can be torn, and a sound frame behind a broken one
 //! shows that the disk has lost something that was answered. The salt, unknown to clients, keeps a value that looks
 //! like a frame from being taken for one.
@@ -22,19 +25,33 @@ use crate::{Change, Entry, Revision};
 pub(super) const HEADER: usize = 28;
 pub(super) const FRAME: usize = 12;
 /// Of a change, beside key and value.
-pub(super) const CHANGE: usize = 24;
-const VERSION: u32 = 1;
+pub(super) const CHANGE: usize = 40;
+const VERSION: u32 = 2;
+const OLDEST_VERSION: u32 = 1;
+const HAS_VERSION: u64 = 1 << 63;
+const HAS_LEASE: u64 = 1 << 62;
 const FRAME_MAGIC: u32 = 0x4e54_5243;
 pub(super) const LOG_MAGIC: &[u8; 8] = b"CORTENLG";
 pub(super) const CHECKPOINT_MAGIC: &[u8; 8] = b"CORTENCP";
 
 #[derive(Clone, Copy)]
 pub(super) struct Header {
+    version: u32,
     pub(super) salt: u32,
     pub(super) revision: Revision,
 }
 
 impl Header {
+    pub(super) fn new(salt: u32, revision: Revision) -> Self {
+        Self { version: VERSION, salt, revision }
+    }
+
+    /// An older program may read the file, and not all that this one writes.
+    pub(super) fn is_older(self) -> bool {
+        self.version < VERSION
+    }
+
+    /// Always of the newest version.
     pub(super) fn encode(self, magic: &[u8; 8]) -> Vec<u8> {
         let mut bytes = magic.to_vec();
         bytes.extend(VERSION.to_le_bytes());
@@ -51,13 +68,15 @@ impl Header {
         if &bytes[..8] != magic {
             return Err("it does not begin as such a file does".into());
         }
-        if version != VERSION {
-            return Err(format!("it is of version {version}, this program knows version {VERSION}"));
+        if !(OLDEST_VERSION..=VERSION).contains(&version) {
+            return Err(format!(
+                "it is of version {version}, this program knows versions {OLDEST_VERSION} to {VERSION}"
+            ));
         }
         if crc != crc32fast::hash(&bytes[..HEADER - 4]) {
             return Err("the checksum of its header is wrong".into());
         }
-        Ok(Self { salt, revision: u64::from(high) << 32 | u64::from(low) })
+        Ok(Self { version, salt, revision: u64::from(high) << 32 | u64::from(low) })
     }
 }
 
@@ -82,18 +101,31 @@ fn checksum(salt: u32, length: u32, payload: &[u8]) -> u32 {
 }
 
 pub(super) fn encode_change(change: &Change, out: &mut Vec<u8>) {
-    encode(change.revision, &change.key, change.entry.as_ref(), out);
+    encode(change.revision, &change.key, change.entry.as_ref(), 0, out);
 }
 
 pub(super) fn encode_entry(entry: &Entry, out: &mut Vec<u8>) {
-    encode(entry.mod_revision, &entry.key, Some(entry), out);
+    // Without it, it is 1.
+    let version = if entry.version > 1 { entry.version } else { 0 };
+    encode(entry.mod_revision, &entry.key, Some(entry), version, out);
 }
 
-fn encode(revision: Revision, key: &[u8], entry: Option<&Entry>, out: &mut Vec<u8>) {
+fn encode(revision: Revision, key: &[u8], entry: Option<&Entry>, version: u64, out: &mut Vec<u8>) {
     out.extend(revision.to_le_bytes());
     out.extend(len32(key).to_le_bytes());
     out.extend(key);
-    out.extend(entry.map_or(0, |it| it.create_revision).to_le_bytes());
+    let lease = entry.map_or(0, |it| it.lease);
+    let mut created = entry.map_or(0, |it| it.create_revision);
+    for (flag, follows) in [(HAS_VERSION, version != 0), (HAS_LEASE, lease != 0)] {
+        created |= if follows { flag } else { 0 };
+    }
+    out.extend(created.to_le_bytes());
+    if version != 0 {
+        out.extend(version.to_le_bytes());
+    }
+    if lease != 0 {
+        out.extend(lease.to_le_bytes());
+    }
     let value = entry.map_or(&[][..], |it| &it.value[..]);
     out.extend(len32(value).to_le_bytes());
     out.extend(value);
@@ -118,13 +150,19 @@ pub(super) fn decode_changes(payload: &[u8]) -> Option<Vec<LoggedChange>> {
     while !cursor.0.is_empty() {
         let revision = cursor.u64()?;
         let key = Bytes::copy_from_slice(cursor.bytes()?);
-        let create_revision = cursor.u64()?;
+        let created = cursor.u64()?;
+        let create_revision = created & !(HAS_VERSION | HAS_LEASE);
+        let at_least = if create_revision == revision { 1 } else { 2 };
+        let version = if created & HAS_VERSION == 0 { at_least } else { cursor.u64()? };
+        let lease = if created & HAS_LEASE == 0 { 0 } else { cursor.u64()?.cast_signed() };
         let value = cursor.bytes()?;
         let entry = (create_revision > 0).then(|| Entry {
             key: key.clone(),
             value: Bytes::copy_from_slice(value),
             create_revision,
             mod_revision: revision,
+            version,
+            lease,
             unreadable: None,
         });
         changes.push(LoggedChange { revision, key, entry });

@@ -38,7 +38,7 @@ impl Log {
         let salt = salt();
         let file = disk.begin(revision, LOG)?;
         let begun = file
-            .write_at(&Header { salt, revision }.encode(LOG_MAGIC), 0)
+            .write_at(&Header::new(salt, revision).encode(LOG_MAGIC), 0)
             .and_then(|()| disk.finish(&file, revision, LOG));
         if let Err(error) = begun {
             disk.abandon(revision, LOG);
@@ -49,9 +49,16 @@ impl Log {
     }
 
     /// Goes on where a log ends; what is behind `length` was torn by a crash and is cut off.
-    pub(super) fn resume(file: DiskFile, salt: u32, length: u64, ahead: u64) -> io::Result<Self> {
+    ///
+    /// What an older version began is of the newest from now on: else an older program would take for damaged what it does not know. The
+    /// header is in one sector, which a disk writes whole or not at all.
+    pub(super) fn resume(file: DiskFile, header: Header, length: u64, ahead: u64) -> io::Result<Self> {
         file.truncate(length)?;
+        if header.is_older() {
+            file.write_at(&header.encode(LOG_MAGIC), 0)?;
+        }
         file.sync()?;
+        let salt = header.salt;
         Ok(Self { file, salt, length, allocated: length, ahead, buffer: Vec::new() })
     }
 

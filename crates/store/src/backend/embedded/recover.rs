@@ -12,7 +12,7 @@ use super::{
     OpenError,
     checkpoint::{self, delete_older},
     disk::{CHECKPOINT, Disk, LOG},
-    frame::{Frames, HEADER, LOG_MAGIC, LoggedChange, Next, Unreadable, decode_changes},
+    frame::{Frames, HEADER, Header, LOG_MAGIC, LoggedChange, Next, Unreadable, decode_changes},
     log::Log,
 };
 use crate::{Change, Limits, Revision, snapshot::Snapshot, window::Window};
@@ -49,11 +49,11 @@ pub(super) fn recover(disk: &Disk, has_begun: bool, history: Limits, ahead: u64)
     for (idx, (_, path)) in logs.iter().enumerate() {
         end = Some(replay.log(disk, path, idx + 1 == logs.len())?);
     }
-    let (salt, length) = end.expect("there is at least one log");
+    let (header, length) = end.expect("there is at least one log");
     let (_, path) = &logs[logs.len() - 1];
     let log = disk
         .open(path)
-        .and_then(|file| Log::resume(file, salt, length, ahead))
+        .and_then(|file| Log::resume(file, header, length, ahead))
         .map_err(|cause| OpenError::Io { path: path.clone(), cause })?;
     Ok(Recovered { newest: replay.newest, window: replay.window, log })
 }
@@ -77,14 +77,14 @@ fn used_logs(disk: &Disk) -> io::Result<Vec<(Revision, PathBuf)>> {
     Ok(used)
 }
 
-fn at(path: &Path) -> impl FnOnce(Unreadable) -> OpenError + '_ {
+pub(super) fn at(path: &Path) -> impl FnOnce(Unreadable) -> OpenError + '_ {
     move |unreadable| match unreadable {
         Unreadable::Io(cause) => OpenError::Io { path: path.into(), cause },
         Unreadable::Damaged(reason) => damaged(path, reason),
     }
 }
 
-fn damaged(file: &Path, reason: impl Into<String>) -> OpenError {
+pub(super) fn damaged(file: &Path, reason: impl Into<String>) -> OpenError {
     OpenError::Damaged { file: file.into(), reason: reason.into() }
 }
 
@@ -94,8 +94,8 @@ struct Replay {
 }
 
 impl Replay {
-    /// Answers the log's salt, and how long its sound part is.
-    fn log(&mut self, disk: &Disk, path: &Path, is_last: bool) -> Result<(u32, u64), OpenError> {
+    /// Answers the log's header, and how long its sound part is.
+    fn log(&mut self, disk: &Disk, path: &Path, is_last: bool) -> Result<(Header, u64), OpenError> {
         let mut frames = needed(disk, path)
             .and_then(|file| Ok((file.metadata()?.len(), file)))
             .map_err(Unreadable::Io)
@@ -114,11 +114,11 @@ impl Replay {
                         .ok_or_else(|| damaged(path, format!("the frame at byte {sound} does not hold changes")))?;
                     self.changes(written).map_err(|reason| damaged(path, reason))?;
                 }
-                Next::End => return Ok((frames.header.salt, sound)),
+                Next::End => return Ok((frames.header, sound)),
                 // The write that a crash interrupted: nobody was told of it.
                 Next::Broken { beyond: false } if is_last => {
                     tracing::info!(log = %path.display(), at = sound, "cutting off an unfinished write");
-                    return Ok((frames.header.salt, sound));
+                    return Ok((frames.header, sound));
                 }
                 Next::Broken { .. } => {
                     let reason = format!("what follows byte {sound} is unreadable, and more was written after it");
@@ -132,9 +132,7 @@ impl Replay {
         let mut changes = Vec::with_capacity(written.len());
         for LoggedChange { revision, key, entry } in written {
             self.check_order(revision, changes.last())?;
-            let previous = self.newest.get(&key).cloned();
-            self.newest.set(&key, entry.clone());
-            self.newest.revision = revision;
+            let [previous, entry] = self.newest.replay(revision, &key, entry);
             changes.push(Change { revision, key, entry, previous });
         }
         self.window.extend(changes);

@@ -16,7 +16,7 @@ use super::{
     log::{AppendError, Log},
     reserve::{Reserve, is_full},
 };
-use crate::{Change, Error, Outcome, Txn, mvcc::Mvcc, snapshot::Snapshot};
+use crate::{Change, Error, Outcome, mvcc::Mvcc, snapshot::Snapshot, work::Work};
 
 /// A batch ends at the transaction that reaches one of these.
 const BATCH_TXNS: usize = 1_024;
@@ -30,7 +30,7 @@ const LITTLE: u64 = 2 << 10;
 const RETRY: Duration = Duration::from_secs(5);
 
 pub(super) struct Request {
-    pub(super) txn: Txn,
+    pub(super) work: Work,
     pub(super) answer: oneshot::Sender<Result<Outcome, Error>>,
 }
 
@@ -80,21 +80,21 @@ pub(super) fn run(writer: &Mutex<Writer>, mut queue: mpsc::Receiver<Request>) {
 }
 
 fn batch(first: Request, queue: &mut mpsc::Receiver<Request>) -> Vec<Request> {
-    let mut bytes = first.txn.size();
+    let mut bytes = first.work.size();
     let mut batch = vec![first];
     while batch.len() < BATCH_TXNS
         && bytes < BATCH_BYTES
         && let Ok(request) = queue.try_recv()
     {
-        bytes += request.txn.size();
+        bytes += request.work.size();
         batch.push(request);
     }
     batch
 }
 
 impl Request {
-    fn split(self) -> (Txn, oneshot::Sender<Result<Outcome, Error>>) {
-        (self.txn, self.answer)
+    fn split(self) -> (Work, oneshot::Sender<Result<Outcome, Error>>) {
+        (self.work, self.answer)
     }
 }
 
@@ -119,18 +119,18 @@ impl Writer {
 
     /// Writes one transaction, where that takes no longer than a sync does. `None` where room must be made first, and nothing was
     /// written: the queue is for that.
-    pub(super) fn commit_at_once(&mut self, txn: &Txn) -> Option<Result<Outcome, Error>> {
+    pub(super) fn commit_at_once(&mut self, work: &Work) -> Option<Result<Outcome, Error>> {
         if self.is_tight {
             return None;
         }
         self.haste = Haste::AtOnce;
-        let result = self.commit_together(vec![txn.clone()]).pop().expect("an answer for each transaction");
+        let result = self.commit_together(vec![work.clone()]).pop().expect("an answer for each transaction");
         let haste = mem::replace(&mut self.haste, Haste::None);
         (haste == Haste::AtOnce).then_some(result)
     }
 
     /// An answer for each transaction, in order.
-    pub(super) fn commit(&mut self, txns: Vec<Txn>) -> Vec<Result<Outcome, Error>> {
+    pub(super) fn commit(&mut self, txns: Vec<Work>) -> Vec<Result<Outcome, Error>> {
         // What is too much shall not keep from being written what is not: one that deletes.
         if self.is_tight {
             return txns.into_iter().flat_map(|it| self.commit_together(vec![it])).collect();
@@ -139,10 +139,10 @@ impl Writer {
     }
 
     /// Tries transactions in order, makes what they change durable together, and shows it.
-    fn commit_together(&mut self, txns: Vec<Txn>) -> Vec<Result<Outcome, Error>> {
+    fn commit_together(&mut self, txns: Vec<Work>) -> Vec<Result<Outcome, Error>> {
         let mut draft = self.mvcc.newest();
         let mut changes = Vec::new();
-        let outcomes: Vec<_> = txns.into_iter().map(|it| draft.apply(it, &mut changes)).collect();
+        let outcomes: Vec<_> = txns.into_iter().map(|it| it.apply(&mut draft, &mut changes)).collect();
 
         let written = if changes.is_empty() { Ok(()) } else { self.append(&draft, &changes) };
         if written.is_ok() && !changes.is_empty() {

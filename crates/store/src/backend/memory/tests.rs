@@ -14,6 +14,7 @@ fn runtime() -> tokio::runtime::Runtime {
 #[test]
 fn keeps_the_contract() {
     runtime().block_on(conformance::run(&|limits| Arc::new(Memory::with_limits(limits))));
+    runtime().block_on(conformance::run_local(&|| Arc::new(Memory::new())));
 }
 
 #[test]
@@ -54,5 +55,32 @@ fn a_delayed_commit_is_seen_only_after_its_delay() {
         assert_eq!(committed.expect("it goes on"), Outcome::Committed(2));
         store.faults().no_delay();
         assert_eq!(store.commit(put("2")).await.expect("nothing is in the way"), Outcome::Committed(3));
+    });
+}
+
+#[test]
+fn a_transaction_with_many_changes_tells_each_key_once() {
+    const KEYS: usize = 50_000;
+    let store = Memory::new();
+    let body: crate::Body = Arc::new(|draft: &mut crate::Draft<'_>| {
+        let keys: Vec<bytes::Bytes> = (0..KEYS).map(|it| format!("{it:06}").into()).collect();
+        for value in ["1", "2"] {
+            for key in &keys {
+                draft.put(key.clone(), value.into(), 0);
+                draft.delete(key);
+                draft.put(key.clone(), value.into(), 0);
+            }
+        }
+        draft.delete(&keys[0]);
+        std::ops::ControlFlow::Continue(())
+    });
+    runtime().block_on(async {
+        let mut watch = store.watch(Range::prefix(""), 1).await.expect("the history is kept");
+        let transaction = crate::Transaction { bytes: 0, body };
+        crate::LocalStore::transact(&store, transaction).await.expect("it is written");
+        let changes = watch.next().await.expect("the watch goes on");
+        assert_eq!(changes.len(), KEYS - 1, "what was not there before and is not there after has not changed");
+        assert!(changes.iter().all(|it| it.entry.as_ref().is_some_and(|it| &it.value[..] == b"2")));
+        assert!(changes.windows(2).all(|it| it[0].key < it[1].key));
     });
 }

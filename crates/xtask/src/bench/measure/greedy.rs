@@ -1,8 +1,14 @@
 //! What one client that takes all it can get costs another that asks for little: priority and fairness, measured. They are two
 //! programs: each has a thread of its own, so that neither waits for what the other reads.
+//!
+//! The greedy one would be on another machine. Here it shares the cores with the server and the other client, so its thread runs where nobody
+//! else wants to: what the other waits for is the server.
 
-use anyhow::{Context, Result};
+use std::{process::Command, thread};
+
+use anyhow::{Context, Result, bail};
 use serde_json::json;
+use tokio::sync::oneshot;
 
 use super::{
     super::{
@@ -42,19 +48,20 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
     let (mut alone, mut beside, mut others) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..TURNS {
         alone.push(of_the_quiet(&server, scale).await?);
-        let greedy = as_user(server.connect_many(CONNECTIONS).await?, "greedy");
-        let lists = |mut connection: Connection, _, _| async move {
-            connection.drain(CONFIG_MAPS).await?;
-            Ok(connection)
+        let (began, has_begun) = oneshot::channel();
+        let greedy = begin_greedy(server.target().clone(), scale, began);
+        // Where it does not begin, it says why.
+        let quiet = match has_begun.await {
+            Ok(()) => of_the_quiet(&server, scale).await,
+            Err(_) => Ok(Load::default()),
         };
-        let (quiet, greedy) = tokio::join!(of_the_quiet(&server, scale), load::for_a_time(greedy, scale.time, lists));
+        others.push(tokio::task::spawn_blocking(move || greedy.join()).await?.expect("it does not panic")?.per_second);
         beside.push(quiet?);
-        others.push(greedy?.per_second);
     }
     let (alone, beside) = (median(&alone), median(&beside));
     others.sort_by(f64::total_cmp);
     let note = format!(
-        "p99 {} ms; alone {} ms, p99 {} ms; the other lists {OBJECTS} ConfigMaps {:.0} times a second; median of {TURNS} turns",
+        "p99 {} ms; alone {} ms, p99 {} ms; the other, a thread of the machine's lowest priority, lists {OBJECTS} ConfigMaps {:.0} times a second; median of {TURNS} turns",
         millis(beside[1]),
         millis(alone[0]),
         millis(alone[1]),
@@ -63,6 +70,36 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
     let what = format!("get a ConfigMap, while another user lists over {CONNECTIONS} connections");
     rows.push(Row::new(what, beside[0].as_secs_f64() * 1e3, Unit::Milliseconds).note(note));
     server.stop()
+}
+
+/// Lists without pause, and says when it does.
+fn begin_greedy(server: ServerAddress, scale: Scale, began: oneshot::Sender<()>) -> thread::JoinHandle<Result<Load>> {
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.context("starting the greedy client")?.block_on(async {
+            let mut connections = Vec::new();
+            for _ in 0..CONNECTIONS {
+                connections.push(Connection::open(&server).await?);
+            }
+            make_idle()?;
+            let _is_awaited = began.send(());
+            let lists = |mut connection: Connection, _, _| async move {
+                connection.drain(CONFIG_MAPS).await?;
+                Ok(connection)
+            };
+            load::for_a_time(as_user(connections, "greedy"), scale.time, lists).await
+        })
+    })
+}
+
+/// From now on this thread runs where a core has nothing else to do (`SCHED_IDLE`), and is interrupted at once where it has.
+fn make_idle() -> Result<()> {
+    let thread = rustix::thread::gettid().to_string();
+    let status = Command::new("chrt").args(["--idle", "--pid", "0", &thread]).status().context("running chrt")?;
+    if !status.success() {
+        bail!("chrt ended with {status}");
+    }
+    Ok(())
 }
 
 /// Latencies of one who asks for one object after the other.

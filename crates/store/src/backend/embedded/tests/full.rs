@@ -6,6 +6,7 @@ use super::{
     super::disk::{CHECKPOINT, Disk},
     *,
 };
+use crate::work::Work;
 
 fn open_with_faults(dir: &Path) -> (Embedded, Disk) {
     let disk = Disk::new(dir);
@@ -127,7 +128,7 @@ fn room_is_made_by_the_writers_own_thread() {
     };
     let refused = (0..100).find(|_| {
         let before = (store.revision(), checkpoints());
-        let outcome = store.writer.lock().commit_at_once(&txn);
+        let outcome = store.writer.lock().commit_at_once(&Work::Txn(txn.clone()));
         if outcome.is_none() {
             assert_eq!((store.revision(), checkpoints()), before, "nothing was written");
         }
@@ -137,7 +138,7 @@ fn room_is_made_by_the_writers_own_thread() {
     let before = store.revision();
     let revision = runtime().block_on(commit(&store, txn.clone())).expect("the queue makes room");
     assert_eq!((revision, checkpoints()), (before + 1, 1));
-    assert!(store.writer.lock().commit_at_once(&txn).is_some(), "there is room again");
+    assert!(store.writer.lock().commit_at_once(&Work::Txn(txn.clone())).is_some(), "there is room again");
 }
 
 #[test]

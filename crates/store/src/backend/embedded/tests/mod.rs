@@ -1,5 +1,6 @@
 //! What only this engine has: files, and everything that can happen to them.
 
+mod archive;
 mod crash;
 pub(super) mod faults;
 mod full;
@@ -13,7 +14,7 @@ use std::{path::Path, sync::Arc};
 use tokio::runtime::{Builder, Runtime};
 
 use super::{Embedded, Options};
-use crate::{Error, Limits, Operation, Outcome, Store, Txn, conformance};
+use crate::{Error, Limits, LocalStore, Operation, Outcome, Store, Txn, conformance};
 
 /// Checkpoints come often, so that tests meet them.
 fn busy() -> Options {
@@ -54,4 +55,9 @@ fn keeps_the_contract() {
         Arc::new(store) as Arc<dyn Store>
     };
     runtime().block_on(conformance::run(&make));
+    let make = || {
+        let dir = dir.path().join(n.fetch_add(1, std::sync::atomic::Ordering::Relaxed).to_string());
+        Arc::new(open(&dir)) as Arc<dyn LocalStore>
+    };
+    runtime().block_on(conformance::run_local(&make));
 }

@@ -1,9 +1,9 @@
 //! Closing and opening: one process at a time, nothing lost, watches go on.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{fs, ops::ControlFlow, os::unix::fs::PermissionsExt};
 
 use super::{super::OpenError, *};
-use crate::Range;
+use crate::{LocalStore, Range, Transaction};
 
 #[test]
 fn one_process_at_a_time() {
@@ -84,5 +84,67 @@ fn a_watch_goes_on_after_a_restart() {
         assert_eq!(changes.len(), 1);
         assert_eq!(changes[0].previous.as_ref().map(|it| it.mod_revision), Some(seen));
         assert_eq!(changes[0].entry.as_ref().map(|it| &it.value[..]), Some(&b"2"[..]));
+    });
+}
+
+#[test]
+fn versions_and_leases_last_in_logs_and_checkpoints() {
+    let dir = tempfile::tempdir().expect("a directory");
+    runtime().block_on(async {
+        let mut store = open(dir.path());
+        for n in 0..400_u64 {
+            let transaction = Transaction {
+                bytes: 100,
+                body: Arc::new(move |draft| {
+                    draft.put(format!("/{}", n % 7).into(), "x".repeat(100).into(), n.cast_signed() % 3);
+                    ControlFlow::Continue(())
+                }),
+            };
+            store.transact(transaction).await.expect("the store writes");
+            if n % 11 == 0 {
+                commit(&store, delete("/3")).await.expect("the store writes");
+            }
+            if n % 97 == 0 {
+                let before = store.range(Range::prefix("/"), None, 0).await.expect("reads work");
+                store.close().await;
+                store = open(dir.path());
+                assert_eq!(store.range(Range::prefix("/"), None, 0).await.expect("reads work"), before);
+            }
+        }
+        let entries = store.range(Range::prefix("/"), None, 0).await.expect("reads work").entries;
+        assert!(entries.iter().any(|it| it.version > 40 && it.lease == 2), "{entries:?}");
+    });
+    assert!(
+        fs::read_dir(dir.path())
+            .expect("a directory")
+            .flatten()
+            .any(|it| it.path().extension().is_some_and(|it| it == "checkpoint"))
+    );
+}
+
+#[test]
+fn files_of_the_first_version_are_read_and_gone_on_with_in_the_newest() {
+    let dir = tempfile::tempdir().expect("a directory");
+    runtime().block_on(async {
+        let store = open(dir.path());
+        for value in ["1", "2", "3"] {
+            commit(&store, put("/a", value)).await.expect("the store writes");
+        }
+        store.close().await;
+        let log = dir.path().join("00000000000000000001.log");
+        let mut bytes = fs::read(&log).expect("there is a log");
+        assert_eq!(bytes[8..12], 2_u32.to_le_bytes());
+        bytes[8..12].copy_from_slice(&1_u32.to_le_bytes());
+        let crc = crc32fast::hash(&bytes[..24]).to_le_bytes();
+        bytes[24..28].copy_from_slice(&crc);
+        fs::write(&log, bytes).expect("it can be written");
+        for _ in 0..2 {
+            let store = open(dir.path());
+            let entry = store.get(b"/a").await.expect("reads work").expect("it is there");
+            assert_eq!((&entry.value[..], entry.mod_revision, entry.version), (&b"3"[..], 4, 3));
+            store.close().await;
+            // An older program is to refuse what it cannot read, and not to call it damaged.
+            assert_eq!(fs::read(&log).expect("there is a log")[8..12], 2_u32.to_le_bytes());
+        }
     });
 }

@@ -1,0 +1,209 @@
+//! What `/metrics` says after requests, in upstream's names and labels.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use corten_access::Identity;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+
+use crate::{Server, tests::server};
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+pub(crate) async fn call(server: &Server, method: &str, path: &str, body: &Value) -> (u16, String) {
+    let admin = Identity::new("kubernetes-admin", &["system:masters", "system:authenticated"]);
+    let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+    let request = http::Request::builder().method(method).uri(path).header("content-type", "application/json");
+    let answer = server.call(admin, request.body(body.into()).expect("a request of constants")).await;
+    let code = answer.status().as_u16();
+    let text = answer.into_body().collect().await.expect("a body in memory").to_bytes();
+    (code, String::from_utf8_lossy(&text).into_owned())
+}
+
+async fn assert_lines(server: &Server, lines: &[&str]) {
+    let (_, text) = call(server, "GET", "/metrics", &Value::Null).await;
+    for line in lines {
+        assert!(text.lines().any(|it| it.starts_with(line)), "{line} is missing:\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn plugins_and_steps_are_measured() {
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    let map = json!({ "metadata": { "name": "a" } });
+    assert_eq!(call(&server, "POST", MAPS, &map).await.0, 201);
+    let refused = call(&server, "POST", "/api/v1/namespaces/none/configmaps", &map).await;
+    assert_eq!(refused.0, 404, "{}", refused.1);
+    assert_lines(
+        &server,
+        &[
+            r#"apiserver_admission_step_admission_duration_seconds_count{operation="CREATE",rejected="false",type="validate"}"#,
+            r#"apiserver_admission_step_admission_duration_seconds_count{operation="CREATE",rejected="true",type="admit"} 1"#,
+            r#"apiserver_admission_controller_admission_duration_seconds_count{name="NamespaceLifecycle",operation="CREATE",rejected="true",type="admit"} 1"#,
+            r#"apiserver_admission_controller_admission_duration_seconds_count{name="ResourceQuota",operation="CREATE",rejected="false",type="validate"}"#,
+            r#"apiserver_request_sli_duration_seconds_count{component="apiserver",group="",resource="configmaps",scope="resource",subresource="",verb="POST",version="v1"} "#,
+            r#"apiserver_flowcontrol_work_estimated_seats_bucket{flow_schema="exempt",priority_level="exempt",le="1"}"#,
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn mutating_policies_and_their_expressions_are_measured() {
+    const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    let rule =
+        json!({ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"] });
+    for (name, condition, expression) in [
+        ("fine", "true", "[JSONPatch{op: 'add', path: '/data', value: {'a': 'b'}}]"),
+        ("fails", "object.metadata.name == 'a'", "[JSONPatch{op: 'remove', path: '/data/none'}]"),
+        ("other", "object.metadata.name == 'b'", "[JSONPatch{op: 'remove', path: '/data'}]"),
+        ("broken", "object.data.none == 'b'", "[JSONPatch{op: 'remove', path: '/data'}]"),
+    ] {
+        let policy = json!({ "metadata": { "name": name }, "spec": {
+            "failurePolicy": "Ignore", "reinvocationPolicy": "Never", "matchConstraints": { "resourceRules": [rule] },
+            "matchConditions": [{ "name": "c", "expression": condition }],
+            "mutations": [{ "patchType": "JSONPatch", "jsonPatch": { "expression": expression } }],
+        } });
+        let binding = json!({ "metadata": { "name": name }, "spec": { "policyName": name } });
+        let (code, told) = call(&server, "POST", POLICIES, &policy).await;
+        assert_eq!(code, 201, "{told}");
+        let bindings = POLICIES.replace("policies", "policybindings");
+        assert_eq!(call(&server, "POST", &bindings, &binding).await.0, 201);
+    }
+    let (code, told) = call(&server, "POST", MAPS, &json!({ "metadata": { "name": "a" } })).await;
+    assert_eq!(code, 201, "{told}");
+    assert_lines(
+        &server,
+        &[
+            r#"apiserver_mutating_admission_policy_check_total{error_type="no_error",policy="fine",policy_binding="fine"} 1"#,
+            r#"apiserver_mutating_admission_policy_check_total{error_type="invalid_error",policy="fails",policy_binding="fails"} 1"#,
+            r#"apiserver_mutating_admission_policy_check_duration_seconds_count{error_type="no_error",policy="fine",policy_binding="fine"} 1"#,
+            "apiserver_cel_compilation_duration_seconds_count 4",
+            "apiserver_cel_evaluation_duration_seconds_count 6",
+            r#"apiserver_admission_match_condition_evaluation_seconds_bucket{kind="policy",name="fine",operation="CREATE",type="validate",le="0.25"} 1"#,
+            r#"apiserver_admission_match_condition_exclusions_total{kind="policy",name="other",operation="CREATE",type="validate"} 1"#,
+            r#"apiserver_admission_match_condition_evaluation_errors_total{kind="policy",name="broken",operation="CREATE",type="validate"} 1"#,
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn conditions_of_validating_policies_and_rules_of_definitions_are_measured() {
+    const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic";
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    let rule =
+        json!({ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"] });
+    let policy = json!({ "metadata": { "name": "p" }, "spec": {
+        "matchConstraints": { "resourceRules": [rule] },
+        "matchConditions": [{ "name": "c", "expression": "object.metadata.name == 'b'" }],
+        "validations": [{ "expression": "false" }],
+    } });
+    let binding = json!({ "metadata": { "name": "p" }, "spec": { "policyName": "p", "validationActions": ["Deny"] } });
+    for (path, object, expected) in [
+        (format!("{ADMISSION}ies"), policy, 201),
+        (format!("{ADMISSION}ybindings"), binding, 201),
+        (MAPS.to_owned(), json!({ "metadata": { "name": "a" } }), 201),
+        (MAPS.to_owned(), json!({ "metadata": { "name": "b" } }), 422),
+    ] {
+        let (code, told) = call(&server, "POST", &path, &object).await;
+        assert_eq!(code, expected, "{told}");
+    }
+    let labels = r#"kind="policy",name="p",operation="CREATE",type="validate""#;
+    assert_lines(
+        &server,
+        &[
+            &format!("apiserver_admission_match_condition_evaluation_seconds_count{{{labels}}} 2"),
+            &format!("apiserver_admission_match_condition_exclusions_total{{{labels}}} 1"),
+        ],
+    )
+    .await;
+}
+
+#[test]
+fn what_a_request_waits_for_is_not_the_servers_own_time() {
+    let metrics = corten_metrics::Metrics::default();
+    let info = corten_routes::RequestInfo::read(&corten_kinds::Kinds::default(), "POST", MAPS, None).expect("a path");
+    let second = std::time::Duration::from_secs(1);
+    let time = corten_metrics::RequestTime { whole: 3 * second, waited: 2 * second + second / 2 };
+    metrics.requests.record(&info, "application/json", 201, time);
+    let text = metrics.text(Vec::new());
+    for line in [
+        r#"apiserver_request_duration_seconds_sum{component="apiserver",dry_run="",group="",resource="configmaps",scope="resource",subresource="",verb="POST",version="v1"} 3"#,
+        r#"apiserver_request_sli_duration_seconds_sum{component="apiserver",group="",resource="configmaps",scope="resource",subresource="",verb="POST",version="v1"} 0.5"#,
+    ] {
+        assert!(text.lines().any(|it| it == line), "{line} is missing:\n{text}");
+    }
+}
+
+#[test]
+fn requests_that_are_not_served_for_the_servers_sake_are_counted_apart() {
+    let metrics = corten_metrics::Metrics::default();
+    let info = corten_routes::RequestInfo::read(&corten_kinds::Kinds::default(), "GET", MAPS, None).expect("a path");
+    metrics.requests.terminate(&info, "", 429);
+    let line = r#"apiserver_request_terminations_total{code="429",component="apiserver",group="",resource="configmaps",scope="namespace",subresource="",verb="LIST",version="v1"} 1"#;
+    let text = metrics.text(Vec::new());
+    assert!(text.lines().any(|it| it == line), "{line} is missing:\n{text}");
+    metrics.forget(&corten_api::resources::CONFIG_MAPS);
+    let text = metrics.text(Vec::new());
+    assert!(!text.contains("terminations_total{"), "{text}");
+}
+
+#[tokio::test]
+async fn deprecated_resources_and_health_checks_are_counted() {
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    for path in ["/api/v1/endpoints", "/apis/resource.k8s.io/v1beta1/deviceclasses", MAPS, "/livez", "/readyz/ping"] {
+        let (code, text) = call(&server, "GET", path, &Value::Null).await;
+        assert_eq!(code, 200, "{path}: {text}");
+    }
+    let gauge = "apiserver_requested_deprecated_apis";
+    assert_lines(
+        &server,
+        &[
+            &format!(
+                r#"{gauge}{{group="",removed_release="",resource="endpoints",subresource="",version="v1"}} 1"#
+            ),
+            &format!(
+                r#"{gauge}{{group="resource.k8s.io",removed_release="1.38",resource="deviceclasses",subresource="",version="v1beta1"}} 1"#
+            ),
+        ],
+    )
+    .await;
+    let (_, text) = call(&server, "GET", "/metrics", &Value::Null).await;
+    assert_eq!(text.matches(&format!("{gauge}{{")).count(), 2, "{text}");
+    let (_, text) = call(&server, "GET", "/metrics/slis", &Value::Null).await;
+    for line in [
+        r#"kubernetes_healthchecks_total{name="ping",status="success",type="livez"} 1"#,
+        r#"kubernetes_healthchecks_total{name="ping",status="success",type="readyz"} 1"#,
+    ] {
+        assert!(text.lines().any(|it| it == line), "{line} is missing:\n{text}");
+    }
+    server.stop().await;
+}
+
+/// Each name that Kubernetes promises or that dashboards ask for is served where the list says, and nowhere where it says so.
+#[tokio::test]
+async fn what_is_promised_is_served_where_the_list_says() {
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    assert_eq!(call(&server, "POST", MAPS, &json!({ "metadata": { "name": "a" } })).await.0, 201);
+    let mut served: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for (place, path) in [("metrics", "/metrics"), ("slis", "/metrics/slis"), ("state", "/metrics/state")] {
+        let (code, text) = call(&server, "GET", path, &Value::Null).await;
+        assert_eq!(code, 200, "{path}: {text}");
+        let types = text.lines().filter_map(|it| it.strip_prefix("# TYPE ")?.split(' ').next());
+        served.insert(place, types.map(str::to_owned).collect());
+    }
+    for line in include_str!("../../testdata/promised_metrics.tsv").lines().filter(|it| !it.starts_with('#')) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let (name, place) = (fields[0], fields[1]);
+        assert_eq!(fields.len(), if place == "left out" { 3 } else { 2 }, "{name} is {place}");
+        let found: Vec<&str> = served.iter().filter(|it| it.1.contains(name)).map(|it| *it.0).collect();
+        match place {
+            "metrics" | "slis" | "state" => assert_eq!(found, [place], "{name}"),
+            "happens" | "node" | "left out" => assert_eq!(found, Vec::<&str>::new(), "{name} is {place}"),
+            other => panic!("{name}: no place is called {other}"),
+        }
+    }
+    server.stop().await;
+}

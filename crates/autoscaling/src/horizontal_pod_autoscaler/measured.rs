@@ -1,0 +1,228 @@
+//! What metrics servers say: where it is asked for, and what came.
+//!
+//! ```text
+//! metrics.k8s.io           what Pods and containers use: this server's own, or another's
+//! custom.metrics.k8s.io    of Pods, and of any object
+//! external.metrics.k8s.io  of what is no object
+//! ```
+//! These servers are others', and may say anything: what cannot be read is an error of the metric, sums stop at the end of all
+//! numbers, and what is said of a Pod that is not the target's counts for nothing.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use corten_meta::{Key, LabelSelector, ObjectMeta, Quantity, Resource, Segment, Time, duration};
+use corten_reconcile::{ApiPath, View, served::ApiService};
+use serde::{Deserialize, de::DeserializeOwned};
+
+use super::spec::Identifier;
+use crate::target::{Reference, resources_of};
+
+const CUSTOM: &str = "custom.metrics.k8s.io";
+const EXTERNAL: &str = "external.metrics.k8s.io";
+/// Of a custom metric that does not say which time it covers (`metricServerDefaultMetricWindow`).
+const WINDOW: Duration = Duration::from_secs(60);
+
+pub(super) struct PodMetric {
+    pub(super) timestamp: Time,
+    pub(super) window: Duration,
+    /// In thousandths.
+    pub(super) value: i64,
+}
+
+/// By the Pods' names.
+pub(super) type PodMetrics = BTreeMap<String, PodMetric>;
+
+#[derive(Deserialize)]
+struct List<T> {
+    #[serde(default = "Vec::new")]
+    items: Vec<T>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct UsageOfPod {
+    pub(crate) metadata: ObjectMeta,
+    #[serde(default)]
+    timestamp: Option<Time>,
+    #[serde(default)]
+    window: String,
+    #[serde(default = "Vec::new")]
+    pub(crate) containers: Vec<UsageOfContainer>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct UsageOfContainer {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) usage: BTreeMap<String, Quantity>,
+}
+
+/// `MetricValue` of `v1beta1` and `v1beta2`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CustomValue {
+    described_object: Reference,
+    #[serde(default)]
+    timestamp: Option<Time>,
+    #[serde(default, alias = "window")]
+    window_seconds: Option<i64>,
+    value: Quantity,
+}
+
+#[derive(Deserialize)]
+struct ExternalValue {
+    value: Quantity,
+}
+
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<Vec<T>, String> {
+    serde_json::from_slice::<List<T>>(body).map(|it| it.items).map_err(|error| error.to_string())
+}
+
+fn label_selector(name: &'static str, selector: String) -> Vec<(&'static str, String)> {
+    if selector.is_empty() { Vec::new() } else { vec![(name, selector)] }
+}
+
+// ---- metrics.k8s.io ----
+
+pub(crate) fn resource_path(namespace: &str, selector: &str) -> ApiPath {
+    const PODS: Resource = corten_api::resources::POD_METRICS;
+    ApiPath { path: PODS.collection_path(namespace), query: label_selector("labelSelector", selector.to_owned()) }
+}
+
+/// What each container of the Pods uses.
+pub(crate) fn usages(body: &[u8]) -> Result<Vec<UsageOfPod>, String> {
+    read(body).map_err(|error| format!("unable to fetch metrics from resource metrics API: {error}"))
+}
+
+/// What Pods use of a resource, or one of their containers (`GetResourceMetric`).
+pub(super) fn resource_usage(body: &[u8], resource: &str, container: &str) -> Result<PodMetrics, String> {
+    let pods = usages(body)?;
+    if pods.is_empty() {
+        return Err("no metrics returned from resource metrics API".into());
+    }
+    let mut metrics = PodMetrics::new();
+    for pod in pods {
+        let value = match container.is_empty() {
+            true => pod.usage(resource),
+            false => pod.usage_of_container(resource, container)?,
+        };
+        let Some(value) = value else { continue };
+        let window = duration::nanos(&pod.window).ok().and_then(|it| u64::try_from(it).ok());
+        let window = window.map_or(Duration::ZERO, Duration::from_nanos);
+        let timestamp = pod.timestamp.unwrap_or(Time::MIN);
+        metrics.insert(pod.metadata.name, PodMetric { timestamp, window, value });
+    }
+    Ok(metrics)
+}
+
+impl UsageOfPod {
+    /// Of all containers; of a Pod with one that says nothing of the resource nothing is known.
+    fn usage(&self, resource: &str) -> Option<i64> {
+        let used: Option<Vec<i64>> =
+            self.containers.iter().map(|it| Some(it.usage.get(resource)?.milli_value())).collect();
+        used.filter(|it| !it.is_empty()).map(|it| it.into_iter().fold(0, i64::saturating_add))
+    }
+
+    fn usage_of_container(&self, resource: &str, container: &str) -> Result<Option<i64>, String> {
+        let found = self.containers.iter().find(|it| it.name == container).ok_or_else(|| {
+            let ObjectMeta { namespace, name, .. } = &self.metadata;
+            format!(
+                "failed to get container metrics: container {container} not present in metrics for pod {namespace}/{name}"
+            )
+        })?;
+        Ok(found.usage.get(resource).map(|it| it.milli_value()))
+    }
+}
+
+// ---- custom.metrics.k8s.io ----
+
+/// Of the versions that are registered the newest that is known.
+fn custom_group(view: &View) -> Result<Resource, String> {
+    let is_registered = |version: &&str| view.get::<ApiService>(&Key::cluster(format!("{version}.{CUSTOM}"))).is_some();
+    let version = ["v1beta2", "v1beta1"].into_iter().find(is_registered);
+    let version = version.ok_or_else(|| {
+        format!("unable to fetch metrics from custom metrics API: no custom metrics API ({CUSTOM}) registered")
+    })?;
+    Ok(Resource::namespaced(CUSTOM, version, "MetricValueList", ""))
+}
+
+pub(super) fn pods_path(view: &View, namespace: &str, selector: &str, metric: &Identifier) -> Result<ApiPath, String> {
+    let of_pods = Resource { plural: "pods".into(), ..custom_group(view)? };
+    let mut query = label_selector("labelSelector", selector.to_owned());
+    query.extend(label_selector("metricLabelSelector", written(metric)));
+    Ok(ApiPath { path: format!("{}/*/{}", of_pods.collection_path(namespace), Segment(&metric.name)), query })
+}
+
+pub(super) fn pods_values(body: &[u8]) -> Result<PodMetrics, String> {
+    let values: Vec<CustomValue> =
+        read(body).map_err(|error| format!("unable to fetch metrics from custom metrics API: {error}"))?;
+    if values.is_empty() {
+        return Err("no metrics returned from custom metrics API".into());
+    }
+    let metric = |it: CustomValue| {
+        let seconds = it.window_seconds.map(|it| u64::try_from(it).unwrap_or_default());
+        let window = seconds.map_or(WINDOW, Duration::from_secs);
+        let value = it.value.milli_value();
+        (it.described_object.name, PodMetric { timestamp: it.timestamp.unwrap_or(Time::MIN), window, value })
+    };
+    Ok(values.into_iter().map(metric).collect())
+}
+
+/// Of one object in the namespace, or of the namespace itself: an autoscaler does not see beyond (`GetObjectMetric`).
+pub(super) fn object_path(
+    view: &View,
+    namespace: &str,
+    object: &Reference,
+    metric: &Identifier,
+) -> Result<ApiPath, String> {
+    let group = custom_group(view)?;
+    let query = label_selector("metricLabelSelector", written(metric));
+    if object.kind == "Namespace" && !object.api_version.contains('/') {
+        let path =
+            format!("{}/metrics/{}", group.collection_path(namespace).trim_end_matches('/'), Segment(&metric.name));
+        return Ok(ApiPath { path, query });
+    }
+    let resources = resources_of(view, object)
+        .map_err(|error| format!("unable to fetch metrics from custom metrics API: {error}"))?;
+    let plural = resources.first().map(Resource::qualified).unwrap_or_default();
+    let key = Key::new(namespace, &*object.name);
+    let of = Resource { plural: plural.into(), ..group };
+    Ok(ApiPath { path: format!("{}/{}", of.path(&key), Segment(&metric.name)), query })
+}
+
+pub(super) fn object_value(body: &[u8]) -> Result<i64, String> {
+    let values: Vec<CustomValue> =
+        read(body).map_err(|error| format!("unable to fetch metrics from custom metrics API: {error}"))?;
+    match &values[..] {
+        [value] => Ok(value.value.milli_value()),
+        _ => Err(format!(
+            "unable to fetch metrics from custom metrics API: the custom metrics API server returned {} results when we asked \
+             for exactly one",
+            values.len()
+        )),
+    }
+}
+
+// ---- external.metrics.k8s.io ----
+
+pub(super) fn external_path(namespace: &str, metric: &Identifier) -> ApiPath {
+    const VALUES: Resource = Resource::namespaced(EXTERNAL, "v1beta1", "ExternalMetricValueList", "");
+    let path = format!("{}{}", VALUES.collection_path(namespace), Segment(&metric.name));
+    ApiPath { path, query: label_selector("labelSelector", written(metric)) }
+}
+
+/// All that have the metric's labels, together.
+pub(super) fn external_value(body: &[u8]) -> Result<i64, String> {
+    let values: Vec<ExternalValue> =
+        read(body).map_err(|error| format!("unable to fetch metrics from external metrics API: {error}"))?;
+    if values.is_empty() {
+        return Err("no metrics returned from external metrics API".into());
+    }
+    Ok(values.iter().map(|it| it.value.milli_value()).fold(0, i64::saturating_add))
+}
+
+// ---- selectors ----
+
+/// The metric's selector in its text form; empty where it has none.
+fn written(metric: &Identifier) -> String {
+    metric.selector.as_ref().map(LabelSelector::to_string).unwrap_or_default()
+}

@@ -1,0 +1,104 @@
+//! Which Pods leave a node that is drained, as `kubectl drain` has it, and their eviction.
+
+use corten_api::{core::v1::Pod, resources::PODS};
+use corten_client::{Client, Error};
+use corten_meta::Key;
+use serde_json::json;
+
+/// Of a static Pod: its kubelet's.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
+/// A Pod that is to leave.
+#[derive(Debug, PartialEq)]
+pub(super) struct LeavingPod {
+    pub(super) key: Key,
+    uid: String,
+    /// It is being deleted already.
+    pub(super) is_going: bool,
+}
+
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Leaving {
+    pub(super) pods: Vec<LeavingPod>,
+    /// Those of them that nobody makes again.
+    pub(super) unmanaged: Vec<Key>,
+}
+
+/// Pods of DaemonSets stay, which would be made again here; so do static ones, and those that have ended.
+pub(super) fn leaving(pods: &[Pod]) -> Leaving {
+    let mut leaving = Leaving::default();
+    for pod in pods {
+        let metadata = &pod.metadata;
+        let controller = metadata.owner_references.iter().flatten().find(|it| it.controller == Some(true));
+        let is_static = metadata.annotations.as_ref().is_some_and(|it| it.contains_key(MIRROR));
+        let phase = pod.status.as_ref().and_then(|it| it.phase.as_deref()).unwrap_or_default();
+        if is_static || matches!(phase, "Succeeded" | "Failed") || controller.is_some_and(|it| it.kind == "DaemonSet") {
+            continue;
+        }
+        let text = |it: &Option<String>| it.clone().unwrap_or_default();
+        let key = Key::new(text(&metadata.namespace), text(&metadata.name));
+        let is_going = metadata.deletion_timestamp.is_some();
+        if controller.is_none() && !is_going {
+            leaving.unmanaged.push(key.clone());
+        }
+        leaving.pods.push(LeavingPod { key, uid: text(&metadata.uid), is_going });
+    }
+    leaving
+}
+
+/// Evicts it; why not yet, where a disruption budget holds it.
+pub(super) async fn evict(client: &Client, pod: &LeavingPod) -> Result<Option<String>, Error> {
+    let eviction = json!({
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": { "name": &*pod.key.name, "namespace": &*pod.key.namespace },
+        "deleteOptions": { "preconditions": { "uid": pod.uid } },
+    });
+    match client.create_subresource(&PODS, &pod.key, "eviction", &eviction).await {
+        Ok(_) => Ok(None),
+        // Another of its name is looked at the next time.
+        Err(error) if error.is_not_found() || error.is_conflict() => Ok(None),
+        Err(Error::Status(status)) if status.code == 429 => Ok(Some(status.message)),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[expect(clippy::needless_pass_by_value, reason = "cases are written where they are passed")]
+    fn pod(name: &str, owner: Option<&str>, more: serde_json::Value) -> Pod {
+        let owners = owner.map(
+            |kind| json!([{ "apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": "u", "controller": true }]),
+        );
+        let mut pod =
+            json!({ "metadata": { "namespace": "default", "name": name, "uid": name, "ownerReferences": owners } });
+        if let Some(phase) = more["phase"].as_str() {
+            pod["status"] = json!({ "phase": phase });
+        }
+        if more["static"] == true {
+            pod["metadata"]["annotations"] = json!({ MIRROR: "x" });
+        }
+        if more["going"] == true {
+            pod["metadata"]["deletionTimestamp"] = json!("2026-11-26T10:00:00Z");
+        }
+        serde_json::from_value(pod).expect("a Pod")
+    }
+
+    #[test]
+    fn what_would_come_back_here_stays() {
+        let pods = [
+            pod("web", Some("ReplicaSet"), json!({})),
+            pod("agent", Some("DaemonSet"), json!({})),
+            pod("static", None, json!({ "static": true })),
+            pod("done", Some("Job"), json!({ "phase": "Succeeded" })),
+            pod("alone", None, json!({})),
+            pod("going", None, json!({ "going": true })),
+        ];
+        let Leaving { pods, unmanaged } = leaving(&pods);
+        let names: Vec<(&str, bool)> = pods.iter().map(|it| (&*it.key.name, it.is_going)).collect();
+        assert_eq!(names, [("web", false), ("alone", false), ("going", true)]);
+        assert_eq!(unmanaged, [Key::new("default", "alone")]);
+    }
+}

@@ -1,0 +1,102 @@
+//! The node of a machine that has joined another one's cluster, in the background as that of `corten up`.
+
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use clap::{ArgMatches, parser::ValueSource};
+use corten_client::{Client, https::HttpsTransport, kubeconfig::Kubeconfig};
+use corten_meta::Time;
+use serde_json::Value;
+
+use super::{TIMEOUT_MAX, lacks, readiness, start, wait_until_ready};
+use crate::{
+    failure::Failure,
+    node_lock::NodeLock,
+    node_options,
+    node_process::{self, NodeProcess, command_for},
+    node_record::Record,
+    output,
+    progress::Progress,
+};
+
+/// Where a joined machine keeps who it is there.
+const KUBECONFIG: &str = "kubelet/kubeconfig";
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+
+/// A machine that has joined a cluster has none of its own to start.
+pub(super) fn refuse(node: &NodeProcess) -> Result<()> {
+    let Ok(config) = Kubeconfig::load(&node.layout.data.join(KUBECONFIG)) else { return Ok(()) };
+    let server = config.clusters.first().map(|it| it.cluster.server.clone()).unwrap_or_default();
+    let message = format!("this machine is a node of the cluster at {server}, and has none of its own");
+    Err(Failure::new(message).next(command_for(&node.layout, "join")).into())
+}
+
+/// Starts the node, and waits until its cluster says that it is Ready. Without options it has those of before.
+///
+/// # Errors
+/// It ends, or is not Ready in time.
+pub fn start_member(matches: &ArgMatches, name: &str, kubeconfig: &Path) -> Result<()> {
+    node_process::require_root("join")?;
+    let node = NodeProcess::of(matches)?;
+    let timeout = Duration::from_secs(*matches.get_one::<u64>("timeout").expect("has a default")).min(TIMEOUT_MAX);
+    let (begin, end) = (output::now().whole_seconds(), Instant::now() + timeout);
+    let mut progress = Progress::new();
+    let before = Record::load(&node.layout.data).options;
+    let given = given(matches)?;
+    let options = if given.is_empty() { before } else { given };
+    if !options.is_empty() {
+        progress.done(&format!("the node is told {}", options.join(" ")));
+    }
+    progress.doing("starting the node");
+    node.refuse_others()?;
+    let turn = NodeLock::wait(&node, end, &mut progress)?;
+    let mut started = start(&node, &options, options.clone(), &mut progress)?;
+    drop(turn);
+    let runs_already = started.is_none();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
+    let object = runtime.block_on(async {
+        // Read anew each time: the node may be replacing its certificate just now.
+        let ask = async || ask(kubeconfig, name, (!runs_already).then_some(begin)).await;
+        wait_until_ready(&node, &mut started, name, end, &mut progress, ask).await
+    })?;
+    progress.done(&format!("node {name} is Ready"));
+    drop(progress);
+    output::text(&lacks(&object))
+}
+
+/// The options of the node that stood on the command line, as the node takes them.
+fn given(matches: &ArgMatches) -> Result<Vec<String>> {
+    let is_given = |name: &&&str| matches.value_source(name) == Some(ValueSource::CommandLine);
+    let mut options = Vec::new();
+    for name in ["node-name", "kubelet-port"].iter().filter(is_given) {
+        let value = matches.get_raw(name).and_then(|mut it| it.next()).map(|it| it.to_string_lossy().into_owned());
+        options.extend(value.map(|it| format!("--{name}={it}")));
+    }
+    if let Some(path) = matches.get_one::<std::path::PathBuf>("pod-manifest-path") {
+        options.push(format!("--pod-manifest-path={}", std::path::absolute(path)?.display()));
+    }
+    options.extend(node_options::given(matches));
+    Ok(options)
+}
+
+/// The Node, where it is Ready, if its kubelet has said since `begin` that it is there.
+async fn ask(kubeconfig: &Path, name: &str, begin: Option<Time>) -> Result<Value> {
+    let target = Kubeconfig::load(kubeconfig)?.target(None)?;
+    let client = Client::new(Arc::new(HttpsTransport::new(&target)?)).with_deadline(Duration::from_secs(5));
+    let object = client.get_path(&format!("/api/v1/nodes/{name}")).await?;
+    let object: Value = serde_json::from_slice(&object).context("reading the node")?;
+    readiness(&object).map_err(anyhow::Error::msg)?;
+    let Some(begin) = begin else { return Ok(object) };
+    // What the Node says may be from before this start: a kubelet that runs renews its Lease at once.
+    let lease = client.get_path(&format!("{LEASES}/{name}")).await.context("asking for the node's Lease")?;
+    let lease: Value = serde_json::from_slice(&lease).context("reading the node's Lease")?;
+    let renewed = lease["spec"]["renewTime"].as_str().and_then(|it| it.parse::<Time>().ok());
+    if renewed.is_none_or(|it| it < begin) {
+        bail!("its kubelet has not said since its start that it is there");
+    }
+    Ok(object)
+}

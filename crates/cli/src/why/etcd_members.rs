@@ -1,0 +1,183 @@
+//! How the members of an etcd are that Corten runs, as this machine has written it down.
+
+use std::{path::Path, time::Duration};
+
+use corten_meta::Time;
+
+use super::{duration::duration, survey::Group};
+use crate::{
+    etcd_member::{EtcdHealth, MemberHealth},
+    failure::Failure,
+};
+
+/// What is older was written by a Corten that does not run any more.
+const CURRENT: Duration = Duration::from_secs(90);
+
+fn current(data: &Path, now: Time) -> Option<EtcdHealth> {
+    EtcdHealth::load(data).filter(|it| it.at.is_some_and(|at| now.since(at) <= CURRENT))
+}
+
+/// What somebody must see to.
+pub(crate) fn concerns(data: &Path, now: Time) -> Vec<Group> {
+    current(data, now).map(|it| of(&it, now)).unwrap_or_default()
+}
+
+/// Too few members agree: why nothing is answered. None where enough do.
+pub(crate) fn quorum_lost(data: &Path, now: Time) -> Option<Failure> {
+    let health = current(data, now)?;
+    let lost = lost(&health, now)?;
+    let mut failure = Failure::new(lost.summary);
+    failure.details = health.members.iter().filter_map(|it| away(it, now)).collect();
+    Some(failure.next(lost.next))
+}
+
+fn of(health: &EtcdHealth, now: Time) -> Vec<Group> {
+    let mut concerns: Vec<Group> = lost(health, now).into_iter().collect();
+    let (n, needed) = health.n_voters();
+    let n_there = health.members.iter().filter(|it| !it.is_learner && it.away_since.is_none()).count();
+    for member in &health.members {
+        if let Some(away) = away(member, now) {
+            let quorum = if !health.has_quorum {
+                format!("{needed} of {n} are needed")
+            } else if n_there > needed {
+                format!("{n_there} of {n} members agree, {needed} are needed")
+            } else {
+                format!("{n_there} of {n} members agree, and {needed} are needed: the next loss stops all writes")
+            };
+            let mut group =
+                Group::of_cluster(&subject(member), format!("EtcdMemberAway: {away}; {quorum}"), start(member));
+            group.since = member.away_since;
+            concerns.push(group);
+        }
+        if member.alarms.iter().any(|it| it == "NOSPACE") {
+            let summary = "EtcdNoSpace: it is full and takes no writes. Corten forgets what was replaced and gives the room back; where \
+                           it stays full, too much is kept: delete what is not needed, or set ETCD_QUOTA_BACKEND_BYTES higher"
+                .to_owned();
+            concerns.push(Group::of_cluster(&subject(member), summary, "kubectl get all,configmaps,secrets -A".into()));
+        }
+        if member.alarms.iter().any(|it| it == "CORRUPT") {
+            let summary =
+                "EtcdCorrupt: it holds other data than the other members. Take it out, and have it come again"
+                    .to_owned();
+            concerns.push(Group::of_cluster(&subject(member), summary, format!("corten node remove {}", member.name)));
+        }
+    }
+    concerns
+}
+
+fn subject(member: &MemberHealth) -> String {
+    format!("etcd/{}", member.name)
+}
+
+fn away(member: &MemberHealth, now: Time) -> Option<String> {
+    let since = member.away_since?;
+    let says = member.says.as_deref().unwrap_or("nobody says why");
+    let place =
+        if member.is_own { "this machine's member".to_owned() } else { format!("the member at {}", member.url) };
+    let (ago, since) = (duration(now.since(since)), since.whole_seconds());
+    Some(format!("{place} does not answer for {ago}, since {since}: {says}"))
+}
+
+/// What brings it back.
+fn start(member: &MemberHealth) -> String {
+    if member.is_own {
+        return "corten up".to_owned();
+    }
+    let name = &member.name;
+    format!("corten up # on {name}; where it never comes back: corten node remove {name}")
+}
+
+fn lost(health: &EtcdHealth, now: Time) -> Option<Group> {
+    if health.has_quorum {
+        return None;
+    }
+    let (n, needed) = health.n_voters();
+    let voters = || health.members.iter().filter(|it| !it.is_learner);
+    let n_there = voters().filter(|it| it.away_since.is_none()).count();
+    let since = health.lost_since.unwrap_or(now);
+    let summary = format!(
+        "EtcdQuorumLost: {n_there} of {n} members of etcd answer, and {needed} must agree: nothing is read or written for {}, since {}",
+        duration(now.since(since)),
+        since.whole_seconds()
+    );
+    let names: Vec<&str> = voters().filter(|it| it.away_since.is_some()).map(|it| &*it.name).collect();
+    let next = match names.is_empty() {
+        true => "tail -n 40 /var/lib/corten/log/etcd.log".to_owned(),
+        false => format!("corten up # on {}", names.join(" or ")),
+    };
+    let mut group = Group::of_cluster("etcd", summary, next);
+    group.since = Some(since);
+    Some(group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(name: &str, away_since: Option<i64>) -> MemberHealth {
+        MemberHealth {
+            name: name.into(),
+            url: format!("https://{name}:2379"),
+            is_own: name == "a",
+            away_since: away_since.map(Time::from_unix_seconds),
+            says: away_since.map(|_| "connection refused".into()),
+            ..MemberHealth::default()
+        }
+    }
+
+    fn said(health: &EtcdHealth) -> Vec<String> {
+        let groups = of(health, Time::from_unix_seconds(100));
+        groups.iter().map(|it| format!("{}: {} | {}", it.subjects[0].subject, it.summary, it.next)).collect()
+    }
+
+    #[test]
+    fn says_who_is_away_since_when_and_who_agrees() {
+        let mut health = EtcdHealth {
+            at: Some(Time::from_unix_seconds(100)),
+            has_quorum: true,
+            lost_since: None,
+            members: vec![member("a", None), member("b", None), member("c", None)],
+        };
+        assert_eq!(said(&health), Vec::<String>::new());
+        health.members[2] = member("c", Some(40));
+        assert_eq!(
+            said(&health),
+            [
+                "etcd/c: EtcdMemberAway: the member at https://c:2379 does not answer for 60s, since 1970-01-01T00:00:40Z: connection refused; \
+                 2 of 3 members agree, and 2 are needed: the next loss stops all writes | corten up # on c; where it never comes back: \
+                 corten node remove c"
+            ]
+        );
+        health.members[1] = member("b", Some(90));
+        (health.has_quorum, health.lost_since) = (false, Some(Time::from_unix_seconds(95)));
+        let told = said(&health);
+        assert_eq!(
+            told[0],
+            "etcd: EtcdQuorumLost: 1 of 3 members of etcd answer, and 2 must agree: nothing is read or written for 5.0s, since \
+             1970-01-01T00:01:35Z | corten up # on b or c"
+        );
+        assert!(
+            told.len() == 3
+                && told[1]
+                    .ends_with("2 of 3 are needed | corten up # on b; where it never comes back: corten node remove b"),
+            "{told:?}"
+        );
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("etcd")).expect("made");
+        health.save(folder.path()).expect("written");
+        let lost = quorum_lost(folder.path(), Time::from_unix_seconds(101)).expect("too few");
+        assert_eq!(lost.details.len(), 2);
+        assert!(quorum_lost(folder.path(), Time::from_unix_seconds(1000)).is_none(), "nobody looks any more");
+    }
+
+    #[test]
+    fn a_full_member_is_told_of() {
+        let full = MemberHealth { alarms: vec!["NOSPACE".into()], ..member("a", None) };
+        let health = EtcdHealth { has_quorum: true, members: vec![full], ..EtcdHealth::default() };
+        assert!(
+            said(&health)[0].starts_with("etcd/a: EtcdNoSpace: it is full and takes no writes"),
+            "{:?}",
+            said(&health)
+        );
+    }
+}

@@ -1,0 +1,69 @@
+//! What a machine has that joined a cluster on another one: where its API server is, whom it trusts, and who the node is there.
+//!
+//! ```text
+//! DATA/kubelet/kubeconfig                       the server, the authorities, and where the certificate is
+//! DATA/kubelet/pki/kubelet-client-current.pem   the node's certificate and key, as upstream's kubelet keeps them
+//! DATA/kubelet/servers                          `joined` and the server joined by; all that the cluster told of, as they are asked
+//! ```
+
+mod control_plane;
+mod discovery;
+mod first_certificate;
+mod identity;
+mod pod_ranges;
+mod servers;
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use corten_cli::Failure;
+use corten_client::{Client, https::HttpsTransport, kubeconfig::RestConfig};
+
+pub(crate) use control_plane::join_control_plane;
+pub(crate) use discovery::{Invitation, discover};
+pub(crate) use first_certificate::join;
+pub(crate) use identity::NodeIdentity;
+pub(crate) use pod_ranges::pod_ranges;
+
+/// The signer of what nodes show to the API server.
+const SIGNER: &str = "kubernetes.io/kube-apiserver-client-kubelet";
+const USAGES: &[&str] = &["digital signature", "client auth"];
+/// Of requests while a machine joins.
+const DEADLINE: Duration = Duration::from_secs(15);
+
+/// Where a joined machine keeps what it joined with.
+#[derive(Clone, Debug)]
+pub(crate) struct JoinedFiles {
+    pub(crate) kubeconfig: PathBuf,
+    pub(crate) certificate: PathBuf,
+    pub(crate) servers: PathBuf,
+}
+
+impl JoinedFiles {
+    pub(crate) fn of(data: &Path) -> Self {
+        let kubelet = data.join("kubelet");
+        Self {
+            kubeconfig: kubelet.join("kubeconfig"),
+            certificate: kubelet.join("pki/kubelet-client-current.pem"),
+            servers: kubelet.join("servers"),
+        }
+    }
+}
+
+/// # Errors
+/// The machine is no member of another machine's cluster, and cannot become one.
+pub(crate) fn refuse_own_cluster(data: &Path) -> Result<()> {
+    if data.join("pki/ca.key").exists() {
+        let message = format!("{} holds a cluster of this machine's own: its node belongs to that", data.display());
+        return Err(Failure::new(message).next("corten down && corten reset").into());
+    }
+    Ok(())
+}
+
+fn client(target: &RestConfig) -> Result<Client> {
+    let transport = HttpsTransport::new(target).context("preparing the connection")?;
+    Ok(Client::new(std::sync::Arc::new(transport)).with_deadline(DEADLINE))
+}

@@ -1,0 +1,302 @@
+//! The node's way to its API servers: a connection that shows the node's certificate, which is replaced before it ends, and trusts
+//! the authorities that the cluster publishes, which may be others tomorrow. Where a server is gone, another one is asked.
+
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::{Duration, SystemTime},
+};
+
+use anyhow::{Context, Result};
+use bytes::Bytes;
+use corten_client::{
+    Body, BoxFuture, Client, Transport, TransportError,
+    https::FailoverTransport,
+    kubeconfig::{Kubeconfig, RestConfig},
+};
+use corten_pki::{Credential, node_request, public_key_hashes};
+use corten_runner::{CertificateWish, request_certificate, signed_certificate};
+use http::{Request, Response};
+use tokio::{sync::watch, time::MissedTickBehavior};
+
+use super::{
+    DEADLINE, JoinedFiles, SIGNER, USAGES, discovery,
+    servers::{self, KeptServers},
+};
+use crate::cluster_access::ClusterTrust;
+
+/// How often to look whether the certificate's end is near, or another authority is published.
+const PERIOD: Duration = Duration::from_secs(60);
+/// How often to ask the API server whether it is ready.
+const READY_PERIOD: Duration = Duration::from_secs(10);
+/// After so much of its life a certificate is replaced, in parts of ten, as what the kubelet serves with.
+const TENTHS: u32 = 8;
+/// Beyond it the request is made anew.
+const SIGNED_WITHIN: Duration = Duration::from_secs(15 * 60);
+
+/// Who the node is in its cluster. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct NodeIdentity {
+    node: Arc<str>,
+    files: Arc<JoinedFiles>,
+    current: Arc<RwLock<Current>>,
+    changes: Arc<watch::Sender<()>>,
+}
+
+struct Current {
+    /// Its server is the one that the machine joined by.
+    target: RestConfig,
+    /// Those that the cluster told of, in the order in which they are asked.
+    servers: Vec<String>,
+    transport: Arc<FailoverTransport>,
+    /// The server in the kubeconfig, which a start begins with.
+    kept: String,
+}
+
+impl Current {
+    fn new(target: RestConfig, servers: Vec<String>, first: &str) -> Result<Self> {
+        let transport = FailoverTransport::new(target.clone(), &servers, first).context("preparing the connection")?;
+        Ok(Self { target, servers, transport: Arc::new(transport), kept: first.to_owned() })
+    }
+
+    fn kept_servers(&self) -> KeptServers {
+        KeptServers { joined: Some(self.target.server.clone()), learnt: self.servers.clone() }
+    }
+}
+
+impl NodeIdentity {
+    /// What an earlier `join` has kept; `None` where there was none.
+    ///
+    /// # Errors
+    /// The files cannot be read, or do not belong together.
+    pub(crate) fn load(node: &str, files: JoinedFiles) -> Result<Option<Self>> {
+        if !files.kubeconfig.exists() {
+            return Ok(None);
+        }
+        let config = Kubeconfig::load(&files.kubeconfig)?;
+        let Some(credential) = Credential::load(&files.certificate).context("reading the node's certificate")? else {
+            return Ok(None);
+        };
+        anyhow::ensure!(credential.is_whole(), "{} is no certificate with its key", files.certificate.display());
+        let mut target = config.target(None)?;
+        target.identity = Some(pair(&credential));
+        let KeptServers { joined, learnt } = KeptServers::load(&files.servers)?;
+        let first = target.server.clone();
+        if let Some(joined) = joined.filter(|it| *it != first) {
+            target.server = joined;
+            target.server_name = None;
+        }
+        let current = Arc::new(RwLock::new(Current::new(target, learnt, &first)?));
+        let changes = Arc::new(watch::Sender::new(()));
+        Ok(Some(Self { node: node.into(), files: Arc::new(files), current, changes }))
+    }
+
+    /// The server that is asked now.
+    pub(crate) fn server(&self) -> String {
+        self.transport().server()
+    }
+
+    /// Is this the address of a server of the node's cluster, or the hash of an authority that it trusts?
+    pub(crate) fn is_of(&self, server: &str, ca_hash: Option<&str>) -> bool {
+        self.has_server(server) || public_key_hashes(&self.ca_pem()).iter().any(|it| Some(it.0.as_str()) == ca_hash)
+    }
+
+    fn has_server(&self, server: &str) -> bool {
+        [self.server(), self.target().server].iter().chain(&self.servers()).any(|it| it == server)
+    }
+
+    /// The machine was told to join the same cluster by this URL. Where it is a new one it is asked first from now on: those that are
+    /// known may all be gone. It has to show a certificate of an authority that is trusted already.
+    ///
+    /// # Errors
+    /// It is no URL of a server, or it cannot be kept.
+    pub(crate) fn join_by(&self, server: &str) -> Result<()> {
+        if self.has_server(server) {
+            return Ok(());
+        }
+        let target = RestConfig { server: server.to_owned(), server_name: None, ..self.target() };
+        let current = Current::new(target, self.servers(), server)?;
+        current.kept_servers().save(&self.files.servers)?;
+        self.keep_kubeconfig(&current.transport.current_target())?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = current;
+        Ok(())
+    }
+
+    /// When the certificate ends, where that has passed.
+    pub(crate) fn has_ended(&self) -> Option<SystemTime> {
+        let (_, end) = self.credential()?.lifetime()?;
+        (end <= SystemTime::now()).then_some(end)
+    }
+
+    /// Keeps certificate and trust good until `stopping` is ready.
+    pub(crate) async fn keep(self, stopping: impl Future<Output = ()> + Send) {
+        let work = async {
+            loop {
+                if let Err(error) = self.look().await {
+                    tracing::warn!(error = format!("{error:#}"), "the node's certificate is not looked after");
+                }
+                self.until_due().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stopping => {}
+            () = work => {}
+            // Beside the work, which may wait for a server that is not ready.
+            () = self.check_ready() => {}
+        }
+    }
+
+    /// Leaves a server that is not ready where another one is.
+    async fn check_ready(&self) {
+        let mut checks = tokio::time::interval(READY_PERIOD);
+        checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            checks.tick().await;
+            self.transport().check_ready().await;
+        }
+    }
+
+    /// Until it is time to look again. Meanwhile it is kept on disk which server is asked.
+    async fn until_due(&self) {
+        let due = tokio::time::Instant::now() + PERIOD;
+        let mut moves = self.transport().moves();
+        loop {
+            if let Err(error) = self.keep_server() {
+                tracing::warn!(error = format!("{error:#}"), "which API server is asked is not kept");
+            }
+            if !matches!(tokio::time::timeout_at(due, moves.changed()).await, Ok(Ok(()))) {
+                return;
+            }
+        }
+    }
+
+    /// Writes which server is asked, where that is another one than what is written.
+    fn keep_server(&self) -> Result<()> {
+        let target = self.transport().current_target();
+        if target.server == self.current.read().unwrap_or_else(PoisonError::into_inner).kept {
+            return Ok(());
+        }
+        self.keep_kubeconfig(&target)?;
+        self.current.write().unwrap_or_else(PoisonError::into_inner).kept = target.server;
+        Ok(())
+    }
+
+    async fn look(&self) -> Result<()> {
+        // An authority that follows another is told of by a server whom one that is trusted now has signed for, and where only who
+        // runs the cluster writes: not in kube-public, as before this node was one.
+        let client = Client::new(Arc::new(self.clone())).with_deadline(DEADLINE);
+        match discovery::trusted(&client).await {
+            Ok(published) if is_other(&published, &self.ca_pem()) => {
+                tracing::info!("the cluster trusts other authorities");
+                self.replace(|target| target.ca = published.into_bytes())?;
+                self.changes.send_replace(());
+            }
+            Ok(_) => {}
+            // What is trusted stays.
+            Err(reason) => tracing::debug!(reason, "which authorities the cluster trusts is not known"),
+        }
+        match servers::published(&client, &self.node).await {
+            Ok(published) if !published.is_empty() && published != self.servers() => {
+                tracing::info!(servers = published.join(" "), "the cluster has these API servers");
+                let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+                current.transport.set_servers(&published).context("preparing the connections")?;
+                current.servers = published;
+                current.kept_servers().save(&self.files.servers)?;
+            }
+            Ok(_) => {}
+            // Those that are known stay.
+            Err(reason) => tracing::debug!(reason, "which API servers the cluster has is not known"),
+        }
+        let Some(credential) = self.credential() else { return Ok(()) };
+        if credential.is_signed_by(&self.signer_pem()) && !is_due(&credential, SystemTime::now()) {
+            return Ok(());
+        }
+        self.renew().await
+    }
+
+    async fn renew(&self) -> Result<()> {
+        let (request, key) = node_request(&self.node).context("making the node's key")?;
+        let client = Client::new(Arc::new(self.clone())).with_deadline(DEADLINE);
+        let wish = CertificateWish { request: &request, signer: SIGNER, usages: USAGES };
+        let asked = request_certificate(&client, wish).await.context("asking for the node's next certificate")?;
+        let signed = tokio::time::timeout(SIGNED_WITHIN, signed_certificate(&client, &asked)).await;
+        let certificate = signed.context("the request was not answered in time")?.map_err(anyhow::Error::msg)?;
+        let credential = Credential { certificate, key };
+        anyhow::ensure!(credential.is_whole(), "the certificate of {} is for another key", asked.name);
+        credential.save(&self.files.certificate).context("keeping the node's certificate")?;
+        self.replace(|target| target.identity = Some(pair(&credential)))?;
+        tracing::info!(request = asked.name, "the node shows a new certificate");
+        Ok(())
+    }
+
+    fn replace(&self, change: impl FnOnce(&mut RestConfig)) -> Result<()> {
+        let mut target = self.target();
+        change(&mut target);
+        let current = Current::new(target, self.servers(), &self.server())?;
+        self.keep_kubeconfig(&current.transport.current_target())?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = current;
+        Ok(())
+    }
+
+    fn keep_kubeconfig(&self, target: &RestConfig) -> Result<()> {
+        let user = format!("system:node:{}", self.node);
+        let config = Kubeconfig::with_files(target, &user, &self.files.certificate);
+        config.save(&self.files.kubeconfig).context("keeping whom the node trusts")
+    }
+
+    fn target(&self) -> RestConfig {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).target.clone()
+    }
+
+    fn servers(&self) -> Vec<String> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).servers.clone()
+    }
+
+    fn transport(&self) -> Arc<FailoverTransport> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).transport.clone()
+    }
+
+    fn credential(&self) -> Option<Credential> {
+        let (certificate, key) = self.target().identity?;
+        let text = |it: Vec<u8>| String::from_utf8(it).ok();
+        Some(Credential { certificate: text(certificate)?, key: text(key)? })
+    }
+}
+
+impl Transport for NodeIdentity {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
+        let transport = self.transport();
+        Box::pin(async move { transport.send(request).await })
+    }
+}
+
+impl ClusterTrust for NodeIdentity {
+    fn ca_pem(&self) -> String {
+        String::from_utf8_lossy(&self.target().ca).into_owned()
+    }
+
+    /// The first that is published: the one that signs.
+    fn signer_pem(&self) -> String {
+        public_key_hashes(&self.ca_pem()).into_iter().next().map(|it| it.1).unwrap_or_default()
+    }
+
+    fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+}
+
+fn pair(credential: &Credential) -> (Vec<u8>, Vec<u8>) {
+    (credential.certificate.clone().into_bytes(), credential.key.clone().into_bytes())
+}
+
+/// However the same certificates are written.
+fn is_other(published: &str, trusted: &str) -> bool {
+    let published = public_key_hashes(published);
+    !published.is_empty() && published != public_key_hashes(trusted)
+}
+
+fn is_due(credential: &Credential, now: SystemTime) -> bool {
+    let Some((begin, end)) = credential.lifetime() else { return true };
+    let life = end.duration_since(begin).unwrap_or_default();
+    now >= begin + life / 10 * TENTHS
+}

@@ -1,0 +1,39 @@
+//! Leading: what runs only while this process holds a lease, one term after the other.
+
+use corten_apiserver::Fence;
+use corten_runner::Candidate;
+use tokio::{sync::watch, task::JoinSet};
+
+use crate::cluster_access::Stopping;
+
+/// Holds the lease, term after term, until `stopping`, and runs what `begin` begins as long as a term lasts. `is_over` is told of each
+/// term that ended before.
+pub(crate) async fn lead(
+    candidate: Candidate,
+    stopping: &Stopping,
+    begin: impl Fn(&Stopping, Fence) -> JoinSet<()>,
+    is_over: impl Fn(),
+) {
+    loop {
+        let mut term = tokio::select! {
+            biased;
+            () = stopping.now() => return,
+            term = candidate.elected() => term,
+        };
+        let (ended, told) = watch::channel(false);
+        let mut tasks = begin(&Stopping::new(told), Fence::new(candidate.lease, term.revision()));
+        let is_stopping = tokio::select! {
+            biased;
+            () = stopping.now() => true,
+            () = term.keep() => false,
+        };
+        ended.send_replace(true);
+        // Who ends in order still finishes what it is about: nobody else begins before that.
+        while tasks.join_next().await.is_some() {}
+        term.end();
+        if is_stopping {
+            return term.release().await;
+        }
+        is_over();
+    }
+}

@@ -1,0 +1,50 @@
+//! How the scheduler is configured: the file that `--scheduler-config` names.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+use corten_scheduler::Config;
+use serde_json::Value;
+
+/// Upstream's defaults where no file is named.
+///
+/// # Errors
+/// The file cannot be read, or is no configuration that can be kept to.
+pub(crate) fn config(file: Option<&Path>) -> Result<Config> {
+    let Some(file) = file else { return Ok(Config::default()) };
+    let text = corten_files::read_to_string(file)
+        .with_context(|| format!("reading the scheduler's configuration {}", file.display()))?;
+    read(&text).with_context(|| format!("reading the scheduler's configuration {}", file.display()))
+}
+
+fn read(text: &str) -> Result<Config> {
+    let value: Value = match serde_saphyr::from_str(text) {
+        Ok(value) => value,
+        // The first line is the error, the lines after it show the text around it.
+        Err(error) => bail!("{}", error.to_string().lines().next().unwrap_or_default()),
+    };
+    let config = match Config::read(&value) {
+        Ok(config) => config,
+        Err(problems) => bail!("{}", problems.join("; ")),
+    };
+    corten_runner::check_extenders(&config.extenders).map_err(|it| anyhow!("extenders: {it}"))?;
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_yaml_and_strict() {
+        let head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+        let config = read(&format!("{head}profiles:\n- schedulerName: packing\n")).expect("it can be read");
+        assert_eq!(config.profiles[0].name, "packing");
+        let error = read(&format!("{head}profile: []\n")).expect_err("a field of another name").to_string();
+        assert_eq!(error, "unknown field \"profile\"");
+        assert!(read("a: [").is_err());
+        let error =
+            read(&format!("{head}extenders:\n- urlPrefix: https://x\n")).expect_err("nobody can know it").to_string();
+        assert!(error.starts_with("extenders: "), "{error}");
+    }
+}

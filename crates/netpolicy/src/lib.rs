@@ -1,0 +1,20 @@
+//! Pods, Namespaces and NetworkPolicies in, packet rules out: who may speak with the Pods of this node.
+//!
+//! A step takes a batch of news and gives one transaction, whose size goes with the news and not with the cluster: what a Pod
+//! changes are elements of sets and maps, and never a rule.
+
+mod blocks;
+mod compiled;
+mod elements;
+mod frame;
+mod mind;
+mod numbers;
+mod plugged;
+mod pods;
+pub mod projections;
+mod room;
+pub mod rules;
+mod shared;
+
+pub use mind::{Event, NAME, NetworkPolicies, Step};
+pub use plugged::Plugged;

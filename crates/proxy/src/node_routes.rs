@@ -1,0 +1,304 @@
+//! Nodes in, the ways to the Pods of other nodes out.
+//!
+//! ```text
+//! vxlan:   Pod ─ bridge ─ vx ══ UDP 8472, from node to node ══ vx ─ bridge ─ Pod
+//! routes:  Pod ─ bridge ─ the link that all nodes are on ─ bridge ─ Pod
+//! ```
+//! A Node says itself where it is and which ranges its Pods have. What it says must not take from others what is theirs: only
+//! ranges of the cluster's Pods are led to it, and none that this node or one that is older has.
+
+use core::net::IpAddr;
+use std::collections::BTreeSet;
+
+use corten_meta::{
+    ObjectMeta, Time,
+    address::{Cidr, is_reachable},
+};
+use corten_reconcile::{Actor, Wait};
+use serde::Deserialize;
+
+/// How packets get from node to node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PodNetworkMode {
+    /// In UDP: whatever network lies between the nodes.
+    #[default]
+    Vxlan,
+    /// As they are: the nodes are on one link, which takes packets with the addresses of Pods.
+    Routes,
+}
+
+impl PodNetworkMode {
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "vxlan" => Some(Self::Vxlan),
+            "routes" => Some(Self::Routes),
+            _ => None,
+        }
+    }
+}
+
+/// A Node, as far as its place in the network goes.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PlacedNode {
+    pub metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Spec {
+    #[serde(rename = "podCIDRs")]
+    pod_cidrs: Option<Vec<String>>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    addresses: Option<Vec<NodeAddress>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct NodeAddress {
+    r#type: String,
+    address: String,
+}
+
+impl PlacedNode {
+    fn ranges(&self) -> impl Iterator<Item = Cidr> {
+        self.spec.pod_cidrs.iter().flatten().filter_map(|it| Cidr::parse(it))
+    }
+
+    /// Where it is reached in the cluster.
+    fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        let internal = self.status.addresses.iter().flatten().filter(|it| it.r#type == "InternalIP");
+        internal.filter_map(|it| it.address.parse().ok()).filter(|it| is_reachable(*it))
+    }
+
+    fn address(&self, of_family: bool) -> Option<IpAddr> {
+        self.addresses().find(|it| it.is_ipv4() == of_family)
+    }
+
+    pub fn has(&self, address: IpAddr) -> bool {
+        self.addresses().any(|it| it == address)
+    }
+
+    fn age(&self) -> (Option<Time>, &str) {
+        (self.metadata.creation_timestamp, &self.metadata.name)
+    }
+}
+
+/// What this node is.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub node_name: String,
+    pub addresses: Vec<IpAddr>,
+    /// What this node's own Pods have.
+    pub pod_cidrs: Vec<Cidr>,
+    /// What all Pods have.
+    pub cluster_cidrs: Vec<Cidr>,
+    /// How long the prefix of a node's part of them is: of IPv4, of IPv6.
+    pub node_bits: (u8, u8),
+    pub mode: PodNetworkMode,
+}
+
+impl Place {
+    fn node_bits(&self, range: &Cidr) -> u8 {
+        if range.address.is_ipv4() { self.node_bits.0 } else { self.node_bits.1 }
+    }
+}
+
+/// One end of the tunnel: what Ethernet calls it follows from its node's first range, so that nobody need tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TunnelEnd {
+    pub node: IpAddr,
+    pub mac: [u8; 6],
+}
+
+/// The way to the Pods of one range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodRoute {
+    pub range: Cidr,
+    pub node: IpAddr,
+    /// Through the tunnel, to this end.
+    pub end: Option<TunnelEnd>,
+}
+
+/// All ways that are to be there, and no others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodRoutes {
+    /// This node's own end; `None`: no tunnel is wanted.
+    pub own: Option<TunnelEnd>,
+    pub routes: BTreeSet<PodRoute>,
+    /// All addresses in the cluster of the nodes that are reached: what comes by the tunnel comes from one of these.
+    pub nodes: BTreeSet<IpAddr>,
+}
+
+/// A way that the kernel does not take, while it takes the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedWay {
+    /// Where it leads to; none where it is the end that is here.
+    pub node: Option<IpAddr>,
+    pub message: String,
+}
+
+/// What is wanted, and which nodes cannot be reached, and why.
+pub fn pod_routes<'a>(place: &Place, nodes: impl Iterator<Item = &'a PlacedNode>) -> (PodRoutes, Vec<Wait>) {
+    let mut others: Vec<&PlacedNode> = nodes.filter(|it| it.metadata.name != place.node_name).collect();
+    others.sort_by(|a, b| a.age().cmp(&b.age()));
+    let tunnel_is_ipv4 = place.addresses.iter().any(IpAddr::is_ipv4);
+    let own_address = place.addresses.iter().copied().find(|it| it.is_ipv4() == tunnel_is_ipv4 && is_reachable(*it));
+    let own = own_address.zip(place.pod_cidrs.first()).map(|(node, range)| TunnelEnd { node, mac: mac(range) });
+    let (mut wanted, mut waits, mut taken) = (PodRoutes::default(), Vec::new(), place.pod_cidrs.clone());
+    for node in others {
+        // The end of the tunnel follows from the first range: a node of which one is refused is believed in nothing.
+        let refused: Vec<String> = node.ranges().filter_map(|it| refusal(place, &taken, &it)).collect();
+        if !refused.is_empty() {
+            let wait = |it| Wait::new("PodRangeRefused", it, Actor::Operator).on("Node", &node.metadata.name);
+            waits.extend(refused.into_iter().map(wait));
+            continue;
+        }
+        let end = node.address(tunnel_is_ipv4).zip(node.ranges().next());
+        let end = end.map(|(address, range)| TunnelEnd { node: address, mac: mac(&range) });
+        for range in node.ranges() {
+            taken.push(range);
+            let route = match place.mode {
+                PodNetworkMode::Vxlan => end.map(|end| PodRoute { range, node: end.node, end: Some(end) }),
+                PodNetworkMode::Routes => {
+                    let address = node.address(range.address.is_ipv4());
+                    address.map(|node| PodRoute { range, node, end: None })
+                }
+            };
+            match route.filter(|it| !place.addresses.contains(&it.node)) {
+                Some(route) => {
+                    wanted.nodes.extend(node.addresses().filter(|it| !place.addresses.contains(it)));
+                    wanted.routes.insert(route);
+                }
+                None => waits.push(unreachable(&node.metadata.name, &range)),
+            }
+        }
+    }
+    if place.mode == PodNetworkMode::Vxlan && !wanted.routes.is_empty() {
+        wanted.own = own;
+    }
+    (wanted, waits)
+}
+
+fn refusal(place: &Place, taken: &[Cidr], range: &Cidr) -> Option<String> {
+    let overlaps = |it: &&Cidr| it.contains(range.address) || range.contains(it.address);
+    if !place.cluster_cidrs.iter().any(|it| it.contains(range.address) && it.bits <= range.bits) {
+        return Some(format!("{range} is no range of this cluster's Pods: nothing is led there"));
+    }
+    // It would hold what others are given.
+    if range.bits < place.node_bits(range) {
+        return Some(format!(
+            "{range} is larger than a node's part, a /{}: nothing is led there",
+            place.node_bits(range)
+        ));
+    }
+    let other = taken.iter().find(overlaps)?;
+    Some(format!("{range} overlaps {other}, which this node or an older one has: nothing is led there"))
+}
+
+fn unreachable(node: &str, range: &Cidr) -> Wait {
+    let message = format!("node {node} has said no address at which its Pods in {range} could be reached from here");
+    Wait::new("PodsUnreachable", message, Actor::Cluster).on("Node", node)
+}
+
+/// Locally administered, and another one for each range.
+fn mac(range: &Cidr) -> [u8; 6] {
+    let [a, b, c, d] = match range.address {
+        IpAddr::V4(it) => it.octets(),
+        // The part that tells the nodes' ranges apart comes just before the 64 bits of a host.
+        IpAddr::V6(it) => {
+            (u32::try_from((it.to_bits() >> 64) & u128::from(u32::MAX)).unwrap_or_default()).to_be_bytes()
+        }
+    };
+    [0x0e, 0x58, a, b, c, d]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn node(name: &str, ranges: &[&str], addresses: &[&str]) -> PlacedNode {
+        let addresses: Vec<_> = addresses.iter().map(|it| json!({ "type": "InternalIP", "address": it })).collect();
+        let node = json!({
+            "metadata": { "name": name, "creationTimestamp": "2026-11-26T10:00:00Z" },
+            "spec": { "podCIDRs": ranges },
+            "status": { "addresses": addresses },
+        });
+        serde_json::from_value(node).expect("a Node")
+    }
+
+    fn told(mode: PodNetworkMode, nodes: &[PlacedNode]) -> Vec<String> {
+        let cidrs = |texts: &[&str]| texts.iter().filter_map(|it| Cidr::parse(it)).collect::<Vec<_>>();
+        let place = Place {
+            node_name: "one".into(),
+            addresses: vec!["192.168.0.1".parse().expect("an address")],
+            pod_cidrs: cidrs(&["10.244.0.0/24", "fd00:10:244::/64"]),
+            cluster_cidrs: cidrs(&["10.244.0.0/16", "fd00:10:244::/56"]),
+            node_bits: (24, 64),
+            mode,
+        };
+        let (wanted, waits) = pod_routes(&place, nodes.iter());
+        let hex = |mac: [u8; 6]| mac.map(|it| format!("{it:02x}")).join(":");
+        let own = wanted.own.iter().map(|it| format!("own {} {}", it.node, hex(it.mac)));
+        let routes = wanted.routes.iter().map(|it| match it.end {
+            Some(end) => format!("{} tunnel {} {}", it.range, end.node, hex(end.mac)),
+            None => format!("{} via {}", it.range, it.node),
+        });
+        own.chain(routes).chain(waits.iter().map(|it| format!("{}: {}", it.reason, it.message))).collect()
+    }
+
+    #[test]
+    fn a_node_alone_has_no_tunnel() {
+        let own = node("one", &["10.244.0.0/24"], &["192.168.0.1"]);
+        assert_eq!(told(PodNetworkMode::Vxlan, std::slice::from_ref(&own)), Vec::<String>::new());
+        assert_eq!(told(PodNetworkMode::Routes, &[own]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn pods_of_others_are_reached_by_tunnel_or_by_link() {
+        let two = node("two", &["10.244.1.0/24", "fd00:10:244:1::/64"], &["192.168.0.2"]);
+        let expected = [
+            "own 192.168.0.1 0e:58:0a:f4:00:00",
+            "10.244.1.0/24 tunnel 192.168.0.2 0e:58:0a:f4:01:00",
+            "fd00:10:244:1::/64 tunnel 192.168.0.2 0e:58:0a:f4:01:00",
+        ];
+        assert_eq!(told(PodNetworkMode::Vxlan, std::slice::from_ref(&two)), expected);
+        let expected = [
+            "10.244.1.0/24 via 192.168.0.2",
+            "PodsUnreachable: node two has said no address at which its Pods in fd00:10:244:1::/64 could be reached from here",
+        ];
+        assert_eq!(told(PodNetworkMode::Routes, &[two]), expected);
+    }
+
+    #[test]
+    fn a_node_takes_nothing_that_is_anothers() {
+        let nodes = [
+            node("two", &["10.244.1.0/24"], &["192.168.0.2"]),
+            node("wide", &["0.0.0.0/0"], &["192.168.0.3"]),
+            node("large", &["10.244.0.0/17"], &["192.168.0.7"]),
+            node("own", &["10.244.0.128/25"], &["192.168.0.4"]),
+            node("young", &["10.244.1.0/25"], &["192.168.0.5"]),
+            node("here", &["10.244.6.0/24"], &["192.168.0.1"]),
+            // What its end of the tunnel is called follows from the first, which is another's.
+            node("zz", &["10.244.1.0/24", "fd00:10:244:9::/64"], &["192.168.0.66"]),
+        ];
+        let expected = [
+            "10.244.1.0/24 via 192.168.0.2",
+            "PodsUnreachable: node here has said no address at which its Pods in 10.244.6.0/24 could be reached from here",
+            "PodRangeRefused: 10.244.0.0/17 is larger than a node's part, a /24: nothing is led there",
+            "PodRangeRefused: 10.244.0.128/25 overlaps 10.244.0.0/24, which this node or an older one has: nothing is led there",
+            "PodRangeRefused: 0.0.0.0/0 is no range of this cluster's Pods: nothing is led there",
+            "PodRangeRefused: 10.244.1.0/25 overlaps 10.244.1.0/24, which this node or an older one has: nothing is led there",
+            "PodRangeRefused: 10.244.1.0/24 overlaps 10.244.1.0/24, which this node or an older one has: nothing is led there",
+        ];
+        assert_eq!(told(PodNetworkMode::Routes, &nodes), expected);
+    }
+}

@@ -1,0 +1,136 @@
+//! Of several control planes over one store one runs the loops: the holder of a Lease, as with client-go's `leaderelection`.
+//!
+//! A holder that could not renew its lease in time ends its term before anybody else may begin one. Its writes name the revision of
+//! the lease, so that none of a former holder is committed, however long it was held up on its way.
+
+use std::time::Duration;
+
+use corten_client::{
+    Client,
+    lease::{Holder, Lease},
+};
+use corten_meta::Key;
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, sleep_until, timeout_at},
+};
+
+use crate::Clock;
+
+/// `LeaderElectionConfiguration` of k8s.io/component-base.
+#[derive(Clone, Copy, Debug)]
+pub struct LeaseTimes {
+    /// How long after the last renewal others wait.
+    pub duration: Duration,
+    /// How long after the last renewal the holder goes on.
+    pub renew_deadline: Duration,
+    /// How often the lease is tried for, or renewed.
+    pub retry_period: Duration,
+}
+
+impl Default for LeaseTimes {
+    fn default() -> Self {
+        let of = Duration::from_secs;
+        Self { duration: of(15), renew_deadline: of(10), retry_period: of(2) }
+    }
+}
+
+/// Who wants to hold a lease of `kube-system`.
+pub struct Candidate {
+    pub client: Client,
+    pub clock: Clock,
+    pub lease: &'static str,
+    /// Unlike that of every other process.
+    pub identity: String,
+    pub times: LeaseTimes,
+}
+
+/// The time in which this process holds the lease.
+pub struct Term {
+    lease: Lease,
+    clock: Clock,
+    times: LeaseTimes,
+    /// When the last renewal that went well was asked for.
+    renewed: Instant,
+    /// Of the lease, as this process wrote it last; 0 once the term is over.
+    revision: watch::Sender<u64>,
+}
+
+impl Candidate {
+    /// Waits until the lease is this process's.
+    pub async fn elected(&self) -> Term {
+        let key = Key::new("kube-system", self.lease);
+        let mut lease = Lease::new(self.client.clone(), key, &*self.identity, self.times.duration);
+        loop {
+            let asked = Instant::now();
+            match lease.renew((self.clock)()).await {
+                Ok(Holder::Me) => {
+                    let (revision, _) = watch::channel(lease.revision());
+                    tracing::info!(lease = self.lease, identity = self.identity, "this process leads now");
+                    return Term { lease, clock: self.clock.clone(), times: self.times, renewed: asked, revision };
+                }
+                Ok(Holder::Other { holder, .. }) => {
+                    tracing::debug!(lease = self.lease, holder, "another process leads")
+                }
+                Err(error) => tracing::debug!(lease = self.lease, %error, "the lease cannot be had"),
+            }
+            sleep(self.times.retry_period).await;
+        }
+    }
+}
+
+impl Term {
+    /// The revision of the lease, which changes with each renewal; 0 once the term is over.
+    pub fn revision(&self) -> watch::Receiver<u64> {
+        self.revision.subscribe()
+    }
+
+    /// Renews the lease until that fails for too long, or somebody else has it.
+    pub async fn keep(&mut self) {
+        let mut next = self.renewed + self.times.retry_period;
+        loop {
+            sleep_until(next).await;
+            let asked = Instant::now();
+            next = asked + self.times.retry_period;
+            let end = self.renewed + self.times.renew_deadline;
+            if asked >= end {
+                tracing::error!("this process stood still for too long: it leads no more");
+                break;
+            }
+            match timeout_at(end, self.lease.renew((self.clock)())).await {
+                Ok(Ok(Holder::Me)) => {
+                    self.renewed = asked;
+                    self.revision.send_replace(self.lease.revision());
+                }
+                Ok(Ok(Holder::Other { holder, .. })) => {
+                    tracing::warn!(holder, "another process leads now");
+                    break;
+                }
+                Ok(Err(error)) if Instant::now() < end => tracing::warn!(%error, "the lease cannot be renewed yet"),
+                Ok(Err(_)) | Err(_) => {
+                    tracing::error!("the lease could not be renewed in time: this process leads no more");
+                    break;
+                }
+            }
+        }
+        self.revision.send_replace(0);
+    }
+
+    /// Nothing more is written in this term; once all that wrote in it has ended, [`Term::release`] it.
+    pub fn end(&self) {
+        self.revision.send_replace(0);
+    }
+
+    /// Gives the lease back, so that the next term begins at once.
+    pub async fn release(mut self) {
+        let end = self.renewed + self.times.renew_deadline;
+        match timeout_at(end, self.lease.release()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "the lease cannot be given back"),
+            Err(_) => tracing::debug!("the lease cannot be given back in time"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

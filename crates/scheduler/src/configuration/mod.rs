@@ -1,0 +1,120 @@
+//! A KubeSchedulerConfiguration of `kubescheduler.config.k8s.io/v1`, as it is written in a file. What cannot be kept to is refused,
+//! and an unknown field, too.
+
+mod extenders;
+mod plugin_arguments;
+mod plugin_sets;
+mod reader;
+
+use std::{collections::BTreeSet, time::Duration};
+
+use serde_json::Value;
+
+use self::reader::{At, Reader};
+use crate::{Config, Profile};
+
+const API_VERSION: &str = "kubescheduler.config.k8s.io/v1";
+const KIND: &str = "KubeSchedulerConfiguration";
+
+/// Fields of upstream's that there is nothing for here.
+const UNSUPPORTED: &[&str] =
+    &["parallelism", "clientConnection", "enableProfiling", "enableContentionProfiling", "delayCacheUntilActive"];
+
+const FIELDS: &[&str] = &[
+    "apiVersion",
+    "kind",
+    "leaderElection",
+    "percentageOfNodesToScore",
+    "podInitialBackoffSeconds",
+    "podMaxBackoffSeconds",
+    "profiles",
+    "parallelism",
+    "clientConnection",
+    "enableProfiling",
+    "enableContentionProfiling",
+    "extenders",
+    "delayCacheUntilActive",
+];
+
+impl Config {
+    /// Reads a configuration.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn read(configuration: &Value) -> Result<Self, Vec<String>> {
+        let mut reader = Reader::default();
+        let config = configured(configuration, &mut reader);
+        if reader.problems.is_empty() { Ok(config) } else { Err(reader.problems) }
+    }
+}
+
+fn configured(value: &Value, reader: &mut Reader) -> Config {
+    let root = reader.object(value, String::new(), FIELDS);
+    let (api_version, kind) = (reader.text(&root, "apiVersion"), reader.text(&root, "kind"));
+    if api_version != API_VERSION || kind != KIND {
+        let what = format!("no kind {kind:?} is registered for version {api_version:?}, only {KIND} of {API_VERSION}");
+        reader.problems.push(what);
+    }
+    for field in UNSUPPORTED.iter().filter(|it| root.get(it).is_some()) {
+        reader.problem(field, "cannot be set here");
+    }
+    let election = reader.child(&root, "leaderElection", &["leaderElect"]);
+    if reader.truth(&election, "leaderElect") {
+        reader.problem("leaderElection.leaderElect", "must be false: the scheduler runs with its API server");
+    }
+    let initial = reader.number(&root, "podInitialBackoffSeconds", 1, (1, i64::MAX));
+    let most = reader.number(&root, "podMaxBackoffSeconds", 10, (1, i64::MAX));
+    if most < initial {
+        let what = format!("Invalid value: {most}: must be greater than or equal to PodInitialBackoffSeconds");
+        reader.problem("podMaxBackoffSeconds", &what);
+    }
+    let percentage = reader.number(&root, "percentageOfNodesToScore", 0, (0, 100));
+    let (mut profiles, bind_timeout) = profiles(&root, percentage, reader);
+    let (extenders, ignored) = extenders::extenders(&root, reader);
+    profiles.iter_mut().for_each(|it| it.arguments.fit.ignored.extend(ignored.iter().cloned()));
+    Config {
+        profiles,
+        extenders,
+        backoff_initial: seconds(initial),
+        backoff_max: seconds(most),
+        bind_timeout,
+        ..Config::default()
+    }
+}
+
+fn seconds(count: i64) -> Duration {
+    Duration::from_secs(count.unsigned_abs())
+}
+
+fn profiles(root: &At<'_>, percentage: i64, reader: &mut Reader) -> (Vec<Profile>, Duration) {
+    let fields = &["schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"];
+    let found = reader.children(root, "profiles", fields);
+    let (mut profiles, mut names, mut timeouts) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    for at in &found {
+        let mut name = reader.text(at, "schedulerName").to_owned();
+        if name.is_empty() && found.len() == 1 {
+            name = Profile::default().name;
+        }
+        if name.is_empty() {
+            reader.problem(&at.path("schedulerName"), "Required value");
+        } else if !names.insert(name.clone()) {
+            reader.problem(&at.path("schedulerName"), &format!("Duplicate value: {name:?}"));
+        }
+        let percentage = reader.number(at, "percentageOfNodesToScore", percentage, (0, 100));
+        let mut profile = plugin_sets::profile(at, reader);
+        let (arguments, timeout) = plugin_arguments::arguments(at, reader);
+        timeouts.insert(timeout);
+        profile.name = name;
+        profile.arguments = arguments;
+        profile.percentage_of_nodes_to_score = usize::try_from(percentage).unwrap_or(0);
+        profiles.push(profile);
+    }
+    if timeouts.len() > 1 {
+        reader.problem("profiles", "bindTimeoutSeconds must be the same in all");
+    }
+    if found.is_empty() {
+        let percentage_of_nodes_to_score = usize::try_from(percentage).unwrap_or(0);
+        profiles.push(Profile { percentage_of_nodes_to_score, ..Profile::default() });
+    }
+    (profiles, timeouts.first().copied().unwrap_or(Config::default().bind_timeout))
+}

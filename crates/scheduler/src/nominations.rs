@@ -1,0 +1,218 @@
+//! Pods that wait for room on a node which is kept for them: nominated by preemption here, by a scheduler before this one, or by
+//! somebody else who wrote `status.nominatedNodeName`.
+
+use std::{
+    collections::BTreeSet,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use corten_meta::{Key, Time};
+
+use crate::{
+    Effect, Eviction, PodInfo, Profile, Scheduler,
+    cycle::Failure,
+    entry::PodState,
+    preemption::{Candidate, Preemption, cheapest},
+    report,
+};
+
+impl Scheduler {
+    /// The node a waiting pod is nominated to after it was seen: as it was here, while the API server has not heard of that
+    /// (`UpdateNominatedPod`).
+    pub(crate) fn nomination_seen(&self, key: &Key, seen: &str) -> String {
+        match self.pods.get(key) {
+            Some(known) if seen.is_empty() && known.told_nominated.is_empty() => known.nominated.clone(),
+            _ => seen.to_owned(),
+        }
+    }
+
+    /// Keeps room for a pod on this node and on no other; on none where the name is empty.
+    pub(crate) fn nominate(&mut self, key: &Key, node: &str, now: Time) {
+        let Some(entry) = self.pods.get_mut(key) else { return };
+        let before = std::mem::replace(&mut entry.nominated, node.to_owned());
+        let info = Arc::clone(&entry.info);
+        if !node.is_empty() {
+            self.snapshot.nominate(node, key, &info);
+        }
+        if !before.is_empty() && before != node {
+            self.snapshot.end_nomination(&before, key);
+            self.wake_helped(&before, now);
+        }
+    }
+
+    /// The pod counts on its node itself now, or is gone.
+    pub(crate) fn end_nomination(&mut self, key: &Key, now: Time) {
+        let Some(entry) = self.pods.get(key).filter(|it| !it.nominated.is_empty()) else { return };
+        let is_there = entry.place.node() == Some(&*entry.nominated);
+        let node = self.pods.get_mut(key).map(|it| std::mem::take(&mut it.nominated)).unwrap_or_default();
+        self.snapshot.end_nomination(&node, key);
+        if !is_there {
+            self.wake_helped(&node, now);
+        }
+    }
+
+    /// The pod has lost the node it was placed on: what its status says holds again.
+    pub(crate) fn restore_nomination(&mut self, key: &Key, now: Time) {
+        let node = self.pods.get(key).map(|it| it.told_nominated.clone()).unwrap_or_default();
+        self.nominate(key, &node, now);
+    }
+
+    /// Where no node fits a pod, others may have to leave one (`RunPostFilterPlugins`). What came of it is told in the failure.
+    pub(crate) fn post_filter(&mut self, key: &Key, failure: &mut Failure, now: Time) -> Vec<Effect> {
+        let info = Arc::clone(&self.pods[key].info);
+        let profile = Arc::clone(&self.profiles[&info.scheduler_name]);
+        // One pod of a gang evicts nobody: a gang does so as a whole.
+        if failure.n_nodes == 0 || !profile.preempts || self.gang_of(&info).is_some() {
+            return Vec::new();
+        }
+        let found = match self.ineligible(key, &info) {
+            Some(why) => Err((why.to_owned(), false)),
+            None => self.find_candidates(&info, &profile).map_err(|it| (it, true)),
+        };
+        match found {
+            Ok(candidates) => match self.consult_on_victims(&info, candidates, now) {
+                Ok(candidates) => {
+                    let best = cheapest(candidates).expect("where there is none, it is said why");
+                    self.preempt(&info, &profile, &best, now)
+                }
+                Err(asking) => asking,
+            },
+            Err((why, is_hopeless)) => {
+                let claims =
+                    if info.device_claims.is_empty() { "no new claims to deallocate" } else { "still not schedulable" };
+                failure.post_filter = format!("{claims}, preemption: {why}");
+                if is_hopeless {
+                    self.nominate(key, "", now);
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    /// Why the pod evicts nobody now (`PodEligibleToPreemptOthers`).
+    fn ineligible(&self, key: &Key, info: &PodInfo) -> Option<&'static str> {
+        const TERMINATING: &str = "not eligible due to a terminating pod on the nominated node.";
+        if !info.may_preempt {
+            return Some("not eligible due to preemptionPolicy=Never.");
+        }
+        if self.evicting.contains_key(key) {
+            return Some(TERMINATING);
+        }
+        let idx = self.snapshot.idx_of(&self.pods[key].nominated)?;
+        let row = self.snapshot.row_at(idx);
+        // A node that cannot run the pod whoever leaves it is given up.
+        if row.known && !self.cycle.resolvable().contains(&idx) {
+            return None;
+        }
+        let ends = |it: &Arc<PodInfo>| self.pods.get(&it.key).is_some_and(|it| it.is_preempted());
+        let groups = &self.snapshot.pod_groups;
+        row.pods.values().any(|it| groups.priority_of(it) < groups.priority_of(info) && ends(it)).then_some(TERMINATING)
+    }
+
+    fn find_candidates(&mut self, info: &PodInfo, profile: &Profile) -> Result<Vec<Candidate>, String> {
+        let offset = self.cycle.random_below(self.cycle.resolvable().len().max(1));
+        let Self { snapshot, pods, budgets, cycle, .. } = self;
+        let preemption = Preemption { pod: info, snapshot, profile, pods, budgets };
+        // A pod at which a plugin breaks costs no other its place.
+        let found = catch_unwind(AssertUnwindSafe(|| preemption.find(cycle.resolvable(), offset)));
+        found.unwrap_or_else(|_| Err("internal error of the scheduler, see its log".into()))
+    }
+
+    /// Keeps the node for the pod and evicts the victims; others that waited for room there and matter less look elsewhere.
+    pub(crate) fn preempt(
+        &mut self,
+        info: &Arc<PodInfo>,
+        profile: &Profile,
+        candidate: &Candidate,
+        now: Time,
+    ) -> Vec<Effect> {
+        let row = self.snapshot.row_at(candidate.node_idx);
+        let node = row.name.to_owned();
+        let mut effects = Vec::new();
+        // Who is being deleted already goes for another reason (`prepareCandidateAsync`).
+        let is_going = |key: &Key| self.pods.get(key).is_some_and(|it| it.info.deleting);
+        let staying: Vec<&Key> = candidate.victims.iter().map(|it| &it.key).filter(|it| !is_going(it)).collect();
+        for victim in &staying {
+            let entry = self.pods.get(victim).expect("a pod on a node is known");
+            let patch = report::disruption_patch(entry, &profile.name, report::POD, now);
+            effects.push(Effect::Evict(Box::new(Eviction {
+                preemptor: info.key.clone(),
+                preemptor_kind: report::POD,
+                preemptor_uid: info.uid.clone(),
+                victim: entry.info.reference(),
+                // One that leaves with others may be elsewhere.
+                node: entry.place.node().unwrap_or(&node).to_owned(),
+                patch,
+            })));
+        }
+        let victims: BTreeSet<Key> = staying.into_iter().cloned().collect();
+        if !victims.is_empty() {
+            self.evicting.insert(info.key.clone(), victims);
+        }
+        self.nominate(&info.key, &node, now);
+        effects.extend(self.unseat_lower(&node, self.snapshot.pod_groups.priority_of(info), now));
+        effects
+    }
+
+    /// Pods of lower priority that waited for room on the node look elsewhere.
+    pub(crate) fn unseat_lower(&mut self, node: &str, priority: i32, now: Time) -> Vec<Effect> {
+        let Some(row) = self.snapshot.row(node) else { return Vec::new() };
+        let groups = &self.snapshot.pod_groups;
+        let is_lower = |it: &&Arc<PodInfo>| groups.priority_of(it) < priority;
+        let lower: Vec<Arc<PodInfo>> = row.nominated.values().filter(is_lower).map(Arc::clone).collect();
+        let mut effects = Vec::new();
+        for other in lower {
+            self.nominate(&other.key, "", now);
+            effects.push(report::no_longer_nominated(&other));
+            self.queue.wake_one(&other.key, now);
+        }
+        effects
+    }
+
+    /// The pods of lower priority that a nominated pod waits for: those whose eviction is under way, and those that end.
+    pub(crate) fn victims_of(&self, key: &Key) -> Vec<Key> {
+        let entry = &self.pods[key];
+        let Some(row) = self.snapshot.row(&entry.nominated) else { return Vec::new() };
+        let (groups, priority) = (&self.snapshot.pod_groups, self.snapshot.pod_groups.priority_of(&entry.info));
+        let gang = self.gang_of(&entry.info).map(|it| it.0);
+        // One of a gang asks for all of it.
+        let preemptors: Vec<&Key> = gang.as_ref().map_or(vec![key], |it| groups.members(it).collect());
+        let asked =
+            |it: &Key| preemptors.iter().filter_map(|it| self.evicting.get(*it)).any(|asked| asked.contains(it));
+        let ends = |it: &Key| asked(it) || self.pods.get(it).is_some_and(|it| it.is_preempted());
+        let lower = row.pods.values().filter(|it| groups.priority_of(it) < priority && ends(&it.key));
+        lower.map(|it| it.key.clone()).collect()
+    }
+
+    pub(crate) fn evicted(&mut self, eviction: &Eviction) -> Vec<Effect> {
+        self.eviction_ended(&eviction.preemptor, &eviction.victim_key());
+        vec![report::evicted(eviction)]
+    }
+
+    /// The pod tries again: it may fit by now, or find others.
+    pub(crate) fn eviction_failed(&mut self, eviction: &Eviction, now: Time) {
+        self.eviction_ended(&eviction.preemptor, &eviction.victim_key());
+        self.queue.wake_one(&eviction.preemptor, now);
+        self.queue.wake_passive(&eviction.preemptor, now);
+    }
+
+    fn eviction_ended(&mut self, preemptor: &Key, victim: &Key) {
+        if let Some(victims) = self.evicting.get_mut(preemptor) {
+            victims.remove(victim);
+            if victims.is_empty() {
+                self.evicting.remove(preemptor);
+            }
+        }
+    }
+
+    /// A pod that waits keeps its nomination, any other has none.
+    pub(crate) fn nomination_follows(&mut self, key: &Key, nomination: &str, now: Time) {
+        if self.pods.get(key).is_some_and(|it| it.place == PodState::Waiting) {
+            self.nominate(key, nomination, now);
+        } else {
+            self.end_nomination(key, now);
+            self.evicting.remove(key);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Pods that fit nowhere, those together that are alike: what happens is held against each such group once, however many are in it.
+
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use corten_meta::Key;
+
+use crate::{
+    PodInfo,
+    ordered_pod::{OrderedPod, PodOrder},
+};
+
+/// Who turned a pod down, as far as it matters to what may help it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RefusedBy {
+    /// A plugin that looks beyond the node: what happens on one node may help the pod on another.
+    pub(crate) is_among: bool,
+    /// An extender. What may help the pod nobody knows.
+    pub(crate) is_extender: bool,
+}
+
+impl RefusedBy {
+    /// May something help the pod, if the plugins that turned it down care?
+    pub(crate) fn may_be_helped(self, cares: impl FnOnce() -> bool) -> bool {
+        self.is_extender || (self.is_among && cares())
+    }
+}
+
+/// Pods that are alike and were turned down by the same.
+pub(crate) struct ParkedGroup {
+    /// One of them, perhaps of before.
+    pub(crate) info: Arc<PodInfo>,
+    pub(crate) refused_by: RefusedBy,
+    pub(crate) keys: BTreeSet<Key>,
+}
+
+/// All groups, and where to look for the one of a pod.
+#[derive(Default)]
+pub(crate) struct Parked {
+    groups: BTreeMap<u64, ParkedGroup>,
+    by_request: BTreeMap<OrderedPod<ByRequest>, Vec<u64>>,
+    n_groups: u64,
+}
+
+impl Parked {
+    /// Answers the number of the pod's group.
+    pub(crate) fn insert(&mut self, info: &Arc<PodInfo>, refused_by: RefusedBy) -> u64 {
+        let numbers = self.by_request.entry(OrderedPod::new(info)).or_default();
+        let groups = &mut self.groups;
+        let is_one = |it: &&u64| groups[*it].refused_by == refused_by && groups[*it].info.is_alike(info);
+        let number = numbers.iter().find(is_one).copied().unwrap_or_else(|| {
+            self.n_groups += 1;
+            numbers.push(self.n_groups);
+            let group = ParkedGroup { info: Arc::clone(info), refused_by, keys: BTreeSet::new() };
+            groups.insert(self.n_groups, group);
+            self.n_groups
+        });
+        groups.get_mut(&number).expect("it was there, or was made").keys.insert(info.key.clone());
+        number
+    }
+
+    pub(crate) fn remove(&mut self, number: u64, key: &Key) {
+        let Some(group) = self.groups.get_mut(&number) else { return };
+        group.keys.remove(key);
+        if !group.keys.is_empty() {
+            return;
+        }
+        let ordered = OrderedPod::new(&group.info);
+        self.groups.remove(&number);
+        if let Some(numbers) = self.by_request.get_mut(&ordered) {
+            numbers.retain(|it| *it != number);
+            if numbers.is_empty() {
+                self.by_request.remove(&ordered);
+            }
+        }
+    }
+
+    pub(crate) fn groups(&self) -> impl Iterator<Item = &ParkedGroup> {
+        self.groups.values()
+    }
+}
+
+/// What tells most pods apart that are not alike.
+struct ByRequest;
+
+impl PodOrder for ByRequest {
+    fn compare(one: &PodInfo, other: &PodInfo) -> Ordering {
+        let numbers = |it: &PodInfo| (it.priority, it.requested.cpu_millis, it.requested.memory_bytes);
+        let namespaces = || one.key.namespace.cmp(&other.key.namespace);
+        numbers(one).cmp(&numbers(other)).then_with(namespaces).then_with(|| one.labels.cmp(&other.labels))
+    }
+}

@@ -1,0 +1,210 @@
+//! Files that configure the scheduler: what they set is kept to, and what they cannot set is refused with its path.
+
+use super::*;
+use crate::arguments::{Resources, Shape, Strategy};
+
+fn read(mut configuration: Value) -> Result<Config, Vec<String>> {
+    configuration["apiVersion"] = json!("kubescheduler.config.k8s.io/v1");
+    configuration["kind"] = json!("KubeSchedulerConfiguration");
+    Config::read(&configuration)
+}
+
+fn one(profile: Value) -> Result<Config, Vec<String>> {
+    read(json!({ "profiles": [profile] }))
+}
+
+#[test]
+fn nothing_said_is_the_default() {
+    let config = read(json!({})).expect("it can be read");
+    assert_eq!(config.profiles, Config::default().profiles);
+    let config = one(json!({})).expect("it can be read");
+    assert_eq!(config.profiles, Config::default().profiles);
+}
+
+#[test]
+fn what_is_set_is_kept_to() {
+    let config = read(json!({ "podInitialBackoffSeconds": 2, "podMaxBackoffSeconds": 20, "percentageOfNodesToScore": 100,
+        "leaderElection": { "leaderElect": false },
+        "profiles": [
+            { "schedulerName": "packing",
+              "plugins": { "score": { "disabled": [{ "name": "*" }], "enabled": [{ "name": "NodeResourcesFit", "weight": 5 }] },
+                           "postFilter": { "disabled": [{ "name": "DefaultPreemption" }] } },
+              "pluginConfig": [{ "name": "NodeResourcesFit", "args": { "scoringStrategy": {
+                  "type": "RequestedToCapacityRatio", "resources": [{ "name": "example.com/gpu", "weight": 3 }],
+                  "requestedToCapacityRatio": { "shape": [{ "utilization": 0, "score": 0 }, { "utilization": 100, "score": 10 }] } } } }] },
+            { "schedulerName": "default-scheduler",
+              "plugins": { "multiPoint": { "disabled": [{ "name": "NodeResourcesFit" }], "enabled": [{ "name": "TaintToleration", "weight": 7 }] } } },
+        ] }))
+    .expect("it can be read");
+    assert_eq!((config.backoff_initial.as_secs(), config.backoff_max.as_secs()), (2, 20));
+    let place = |name: &str| PLUGINS.iter().position(|it| it.name == name).expect("a plugin");
+    let packing = &config.profiles[0];
+    assert_eq!(packing.scores, [(place("NodeResourcesFit"), 5)]);
+    assert_eq!((packing.preempts, packing.percentage_of_nodes_to_score), (false, 100));
+    assert_eq!(packing.arguments.fit.strategy, Strategy::RequestedToCapacityRatio(Shape(vec![(0, 0), (100, 100)])));
+    assert_eq!(packing.arguments.fit.resources, Resources(vec![("example.com/gpu".into(), 3)]));
+    let other = &config.profiles[1];
+    assert!(!other.filters.contains(&place("NodeResourcesFit")) && other.preempts);
+    assert!(
+        other.scores.contains(&(place("TaintToleration"), 7)) && other.scores.contains(&(place("NodeAffinity"), 2))
+    );
+}
+
+#[test]
+fn all_plugins_of_a_point_may_be_disabled_but_those_that_bind() {
+    let only = |names: &[&str]| {
+        let enabled: Vec<Value> = names.iter().map(|it| json!({ "name": it })).collect();
+        json!({ "disabled": [{ "name": "*" }], "enabled": enabled })
+    };
+    let config = one(json!({ "plugins": {
+        "filter": only(&["NodeResourcesFit", "VolumeBinding", "DynamicResources"]),
+        "preFilter": only(&["VolumeBinding", "DynamicResources"]),
+        "preEnqueue": only(&[]),
+    } }))
+    .expect("it can be read");
+    let names = |of: &[usize]| -> Vec<&str> { of.iter().map(|it| PLUGINS[*it].name).collect() };
+    let profile = &config.profiles[0];
+    assert_eq!(names(&profile.filters), ["NodeResourcesFit", "VolumeBinding", "DynamicResources"]);
+    assert_eq!(names(&profile.pre_filters), ["VolumeBinding", "DynamicResources"]);
+    assert_eq!(names(&profile.pre_enqueue), [""; 0]);
+}
+
+#[test]
+fn a_pod_that_spreads_by_default_waits_for_what_happens_elsewhere() {
+    let constraint = json!({ "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule" });
+    let args = json!({ "defaultingType": "List", "defaultConstraints": [constraint] });
+    let config =
+        one(json!({ "pluginConfig": [{ "name": "PodTopologySpread", "args": args }] })).expect("it can be read");
+    let world = world(
+        "node n1 labels=zone=a\nnode n2 labels=zone=b cordoned\npod a node=n1 running labels=app=web\n\
+         pod c labels=app=web",
+    );
+    let service =
+        json!({ "metadata": { "name": "web", "namespace": "default" }, "spec": { "selector": { "app": "web" } } });
+    let arrival = pod(&object("pod b node=n2 running labels=app=web", "b"));
+    for happening in [arrival, Event::NodeGone("n2".into())] {
+        let mut scheduler = Scheduler::new(config.clone());
+        scheduler.step(of_cluster::<crate::Service>(&service), world.now);
+        world.list(&NODES).for_each(|it| drop(scheduler.step(node(it.1), world.now)));
+        world.list(&PODS).for_each(|it| drop(scheduler.step(pod(it.1), world.now)));
+        assert_eq!(binds(&mut scheduler, Event::Tick, world.now), ["c!"]);
+        let later = world.now.after(Duration::from_secs(20));
+        scheduler.step(happening.clone(), later);
+        assert_eq!(binds(&mut scheduler, Event::Tick, later), ["c>n1"], "{happening:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_path() {
+    let fit = |args: Value| json!({ "pluginConfig": [{ "name": "NodeResourcesFit", "args": args }] });
+    for (configuration, problem) in [
+        (one(json!({ "plugin": {} })), r#"unknown field "profiles[0].plugin""#),
+        (
+            one(fit(json!({ "scoringStrategy": { "typ": "x" } }))),
+            r#"unknown field "profiles[0].pluginConfig[0].args.scoringStrategy.typ""#,
+        ),
+        (
+            one(fit(json!({ "scoringStrategy": { "type": "Most" } }))),
+            r#"profiles[0].pluginConfig[0].args.scoringStrategy.type: Unsupported value: "Most""#,
+        ),
+        (
+            one(fit(json!({ "scoringStrategy": { "type": "RequestedToCapacityRatio" } }))),
+            "shape: Required value: at least one point must be specified",
+        ),
+        (
+            one(json!({ "plugins": { "filter": { "enabled": [{ "name": "Fast" }] } } })),
+            r#"profiles[0].plugins.filter.enabled[0].name: plugin "Fast" does not exist"#,
+        ),
+        (
+            one(json!({ "plugins": { "filter": { "enabled": [{ "name": "ImageLocality" }] } } })),
+            r#"profiles[0].plugins.filter: plugin "ImageLocality" does not extend it"#,
+        ),
+        (
+            one(json!({ "plugins": { "multiPoint": { "disabled": [{ "name": "VolumeBinding" }] } } })),
+            "VolumeBinding cannot be disabled here",
+        ),
+        (
+            one(json!({ "plugins": { "preBind": { "disabled": [{ "name": "*" }] } } })),
+            "profiles[0].plugins.preBind: cannot be set here",
+        ),
+        (
+            one(json!({ "pluginConfig": [{ "name": "VolumeBinding" }, { "name": "VolumeBinding" }] })),
+            "profiles[0].pluginConfig[1].name: repeated config for plugin VolumeBinding",
+        ),
+        (
+            one(json!({ "plugins": { "filter": { "disabled": [{ "name": "*" }] } } })),
+            "profiles[0].plugins.filter.disabled: VolumeBinding cannot be disabled here: enable it again",
+        ),
+        (read(json!({ "extenders": [{ "urlPrefix": "x" }] })), "extenders[0].urlPrefix: Invalid value: \"x\""),
+        (
+            read(json!({ "extenders": [{ "urlPrefix": "http://x", "prioritizeVerb": "p" }] })),
+            "extenders[0].weight: Invalid value: 0: must have a positive weight",
+        ),
+        (
+            read(
+                json!({ "extenders": [{ "urlPrefix": "http://x", "bindVerb": "b" }, { "urlPrefix": "http://y", "bindVerb": "b" }] }),
+            ),
+            "extenders: Invalid value: found 2 extenders implementing bind",
+        ),
+        (
+            read(
+                json!({ "extenders": [{ "urlPrefix": "http://x", "managedResources": [{ "name": "cpu" }], "httpTimeout": "soon" }] }),
+            ),
+            "extenders[0].managedResources[0].name: Invalid value: \"cpu\"",
+        ),
+        (
+            read(json!({ "extenders": [{ "urlPrefix": "http://x", "httpTimeout": "soon" }] })),
+            "extenders[0].httpTimeout: Invalid value",
+        ),
+        (
+            read(json!({ "percentageOfNodesToScore": 101 })),
+            "percentageOfNodesToScore: Invalid value: 101: not in valid range [0-100]",
+        ),
+        (
+            read(json!({ "profiles": [{ "schedulerName": "a" }, { "schedulerName": "a" }] })),
+            r#"profiles[1].schedulerName: Duplicate value: "a""#,
+        ),
+        (read(json!({ "profiles": [{ "schedulerName": "a" }, {}] })), "profiles[1].schedulerName: Required value"),
+        (Config::read(&json!({ "apiVersion": "v1", "kind": "Pod" })), "no kind \"Pod\" is registered"),
+    ] {
+        let problems = configuration.expect_err(problem).join("\n");
+        assert!(problems.contains(problem), "{problem}: {problems}");
+    }
+}
+
+#[test]
+fn extenders_are_read_with_their_defaults() {
+    let gpu = json!({ "name": "example.com/gpu", "ignoredByScheduler": true });
+    let config = read(json!({ "extenders": [
+        { "urlPrefix": "https://x/y", "filterVerb": "f", "prioritizeVerb": "p", "weight": 2, "enableHTTPS": true, "nodeCacheCapable": true,
+          "httpTimeout": "100ms", "managedResources": [gpu], "ignorable": true, "tlsConfig": { "caFile": "/ca", "keyData": "aw==" } },
+        { "urlPrefix": "http://x", "preemptVerb": "e", "bindVerb": "b" },
+    ] }))
+    .expect("it can be read");
+    let [first, second] = &*config.extenders else { panic!("{:?}", config.extenders) };
+    assert_eq!((first.timeout.as_millis(), second.timeout.as_secs(), first.weight), (100, 5, 2));
+    assert!(first.enable_https && first.node_cache_capable && first.ignorable && !second.ignorable);
+    assert_eq!((&first.tls.ca, &first.tls.key), (&crate::Pem::File("/ca".into()), &crate::Pem::Data("aw==".into())));
+    assert_eq!((&*second.preempt_verb, &*second.bind_verb), ("e", "b"));
+    assert!(config.profiles[0].arguments.fit.ignores("example.com/gpu"), "only the extender looks at it");
+}
+
+/// Pods of two profiles in one scheduler: one packs, the other spreads; one of neither is left alone.
+#[test]
+fn each_profile_places_its_own_pods() {
+    let most = json!({ "scoringStrategy": { "type": "MostAllocated" } });
+    let config = read(json!({ "profiles": [
+        { "schedulerName": "default-scheduler" },
+        { "schedulerName": "packing", "pluginConfig": [{ "name": "NodeResourcesFit", "args": most }],
+          "plugins": { "score": { "disabled": [{ "name": "NodeResourcesBalancedAllocation" }] } } },
+    ] }))
+    .expect("it can be read");
+    let world = world(
+        "node n1 cpu=4\nnode n2 cpu=4\npod here cpu=2 node=n1 running\npod a cpu=1 priority=2\n\
+         pod b cpu=1 priority=1 spec.schedulerName=packing\npod c cpu=1 spec.schedulerName=other",
+    );
+    let mut scheduler = Scheduler::new(config);
+    world.list(&NODES).for_each(|it| drop(scheduler.step(node(it.1), world.now)));
+    world.list(&PODS).for_each(|it| drop(scheduler.step(pod(it.1), world.now)));
+    assert_eq!(binds(&mut scheduler, Event::Tick, world.now), ["a>n2", "b>n1"]);
+}

@@ -224,7 +224,8 @@ impl FakeApi {
                     text.push('\n');
                 }
                 let version = state.version;
-                if progress {
+                // What others write is none of its business.
+                if progress && !text.is_empty() {
                     let object = json!({"metadata": {"resourceVersion": version.to_string()}});
                     text.push_str(&format!("{}\n", json!({"type": "BOOKMARK", "object": object})));
                 }

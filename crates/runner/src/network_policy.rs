@@ -11,7 +11,7 @@ use std::{
 };
 
 use corten_api::resources::{NAMESPACES, NETWORK_POLICIES, PODS};
-use corten_client::{BoxFuture, Client, Informer, InformerParams, version_number};
+use corten_client::{BoxFuture, Client, Informer, InformerParams, Progress, ResourceIndex, version_number};
 use corten_meta::{Key, Resource};
 use corten_netpolicy::{
     Event, NetworkPolicies, Plugged, Step,
@@ -85,8 +85,16 @@ struct Parked {
     is_listed: bool,
 }
 
+/// How far the cluster has come, while somebody waits for that.
+struct Followed {
+    progress: Progress,
+    /// Of policies and of namespaces.
+    places: [ResourceIndex; 2],
+}
+
 struct PolicyLoop {
     policies: NetworkPolicies,
+    client: Client,
     hands: Arc<dyn PolicyHands>,
     table: Table,
     pods: Informer<Box<Pod>>,
@@ -94,6 +102,7 @@ struct PolicyLoop {
     objects: Informer<Box<NetworkPolicy>>,
     plugs: BoxFuture<'static, Plugs>,
     parked: BTreeMap<String, Parked>,
+    followed: Option<Followed>,
     /// How far the view had come when it was last looked at.
     was_seen: u64,
     /// Why packets pass by the rules.
@@ -104,19 +113,19 @@ impl PolicyLoop {
     fn new(settings: NetworkPolicySettings) -> Self {
         let NetworkPolicySettings { node_name, client, hands, clock, journal } = settings;
         let all = |resource: Resource| InformerParams::all(resource).seeded_by(corten_netpolicy::NAME);
-        // What is waited for is said soon.
-        let followed = |resource| InformerParams { progress: true, ..all(resource) };
         Self {
             policies: NetworkPolicies::new(&node_name),
             pods: informer(&client, all(PODS)),
-            namespaces: informer(&client, followed(NAMESPACES)),
-            objects: informer(&client, followed(NETWORK_POLICIES)),
+            namespaces: informer(&client, all(NAMESPACES)),
+            objects: informer(&client, all(NETWORK_POLICIES)),
             table: Table::new(WORDS, (&node_name, &client), hands.clone(), clock, journal),
             plugs: next_plugs(hands.clone()),
             parked: BTreeMap::new(),
+            followed: None,
             was_seen: 0,
             gap: None,
             hands,
+            client,
         }
     }
 
@@ -142,7 +151,27 @@ impl PolicyLoop {
     /// Up to where policies and namespaces have been seen.
     fn seen(&self) -> u64 {
         let versions = [self.objects.version(), self.namespaces.version()];
-        versions.iter().map(|it| version_number(it).unwrap_or_default()).min().unwrap_or_default()
+        let versions = versions.map(|it| version_number(it).unwrap_or_default());
+        let [policies, namespaces] = match &self.followed {
+            Some(Followed { progress, places }) => [0, 1].map(|idx| progress.of(places[idx], versions[idx])),
+            None => versions,
+        };
+        policies.min(namespaces)
+    }
+
+    /// Nothing may have come of policies and namespaces because there is nothing new: only the server knows that, and it is asked while a
+    /// sandbox waits.
+    fn poll_progress(&mut self, context: &mut Context<'_>) {
+        if self.parked.is_empty() {
+            self.followed = None;
+            return;
+        }
+        let Followed { progress, .. } = self.followed.get_or_insert_with(|| {
+            let mut progress = Progress::new(self.client.clone());
+            let places = [&NETWORK_POLICIES, &NAMESPACES].map(|it| progress.place(it));
+            Followed { progress, places }
+        });
+        while progress.poll(context).is_ready() {}
     }
 }
 
@@ -170,6 +199,7 @@ impl TableLoop for PolicyLoop {
             events.extend(self.park(plugs));
             is_ready = true;
         }
+        self.poll_progress(context);
         // How far the view has come is only of interest to those who wait for it.
         let seen = self.seen();
         is_ready |= !self.parked.is_empty() && seen != self.was_seen;

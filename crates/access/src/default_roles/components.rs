@@ -131,7 +131,8 @@ fn proxier() -> Vec<Value> {
 /// Of Corten: who lays the policies of a node's Pods, which are about the Pods of all nodes.
 fn network_policy() -> Vec<Value> {
     let policies = rule(LIST, &["networking.k8s.io"], &["networkpolicies"]);
-    vec![events(), rule(LIST, &[""], &["namespaces", "pods"]), policies]
+    // How far the cluster has come says whether they are as new as a Pod.
+    vec![events(), rule(LIST, &[""], &["namespaces", "pods"]), policies, paths(&["/progress"])]
 }
 
 /// Of Corten: whether PodGroups that labels of Pods name are served, and which there are.

@@ -156,7 +156,9 @@ async fn a_sandbox_waits_for_its_pod_and_its_policies() {
     until("it is taken in", || kernel.plugs.lock().is_empty()).await;
     assert!(!kernel.is_laid("new") && !kernel.says("10.244.0.3"));
     put_pod(&running.api, "new");
+    let begin = Instant::now();
     until("its Pod is known", || kernel.is_laid("new")).await;
+    assert!(begin.elapsed() < PROGRESS, "no policy is new, and that is known at once: {:?}", begin.elapsed());
     assert!(kernel.says("add element ingress4 { 10.244.0.3 : goto group/1 }"));
 
     kernel.plug("static", "10.244.0.4");

@@ -196,8 +196,9 @@ impl FakeApi {
                 let state = api.state.lock();
                 let mut last = BTreeMap::new();
                 for plural in COLLECTIONS {
-                    let change = state.log.iter().rev().find(|it| it.path.contains(&format!("/{plural}/")));
-                    last.insert(*plural, change.map_or(1, |it| it.version).to_string());
+                    let change = state.log.iter().rev().find(|it| it.path.rsplit('/').nth(1) == Some(plural));
+                    let name = change.map_or_else(|| (*plural).to_owned(), |it| with_group(plural, &it.path));
+                    last.insert(name, change.map_or(1, |it| it.version).to_string());
                 }
                 let object = json!({"revision": state.version.to_string(), "changed": last});
                 let line = format!("{}\n", json!({"type": "BOOKMARK", "object": object}));
@@ -315,6 +316,12 @@ fn is_in(path: &str, collection: &str) -> bool {
         return false;
     };
     parent == collection || (parent.starts_with(group) && parent.ends_with(&format!("/{plural}")))
+}
+
+/// As `pods`, or `jobs.batch`.
+fn with_group(plural: &str, path: &str) -> String {
+    let group = path.strip_prefix("/apis/").and_then(|it| it.split('/').next());
+    group.map_or_else(|| plural.to_owned(), |it| format!("{plural}.{it}"))
 }
 
 const COLLECTIONS: &[&str] = &[

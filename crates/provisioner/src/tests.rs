@@ -4,7 +4,7 @@ mod conditions;
 mod modification;
 mod snapshots;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ impl World {
             ..DriverFacts::default()
         };
         world.tell(Event::Drivers(vec![facts]));
-        world.tell(Event::Class(Box::new(serde_json::from_value(crate::default_class(DRIVER)).expect("a class"))));
+        world.tell(Event::Class(Arc::new(serde_json::from_value(crate::default_class(DRIVER)).expect("a class"))));
         world
     }
 
@@ -44,11 +44,11 @@ impl World {
 
     fn claim(&mut self, patch: Value) -> Vec<String> {
         let claim = serde_json::from_value(claim(patch)).expect("a claim");
-        self.tell(Event::Claim(Box::new(claim)))
+        self.tell(Event::Claim(Arc::new(claim)))
     }
 
     fn volume(&mut self, volume: Value) -> Vec<String> {
-        self.tell(Event::Volume(Box::new(serde_json::from_value(volume).expect("a volume"))))
+        self.tell(Event::Volume(Arc::new(serde_json::from_value(volume).expect("a volume"))))
     }
 
     /// One of others, with a controller, whose Pods are known.
@@ -73,7 +73,7 @@ impl World {
             "spec": { "attacher": "sample", "nodeName": "n1", "source": { "persistentVolumeName": "pv1" } },
         });
         merge(&mut attachment, patch);
-        self.tell(Event::Attachment(Box::new(serde_json::from_value(attachment).expect("an attachment"))))
+        self.tell(Event::Attachment(Arc::new(serde_json::from_value(attachment).expect("an attachment"))))
     }
 
     fn wait(&mut self, seconds: i64) -> Vec<String> {
@@ -459,7 +459,7 @@ fn of_nodes_with_one_driver_the_leader_acts() {
     world.add_driver(|it| it.topology = [("zone".to_owned(), "a".to_owned())].into());
     world.tell(Event::Leads(BTreeSet::new()));
     let class = json!({ "metadata": { "name": "sample" }, "provisioner": "sample" });
-    world.tell(Event::Class(Box::new(serde_json::from_value(class).expect("a class"))));
+    world.tell(Event::Class(Arc::new(serde_json::from_value(class).expect("a class"))));
     let volume = |place: Value| {
         json!({
             "metadata": { "name": "pv1", "annotations": { "pv.kubernetes.io/provisioned-by": "sample" } },

@@ -1,6 +1,9 @@
 //! What the provisioner is told, and what it answers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
@@ -67,17 +70,18 @@ pub struct PodContainer {
     pub program: String,
 }
 
+/// Objects may be shared with the loops of other nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    Claim(Box<PersistentVolumeClaim>),
+    Claim(Arc<PersistentVolumeClaim>),
     ClaimGone(Key),
-    Volume(Box<PersistentVolume>),
+    Volume(Arc<PersistentVolume>),
     VolumeGone(String),
-    Class(Box<StorageClass>),
+    Class(Arc<StorageClass>),
     ClassGone(String),
-    AttributesClass(Box<VolumeAttributesClass>),
+    AttributesClass(Arc<VolumeAttributesClass>),
     AttributesClassGone(String),
-    Attachment(Box<VolumeAttachment>),
+    Attachment(Arc<VolumeAttachment>),
     AttachmentGone(String),
     Pod(Key, DriverPod),
     PodGone(Key),
@@ -85,11 +89,11 @@ pub enum Event {
     PodsSynced,
     /// Every claim, volume, class (of volumes and of their attributes) and attachment has been told once.
     Synced,
-    Snapshot(Box<VolumeSnapshot>),
+    Snapshot(Arc<VolumeSnapshot>),
     SnapshotGone(Key),
-    Content(Box<VolumeSnapshotContent>),
+    Content(Arc<VolumeSnapshotContent>),
     ContentGone(String),
-    SnapshotClass(Box<VolumeSnapshotClass>),
+    SnapshotClass(Arc<VolumeSnapshotClass>),
     SnapshotClassGone(String),
     /// Every snapshot, content and class of snapshots has been told once. Where there are no such kinds that never comes.
     SnapshotsSynced,

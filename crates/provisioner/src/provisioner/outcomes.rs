@@ -107,7 +107,7 @@ impl Provisioner {
             }
             Err(failure) => (Warning, "VolumeModifyFailed", failure.message.clone()),
         };
-        if let Some(about) = self.claims.get(key).map(about_claim) {
+        if let Some(about) = self.claims.get(key).map(|it| about_claim(it)) {
             self.tell(driver, &about, event_type, reason, message, effects);
         }
         self.ended(&subject, result.is_ok(), now);
@@ -136,7 +136,7 @@ impl Provisioner {
         now: Time,
         effects: &mut Vec<Effect>,
     ) -> Subject {
-        if let Some(about) = self.claims.get(&claim).map(about_claim) {
+        if let Some(about) = self.claims.get(&claim).map(|it| about_claim(it)) {
             self.tell(driver, &about, event_type, reason, message, effects);
         }
         let subject = Subject::Claim(claim);

@@ -406,6 +406,11 @@ impl Provisioner {
         let own = self.registered.get(&driver.name).unwrap_or(&driver);
         let attributes = provision::attributes(&claim, own, &self.attributes_classes);
         match attributes.and_then(|it| provision::request(&claim, &class, &driver, source, it)) {
+            // All nodes see it, and all would make it: as external-provisioner where it runs on each (`becomeOwner`).
+            Ok(_) if driver.socket.is_none() && provision::annotation(&claim, provision::SELECTED_NODE).is_none() => {
+                let version = claim.metadata.resource_version.clone().unwrap_or_default();
+                Some(Job::Select { claim: key.clone(), version, node: self.config.node_name.clone() })
+            }
             Ok(request) => {
                 let message =
                     format!("External provisioner is provisioning volume for claim \"{}/{}\"", key.namespace, key.name);

@@ -148,6 +148,8 @@ pub struct Published {
 pub enum Job {
     /// Makes a volume, then the PersistentVolume ([`crate::volume_object`]); one that is there already is taken.
     Provision { claim: Box<PersistentVolumeClaim>, class: Box<StorageClass>, request: Request, others: Handles },
+    /// Says that this node makes the claim's volume, where no other one was first.
+    Select { claim: Key, version: String, node: String },
     /// Has the scheduler look for another node: takes the annotation of the selected one away.
     Reschedule { claim: Key, version: String },
     /// Removes a volume, then the PersistentVolume and the finalizers that held it.
@@ -342,6 +344,12 @@ pub enum Outcome {
         claim: Key,
         volume: String,
         driver: String,
+        result: Result<(), Failure>,
+    },
+    /// With the claim's version as it was seen then.
+    Selected {
+        claim: Key,
+        version: String,
         result: Result<(), Failure>,
     },
     Rescheduled {

@@ -212,3 +212,19 @@ async fn a_node_that_joins_later_is_told_what_there_is_and_one_that_leaves_ends(
     joined.settle().await;
     assert!(joined.woken().is_empty() && joined.volume("late").is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_of_all_nodes_makes_the_volume_of_a_claim_that_is_for_any() {
+    let joined = Joined::new();
+    joined.until_begun().await;
+    let class = json!({ "metadata": { "name": "at-once" }, "provisioner": DRIVER, "volumeBindingMode": "Immediate" });
+    joined.api.put("/apis/storage.k8s.io/v1/storageclasses/at-once", class);
+    let mut any = claim(&Value::Null);
+    any["spec"]["storageClassName"] = "at-once".into();
+    any["metadata"]["annotations"].as_object_mut().expect("there").remove(SELECTED);
+    joined.api.put(&format!("{CLAIMS}/data"), any);
+    joined.until("provisioned", |api| api.object(&format!("{VOLUMES}/pvc-c1")).is_some()).await;
+    joined.settle().await;
+    let asked: usize = joined.hands.lock().iter().map(|it| it.asked.lock().len()).sum();
+    assert_eq!(asked, 1, "no other node has it on its disk");
+}

@@ -1,18 +1,19 @@
 //! Whom changes concern, told as objects.
 
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
 
 const DRIVER: &str = "local.corten.dev";
 
-fn read<T: DeserializeOwned>(object: Value) -> Arc<T> {
-    Arc::new(serde_json::from_value(object).expect("an object"))
+macro_rules! read {
+    ($object:expr) => {
+        Arc::new(serde_json::from_value($object).expect("an object"))
+    };
 }
 
 fn class(name: &str, mode: &str) -> Event {
-    Event::Class(read(json!({ "metadata": { "name": name }, "provisioner": DRIVER, "volumeBindingMode": mode })))
+    Event::Class(read!(json!({ "metadata": { "name": name }, "provisioner": DRIVER, "volumeBindingMode": mode })))
 }
 
 fn claim(name: &str, selected: Option<&str>, spec: &Value) -> Event {
@@ -21,7 +22,7 @@ fn claim(name: &str, selected: Option<&str>, spec: &Value) -> Event {
         annotations[SELECTED_NODE] = node.into();
     }
     let meta = json!({ "name": name, "namespace": "default", "uid": name, "annotations": annotations });
-    Event::Claim(read(json!({ "metadata": meta, "spec": spec })))
+    Event::Claim(read!(json!({ "metadata": meta, "spec": spec })))
 }
 
 fn volume(name: &str, driver: &str, node: Option<&str>, claim: &str) -> Event {
@@ -29,7 +30,7 @@ fn volume(name: &str, driver: &str, node: Option<&str>, claim: &str) -> Event {
     let affinity = node.map(|it| json!({ "required": { "nodeSelectorTerms": on(it) } }));
     let of = json!({ "namespace": "default", "name": claim });
     let spec = json!({ "csi": { "driver": driver, "volumeHandle": name }, "claimRef": of, "nodeAffinity": affinity });
-    Event::Volume(read(json!({ "metadata": { "name": name }, "spec": spec })))
+    Event::Volume(read!(json!({ "metadata": { "name": name }, "spec": spec })))
 }
 
 fn nodes(nodes: &[&str]) -> Whom {
@@ -67,7 +68,7 @@ fn what_no_node_is_named_for_is_everybodys_and_what_is_of_another_driver_nobodys
     assert_eq!(known.take(&volume("free", DRIVER, None, "x")), Whom::Everybody);
     assert_eq!(known.take(&volume("theirs", "csi.example", None, "x")), nodes(&[]));
     let other = json!({ "metadata": { "name": "other" }, "provisioner": "csi.example" });
-    assert_eq!(known.take(&Event::Class(read(other))), nodes(&[]));
+    assert_eq!(known.take(&Event::Class(read!(other))), nodes(&[]));
     assert_eq!(known.take(&Event::Synced), Whom::Everybody);
 }
 
@@ -85,7 +86,7 @@ fn an_attachment_is_for_the_node_of_its_volume() {
     known.take(&volume("pv", DRIVER, Some("n2"), "data"));
     let attachment = json!({ "metadata": { "name": "a" },
         "spec": { "attacher": DRIVER, "nodeName": "n9", "source": { "persistentVolumeName": "pv" } } });
-    assert_eq!(known.take(&Event::Attachment(read(attachment))), nodes(&["n2"]));
+    assert_eq!(known.take(&Event::Attachment(read!(attachment))), nodes(&["n2"]));
     assert_eq!(known.take(&Event::AttachmentGone("a".into())), nodes(&["n2"]));
 }
 
@@ -95,11 +96,11 @@ fn a_snapshot_is_for_its_node_and_for_those_that_make_a_volume_of_it() {
     let of = json!({ "apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "s" });
     known.take(&claim("restored", Some("n5"), &json!({ "storageClassName": "local", "dataSourceRef": of })));
     let snapshot = json!({ "metadata": { "name": "s", "namespace": "default" }, "spec": { "source": {} } });
-    assert_eq!(known.take(&Event::Snapshot(read(snapshot))), nodes(&["n5"]));
+    assert_eq!(known.take(&Event::Snapshot(read!(snapshot))), nodes(&["n5"]));
     let content = |labels: Value| {
         let of = json!({ "namespace": "default", "name": "s" });
         let spec = json!({ "driver": DRIVER, "deletionPolicy": "Delete", "source": {}, "volumeSnapshotRef": of });
-        Event::Content(read(json!({ "metadata": { "name": "c", "labels": labels }, "spec": spec })))
+        Event::Content(read!(json!({ "metadata": { "name": "c", "labels": labels }, "spec": spec })))
     };
     assert_eq!(known.take(&content(json!({ CONTENT_MANAGED_BY: "n2" }))), nodes(&["n2", "n5"]));
     assert_eq!(known.take(&content(json!({}))), Whom::Everybody);

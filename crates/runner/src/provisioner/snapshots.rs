@@ -3,7 +3,7 @@
 
 use std::{
     sync::Arc,
-    task::{Context, Poll},
+    task::Context,
     time::Duration,
 };
 

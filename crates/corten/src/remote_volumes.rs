@@ -3,7 +3,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -15,7 +14,9 @@ use bytes::Bytes;
 use corten_client::{BoxFuture, Client};
 use corten_kubelet::Secrets;
 use corten_provisioner::{AttachedVolume, Created, Finality, Published, Request, Snapshotted, Taking};
-use corten_runner::{BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SnapshotRefusal, Unchanged, VolumeHands};
+use corten_runner::{
+    BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SharedStorage, SnapshotRefusal, Unchanged, VolumeHands,
+};
 use corten_volumes::{
     Code, CreateSnapshot, Fault, LOCAL_DRIVER,
     channel::{self, Answered, Asked},
@@ -36,6 +37,7 @@ pub(crate) async fn run(
     clock: crate::process::Clock,
     stopping: impl Future<Output = ()> + Send,
 ) {
+    let shared = SharedStorage::new(clients.provisioner.clone(), LOCAL_DRIVER);
     let begin = |node: &str| {
         let hands = RemoteVolumes::new(clients.nodes.clone(), node);
         let settings = ProvisionerSettings {
@@ -43,6 +45,7 @@ pub(crate) async fn run(
             client: clients.provisioner.clone(),
             node: None,
             viewer: clients.viewer.clone(),
+            shared: Some(shared.clone()),
             hands: Arc::new(hands),
             clock: clock.clone(),
         };
@@ -51,8 +54,11 @@ pub(crate) async fn run(
         loops
     };
     let following = corten_runner::follow_joined_nodes(clients.provisioner.clone(), LOCAL_DRIVER, begin);
-    let (following, stopping) = (pin!(following), pin!(stopping));
-    futures_util::future::select(following, stopping).await;
+    tokio::select! {
+        () = stopping => {}
+        () = following => {}
+        () = shared.clone().run() => {}
+    }
 }
 
 /// As whom the control plane acts for nodes on other machines.

@@ -73,6 +73,7 @@ pub(crate) async fn start(
         client: cluster.client(in_process::volume_provisioner()),
         node: Some(node),
         viewer: cluster.client(in_process::controller_manager()),
+        shared: None,
         hands: volumes,
         clock: cluster.clock.clone(),
     };

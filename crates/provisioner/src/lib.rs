@@ -8,6 +8,7 @@
 mod attaching;
 mod capacity;
 mod expansion;
+mod known;
 pub mod leases;
 mod modification;
 pub mod moves;
@@ -29,6 +30,7 @@ mod tests;
 pub use attaching::NODE_ID;
 pub use capacity::{NAMESPACE as CAPACITY_NAMESPACE, object as capacity_object, object_name as capacity_name};
 pub use expansion::MESSAGE;
+pub use known::{Known, Whom};
 pub use objects::{csi_driver, csi_node, default_class, topology_labels};
 pub use provision::{FINALIZER, volume as volume_object};
 pub use provisioner::Provisioner;

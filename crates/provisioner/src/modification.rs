@@ -2,7 +2,7 @@
 //! KEP-3751. A change that may be under way is finished before another one is begun; one that the driver will never do is told as
 //! `Infeasible`, and forgotten where the claim asks for what it has again.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus},
@@ -33,7 +33,7 @@ pub(crate) fn wanted(
     claim: &PersistentVolumeClaim,
     volume: &PersistentVolume,
     driver: &DriverFacts,
-    classes: &BTreeMap<String, VolumeAttributesClass>,
+    classes: &BTreeMap<String, Arc<VolumeAttributesClass>>,
     is_over: bool,
     now: Time,
 ) -> Option<ModifyDecision> {

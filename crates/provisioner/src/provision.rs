@@ -1,6 +1,6 @@
 //! Claims that want a volume: upstream's `shouldProvision`, what the driver is asked for, and the PersistentVolume.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use corten_api::{
     core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec},
@@ -99,7 +99,7 @@ pub(crate) fn request(
 pub(crate) fn attributes<'c>(
     claim: &PersistentVolumeClaim,
     driver: &DriverFacts,
-    classes: &'c BTreeMap<String, VolumeAttributesClass>,
+    classes: &'c BTreeMap<String, Arc<VolumeAttributesClass>>,
 ) -> Result<Option<Attributes<'c>>, String> {
     static NOTHING: BTreeMap<String, String> = BTreeMap::new();
     let asked = spec(claim).volume_attributes_class_name.filter(|it| !it.is_empty());

@@ -6,6 +6,7 @@ mod snapshots;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -39,19 +40,19 @@ const CAPACITY_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Provisioner {
     config: Config,
-    claims: BTreeMap<Key, PersistentVolumeClaim>,
-    volumes: BTreeMap<String, PersistentVolume>,
-    classes: BTreeMap<String, StorageClass>,
-    attributes_classes: BTreeMap<String, VolumeAttributesClass>,
-    attachments: BTreeMap<String, VolumeAttachment>,
+    claims: BTreeMap<Key, Arc<PersistentVolumeClaim>>,
+    volumes: BTreeMap<String, Arc<PersistentVolume>>,
+    classes: BTreeMap<String, Arc<StorageClass>>,
+    attributes_classes: BTreeMap<String, Arc<VolumeAttributesClass>>,
+    attachments: BTreeMap<String, Arc<VolumeAttachment>>,
     /// Claims whose last change of attributes the driver refused, doing nothing: to which class.
     refused_changes: BTreeMap<Key, String>,
     /// As they say of themselves.
     registered: BTreeMap<String, DriverFacts>,
     /// What of that is Corten's to do.
-    snapshots: BTreeMap<Key, VolumeSnapshot>,
-    contents: BTreeMap<String, VolumeSnapshotContent>,
-    snapshot_classes: BTreeMap<String, VolumeSnapshotClass>,
+    snapshots: BTreeMap<Key, Arc<VolumeSnapshot>>,
+    contents: BTreeMap<String, Arc<VolumeSnapshotContent>>,
+    snapshot_classes: BTreeMap<String, Arc<VolumeSnapshotClass>>,
     /// What of these is not known is not there.
     are_snapshots_synced: bool,
     drivers: BTreeMap<String, DriverFacts>,
@@ -146,7 +147,7 @@ impl Provisioner {
             Event::Claim(claim) => {
                 let (key, subject) = (key_of(&claim), Subject::Claim(key_of(&claim)));
                 let asks_anew = self.claims.get(&key).is_some_and(|it| it.spec != claim.spec);
-                self.claims.insert(key, *claim);
+                self.claims.insert(key, claim);
                 if asks_anew {
                     // What failed before is no longer what is asked for.
                     self.forget(&subject);
@@ -162,12 +163,12 @@ impl Provisioner {
             Event::Volume(volume) => {
                 let name = volume.metadata.name.clone().unwrap_or_default();
                 let claim = claim_of(&volume).map(Subject::Claim);
-                self.volumes.insert(name.clone(), *volume);
+                self.volumes.insert(name.clone(), volume);
                 let subjects = std::iter::once(Subject::Volume(name)).chain(claim);
                 subjects.map(|it| self.heard_of(it)).collect()
             }
             Event::VolumeGone(name) => {
-                let claim = self.volumes.remove(&name).as_ref().and_then(claim_of);
+                let claim = self.volumes.remove(&name).as_deref().and_then(claim_of);
                 self.forget(&Subject::Volume(name));
                 claim.map(Subject::Claim).into_iter().collect()
             }
@@ -188,7 +189,7 @@ impl Provisioner {
             }
             Event::Attachment(attachment) => {
                 let name = attachment.metadata.name.clone().unwrap_or_default();
-                self.attachments.insert(name.clone(), *attachment);
+                self.attachments.insert(name.clone(), attachment);
                 vec![self.heard_of(Subject::Attachment(name))]
             }
             Event::AttachmentGone(name) => self.attachment_gone(name).into_iter().collect(),
@@ -220,13 +221,13 @@ impl Provisioner {
     fn attachment_gone(&mut self, name: String) -> Option<Subject> {
         let gone = self.attachments.remove(&name);
         self.forget(&Subject::Attachment(name));
-        gone.as_ref().and_then(attaching::volume_of).map(|it| Subject::Volume(it.to_owned()))
+        gone.as_deref().and_then(attaching::volume_of).map(|it| Subject::Volume(it.to_owned()))
     }
 
     fn take_in_class(&mut self, event: Event, now: Time) -> Vec<Subject> {
         match event {
             Event::Class(class) => {
-                self.classes.insert(class.metadata.name.clone().unwrap_or_default(), *class);
+                self.classes.insert(class.metadata.name.clone().unwrap_or_default(), class);
                 self.capacity_at = Some(now);
                 self.all()
             }
@@ -236,7 +237,7 @@ impl Provisioner {
                 Vec::new()
             }
             Event::AttributesClass(class) => {
-                self.attributes_classes.insert(class.metadata.name.clone().unwrap_or_default(), *class);
+                self.attributes_classes.insert(class.metadata.name.clone().unwrap_or_default(), class);
                 self.claims.keys().cloned().map(Subject::Claim).collect()
             }
             Event::AttributesClassGone(name) => {
@@ -317,7 +318,7 @@ impl Provisioner {
 
     /// The volumes of a driver of others that are somebody's: it is not believed that one of them was made anew.
     fn handles(&self, driver: &DriverFacts, but: &str) -> Handles {
-        let of = |volume: &PersistentVolume| {
+        let of = |volume: &Arc<PersistentVolume>| {
             let (name, csi) = (volume.metadata.name.clone()?, volume.spec.as_ref()?.csi.as_ref()?);
             (csi.driver == driver.name && name != but).then(|| (csi.volume_handle.clone(), name))
         };
@@ -352,7 +353,7 @@ impl Provisioner {
             Subject::Volume(name) => self.job_of_volume(name),
             Subject::Attachment(name) => self.attachments.get(name).and_then(|attachment| {
                 let driver = self.drivers.get(&attachment.spec.attacher).filter(|it| self.leads(it))?;
-                let volume = attaching::volume_of(attachment).and_then(|it| self.volumes.get(it));
+                let volume = attaching::volume_of(attachment).and_then(|it| Some(&**self.volumes.get(it)?));
                 attaching::job(attachment, volume, driver, now)
             }),
             Subject::Content(name) => self.job_of_content(name, now, effects),
@@ -405,12 +406,18 @@ impl Provisioner {
         let own = self.registered.get(&driver.name).unwrap_or(&driver);
         let attributes = provision::attributes(&claim, own, &self.attributes_classes);
         match attributes.and_then(|it| provision::request(&claim, &class, &driver, source, it)) {
+            // All nodes see it, and all would make it: as external-provisioner where it runs on each (`becomeOwner`).
+            Ok(_) if driver.socket.is_none() && provision::annotation(&claim, provision::SELECTED_NODE).is_none() => {
+                let version = claim.metadata.resource_version.clone().unwrap_or_default();
+                Some(Job::Select { claim: key.clone(), version, node: self.config.node_name.clone() })
+            }
             Ok(request) => {
                 let message =
                     format!("External provisioner is provisioning volume for claim \"{}/{}\"", key.namespace, key.name);
                 self.tell(&driver.name, &about_claim(&claim), Normal, "Provisioning", message, effects);
                 let others = self.handles(&driver, &request.name);
-                Some(Job::Provision { claim: Box::new(claim), class: Box::new(class), request, others })
+                let (claim, class) = (Box::new((*claim).clone()), Box::new((*class).clone()));
+                Some(Job::Provision { claim, class, request, others })
             }
             Err(why) => {
                 let message = not_provisioned(&class, &why);
@@ -493,7 +500,7 @@ impl Provisioner {
             return;
         }
         (self.capacity_at, self.capacity_told) = (Some(now.after(CAPACITY_PERIOD)), Some(now));
-        let of = |class: &StorageClass| {
+        let of = |class: &Arc<StorageClass>| {
             let driver = self.drivers.get(&class.provisioner).filter(|it| it.tells_capacity)?;
             Some(capacity::of(class, driver))
         };

@@ -1,7 +1,7 @@
 //! Contents of snapshots that drivers of this node are to take or remove: what upstream's sidecar csi-snapshotter does, with
 //! `--node-deployment` where a driver's volumes are on nodes.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use corten_api::snapshots::{
     BEING_CREATED, BEING_DELETED, CONTENT_FINALIZER, CONTENT_MANAGED_BY, VolumeSnapshotClass, VolumeSnapshotContent,
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::words::{DriverFacts, Finding, Job, Snapshotted, Taking};
 
 /// All classes that are known; whether those that are not are not there.
-pub(crate) type Classes<'c> = (&'c BTreeMap<String, VolumeSnapshotClass>, bool);
+pub(crate) type Classes<'c> = (&'c BTreeMap<String, Arc<VolumeSnapshotClass>>, bool);
 
 /// What there is to do about a content, where it is for a driver of this node; or why it cannot be done.
 pub(crate) fn job(
@@ -56,7 +56,7 @@ fn class_of<'c>(
 ) -> Option<Result<Option<&'c VolumeSnapshotClass>, String>> {
     let Some(name) = content.spec.volume_snapshot_class_name.as_ref() else { return Some(Ok(None)) };
     match classes.get(name) {
-        Some(class) => Some(Ok(Some(class))),
+        Some(class) => Some(Ok(Some(&**class))),
         None if are_known => Some(Err(format!("failed to get snapshot class {name:?}: not found"))),
         None => None,
     }

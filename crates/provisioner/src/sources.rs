@@ -1,7 +1,7 @@
 //! What a claim's volume is to begin with, checked as external-provisioner checks it (`getSnapshotSource`, `getPVCSource`), in
 //! its words.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim, TypedObjectReference},
@@ -17,10 +17,10 @@ use crate::{
 
 /// What is known of what volumes can begin with.
 pub(crate) struct Sources<'s> {
-    pub(crate) claims: &'s BTreeMap<Key, PersistentVolumeClaim>,
-    pub(crate) volumes: &'s BTreeMap<String, PersistentVolume>,
-    pub(crate) snapshots: &'s BTreeMap<Key, VolumeSnapshot>,
-    pub(crate) contents: &'s BTreeMap<String, VolumeSnapshotContent>,
+    pub(crate) claims: &'s BTreeMap<Key, Arc<PersistentVolumeClaim>>,
+    pub(crate) volumes: &'s BTreeMap<String, Arc<PersistentVolume>>,
+    pub(crate) snapshots: &'s BTreeMap<Key, Arc<VolumeSnapshot>>,
+    pub(crate) contents: &'s BTreeMap<String, Arc<VolumeSnapshotContent>>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -161,7 +161,7 @@ impl Sources<'_> {
         let (status, source_spec) = (of.status.clone().unwrap_or_default(), spec(of));
         let phase = status.phase.unwrap_or_default();
         let volume = self.volumes.get(source_spec.volume_name.as_deref().unwrap_or_default());
-        let is_bound = |it: &&PersistentVolume| {
+        let is_bound = |it: &&Arc<PersistentVolume>| {
             let claim = it.spec.as_ref().and_then(|it| it.claim_ref.as_ref());
             claim.is_some_and(|it| it.uid == of.metadata.uid)
         };

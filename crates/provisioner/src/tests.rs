@@ -4,7 +4,7 @@ mod conditions;
 mod modification;
 mod snapshots;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ impl World {
             ..DriverFacts::default()
         };
         world.tell(Event::Drivers(vec![facts]));
-        world.tell(Event::Class(Box::new(serde_json::from_value(crate::default_class(DRIVER)).expect("a class"))));
+        world.tell(Event::Class(Arc::new(serde_json::from_value(crate::default_class(DRIVER)).expect("a class"))));
         world
     }
 
@@ -44,11 +44,11 @@ impl World {
 
     fn claim(&mut self, patch: Value) -> Vec<String> {
         let claim = serde_json::from_value(claim(patch)).expect("a claim");
-        self.tell(Event::Claim(Box::new(claim)))
+        self.tell(Event::Claim(Arc::new(claim)))
     }
 
     fn volume(&mut self, volume: Value) -> Vec<String> {
-        self.tell(Event::Volume(Box::new(serde_json::from_value(volume).expect("a volume"))))
+        self.tell(Event::Volume(Arc::new(serde_json::from_value(volume).expect("a volume"))))
     }
 
     /// One of others, with a controller, whose Pods are known.
@@ -73,7 +73,7 @@ impl World {
             "spec": { "attacher": "sample", "nodeName": "n1", "source": { "persistentVolumeName": "pv1" } },
         });
         merge(&mut attachment, patch);
-        self.tell(Event::Attachment(Box::new(serde_json::from_value(attachment).expect("an attachment"))))
+        self.tell(Event::Attachment(Arc::new(serde_json::from_value(attachment).expect("an attachment"))))
     }
 
     fn wait(&mut self, seconds: i64) -> Vec<String> {
@@ -119,6 +119,7 @@ fn show(effect: &Effect) -> String {
                 let of = request.source.as_ref().map(|it| format!(" of {it:?}")).unwrap_or_default();
                 format!("provision {} {} {}{of}", request.name, request.bytes, request.is_block)
             }
+            Job::Select { claim, node, .. } => format!("select {node} for {claim}"),
             Job::Reschedule { claim, .. } => format!("reschedule {claim}"),
             Job::Remove { volume, handle, finalizers, .. } => match finalizers.len() {
                 1 => format!("remove {volume} {handle}"),
@@ -214,6 +215,47 @@ fn what_fails_is_tried_again_and_what_has_no_room_goes_elsewhere() {
     let claim = Key::new("default", "data");
     world.tell(Event::Done(Outcome::Rescheduled { claim, result: Ok(()) }));
     assert_eq!(world.claim(json!({ "metadata": { "annotations": { "x": "y" } } })), [""; 0], "no node is selected");
+}
+
+#[test]
+fn one_node_makes_the_volume_of_a_claim_that_no_scheduler_selects_a_node_for() {
+    let mut world = World::new();
+    world.tell(Event::Synced);
+    let class = json!({ "metadata": { "name": "at-once" }, "provisioner": DRIVER, "volumeBindingMode": "Immediate" });
+    world.tell(Event::Class(Arc::new(serde_json::from_value(class).expect("a class"))));
+    let now = |patch: Value| {
+        let mut claim = json!({ "spec": { "storageClassName": "at-once" } });
+        merge(&mut claim, patch);
+        claim
+    };
+    let select = "select n1 for default/data";
+    let provisions = |told: Vec<String>| told.last().is_some_and(|it| it.starts_with("provision pvc-c1 "));
+    let done = |version: &str| {
+        let claim = Key::new("default", "data");
+        Event::Done(Outcome::Selected { claim, version: version.into(), result: Ok(()) })
+    };
+    let at = |version: &str, mut patch: Value| {
+        merge(&mut patch, json!({ "metadata": { "resourceVersion": version } }));
+        now(patch)
+    };
+    assert_eq!(world.claim(at("7", json!({}))), [select]);
+    // Somebody else changed it before.
+    assert_eq!(world.claim(at("8", json!({}))), [""; 0], "the answer is not there yet");
+    assert_eq!(world.tell(done("7")), [select]);
+    assert_eq!(world.tell(done("8")), [""; 0], "it is not seen yet");
+    assert!(provisions(world.claim(at("9", selected()))));
+    let full = world.tell(provisioned(Err(failure("no room", true))));
+    assert!(full.contains(&"reschedule default/data".to_owned()), "{full:?}");
+    assert_eq!(world.claim(at("10", json!({}))), [""; 0]);
+    let claim = Key::new("default", "data");
+    world.tell(Event::Done(Outcome::Rescheduled { claim, result: Ok(()) }));
+    assert_eq!(world.claim(at("11", json!({}))), [""; 0], "others are first");
+    assert!(world.wait(1).contains(&select.to_owned()));
+    // Another node was first.
+    world.tell(done("11"));
+    let other = json!({ "metadata": { "annotations": { "volume.kubernetes.io/selected-node": "n2" } } });
+    assert_eq!(world.claim(at("12", other)), [""; 0]);
+    assert!(world.wait(20).iter().all(|it| it.starts_with("capacity ")));
 }
 
 #[test]
@@ -459,7 +501,7 @@ fn of_nodes_with_one_driver_the_leader_acts() {
     world.add_driver(|it| it.topology = [("zone".to_owned(), "a".to_owned())].into());
     world.tell(Event::Leads(BTreeSet::new()));
     let class = json!({ "metadata": { "name": "sample" }, "provisioner": "sample" });
-    world.tell(Event::Class(Box::new(serde_json::from_value(class).expect("a class"))));
+    world.tell(Event::Class(Arc::new(serde_json::from_value(class).expect("a class"))));
     let volume = |place: Value| {
         json!({
             "metadata": { "name": "pv1", "annotations": { "pv.kubernetes.io/provisioned-by": "sample" } },

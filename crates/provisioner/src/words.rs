@@ -1,6 +1,9 @@
 //! What the provisioner is told, and what it answers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
@@ -67,17 +70,18 @@ pub struct PodContainer {
     pub program: String,
 }
 
+/// Objects may be shared with the loops of other nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    Claim(Box<PersistentVolumeClaim>),
+    Claim(Arc<PersistentVolumeClaim>),
     ClaimGone(Key),
-    Volume(Box<PersistentVolume>),
+    Volume(Arc<PersistentVolume>),
     VolumeGone(String),
-    Class(Box<StorageClass>),
+    Class(Arc<StorageClass>),
     ClassGone(String),
-    AttributesClass(Box<VolumeAttributesClass>),
+    AttributesClass(Arc<VolumeAttributesClass>),
     AttributesClassGone(String),
-    Attachment(Box<VolumeAttachment>),
+    Attachment(Arc<VolumeAttachment>),
     AttachmentGone(String),
     Pod(Key, DriverPod),
     PodGone(Key),
@@ -85,11 +89,11 @@ pub enum Event {
     PodsSynced,
     /// Every claim, volume, class (of volumes and of their attributes) and attachment has been told once.
     Synced,
-    Snapshot(Box<VolumeSnapshot>),
+    Snapshot(Arc<VolumeSnapshot>),
     SnapshotGone(Key),
-    Content(Box<VolumeSnapshotContent>),
+    Content(Arc<VolumeSnapshotContent>),
     ContentGone(String),
-    SnapshotClass(Box<VolumeSnapshotClass>),
+    SnapshotClass(Arc<VolumeSnapshotClass>),
     SnapshotClassGone(String),
     /// Every snapshot, content and class of snapshots has been told once. Where there are no such kinds that never comes.
     SnapshotsSynced,
@@ -144,6 +148,8 @@ pub struct Published {
 pub enum Job {
     /// Makes a volume, then the PersistentVolume ([`crate::volume_object`]); one that is there already is taken.
     Provision { claim: Box<PersistentVolumeClaim>, class: Box<StorageClass>, request: Request, others: Handles },
+    /// Says that this node makes the claim's volume, where no other one was first.
+    Select { claim: Key, version: String, node: String },
     /// Has the scheduler look for another node: takes the annotation of the selected one away.
     Reschedule { claim: Key, version: String },
     /// Removes a volume, then the PersistentVolume and the finalizers that held it.
@@ -338,6 +344,12 @@ pub enum Outcome {
         claim: Key,
         volume: String,
         driver: String,
+        result: Result<(), Failure>,
+    },
+    /// With the claim's version as it was seen then.
+    Selected {
+        claim: Key,
+        version: String,
         result: Result<(), Failure>,
     },
     Rescheduled {

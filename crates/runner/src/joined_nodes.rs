@@ -11,12 +11,16 @@ use corten_client::{
 };
 use corten_meta::{Key, ObjectMeta};
 use corten_provisioner::CAPACITY_NAMESPACE;
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{
+    StreamExt,
+    future::{AbortHandle, abortable},
+    stream::FuturesUnordered,
+};
 use serde::Deserialize;
 
 use crate::provisioner::MADE_BY_CONTROL_PLANE;
 
-/// Has `begin` begin a loop for each of them, and ends it when the node says otherwise or is gone. Never ends by itself.
+/// Has `begin` begin a loop for each of them, which goes on until the node says otherwise or is gone. Never ends by itself.
 pub async fn follow_joined_nodes(client: Client, driver: &'static str, begin: impl Fn(&str) -> BoxFuture<'static, ()>) {
     let mut nodes = Informer::decoding(client.clone(), InformerParams::all(CSI_NODES), move |bytes| {
         #[derive(Deserialize)]
@@ -29,17 +33,28 @@ pub async fn follow_joined_nodes(client: Client, driver: &'static str, begin: im
         let has_driver = node.spec.drivers.iter().any(|it| it.name == driver);
         Ok((Identity::of(&meta), (meta.name, is_asked && has_driver)))
     });
-    let mut running: BTreeMap<String, BoxFuture<'static, ()>> = BTreeMap::new();
+    let mut running: BTreeMap<String, AbortHandle> = BTreeMap::new();
+    // Each is woken by itself: what happens to one node is not looked at by the loops of all others.
+    let mut loops = FuturesUnordered::new();
     let mut leaving = FuturesUnordered::new();
     poll_fn(move |context| {
         while let Poll::Ready(event) = nodes.poll_event(context) {
             match event {
                 InformerEvent::Applied((node, true), _) => {
-                    running.entry(node).or_insert_with_key(|it| begin(it));
+                    running.entry(node).or_insert_with_key(|node| {
+                        let (work, handle) = abortable(begin(node));
+                        loops.push(work);
+                        handle
+                    });
                 }
-                InformerEvent::Applied((node, false), _) => drop(running.remove(&node)),
+                InformerEvent::Applied((node, false), _) => {
+                    if let Some(handle) = running.remove(&node) {
+                        handle.abort();
+                    }
+                }
                 InformerEvent::Deleted(meta) => {
-                    if running.remove(&meta.name).is_some() {
+                    if let Some(handle) = running.remove(&meta.name) {
+                        handle.abort();
                         leaving.push(withdraw(client.clone(), meta.name));
                     }
                 }
@@ -47,7 +62,7 @@ pub async fn follow_joined_nodes(client: Client, driver: &'static str, begin: im
             }
         }
         while let Poll::Ready(Some(())) = leaving.poll_next_unpin(context) {}
-        running.retain(|_, it| it.as_mut().poll(context).is_pending());
+        while let Poll::Ready(Some(_)) = loops.poll_next_unpin(context) {}
         Poll::<()>::Pending
     })
     .await;

@@ -63,8 +63,8 @@ pub use node_problems::{NodeProblemHands, run_node_problems};
 pub use observations::{ObservationHands, Reading, run_observations};
 pub use pod_routes::{PodRouteSettings, RouteHands, run_pod_routes};
 pub use provisioner::{
-    BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SnapshotRefusal, Unchanged, VolumeHands, run_node_drivers,
-    run_provisioner,
+    BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SharedStorage, SnapshotRefusal, Unchanged, VolumeHands,
+    run_node_drivers, run_provisioner,
 };
 pub use proxy::{PacketHands, ProxySettings, run_proxy};
 pub use queue::QueueCounts;

@@ -5,6 +5,8 @@ mod answered;
 mod election;
 mod introduction;
 mod jobs;
+mod seen;
+mod shared;
 mod snapshots;
 
 use std::{
@@ -15,26 +17,18 @@ use std::{
     time::Duration,
 };
 
-use corten_api::{
-    core::v1::{PersistentVolume, PersistentVolumeClaim},
-    resources::{
-        CSI_STORAGE_CAPACITIES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES,
-        VOLUME_ATTACHMENTS, VOLUME_ATTRIBUTES_CLASSES,
-    },
-    storage::v1::{StorageClass, VolumeAttachment, VolumeAttributesClass},
-};
+use corten_api::resources::{CSI_STORAGE_CAPACITIES, PODS};
 use corten_client::{
     BoxFuture, Client, DeleteParams, Identity, Informer, InformerEvent, InformerParams, PatchType, decode,
-    decode_projection,
 };
 use corten_kubelet::Secrets;
-use corten_meta::{Key, ObjectMeta, Resource};
+use corten_meta::{Key, ObjectMeta};
 use corten_provisioner::{
     AttachedVolume, CAPACITY_NAMESPACE, Config, Created, DriverFacts, DriverPod, Effect, Event, Finality, PodContainer,
     Provisioner, Published, Request, Snapshotted, Taking, capacity_name, capacity_object,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, Sleep};
 
@@ -42,10 +36,12 @@ use self::{
     answered::Answered,
     election::Elections,
     jobs::{carry_out, there},
+    seen::{Informers, Seen},
 };
 use crate::{Clock, EventRecorder};
 pub(crate) use introduction::MADE_BY_CONTROL_PLANE;
 pub use introduction::run_node_drivers;
+pub use shared::SharedStorage;
 pub use snapshots::SnapshotRefusal;
 
 /// Why a driver refused.
@@ -160,6 +156,8 @@ pub struct ProvisionerSettings {
     pub node: Option<Client>,
     /// As who sees all Pods: for the sidecars among them.
     pub viewer: Client,
+    /// What is seen together with the loops of other nodes; `None`: it is seen through `client`, for this node alone.
+    pub shared: Option<SharedStorage>,
     pub hands: Arc<dyn VolumeHands>,
     pub clock: Clock,
 }
@@ -193,16 +191,10 @@ struct ProvisionerLoop {
     hands: Arc<dyn VolumeHands>,
     answered: Arc<Answered>,
     clock: Clock,
-    claims: Informer<Box<PersistentVolumeClaim>>,
-    volumes: Informer<Box<PersistentVolume>>,
-    classes: Informer<Box<StorageClass>>,
-    attributes_classes: Informer<Box<VolumeAttributesClass>>,
-    attachments: Informer<Box<VolumeAttachment>>,
+    seen: Seen,
     /// Of all nodes, once there is a driver that may have sidecars.
     pods: Option<Informer<DriverPod>>,
-    synced: [bool; 5],
     elections: Elections,
-    snapshots: snapshots::Feed,
     drivers: BoxFuture<'static, Vec<NodeDriver>>,
     /// Writes what the cluster has from the start, and what the node has.
     introduction: Option<BoxFuture<'static, ()>>,
@@ -211,18 +203,6 @@ struct ProvisionerLoop {
     recorders: std::collections::BTreeMap<String, EventRecorder>,
     tick_at: Option<Instant>,
     alarm: Pin<Box<Sleep>>,
-}
-
-fn informer<T: DeserializeOwned + 'static>(client: &Client, resource: Resource, node: &str) -> Informer<Box<T>> {
-    #[derive(Deserialize)]
-    struct OnlyMeta {
-        metadata: ObjectMeta,
-    }
-    let params = InformerParams::all(resource).seeded_by(node);
-    Informer::decoding(client.clone(), params, |bytes| {
-        let meta: OnlyMeta = decode_projection(&bytes)?;
-        Ok((Identity::of(&meta.metadata), decode(&bytes)?))
-    })
 }
 
 /// Pods, as far as they show drivers and sidecars.
@@ -302,17 +282,14 @@ fn drivers(hands: &Arc<dyn VolumeHands>) -> BoxFuture<'static, Vec<NodeDriver>> 
 
 impl ProvisionerLoop {
     fn new(settings: ProvisionerSettings) -> Self {
-        let ProvisionerSettings { node_name, client, node, viewer, hands, clock } = settings;
+        let ProvisionerSettings { node_name, client, node, viewer, shared, hands, clock } = settings;
         Self {
-            claims: informer(&client, PERSISTENT_VOLUME_CLAIMS, &node_name),
-            volumes: informer(&client, PERSISTENT_VOLUMES, &node_name),
-            classes: informer(&client, STORAGE_CLASSES, &node_name),
-            attributes_classes: informer(&client, VOLUME_ATTRIBUTES_CLASSES, &node_name),
-            attachments: informer(&client, VOLUME_ATTACHMENTS, &node_name),
+            seen: match shared {
+                Some(shared) => Seen::Together(shared.reader(&node_name)),
+                None => Seen::Alone(Box::new(Informers::new(&client, &node_name))),
+            },
             pods: None,
-            synced: [false; 5],
             elections: Elections::new(client.clone(), node_name.clone(), clock.clone()),
-            snapshots: snapshots::Feed::new(&client, &node_name),
             drivers: drivers(&hands),
             introduction: None,
             waiting: std::collections::VecDeque::new(),
@@ -369,52 +346,8 @@ impl ProvisionerLoop {
             self.introduction = None;
         }
         events.extend(self.elections.poll(context).map(Event::Leads));
-        let was_synced = self.synced == [true; 5];
-        for _ in 0..BATCH {
-            let Poll::Ready(event) = self.classes.poll_event(context) else { break };
-            match event {
-                InformerEvent::Applied(it, _) => events.push(Event::Class(it)),
-                InformerEvent::Deleted(meta) => events.push(Event::ClassGone(meta.name)),
-                InformerEvent::Synced(_) => self.synced[0] = true,
-            }
-        }
-        for _ in 0..BATCH {
-            let Poll::Ready(event) = self.volumes.poll_event(context) else { break };
-            match event {
-                InformerEvent::Applied(it, _) => events.push(Event::Volume(it)),
-                InformerEvent::Deleted(meta) => events.push(Event::VolumeGone(meta.name)),
-                InformerEvent::Synced(_) => self.synced[1] = true,
-            }
-        }
-        for _ in 0..BATCH {
-            let Poll::Ready(event) = self.claims.poll_event(context) else { break };
-            match event {
-                InformerEvent::Applied(it, _) => events.push(Event::Claim(it)),
-                InformerEvent::Deleted(meta) => events.push(Event::ClaimGone(meta.key())),
-                InformerEvent::Synced(_) => self.synced[2] = true,
-            }
-        }
-        for _ in 0..BATCH {
-            let Poll::Ready(event) = self.attachments.poll_event(context) else { break };
-            match event {
-                InformerEvent::Applied(it, _) => events.push(Event::Attachment(it)),
-                InformerEvent::Deleted(meta) => events.push(Event::AttachmentGone(meta.name)),
-                InformerEvent::Synced(_) => self.synced[3] = true,
-            }
-        }
-        for _ in 0..BATCH {
-            let Poll::Ready(event) = self.attributes_classes.poll_event(context) else { break };
-            match event {
-                InformerEvent::Applied(it, _) => events.push(Event::AttributesClass(it)),
-                InformerEvent::Deleted(meta) => events.push(Event::AttributesClassGone(meta.name)),
-                InformerEvent::Synced(_) => self.synced[4] = true,
-            }
-        }
+        events.extend(self.seen.poll(context));
         events.extend(self.pods.as_mut().map(|it| news_of_pods(it, context)).into_iter().flatten());
-        if !was_synced && self.synced == [true; 5] {
-            events.push(Event::Synced);
-        }
-        events.extend(self.snapshots.poll(context));
         events
     }
 

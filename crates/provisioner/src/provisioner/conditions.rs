@@ -57,7 +57,7 @@ impl Provisioner {
         sick.retain(|it| self.volumes.contains_key(it));
         for (handle, volume) in self.claimed(driver) {
             let (Some(condition), Some(of)) = (told.get(handle), claim_of(volume)) else { continue };
-            let Some(about) = self.claims.get(&of).map(about_claim) else { continue };
+            let Some(about) = self.claims.get(&of).map(|it| about_claim(it)) else { continue };
             let volume = volume.metadata.name.clone().unwrap_or_default();
             match condition {
                 Some(why) => {
@@ -81,7 +81,7 @@ impl Provisioner {
         };
         self.volumes.values().filter_map(move |volume| {
             let csi = volume.spec.as_ref()?.csi.as_ref().filter(|it| it.driver == driver.name)?;
-            (is_bound(volume) && self.is_ours(volume, driver)).then_some((csi.volume_handle.as_str(), volume))
+            (is_bound(volume) && self.is_ours(volume, driver)).then_some((csi.volume_handle.as_str(), &**volume))
         })
     }
 }

@@ -3,18 +3,45 @@
 use corten_meta::{Key, Time};
 use corten_reconcile::EventType::{self, Normal, Warning};
 
-use super::{NODE_PAUSE_MAX, PAUSE_MAX, Provisioner, Subject, about_claim, about_volume, not_provisioned};
+use super::{NODE_PAUSE_MAX, PAUSE_MAX, Provisioner, SEEN_WITHIN, Subject, about_claim, about_volume, not_provisioned};
 use crate::{
     provision,
     words::{Effect, Failure, Finality, Job, Outcome},
 };
 
 impl Provisioner {
+    /// Whom the claim is for is seen already, or soon. Where another change came before, it is tried again.
+    fn selected(&mut self, claim: Key, version: &str, is_ok: bool, now: Time) -> Subject {
+        let of = self.claims.get(&claim);
+        let is_seen = of.is_none_or(|it| it.metadata.resource_version.as_deref() != Some(version));
+        let subject = Subject::Claim(claim);
+        if is_ok {
+            let work = self.work.entry(subject.clone()).or_default();
+            (work.in_flight, work.retry_at) = (false, (!is_seen).then(|| now.after(SEEN_WITHIN)));
+        } else {
+            self.failed(&subject, now);
+        }
+        subject
+    }
+
+    /// Does no scheduler select a node for it?
+    fn is_for_any_node(&self, claim: &Key) -> bool {
+        let class = self.claims.get(claim).and_then(|it| it.spec.as_ref()?.storage_class_name.as_ref());
+        class.and_then(|it| self.classes.get(it)).is_some_and(|it| !provision::waits_for_consumer(it))
+    }
+
     pub(super) fn done(&mut self, outcome: Outcome, now: Time, effects: &mut Vec<Effect>) -> Subject {
         match outcome {
             Outcome::Provisioned { claim, volume, driver, result } => {
                 self.provisioned(&claim, &volume, &driver, result, now, effects);
                 Subject::Claim(claim)
+            }
+            Outcome::Selected { claim, version, result } => self.selected(claim, &version, result.is_ok(), now),
+            // It is no scheduler that looks for another node: all of them do, and this one has its pause.
+            Outcome::Rescheduled { claim, result: Ok(()) } if self.is_for_any_node(&claim) => {
+                let subject = Subject::Claim(claim);
+                self.work.entry(subject.clone()).or_default().in_flight = false;
+                subject
             }
             Outcome::Rescheduled { claim, result } | Outcome::StatusWritten { claim, result } => {
                 let subject = Subject::Claim(claim);
@@ -107,7 +134,7 @@ impl Provisioner {
             }
             Err(failure) => (Warning, "VolumeModifyFailed", failure.message.clone()),
         };
-        if let Some(about) = self.claims.get(key).map(about_claim) {
+        if let Some(about) = self.claims.get(key).map(|it| about_claim(it)) {
             self.tell(driver, &about, event_type, reason, message, effects);
         }
         self.ended(&subject, result.is_ok(), now);
@@ -136,7 +163,7 @@ impl Provisioner {
         now: Time,
         effects: &mut Vec<Effect>,
     ) -> Subject {
-        if let Some(about) = self.claims.get(&claim).map(about_claim) {
+        if let Some(about) = self.claims.get(&claim).map(|it| about_claim(it)) {
             self.tell(driver, &about, event_type, reason, message, effects);
         }
         let subject = Subject::Claim(claim);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use corten_api::{core::v1::PersistentVolumeClaim, snapshots::VolumeSnapshotContent, storage::v1::StorageClass};
+use corten_api::{core::v1::PersistentVolumeClaim, storage::v1::StorageClass};
 use corten_meta::{Key, Time};
 use corten_reconcile::EventType::{Normal, Warning};
 
@@ -23,7 +23,7 @@ impl Provisioner {
         match event {
             Event::Snapshot(snapshot) => {
                 let key = snapshot.metadata.key();
-                self.snapshots.insert(key.clone(), *snapshot);
+                self.snapshots.insert(key.clone(), snapshot);
                 self.made_of("VolumeSnapshot", &key)
             }
             Event::SnapshotGone(key) => {
@@ -33,7 +33,7 @@ impl Provisioner {
             Event::Content(content) => {
                 let (name, of) = (content.metadata.name.clone(), &content.spec.volume_snapshot_ref);
                 let claims = self.made_of("VolumeSnapshot", &Key::new(&*of.namespace, &*of.name));
-                self.contents.insert(name.clone(), *content);
+                self.contents.insert(name.clone(), content);
                 claims.into_iter().chain([self.heard_of(Subject::Content(name))]).collect()
             }
             Event::ContentGone(name) => {
@@ -42,7 +42,7 @@ impl Provisioner {
                 Vec::new()
             }
             Event::SnapshotClass(class) => {
-                self.snapshot_classes.insert(class.metadata.name.clone(), *class);
+                self.snapshot_classes.insert(class.metadata.name.clone(), class);
                 self.contents.keys().cloned().map(Subject::Content).collect()
             }
             Event::SnapshotClassGone(name) => {
@@ -163,7 +163,7 @@ impl Provisioner {
             Ok(true) => self.ended(&subject, true, now),
             Ok(false) => self.failed_for(&subject, UNREADY_PAUSE_MAX, now),
             Err(message) => {
-                if let Some(about) = self.contents.get(content).map(VolumeSnapshotContent::reference) {
+                if let Some(about) = self.contents.get(content).map(|it| it.reference()) {
                     let reason = "SnapshotContentCheckandUpdateFailed";
                     self.tell(driver, &about, Warning, reason, message, effects);
                 }
@@ -186,7 +186,7 @@ impl Provisioner {
         if is_ok {
             // It may be told once more as it was before.
             self.contents.remove(&content);
-        } else if let Some(about) = self.contents.get(&content).map(VolumeSnapshotContent::reference) {
+        } else if let Some(about) = self.contents.get(&content).map(|it| it.reference()) {
             let message = "Failed to delete snapshot".to_owned();
             self.tell(driver, &about, Warning, "SnapshotDeleteError", message, effects);
         }

@@ -23,7 +23,7 @@ fn world() -> World {
 impl World {
     fn attributes_class(&mut self, name: &str, driver: &str) -> Vec<String> {
         let class = json!({ "metadata": { "name": name }, "driverName": driver, "parameters": { "iops": "9" } });
-        self.tell(Event::AttributesClass(Box::new(serde_json::from_value(class).expect("a class"))))
+        self.tell(Event::AttributesClass(Arc::new(serde_json::from_value(class).expect("a class"))))
     }
 
     fn bound(&mut self, class: &str, status: Value) -> Vec<String> {
@@ -110,7 +110,7 @@ fn a_volume_is_made_as_its_class_says() {
     let mut world = World::new();
     world.add_driver(|it| it.modifies = true);
     let class = json!({ "metadata": { "name": "sample" }, "provisioner": "sample" });
-    world.tell(Event::Class(Box::new(serde_json::from_value(class).expect("a class"))));
+    world.tell(Event::Class(Arc::new(serde_json::from_value(class).expect("a class"))));
     let claim = json!({
         "metadata": { "annotations": { "volume.kubernetes.io/storage-provisioner": "sample" } },
         "spec": { "storageClassName": "sample", "volumeAttributesClassName": "fast" },

@@ -13,7 +13,7 @@ fn synced() -> World {
 impl World {
     fn content(&mut self, patch: Value) -> Vec<String> {
         let content = serde_json::from_value(content(patch)).expect("a content");
-        self.tell(Event::Content(Box::new(content)))
+        self.tell(Event::Content(Arc::new(content)))
     }
 
     fn snapshot(&mut self, patch: Value) -> Vec<String> {
@@ -23,13 +23,13 @@ impl World {
             "status": { "boundVolumeSnapshotContentName": "snapcontent-u1", "readyToUse": true },
         });
         merge(&mut snapshot, patch);
-        self.tell(Event::Snapshot(Box::new(serde_json::from_value(snapshot).expect("a snapshot"))))
+        self.tell(Event::Snapshot(Arc::new(serde_json::from_value(snapshot).expect("a snapshot"))))
     }
 
     fn class(&mut self) -> Vec<String> {
         let mut class = crate::default_snapshot_class(DRIVER);
         class["parameters"] = json!({ "a": "b", "csi.storage.k8s.io/snapshotter-secret-name": "s" });
-        self.tell(Event::SnapshotClass(Box::new(serde_json::from_value(class).expect("a class"))))
+        self.tell(Event::SnapshotClass(Arc::new(serde_json::from_value(class).expect("a class"))))
     }
 }
 
@@ -121,7 +121,7 @@ fn a_snapshot_that_was_there_before_is_asked_for() {
     let class = |parameters: Value| {
         let mut class = crate::default_snapshot_class(DRIVER);
         class["parameters"] = parameters;
-        Event::SnapshotClass(Box::new(serde_json::from_value(class).expect("a class")))
+        Event::SnapshotClass(Arc::new(serde_json::from_value(class).expect("a class")))
     };
     let refused = |why: &str| format!("Warning SnapshotContentCheckandUpdateFailed: {why}");
     let mut world = synced();

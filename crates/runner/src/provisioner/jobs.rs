@@ -78,6 +78,7 @@ pub(super) async fn carry_out(
             let claim = Key::new(of(&claim.metadata.namespace), of(&claim.metadata.name));
             Outcome::Provisioned { claim, volume: request.name, driver: request.driver, result: done }
         }
+        Job::Select { claim, version, .. } => Outcome::Selected { claim, version, result: done },
         Job::Reschedule { claim, .. } => Outcome::Rescheduled { claim, result: done },
         Job::Remove { volume, driver, .. } => Outcome::Removed { volume, driver, result: done },
         Job::LetGo { volume, .. } => Outcome::LetGo { volume, result: done },
@@ -118,6 +119,7 @@ async fn attempt(client: &Client, hands: &dyn VolumeHands, answered: &Answered, 
             let volume = volume_object(claim, class, request, &created);
             there(client.create(&PERSISTENT_VOLUMES, "", &volume).await).map_err(not_written)?;
         }
+        Job::Select { claim, version, node } => select(client, claim, version, node).await.map_err(not_written)?,
         Job::Reschedule { claim, version } => {
             let patch = json!({ "metadata": {
                 "resourceVersion": version,
@@ -155,6 +157,16 @@ async fn attempt(client: &Client, hands: &dyn VolumeHands, answered: &Answered, 
         Job::WriteStatus { claim, status } => write_status(client, claim, status).await?,
     }
     Ok(false)
+}
+
+/// Another node may have been first, or somebody has changed the claim: what it is now is seen.
+async fn select(client: &Client, claim: &Key, version: &str, node: &str) -> Result<(), Error> {
+    let annotations = json!({ "volume.kubernetes.io/selected-node": node });
+    let patch = json!({ "metadata": { "resourceVersion": version, "annotations": annotations } });
+    match client.patch(&PERSISTENT_VOLUME_CLAIMS, claim, "", &PatchType::Merge, &patch).await {
+        Err(error) if error.is_conflict() => Ok(()),
+        other => gone(other),
+    }
 }
 
 async fn write_status(client: &Client, claim: &Key, status: &Value) -> Result<(), Failure> {

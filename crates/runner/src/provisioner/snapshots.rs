@@ -2,7 +2,8 @@
 //! themselves, which a cluster is given once.
 
 use std::{
-    task::{Context, Poll},
+    sync::Arc,
+    task::Context,
     time::Duration,
 };
 
@@ -13,13 +14,16 @@ use corten_api::{
         VolumeSnapshotContent,
     },
 };
-use corten_client::{BoxFuture, Client, Error, Informer, InformerEvent};
+use corten_client::{BoxFuture, Client, Error, Informer};
 use corten_meta::{Key, Resource};
 use corten_provisioner::{Event, default_snapshot_class, snapshot_definitions};
 use futures_util::FutureExt;
 use serde_json::Value;
 
-use super::{BATCH, informer, jobs::there};
+use super::{
+    jobs::there,
+    seen::{drain, informer},
+};
 
 /// After which pauses it is looked whether the kinds are served: the first, which doubles up to the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(10)];
@@ -35,33 +39,33 @@ pub struct SnapshotRefusal {
 /// All snapshots, contents and classes, as soon as there can be some.
 pub(super) struct Feed {
     client: Client,
-    node: String,
+    seed: String,
     /// Ready when the kinds are served.
     served: Option<BoxFuture<'static, ()>>,
     kinds: Option<Kinds>,
 }
 
 struct Kinds {
-    snapshots: Informer<Box<VolumeSnapshot>>,
-    contents: Informer<Box<VolumeSnapshotContent>>,
-    classes: Informer<Box<VolumeSnapshotClass>>,
+    snapshots: Informer<Arc<VolumeSnapshot>>,
+    contents: Informer<Arc<VolumeSnapshotContent>>,
+    classes: Informer<Arc<VolumeSnapshotClass>>,
     synced: [bool; 3],
 }
 
 impl Feed {
-    pub(super) fn new(client: &Client, node: &str) -> Self {
+    pub(super) fn new(client: &Client, seed: &str) -> Self {
         let served = Some(served(client.clone()).boxed());
-        Self { client: client.clone(), node: node.to_owned(), served, kinds: None }
+        Self { client: client.clone(), seed: seed.to_owned(), served, kinds: None }
     }
 
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Vec<Event> {
         if self.served.as_mut().is_some_and(|it| it.as_mut().poll(context).is_ready()) {
             self.served = None;
-            let (client, node) = (&self.client, &*self.node);
+            let (client, seed) = (&self.client, &*self.seed);
             self.kinds = Some(Kinds {
-                snapshots: informer(client, VOLUME_SNAPSHOTS, node),
-                contents: informer(client, VOLUME_SNAPSHOT_CONTENTS, node),
-                classes: informer(client, VOLUME_SNAPSHOT_CLASSES, node),
+                snapshots: informer(client, VOLUME_SNAPSHOTS, seed),
+                contents: informer(client, VOLUME_SNAPSHOT_CONTENTS, seed),
+                classes: informer(client, VOLUME_SNAPSHOT_CLASSES, seed),
                 synced: [false; 3],
             });
         }
@@ -73,30 +77,11 @@ impl Kinds {
     fn poll(&mut self, context: &mut Context<'_>) -> Vec<Event> {
         let mut events = Vec::new();
         let was_synced = self.synced == [true; 3];
-        for _ in 0..BATCH {
-            let Poll::Ready(event) = self.classes.poll_event(context) else { break };
-            match event {
-                InformerEvent::Applied(it, _) => events.push(Event::SnapshotClass(it)),
-                InformerEvent::Deleted(meta) => events.push(Event::SnapshotClassGone(meta.name)),
-                InformerEvent::Synced(_) => self.synced[0] = true,
-            }
-        }
-        for _ in 0..BATCH {
-            let Poll::Ready(event) = self.snapshots.poll_event(context) else { break };
-            match event {
-                InformerEvent::Applied(it, _) => events.push(Event::Snapshot(it)),
-                InformerEvent::Deleted(meta) => events.push(Event::SnapshotGone(meta.key())),
-                InformerEvent::Synced(_) => self.synced[1] = true,
-            }
-        }
-        for _ in 0..BATCH {
-            let Poll::Ready(event) = self.contents.poll_event(context) else { break };
-            match event {
-                InformerEvent::Applied(it, _) => events.push(Event::Content(it)),
-                InformerEvent::Deleted(meta) => events.push(Event::ContentGone(meta.name)),
-                InformerEvent::Synced(_) => self.synced[2] = true,
-            }
-        }
+        let all = &mut events;
+        self.synced[0] |=
+            drain(&mut self.classes, context, all, Event::SnapshotClass, |it| Event::SnapshotClassGone(it.name));
+        self.synced[1] |= drain(&mut self.snapshots, context, all, Event::Snapshot, |it| Event::SnapshotGone(it.key()));
+        self.synced[2] |= drain(&mut self.contents, context, all, Event::Content, |it| Event::ContentGone(it.name));
         if !was_synced && self.synced == [true; 3] {
             events.push(Event::SnapshotsSynced);
         }

@@ -1,3 +1,5 @@
+mod shared;
+
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -24,6 +26,8 @@ struct FakeVolumes {
     foreign: Mutex<bool>,
     /// It answers every request with the same volume.
     repeats: Mutex<bool>,
+    /// The node it is on, where that is not `n1`.
+    node: Option<String>,
 }
 
 impl FakeVolumes {
@@ -50,7 +54,7 @@ impl VolumeHands for FakeVolumes {
             snapshots: true,
             clones: true,
             modifies: true,
-            topology: [("kubernetes.io/hostname".to_owned(), "n1".to_owned())].into(),
+            topology: [("kubernetes.io/hostname".to_owned(), self.node.clone().unwrap_or_else(|| "n1".into()))].into(),
             ..DriverFacts::default()
         };
         let driver = NodeDriver { facts, node_id: "n1".into(), limit: Some(7) };
@@ -60,7 +64,8 @@ impl VolumeHands for FakeVolumes {
     fn create(&self, request: Request, _: Secrets) -> BoxFuture<'_, Result<Created, Refusal>> {
         let made = self.ask(format!("create {} {}", request.name, request.bytes));
         let handle = if *self.repeats.lock() { "one".into() } else { request.name };
-        let created = Created { handle, bytes: request.bytes, ..Created::default() };
+        let topology = self.node.iter().map(|it| [("kubernetes.io/hostname".to_owned(), it.clone())].into()).collect();
+        let created = Created { handle, bytes: request.bytes, topology, ..Created::default() };
         Box::pin(std::future::ready(made.map(|()| created)))
     }
 
@@ -174,6 +179,7 @@ impl World {
             client: api.client(),
             node: Some(api.client()),
             viewer: api.client(),
+            shared: None,
             hands: hands.clone(),
             clock: clock(),
         };

@@ -1,0 +1,114 @@
+//! Claims, volumes, their classes, attachments and snapshots, as provisioners are told of them: seen by the loop of one node alone, or
+//! once for those of many.
+
+use std::{
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use corten_api::{
+    core::v1::{PersistentVolume, PersistentVolumeClaim},
+    resources::{
+        PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, VOLUME_ATTACHMENTS, VOLUME_ATTRIBUTES_CLASSES,
+    },
+    storage::v1::{StorageClass, VolumeAttachment, VolumeAttributesClass},
+};
+use corten_client::{Client, Identity, Informer, InformerEvent, InformerParams, decode, decode_projection};
+use corten_meta::{ObjectMeta, Resource};
+use corten_provisioner::Event;
+use serde::{Deserialize, de::DeserializeOwned};
+
+use super::{BATCH, shared::StorageReader, snapshots};
+
+pub(super) enum Seen {
+    Alone(Box<Informers>),
+    Together(StorageReader),
+}
+
+impl Seen {
+    /// What is new; where nothing is, whoever asks is woken when there is something to decide.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Vec<Event> {
+        match self {
+            Self::Alone(informers) => informers.poll(context),
+            Self::Together(reader) => reader.poll(context),
+        }
+    }
+}
+
+pub(super) struct Informers {
+    claims: Informer<Arc<PersistentVolumeClaim>>,
+    volumes: Informer<Arc<PersistentVolume>>,
+    classes: Informer<Arc<StorageClass>>,
+    attributes_classes: Informer<Arc<VolumeAttributesClass>>,
+    attachments: Informer<Arc<VolumeAttachment>>,
+    synced: [bool; 5],
+    snapshots: snapshots::Feed,
+}
+
+pub(super) fn informer<T: DeserializeOwned + 'static>(
+    client: &Client,
+    resource: Resource,
+    seed: &str,
+) -> Informer<Arc<T>> {
+    #[derive(Deserialize)]
+    struct OnlyMeta {
+        metadata: ObjectMeta,
+    }
+    let params = InformerParams::all(resource).seeded_by(seed);
+    Informer::decoding(client.clone(), params, |bytes| {
+        let meta: OnlyMeta = decode_projection(&bytes)?;
+        Ok((Identity::of(&meta.metadata), Arc::new(decode(&bytes)?)))
+    })
+}
+
+/// Takes in what an informer has. True: it has told of all there is.
+pub(super) fn drain<T>(
+    informer: &mut Informer<T>,
+    context: &mut Context<'_>,
+    events: &mut Vec<Event>,
+    applied: fn(T) -> Event,
+    gone: fn(ObjectMeta) -> Event,
+) -> bool {
+    let mut is_synced = false;
+    for _ in 0..BATCH {
+        let Poll::Ready(event) = informer.poll_event(context) else { break };
+        match event {
+            InformerEvent::Applied(it, _) => events.push(applied(it)),
+            InformerEvent::Deleted(meta) => events.push(gone(meta)),
+            InformerEvent::Synced(_) => is_synced = true,
+        }
+    }
+    is_synced
+}
+
+impl Informers {
+    /// `seed` spreads what many processes ask.
+    pub(super) fn new(client: &Client, seed: &str) -> Self {
+        Self {
+            claims: informer(client, PERSISTENT_VOLUME_CLAIMS, seed),
+            volumes: informer(client, PERSISTENT_VOLUMES, seed),
+            classes: informer(client, STORAGE_CLASSES, seed),
+            attributes_classes: informer(client, VOLUME_ATTRIBUTES_CLASSES, seed),
+            attachments: informer(client, VOLUME_ATTACHMENTS, seed),
+            synced: [false; 5],
+            snapshots: snapshots::Feed::new(client, seed),
+        }
+    }
+
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Vec<Event> {
+        let mut events = Vec::new();
+        let was_synced = self.synced == [true; 5];
+        let (on, all) = (&mut *context, &mut events);
+        self.synced[0] |= drain(&mut self.classes, on, all, Event::Class, |it| Event::ClassGone(it.name));
+        self.synced[1] |= drain(&mut self.volumes, on, all, Event::Volume, |it| Event::VolumeGone(it.name));
+        self.synced[2] |= drain(&mut self.claims, on, all, Event::Claim, |it| Event::ClaimGone(it.key()));
+        self.synced[3] |= drain(&mut self.attachments, on, all, Event::Attachment, |it| Event::AttachmentGone(it.name));
+        let classes = &mut self.attributes_classes;
+        self.synced[4] |= drain(classes, on, all, Event::AttributesClass, |it| Event::AttributesClassGone(it.name));
+        if !was_synced && self.synced == [true; 5] {
+            events.push(Event::Synced);
+        }
+        events.extend(self.snapshots.poll(context));
+        events
+    }
+}

@@ -210,10 +210,10 @@ impl View {
         self.notes.get(key)
     }
 
-    /// The keys of a namespace of which anything is remembered.
-    pub fn notes_in_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Key> {
+    /// What is remembered of the keys of a namespace.
+    pub fn notes_in_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = (&'a Key, &'a Value)> {
         let from = self.notes.range(Key::new(namespace, "")..);
-        from.map(|it| it.0).take_while(move |it| it.namespace == namespace)
+        from.take_while(move |it| it.0.namespace == namespace)
     }
 
     /// The resources of which nobody knows what there is now, since the server cannot list them; their tables may be old, or

@@ -50,19 +50,18 @@ impl Failed {
     }
 }
 
-impl Looking<'_> {
-    /// What is to be fetched for this metric; nothing where that is known to be in vain.
-    pub(super) fn path(&self, metric: &MetricSpec) -> Option<ApiPath> {
-        let source = metric.source()?;
-        let namespace = &self.key.namespace;
-        match &*metric.r#type {
-            "Resource" | "ContainerResource" => Some(measured::resource_path(namespace, self.selector)),
-            "Pods" => measured::pods_path(self.view, namespace, self.selector, &source.metric).ok(),
-            "Object" => measured::object_path(self.view, namespace, &source.described_object, &source.metric).ok(),
-            _ => Some(measured::external_path(namespace, &source.metric)),
-        }
+/// What is to be fetched for this metric of Pods with the selector; nothing where that is known to be in vain.
+pub(super) fn path(view: &View, namespace: &str, selector: &str, metric: &MetricSpec) -> Option<ApiPath> {
+    let source = metric.source()?;
+    match &*metric.r#type {
+        "Resource" | "ContainerResource" => Some(measured::resource_path(namespace, selector)),
+        "Pods" => measured::pods_path(view, namespace, selector, &source.metric).ok(),
+        "Object" => measured::object_path(view, namespace, &source.described_object, &source.metric).ok(),
+        _ => Some(measured::external_path(namespace, &source.metric)),
     }
+}
 
+impl Looking<'_> {
     pub(super) fn proposal(&self, metric: &MetricSpec) -> Result<Proposal, Failed> {
         let Some(source) = metric.source() else {
             let message = format!("unknown metric source type {:?}", metric.r#type);

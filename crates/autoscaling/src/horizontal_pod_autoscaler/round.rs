@@ -7,10 +7,10 @@ use corten_meta::{Key, Selector, Time};
 use corten_reconcile::{
     Actor, ApiPath, Condition, Effect, EventType, Failure, Plan, View, Wait, reference, status::status_patch,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
-    metrics::{Failed, Looking, Proposal},
+    metrics::{Failed, Looking, Proposal, path},
     pod::AutoscaledPod,
     recommendations::{Held, Memory, limited_without_behavior},
     replicas::{REPLICAS_MAX, Tolerances},
@@ -100,7 +100,22 @@ impl<'a> Round<'a> {
     fn by_metrics(&mut self, target: &Target) -> Result<(), Vec<ApiPath>> {
         let Scale { spec: wanted, status, .. } = &target.scale;
         let current = wanted.replicas;
-        let pods = match self.selected(&status.selector) {
+        let all = &self.scaler.spec.metrics;
+        let (measured, beyond) = all.split_at(all.len().min(METRICS_MAX));
+        let selected = match self.selector(&status.selector) {
+            Ok(selector) => {
+                let (view, namespace) = (self.view, &self.key.namespace);
+                let paths: BTreeSet<ApiPath> =
+                    measured.iter().filter_map(|it| path(view, namespace, &status.selector, it)).collect();
+                let missing: Vec<_> = paths.into_iter().filter(|it| view.fetched(self.key, it).is_none()).collect();
+                if !missing.is_empty() {
+                    return Err(missing);
+                }
+                self.selected(&selector, &status.selector)
+            }
+            Err(why) => Err(why),
+        };
+        let pods = match selected {
             Ok(pods) => pods,
             Err(why) => {
                 self.conclude(current, self.scaler.status.desired_replicas, None, false);
@@ -118,13 +133,6 @@ impl<'a> Round<'a> {
             tolerances: Tolerances::of(self.scaler.spec.behavior.as_ref()),
             now: self.now,
         };
-        let all = &self.scaler.spec.metrics;
-        let (measured, beyond) = all.split_at(all.len().min(METRICS_MAX));
-        let paths: BTreeSet<ApiPath> = measured.iter().filter_map(|it| looking.path(it)).collect();
-        let missing: Vec<ApiPath> = paths.into_iter().filter(|it| self.view.fetched(self.key, it).is_none()).collect();
-        if !missing.is_empty() {
-            return Err(missing);
-        }
         let mut proposals: Vec<_> = measured.iter().map(|it| looking.proposal(it)).collect();
         let statuses =
             proposals.iter().map(|it| it.as_ref().map_or_else(|_| json!({ "type": "" }), |it| it.status.clone()));
@@ -143,8 +151,8 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// The Pods of the target, which no other autoscaler may have (`validateAndParseSelector`).
-    fn selected(&mut self, text: &str) -> Result<Vec<&'a AutoscaledPod>, String> {
+    /// By which the target's Pods are told (`validateAndParseSelector`).
+    fn selector(&mut self, text: &str) -> Result<Selector, String> {
         if text.is_empty() {
             self.warn("SelectorRequired", "selector is required".into());
             let message = "the HPA target's scale is missing a selector";
@@ -152,14 +160,15 @@ impl<'a> Round<'a> {
             self.waits.push(Wait::new("InvalidSelector", message, Actor::Author));
             return Err("selector is required".into());
         }
-        let selector = match Selector::parse(text) {
-            Ok(selector) => selector,
-            Err(why) => {
-                let message = format!("couldn't convert selector into a corresponding internal selector object: {why}");
-                self.refuse_selector("InvalidSelector", &message);
-                return Err(message);
-            }
-        };
+        Selector::parse(text).map_err(|why| {
+            let message = format!("couldn't convert selector into a corresponding internal selector object: {why}");
+            self.refuse_selector("InvalidSelector", &message);
+            message
+        })
+    }
+
+    /// The Pods of the target, which no other autoscaler may have.
+    fn selected(&mut self, selector: &Selector, text: &str) -> Result<Vec<&'a AutoscaledPod>, String> {
         text.clone_into(&mut self.memory.selector);
         let all = self.view.in_namespace::<AutoscaledPod>(&self.key.namespace);
         let pods: Vec<_> = all.filter(|it| selector.matches(&it.metadata.labels)).collect();
@@ -177,9 +186,8 @@ impl<'a> Round<'a> {
 
     /// The other autoscalers whose targets have some of these Pods, too (`hpasControllingPodsUnderSelector`).
     fn others_of(&self, pods: &[&AutoscaledPod]) -> Vec<&'a Key> {
-        let selector = |key: &Key| self.view.note(key)?["selector"].as_str();
-        let has_some = |key: &&Key| {
-            let Some(selector) = selector(key) else { return false };
+        let has_some = |note: &Value| {
+            let Some(selector) = note["selector"].as_str() else { return false };
             // Most are one label, and of none of these Pods.
             match selector.split_once('=').filter(|it| !selector.contains([',', ' ', '!']) && !it.1.contains('=')) {
                 Some((name, value)) => pods.iter().any(|it| it.metadata.labels.get(name).is_some_and(|it| it == value)),
@@ -188,7 +196,7 @@ impl<'a> Round<'a> {
             }
         };
         let notes = self.view.notes_in_namespace(&self.key.namespace);
-        notes.filter(|it| *it != self.key).filter(has_some).collect()
+        notes.filter(|(key, note)| *key != self.key && has_some(note)).map(|it| it.0).collect()
     }
 
     fn refuse_selector(&mut self, reason: &'static str, message: &str) {
@@ -228,7 +236,7 @@ impl<'a> Round<'a> {
     }
 
     /// Goes as far towards what the metrics ask for as it may.
-    fn by_wish(&mut self, target: &Target, wanted: &Wanted, statuses: Option<Vec<serde_json::Value>>) {
+    fn by_wish(&mut self, target: &Target, wanted: &Wanted, statuses: Option<Vec<Value>>) {
         let (spec, now) = (&self.scaler.spec, self.now);
         let current = target.scale.spec.replicas;
         let desired = wanted.replicas.max(0);
@@ -290,7 +298,7 @@ impl<'a> Round<'a> {
         self.waits.push(wait);
     }
 
-    fn scale(&mut self, target: &Target, replicas: i64, reason: &str, statuses: Option<Vec<serde_json::Value>>) {
+    fn scale(&mut self, target: &Target, replicas: i64, reason: &str, statuses: Option<Vec<Value>>) {
         let current = target.scale.spec.replicas;
         let spec = &self.scaler.spec;
         let mut memory = self.memory.clone();
@@ -319,7 +327,7 @@ impl<'a> Round<'a> {
     }
 
     /// `setStatus`
-    fn conclude(&mut self, current: i64, desired: i64, metrics: Option<Vec<serde_json::Value>>, is_scaled: bool) {
+    fn conclude(&mut self, current: i64, desired: i64, metrics: Option<Vec<Value>>, is_scaled: bool) {
         let status = &mut self.status;
         status.current_replicas = current;
         status.desired_replicas = desired;

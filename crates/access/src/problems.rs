@@ -50,6 +50,11 @@ impl Problems {
         self.0.push(format!("{path}: Too many: {n}: must have at most {max} items"));
     }
 
+    /// What is told of no single field.
+    pub(crate) fn other(&mut self, reason: String) {
+        self.0.push(reason);
+    }
+
     /// As `utilerrors.Aggregate` joins them.
     pub(crate) fn text(self) -> Option<String> {
         match &*self.0 {

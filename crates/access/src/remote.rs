@@ -2,6 +2,7 @@
 
 mod memory;
 mod trouble;
+mod under_way;
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -16,6 +17,7 @@ use tokio::time::Instant;
 pub(crate) use memory::{Key, Keys, Memory};
 pub(crate) use trouble::Trouble;
 pub use trouble::Unanswering;
+pub(crate) use under_way::UnderWay;
 
 /// As `DefaultAuthWebhookRetryBackoff`: so often a server is asked, and so long is rested, half as long again each time.
 const STEPS: u32 = 5;

@@ -1,4 +1,4 @@
-//! `/debug/api_priority_and_fairness/`: who waits in which priority level, and how many are answered there (upstream's paths).
+//! `/debug/api_priority_and_fairness/`: who waits and who is answered in which priority level (upstream's paths).
 
 use corten_cacher::{answer, body::Response};
 use corten_fairness::Dump;

@@ -28,6 +28,7 @@ pub(crate) fn text(ctx: &Context) -> String {
     }
     families.extend(process(state.started().unix_millis() / 1000, VERSION));
     families.extend(state.config().audit.iter().flat_map(|it| audit(&**it)));
+    families.extend(state.fairness().measured());
     families.extend(state.config().encryption.iter().flat_map(|it| it.encryption().measured()));
     state.metrics().text(families)
 }

@@ -19,7 +19,7 @@ use corten_etcd::EtcdStore;
 use corten_meta::{Key, Resource};
 use corten_metrics::{
     loops::{LoopCounts, LoopQueue},
-    scraped::Times,
+    scraped::Distribution,
 };
 use corten_pki::Authority;
 use corten_reconcile::Decision;
@@ -144,8 +144,8 @@ impl JournalSource for Journals {
     }
 }
 
-fn times(CountedDurations { up_to, n, seconds }: CountedDurations) -> Times {
-    Times { up_to, n, seconds }
+fn times(CountedDurations { up_to, n, seconds }: CountedDurations) -> Distribution {
+    Distribution { up_to, n, sum: seconds }
 }
 
 /// The store, and whose it is.

@@ -61,15 +61,24 @@ impl Configured {
             configured.entry(name.into()).or_insert_with(built_in);
         }
         let all_shares = configured.values().map(|it| u64::from(it.shares)).sum();
+        let nominal = |of: &PriorityLevel| nominal(seats, of.shares, all_shares);
+        let room = |of: &PriorityLevel| {
+            let queuing = of.limited.and_then(|it| it.queuing);
+            queuing.map_or(0, |it| u64::from(it.queues).saturating_mul(it.queue_length_limit.into()))
+        };
+        measures.requests().set_limits(
+            configured.values().map(room).fold(0, u64::saturating_add),
+            configured.values().map(|it| u64::from(nominal(it))).sum(),
+        );
         configured
             .into_iter()
             .map(|(name, it)| {
-                let nominal = nominal(seats, it.shares, all_shares);
+                let nominal = nominal(&it);
                 let level = match self.levels.get(&name) {
                     Some(level) => level.clone(),
                     None => {
                         measures.set_limit(&name, nominal);
-                        Arc::new(Level::new(&it, nominal))
+                        Arc::new(Level::new(&it, nominal, seats))
                     }
                 };
                 level.configure(it, nominal);

@@ -1,12 +1,14 @@
 //! What is counted of flow schemas and priority levels, under kube-apiserver's names.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use corten_flowcontrol::{Allotment, Refusal};
 use corten_metrics::{
     Gauge, Gauges, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, registered,
 };
 use parking_lot::Mutex;
+
+use crate::reads_and_writes::ReadsAndWrites;
 
 /// kube-apiserver's `requestDurationSecondsBuckets`.
 const SECONDS: [f64; 13] = [0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0];
@@ -40,6 +42,7 @@ pub(crate) struct Measures {
     upper: IntGaugeVec,
     demand: DemandGauges,
     fair_fraction: Gauge,
+    requests: Arc<ReadsAndWrites>,
     pairs: Mutex<BTreeSet<(String, String)>>,
 }
 
@@ -57,6 +60,8 @@ pub(crate) struct Counters {
     waited: Histogram,
     waited_in_vain: Histogram,
     executed: Histogram,
+    /// Those of all flows together.
+    pub(crate) requests: Arc<ReadsAndWrites>,
 }
 
 /// What levels wanted in the time for which seats were divided last.
@@ -196,6 +201,7 @@ impl Measures {
                 &[],
             )
             .with_label_values::<&str>(&[]),
+            requests: Arc::new(ReadsAndWrites::new()),
             pairs: Mutex::default(),
         }
     }
@@ -222,7 +228,13 @@ impl Measures {
             waited: self.waited.with_label_values(&[level, schema, "true"]),
             waited_in_vain: self.waited.with_label_values(&[level, schema, "false"]),
             executed: self.executed.with_label_values(&[level, schema, REGULAR]),
+            requests: self.requests.clone(),
         }
+    }
+
+    /// Those of all levels together.
+    pub(crate) fn requests(&self) -> &ReadsAndWrites {
+        &self.requests
     }
 
     /// Nobody comes by this flow schema to this level any more. What is under way there counts on, unseen.

@@ -4,14 +4,18 @@ use std::{fmt::Write, sync::Arc};
 
 use corten_flowcontrol::Refusal;
 
-use crate::{configured::Configured, level::Level, waiting::Standing};
+use crate::{
+    configured::Configured,
+    level::Level,
+    request::{Standing, StandingRequest},
+};
 
 /// Which table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dump {
     PriorityLevels,
     Queues,
-    /// Those that wait: who is being answered is counted, and stands nowhere.
+    /// Those that wait, and those that are being answered.
     Requests {
         includes_details: bool,
     },
@@ -53,10 +57,10 @@ fn of_level(configured: &Configured, level: &Arc<Level>) -> Row {
     let dispatched: u64 = flows().map(|it| it.dispatched.get()).sum();
     let refused = |of: &[Refusal]| flows().flat_map(|it| of.iter().map(|of| it.n_refused(*of))).sum::<u64>();
     let queues = level.queues();
-    let waiting: usize = queues.iter().map(|it| it.waiting.len()).sum();
+    let waiting: usize = queues.iter().map(|it| it.waiting).sum();
     vec![
         level.name().to_owned(),
-        queues.iter().filter(|it| !it.waiting.is_empty()).count().to_string(),
+        queues.iter().filter(|it| it.waiting > 0).count().to_string(),
         (executing == 0 && waiting == 0).to_string(),
         // Whoever waits in a level that is gone begins at once.
         false.to_string(),
@@ -75,7 +79,7 @@ fn of_queues(level: &Level) -> Vec<Row> {
         vec![
             level.name().to_owned(),
             index.to_string(),
-            it.waiting.len().to_string(),
+            it.waiting.to_string(),
             it.executing.to_string(),
             it.seats_in_use.to_string(),
             seat_seconds(it.next_begin),
@@ -88,32 +92,40 @@ fn of_queues(level: &Level) -> Vec<Row> {
 }
 
 fn of_requests(level: &Level, includes_details: bool) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for (queue, standing) in level.queues().into_iter().enumerate() {
-        for (index, (it, width)) in standing.waiting.into_iter().enumerate() {
-            let came = it.came.micro().to_string();
-            let numbers = [queue.to_string(), index.to_string(), it.distinguisher.clone(), came, width.to_string()];
-            let mut row = vec![level.name().to_owned(), it.flow_schema.clone()];
-            row.extend(numbers);
-            // Nothing is held after an answer, and none of them has begun.
-            row.extend(["0", "0s", "0001-01-01T00:00:00Z"].map(str::to_owned));
-            if includes_details {
-                let details = [
-                    &it.user,
-                    &it.verb,
-                    &it.path,
-                    &it.namespace,
-                    &it.name,
-                    &it.api_version,
-                    &it.resource,
-                    &it.subresource,
-                ];
-                row.extend(details.map(|it| one_line(it)));
-            }
-            rows.push(row);
-        }
+    level.requests().iter().map(|it| of_request(level.name(), it, includes_details)).collect()
+}
+
+/// One that is answered stands at no place of its queue, and one without a queue in none: -1, as upstream has it.
+fn of_request(level: &str, standing: &StandingRequest, includes_details: bool) -> Row {
+    let it = standing.request.words();
+    let place = |it: Option<usize>| it.map_or_else(|| "-1".to_owned(), |it| it.to_string());
+    let came = standing.request.came();
+    let began = match standing.index {
+        // It has not begun.
+        Some(_) => "0001-01-01T00:00:00Z".to_owned(),
+        None => came.after(standing.waited).micro().to_string(),
+    };
+    let mut row = vec![
+        level.to_owned(),
+        it.flow_schema.to_owned(),
+        place(standing.queue),
+        place(standing.index),
+        one_line(it.distinguisher),
+        came.micro().to_string(),
+        standing.width.to_string(),
+    ];
+    // Nothing is held after an answer.
+    row.extend(["0", "0s"].map(str::to_owned));
+    row.push(began);
+    if includes_details {
+        let api_version = match (it.api_group, it.api_version) {
+            ("", version) => version.to_owned(),
+            (group, version) => format!("{group}/{version}"),
+        };
+        let details = [it.user, it.verb, it.path, it.namespace, it.name, &api_version, it.resource, it.subresource];
+        row.extend(details.map(one_line));
     }
-    rows
+    row
 }
 
 fn seat_seconds(it: f64) -> String {

@@ -9,7 +9,8 @@ use tokio::time::Instant;
 use crate::{
     counters::{Counters, Measures},
     level::{Level, Seats},
-    waiting::WaitingRequest,
+    reads_and_writes::Phase,
+    request::DescribedRequest,
 };
 
 const RETRY_AFTER_SECONDS: u32 = 1;
@@ -77,23 +78,19 @@ impl Classified {
         (&schema.name, schema.distinguisher_of(asked))
     }
 
-    /// Waits for seats, no longer than `patience`. Who looks meanwhile is shown what `describe` says.
+    /// Waits for seats, no longer than `patience`. Who looks meanwhile, and while it is answered, is shown the `request`.
     ///
     /// # Errors
     /// 429 where there is no room to wait in, or the time is over.
-    pub async fn begin(
-        &self,
-        width: u32,
-        patience: Duration,
-        describe: impl FnOnce() -> WaitingRequest,
-    ) -> Result<Underway, Status> {
+    pub async fn begin(&self, width: u32, patience: Duration, request: DescribedRequest) -> Result<Underway, Status> {
         let Self { flow, hash } = self;
         flow.counters.estimated(width);
+        let (is_mutating, request) = (request.is_mutating(), Arc::new(request));
         let seats = if flow.is_exempt {
-            None
+            flow.level.begin_exempt(width, request)
         } else {
-            match flow.level.begin(*hash, width, patience, &flow.counters, describe).await {
-                Ok(seats) => Some(seats),
+            match flow.level.begin(*hash, width, patience, &flow.counters, request).await {
+                Ok(seats) => seats,
                 Err(refusal) => {
                     flow.counters.refused(refusal);
                     let message = "Too many requests, please try again later.";
@@ -101,7 +98,7 @@ impl Classified {
                 }
             }
         };
-        Ok(Underway::begin(flow.clone(), width, seats))
+        Ok(Underway::begin(flow.clone(), width, is_mutating, seats))
     }
 }
 
@@ -109,16 +106,18 @@ impl Classified {
 pub struct Underway {
     flow: Arc<Flow>,
     width: u32,
+    is_mutating: bool,
     since: Instant,
-    _seats: Option<Seats>,
+    _seats: Seats,
 }
 
 impl Underway {
-    fn begin(flow: Arc<Flow>, width: u32, seats: Option<Seats>) -> Self {
+    fn begin(flow: Arc<Flow>, width: u32, is_mutating: bool, seats: Seats) -> Self {
         flow.counters.dispatched.inc();
         flow.counters.executing.inc();
         flow.counters.seats.add(width.into());
-        Self { flow, width, since: Instant::now(), _seats: seats }
+        flow.counters.requests.begin(Phase::Executing, is_mutating);
+        Self { flow, width, is_mutating, since: Instant::now(), _seats: seats }
     }
 }
 
@@ -126,6 +125,7 @@ impl Drop for Underway {
     fn drop(&mut self) {
         self.flow.counters.executing.dec();
         self.flow.counters.seats.sub(self.width.into());
+        self.flow.counters.requests.end(Phase::Executing, self.is_mutating);
         self.flow.counters.executed(self.since.elapsed());
     }
 }

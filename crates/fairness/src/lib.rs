@@ -11,10 +11,14 @@
 mod configured;
 mod counters;
 mod dump;
+mod executing;
 mod flow;
 mod level;
 mod limits;
-mod waiting;
+mod reads_and_writes;
+mod request;
+mod timed_ratio;
+mod utilization;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -23,7 +27,7 @@ use corten_cacher::{
     watch_cache::Caches,
 };
 use corten_flowcontrol::{Allotment, RequestDigest, allot};
-use corten_metrics::Registry;
+use corten_metrics::{MetricFamily, Registry};
 use tokio::{sync::watch, time::Instant};
 
 use configured::{Configured, Objects};
@@ -32,7 +36,7 @@ pub use dump::Dump;
 pub use flow::{Classified, Underway};
 use level::Level;
 pub use limits::{Budget, Limits, Permit};
-pub use waiting::WaitingRequest;
+pub use request::{DescribedRequest, RequestWords};
 
 /// How often the seats are divided anew.
 const DIVIDED_EVERY: Duration = Duration::from_secs(10);
@@ -63,6 +67,11 @@ impl Fairness {
     /// What goes on now, as a table.
     pub fn dump(&self, caches: &Caches, what: Dump) -> String {
         what.table(&self.configured(caches))
+    }
+
+    /// What only a look tells: for how long each level was how full.
+    pub fn measured(&self) -> Vec<MetricFamily> {
+        utilization::families(&self.configured.last().levels, self.measures.requests())
     }
 
     /// What the objects say now.

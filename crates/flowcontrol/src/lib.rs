@@ -14,7 +14,9 @@ mod width;
 pub use allotment::{Allotment, Demand, Division, allot};
 pub use flow_schema::{Distinguisher, FlowSchema, RequestDigest, RequestedResource};
 pub use priority_level::{Limited, PriorityLevel, Queuing, nominal};
-pub use queue_set::{Arrival, Dispatched, QueuePosition, QueueSet, QueueState, Refusal, Ticket};
+pub use queue_set::{
+    Arrival, DispatchTimes, Dispatched, QueueId, QueuePosition, QueueSet, QueueState, Refusal, Ticket,
+};
 pub use width::{OBJECTS_PER_SEAT, SEATS_MAX, width_max, width_of_list};
 
 /// The priority level of what no flow schema matches, and its flow schema.

@@ -50,6 +50,17 @@ pub struct Ticket {
     began: Duration,
 }
 
+impl Ticket {
+    /// The queue that it had, where there was one.
+    pub fn queue(&self) -> Option<QueueId> {
+        self.queue
+    }
+
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+}
+
 /// Where a request waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuePosition {
@@ -73,7 +84,7 @@ pub struct Dispatched<T> {
 
 /// A queue, and how often the queues had been made anew before it.
 #[derive(Clone, Copy, Debug)]
-struct QueueId {
+pub struct QueueId {
     generation: u64,
     at: usize,
 }
@@ -107,6 +118,19 @@ pub struct QueueState<'a, T> {
     pub work_waiting: f64,
 }
 
+/// How it was when a request of a queue began, in virtual time. Bounds are those of all queues in which somebody waited, the earliest and
+/// the latest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DispatchTimes {
+    pub now: f64,
+    /// When the request was to begin by its queue's share.
+    pub start: f64,
+    /// When the first request of each queue was to begin.
+    pub starts: (f64, f64),
+    /// The same, less what each queue had under way.
+    pub discounted: (f64, f64),
+}
+
 /// One that waits is a `T`; all times are since one moment that the caller chose.
 pub struct QueueSet<T> {
     seats: u32,
@@ -122,6 +146,7 @@ pub struct QueueSet<T> {
     now: Duration,
     /// How many queues have something to do.
     active: u32,
+    last_dispatch: Option<DispatchTimes>,
 }
 
 impl<T> Queue<T> {
@@ -131,6 +156,11 @@ impl<T> Queue<T> {
 
     fn is_active(&self) -> bool {
         self.executing > 0 || !self.waiting.is_empty()
+    }
+
+    /// When its next request begins, less the work that it has under way.
+    fn discounted(&self) -> f64 {
+        self.next_begin - f64::from(self.seats_in_use) * ESTIMATE
     }
 
     fn load(&self) -> u64 {
@@ -154,6 +184,7 @@ impl<T> QueueSet<T> {
             virtual_now: 0.0,
             now: Duration::ZERO,
             active: 0,
+            last_dispatch: None,
         }
     }
 
@@ -171,6 +202,21 @@ impl<T> QueueSet<T> {
 
     pub fn seats(&self) -> u32 {
         self.seats
+    }
+
+    /// Of the last change.
+    pub fn virtual_now(&self) -> f64 {
+        self.virtual_now
+    }
+
+    /// `None` where no request of a queue has begun yet.
+    pub fn last_dispatch(&self) -> Option<DispatchTimes> {
+        self.last_dispatch
+    }
+
+    /// Which of the queues it is now. `None` where they have been made anew since.
+    pub fn index_of(&self, queue: QueueId) -> Option<usize> {
+        (queue.generation == self.generation).then_some(queue.at)
     }
 
     #[expect(clippy::cast_precision_loss, reason = "no queue is as wide as a float is exact")]
@@ -202,6 +248,14 @@ impl<T> QueueSet<T> {
         let at = self.lightest(flow, &queuing);
         if self.waiting == 0 && self.fits(width) {
             self.wake(at);
+            let queue = &self.queues[at];
+            let (start, discounted) = (queue.next_begin, queue.discounted());
+            self.last_dispatch = Some(DispatchTimes {
+                now: self.virtual_now,
+                start,
+                starts: (start, start),
+                discounted: (discounted, discounted),
+            });
             return Arrival::Begun(self.begin(Some(at), width));
         }
         if self.queues[at].waiting.len() >= queuing.queue_length_limit as usize {
@@ -212,6 +266,12 @@ impl<T> QueueSet<T> {
         self.enqueue(at, QueuedRequest { id, flow, width, who: who() });
         let n_waiting = u32::try_from(self.queues[at].waiting.len()).unwrap_or(u32::MAX);
         Arrival::Queued(QueuePosition { id, n_waiting })
+    }
+
+    /// One begins that waits for nobody, and for which nobody waits.
+    pub fn begin_exempt(&mut self, width: u32, now: Duration) -> Ticket {
+        self.pass(now);
+        self.begin(None, width)
     }
 
     /// One has been answered. Whoever begins for it is told by the caller.
@@ -348,6 +408,7 @@ impl<T> QueueSet<T> {
             if !self.fits(width) {
                 break;
             }
+            self.last_dispatch = Some(self.dispatch_times(at));
             let queue = &mut self.queues[at];
             let first = queue.waiting.pop_front().expect("it was looked at");
             queue.seats_waiting -= u64::from(width);
@@ -356,6 +417,20 @@ impl<T> QueueSet<T> {
             begun.push(Dispatched { ticket: self.begin(Some(at), width), who: first.who });
         }
         begun
+    }
+
+    /// As it is while the first of a queue's requests begins.
+    fn dispatch_times(&self, at: usize) -> DispatchTimes {
+        let waiting = || self.queues.iter().filter(|it| !it.waiting.is_empty());
+        let bounds = |of: fn(&Queue<T>) -> f64| {
+            waiting().map(of).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), it| (low.min(it), high.max(it)))
+        };
+        DispatchTimes {
+            now: self.virtual_now,
+            start: self.queues[at].next_begin,
+            starts: bounds(|it| it.next_begin),
+            discounted: bounds(Queue::discounted),
+        }
     }
 
     /// Virtual time runs as fast as each queue that has something to do would get on.

@@ -6,15 +6,15 @@ use corten_reconcile::LoopMetric;
 
 use crate::{
     MetricFamily,
-    scraped::{Times, counter, gauge, histogram, number},
+    scraped::{Distribution, counter, gauge, histogram, number},
 };
 
 /// One metric of the loops, as it stands now.
 #[derive(Clone, Debug)]
 pub struct LoopCounts {
     pub metric: &'static LoopMetric,
-    /// The values of the labels, and what was counted; of a counter `seconds` is what it stands at.
-    pub rows: Vec<(Vec<String>, Times)>,
+    /// The values of the labels, and what was counted; of a counter `sum` is what it stands at.
+    pub rows: Vec<(Vec<String>, Distribution)>,
 }
 
 /// The queue of one loop, in numbers.
@@ -29,8 +29,8 @@ pub struct LoopQueue {
     pub longest: Duration,
     pub unfinished: Duration,
     /// How long keys waited in it, and how long was worked at each.
-    pub queued: Times,
-    pub worked: Times,
+    pub queued: Distribution,
+    pub worked: Distribution,
 }
 
 /// What loops count of what they do.
@@ -40,7 +40,7 @@ pub fn counts(counted: &LoopCounts) -> Vec<MetricFamily> {
     let each = labels.iter().map(Vec::as_slice).zip(rows.iter().map(|it| &it.1));
     if metric.bounds.is_empty() {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a counter is a sum of counts")]
-        return counter(metric.name, metric.help, metric.labels, each.map(|(labels, it)| (labels, it.seconds as u64)));
+        return counter(metric.name, metric.help, metric.labels, each.map(|(labels, it)| (labels, it.sum as u64)));
     }
     histogram(metric.name, metric.help, metric.labels, each)
 }
@@ -96,9 +96,9 @@ mod tests {
             LoopMetric { name: "ended_total", help: "How many ended.", labels: &["zone"], bounds: &[] };
         static TOOK: LoopMetric =
             LoopMetric { name: "took_seconds", help: "How long it took.", labels: &[], bounds: &[1.0] };
-        let stood = Times { up_to: Vec::new(), n: 2, seconds: 5.0 };
+        let stood = Distribution { up_to: Vec::new(), n: 2, sum: 5.0 };
         let ended = LoopCounts { metric: &ENDED, rows: vec![(vec!["a".into()], stood)] };
-        let times = Times { up_to: vec![(1.0, 1)], n: 2, seconds: 3.5 };
+        let times = Distribution { up_to: vec![(1.0, 1)], n: 2, sum: 3.5 };
         let took = LoopCounts { metric: &TOOK, rows: vec![(Vec::new(), times)] };
         let families: Vec<MetricFamily> = [ended, took].iter().flat_map(counts).collect();
         let expected = "# HELP ended_total How many ended.\n# TYPE ended_total counter\nended_total{zone=\"a\"} 5\n\

@@ -43,23 +43,23 @@ pub fn number(it: u64) -> f64 {
     it as f64
 }
 
-/// Times that were counted elsewhere.
+/// Values that were counted elsewhere.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Times {
-    /// So many took no longer than so many seconds, in the order of the bounds.
+pub struct Distribution {
+    /// So many were no more than each bound, in the order of the bounds.
     pub up_to: Vec<(f64, u64)>,
     pub n: u64,
-    pub seconds: f64,
+    pub sum: f64,
 }
 
-/// A histogram of times.
+/// A histogram of such values.
 pub fn histogram<'a>(
     name: &str,
     help: &str,
     labels: &[&str],
-    samples: impl IntoIterator<Item = Sample<'a, &'a Times>>,
+    samples: impl IntoIterator<Item = Sample<'a, &'a Distribution>>,
 ) -> Vec<MetricFamily> {
-    let metrics: Vec<Metric> = samples.into_iter().map(|(values, times)| metric(labels, values, times)).collect();
+    let metrics: Vec<Metric> = samples.into_iter().map(|(values, of)| metric(labels, values, of)).collect();
     let mut family = MetricFamily::default();
     family.set_name(name.to_owned());
     family.set_help(help.to_owned());
@@ -68,7 +68,7 @@ pub fn histogram<'a>(
     vec![family]
 }
 
-fn metric(labels: &[&str], values: &[&str], times: &Times) -> Metric {
+fn metric(labels: &[&str], values: &[&str], of: &Distribution) -> Metric {
     let pair = |(name, value): (&&str, &&str)| {
         let mut pair = LabelPair::default();
         pair.set_name((*name).to_owned());
@@ -82,9 +82,9 @@ fn metric(labels: &[&str], values: &[&str], times: &Times) -> Metric {
         bucket
     };
     let mut histogram = Histogram::default();
-    histogram.set_bucket(times.up_to.iter().map(bucket).collect());
-    histogram.set_sample_count(times.n);
-    histogram.set_sample_sum(times.seconds);
+    histogram.set_bucket(of.up_to.iter().map(bucket).collect());
+    histogram.set_sample_count(of.n);
+    histogram.set_sample_sum(of.sum);
     let mut metric = Metric::from_label(labels.iter().zip(values).map(pair).collect());
     metric.set_histogram(histogram);
     metric

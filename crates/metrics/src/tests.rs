@@ -43,7 +43,7 @@ fn what_is_looked_up_is_text_whatever_its_labels_hold() {
 
 #[test]
 fn times_that_were_counted_elsewhere_are_a_histogram() {
-    let times = scraped::Times { up_to: vec![(0.1, 2), (1.0, 3)], n: 4, seconds: 5.5 };
+    let times = scraped::Distribution { up_to: vec![(0.1, 2), (1.0, 3)], n: 4, sum: 5.5 };
     let families = scraped::histogram("waits", "Of a queue.", &["name"], [(&["a"][..], &times)]);
     assert_eq!(
         encoded(&families),

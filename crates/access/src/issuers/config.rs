@@ -130,9 +130,17 @@ fn issuer(path: &str, issuer: &Issuer, problems: &mut Problems) {
         let detail = "data does not contain any valid RSA or ECDSA certificates";
         problems.invalid(&format!("{path}.certificateAuthority"), "<omitted>", detail);
     }
-    if !issuer.egress_selector_type.is_empty() {
-        let detail = "this server has no egress selectors";
-        problems.invalid(&format!("{path}.egressSelectorType"), &issuer.egress_selector_type, detail);
+    egress_selector(&format!("{path}.egressSelectorType"), &issuer.egress_selector_type, problems);
+}
+
+/// There is none to select, as in a kube-apiserver without `--egress-selector-config-file` (`egressLookupForType`).
+fn egress_selector(path: &str, selected: &str, problems: &mut Problems) {
+    match selected {
+        "" => {}
+        "controlplane" | "cluster" => {
+            problems.other(format!("oidc: egress lookup required with egress selector type {selected:?}"));
+        }
+        _ => problems.invalid(path, selected, "egress selector must be either controlplane or cluster"),
     }
 }
 

@@ -149,7 +149,7 @@ pub(super) struct Signed<'a> {
 }
 
 /// Longer ones are no tokens: a header of HTTP holds hardly more.
-const TOKEN_BYTES_MAX: usize = 256 * 1024;
+pub(super) const TOKEN_BYTES_MAX: usize = 256 * 1024;
 
 impl<'a> Signed<'a> {
     /// `None` for what is no signed web token.

@@ -6,6 +6,7 @@
 
 mod claims;
 mod config;
+mod distributed;
 mod expressions;
 mod fetch;
 mod keys;
@@ -15,7 +16,7 @@ mod words;
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -36,6 +37,7 @@ use crate::{
     reloads::Reloads,
 };
 use config::{Compiled, CompiledIssuer};
+use distributed::DistributedClaims;
 use keys::{Keys, Signed};
 
 /// How often the file is looked at.
@@ -58,6 +60,8 @@ pub struct Issuers {
     text: ArcSwap<String>,
     current: ArcSwap<Current>,
     reloads: Reloads,
+    /// Who asks others; there as soon as keys are kept up.
+    clients: OnceLock<Arc<Clients>>,
 }
 
 #[derive(Default)]
@@ -73,6 +77,27 @@ struct Issuer {
     wanted: Notify,
     /// How often it was asked, and when it is being asked, since when.
     asked: watch::Sender<KeyFetches>,
+    distributed: DistributedClaims,
+}
+
+/// Why the token of an issuer proves nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    pub(crate) reason: String,
+    /// It does not prove it; else somebody could not be asked.
+    pub(crate) is_certain: bool,
+}
+
+impl Refusal {
+    fn uncertain(reason: String) -> Self {
+        Self { reason, is_certain: false }
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Self {
+        Self { reason, is_certain: true }
+    }
 }
 
 #[derive(Clone, Copy, Default)]
@@ -123,14 +148,10 @@ impl Issuers {
     }
 
     /// Whose token is this? `None` where no issuer of the file has made it.
-    pub(crate) fn holder(&self, now: Time, token: &str) -> Option<Result<Identity, String>> {
-        let current = self.current.load();
-        if current.issuers.is_empty() {
-            return None;
-        }
-        let token = Signed::read(token)?;
-        let issuer = current.of_token(&token)?;
-        Some(issuer.holder(now, &token))
+    pub(crate) async fn holder(&self, now: Time, token: &str) -> Option<Result<Identity, Refusal>> {
+        let signed = Signed::read(token)?;
+        let issuer = self.current.load().of_token(&signed)?.clone();
+        Some(issuer.holder(self.clients.get().map(|it| &**it), now, token, signed).await)
     }
 
     /// Waits a moment where the token's key is not here yet.
@@ -142,7 +163,7 @@ impl Issuers {
             }
             let Some(token) = Signed::read(token) else { return };
             let Some(issuer) = current.of_token(&token) else { return };
-            if issuer.keys.load().as_ref().is_some_and(|it| it.knows(&token.key)) {
+            if issuer.knows(&token.key) {
                 return;
             }
             issuer.clone()
@@ -152,6 +173,8 @@ impl Issuers {
 
     /// Keeps keys and file up until the server ends.
     pub async fn keep(self: Arc<Self>, clients: Arc<Clients>, mut ended: watch::Receiver<bool>) {
+        // Whoever set them before set the same: there is one task that keeps the keys.
+        let _ = self.clients.set(clients.clone());
         let mut tasks = self.follow(&clients);
         loop {
             let has_ended = tokio::select! {
@@ -230,6 +253,7 @@ impl Current {
                 compiled: it,
                 wanted: Notify::new(),
                 asked: watch::Sender::new(KeyFetches::default()),
+                distributed: DistributedClaims::default(),
             })
         };
         Self { issuers: compiled.issuers.into_iter().map(with_keys).collect(), anonymous: compiled.anonymous }
@@ -241,16 +265,29 @@ impl Current {
 }
 
 impl Issuer {
-    fn holder(&self, now: Time, token: &Signed<'_>) -> Result<Identity, String> {
-        let url = &self.compiled.issuer.url;
-        let Some(keys) = self.keys.load_full() else {
-            return Err(format!("oidc: authenticator for issuer {url:?} is not initialized"));
-        };
-        if !keys.has_signed(token) {
-            return Err("oidc: verify token: failed to verify signature".into());
+    async fn holder(
+        &self,
+        clients: Option<&Clients>,
+        now: Time,
+        text: &str,
+        mut token: Signed<'_>,
+    ) -> Result<Identity, Refusal> {
+        let Some(keys) = self.keys.load_full() else { return Err(self.is_not_initialized().into()) };
+        if !keys.has_signed(&token) {
+            return Err("oidc: verify token: failed to verify signature".to_owned().into());
         }
-        claims::check(&self.compiled, token, now)?;
-        evaluated(|| claims::holder(&self.compiled, &token.claims))
+        claims::check(&self.compiled, &token, now)?;
+        self.expand(clients, now, text, &mut token.claims).await?;
+        Ok(evaluated(|| claims::holder(&self.compiled, &token.claims))?)
+    }
+
+    fn is_not_initialized(&self) -> String {
+        format!("oidc: authenticator for issuer {:?} is not initialized", self.compiled.issuer.url)
+    }
+
+    /// Is the key here that a token names?
+    fn knows(&self, key: &str) -> bool {
+        self.keys.load().as_ref().is_some_and(|it| it.knows(key))
     }
 
     /// Waits until the issuer was asked once more; not longer than [`WAIT`] since it began to be asked.

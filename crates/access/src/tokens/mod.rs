@@ -67,6 +67,14 @@ pub(crate) struct Unproven {
     pub(crate) is_certain: bool,
 }
 
+impl Unproven {
+    /// Somebody else has looked at it as well.
+    fn and(&mut self, reason: String, is_certain: bool) {
+        self.reasons.push(reason);
+        self.is_certain &= is_certain;
+    }
+}
+
 impl Authenticator {
     pub fn new(pki: Arc<Authority>, static_tokens: StaticTokens, issuers: Arc<Issuers>) -> Self {
         Self { pki, static_tokens, verified: Verified::default(), issuers, webhook: None }
@@ -87,20 +95,27 @@ impl Authenticator {
         audiences: &[&str],
         from: Option<IpAddr>,
     ) -> Result<Accepted, Unproven> {
-        let mut reasons = match self.authenticate(at, token, audiences) {
+        let mut unproven = match self.authenticate(at, token, audiences) {
             Ok(accepted) => return Ok(accepted),
-            Err(reasons) => reasons,
+            Err(reasons) => Unproven { reasons, is_certain: true },
         };
-        let Some(webhook) = &self.webhook else { return Err(Unproven { reasons, is_certain: true }) };
-        // Boxed: nothing of this is on the way of tokens that are known here.
-        match Box::pin(webhook.holder(token, audiences, from)).await {
-            Ok(Some(accepted)) => Ok(accepted),
-            Ok(None) => Err(Unproven { reasons, is_certain: true }),
-            Err(refused) => {
-                reasons.push(refused.reason);
-                Err(Unproven { reasons, is_certain: refused.is_certain })
+        // What others issue is for the API server only, whatever audience they call it by. Boxed, as the webhook's answer: nothing of
+        // this is on the way of tokens that are known here.
+        let own = own(audiences);
+        if !own.is_empty() && !self.issuers.is_empty() {
+            match Box::pin(self.issuers.holder(at.now, token)).await {
+                Some(Ok(who)) => return Ok(Accepted { who, audiences: own, stale: None }),
+                Some(Err(refused)) => unproven.and(refused.reason, refused.is_certain),
+                None => {}
             }
         }
+        let Some(webhook) = &self.webhook else { return Err(unproven) };
+        match Box::pin(webhook.holder(token, audiences, from)).await {
+            Ok(Some(accepted)) => return Ok(accepted),
+            Ok(None) => {}
+            Err(refused) => unproven.and(refused.reason, refused.is_certain),
+        }
+        Err(unproven)
     }
 
     pub(crate) fn unanswering(&self) -> Option<crate::Unanswering> {
@@ -115,14 +130,14 @@ impl Authenticator {
         &self.pki
     }
 
-    /// Whose token is this, for one of `audiences`?
+    /// Whose token is this, for one of `audiences`? Of those that the server issues or was told of itself.
     ///
     /// # Errors
     /// Why it proves nothing, one sentence for each kind of token that looked at it.
     pub fn authenticate(&self, at: &CachesNow<'_>, token: &str, audiences: &[&str]) -> Result<Accepted, Vec<String>> {
         let mut refusals = vec!["invalid bearer token".to_owned()];
         // The static file's and bootstrap tokens are for the API server only.
-        let own: Vec<String> = audiences.iter().filter(|it| **it == ISSUER).map(|it| (*it).to_owned()).collect();
+        let own = own(audiences);
         if !own.is_empty() {
             let known = self.static_tokens.get(token).cloned();
             if let Some(who) = known.or_else(|| bootstrap::identify(at, token)) {
@@ -134,16 +149,13 @@ impl Authenticator {
             Some(Err(reason)) => refusals.push(reason),
             None => {}
         }
-        // What others issue is for the API server only, whatever audience they call it by.
-        if !own.is_empty() {
-            match self.issuers.holder(at.now, token) {
-                Some(Ok(who)) => return Ok(Accepted { who, audiences: own, stale: None }),
-                Some(Err(reason)) => refusals.push(reason),
-                None => {}
-            }
-        }
         Err(refusals)
     }
+}
+
+/// The API server itself, where it is wanted.
+fn own(audiences: &[&str]) -> Vec<String> {
+    audiences.iter().filter(|it| **it == ISSUER).map(|it| (*it).to_owned()).collect()
 }
 
 fn unix_seconds(time: Time) -> i64 {

@@ -1,19 +1,11 @@
 //! Tokens that only a server knows which somebody else runs: it is asked with a TokenReview, after all who know theirs themselves.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    net::IpAddr,
-    path::Path,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{collections::BTreeMap, net::IpAddr, path::Path, sync::Arc, time::Duration};
 
 use corten_metrics::{IntCounterVec, Registry, registered};
 use corten_webhook::{ClientConfig, Clients};
-use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::sync::OnceCell;
 
 use super::{
     Accepted,
@@ -22,7 +14,7 @@ use super::{
 use crate::{
     identity::{ISSUER, Identity},
     problems::ConfigError,
-    remote::{Key, Keys, Memory, Remote, Trouble, Unanswering},
+    remote::{Key, Keys, Memory, Remote, Trouble, Unanswering, UnderWay},
 };
 
 /// `TokenAccessReviewTimeout`: of one request, and of all tries for one token together.
@@ -70,8 +62,7 @@ pub(crate) struct TokenWebhook {
     /// Tokens that are nobody's, apart: however many are tried, they displace none that is somebody's.
     nobodys: Memory<()>,
     shares: Shares,
-    /// Many who come with one token at the same time ask once.
-    under_way: Mutex<HashMap<Key, Weak<OnceCell<ReviewResult>>>>,
+    under_way: UnderWay<ReviewResult>,
     trouble: Trouble,
     measures: Measures,
 }
@@ -106,7 +97,7 @@ impl TokenWebhook {
             known: Memory::new(KEPT_MAX),
             nobodys: Memory::new(KEPT_MAX),
             shares: Shares::default(),
-            under_way: Mutex::default(),
+            under_way: UnderWay::default(),
             trouble: Trouble::default(),
             measures: Measures::new(registry),
         }
@@ -148,20 +139,7 @@ impl TokenWebhook {
     }
 
     async fn asked_once(&self, key: Key, token: &str, wanted: &[&str], from: Option<IpAddr>) -> ReviewResult {
-        let cell = {
-            let mut under_way = self.under_way.lock();
-            match under_way.get(&key).and_then(Weak::upgrade) {
-                Some(cell) => cell,
-                None => {
-                    under_way.retain(|_, it| it.strong_count() > 0);
-                    let cell = Arc::new(OnceCell::new());
-                    under_way.insert(key, Arc::downgrade(&cell));
-                    cell
-                }
-            }
-        };
-        // Where who asks gives up, the next of those who wait asks.
-        cell.get_or_init(|| async {
+        let asking = async {
             let _turn = match from {
                 Some(from) => Some(self.turn(from).await?),
                 None => None,
@@ -173,9 +151,8 @@ impl TokenWebhook {
                 _ => {}
             }
             asked
-        })
-        .await
-        .clone()
+        };
+        self.under_way.once(key, asking).await
     }
 
     async fn turn(&self, from: IpAddr) -> Result<ReviewPermit, TokenRefusal> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use corten_access::identity::ANONYMOUS;
 use corten_cacher::body::Response;
-use corten_fairness::{Classified, WaitingRequest};
+use corten_fairness::{Classified, DescribedRequest, RequestWords};
 use corten_flowcontrol::{RequestDigest, RequestedResource, width_of_list};
 use corten_kinds::Subresource;
 use corten_routes::RequestInfo;
@@ -58,7 +58,7 @@ async fn when_seated(ctx: &mut Context, rest: Rest, width: u32) -> Response {
     };
     let width = if classified.is_exempt() { 1 } else { width.min(classified.width_max()) };
     let came = Instant::now();
-    let begun = classified.begin(width, PATIENCE, || described(ctx, &classified)).await;
+    let begun = classified.begin(width, PATIENCE, described(ctx, &classified)).await;
     ctx.seat_wait = came.elapsed();
     let mut response = match begun {
         Ok(_underway) => rest.run(ctx).await,
@@ -99,24 +99,24 @@ fn asked(ctx: &Context) -> RequestDigest<'_> {
     RequestDigest { user: &who.user, groups: &who.groups, verb: info.verb, resource, path: &info.path }
 }
 
-/// For who looks while it waits.
-fn described(ctx: &Context, classified: &Classified) -> WaitingRequest {
+/// For who looks while it waits or is answered.
+fn described(ctx: &Context, classified: &Classified) -> DescribedRequest {
     let (asked, info) = (asked(ctx), &ctx.info);
     let (flow_schema, distinguisher) = classified.flow_of(&asked);
-    let api_version = info.kind().map(|it| it.resource.api_version()).unwrap_or_default();
-    WaitingRequest {
-        flow_schema: flow_schema.to_owned(),
-        distinguisher: distinguisher.to_owned(),
-        came: ctx.state.now(),
-        user: asked.user.to_owned(),
-        verb: info.verb.to_owned(),
-        path: ctx.uri.path().to_owned(),
-        namespace: info.namespace.clone(),
-        name: info.name.clone(),
-        api_version,
-        resource: info.plural.clone(),
-        subresource: info.subresource.clone(),
-    }
+    let words = RequestWords {
+        flow_schema,
+        distinguisher,
+        user: asked.user,
+        verb: info.verb,
+        path: ctx.uri.path(),
+        namespace: &info.namespace,
+        name: &info.name,
+        api_group: &info.group,
+        api_version: &info.version,
+        resource: &info.plural,
+        subresource: &info.subresource,
+    };
+    DescribedRequest::new(ctx.state.now(), &words)
 }
 
 fn width(ctx: &Context) -> u32 {

@@ -5,8 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use corten_access::Identity;
 use corten_cacher::body::BoxError;
-use corten_fairness::Underway;
+use corten_fairness::{DescribedRequest, RequestWords, Underway};
 use corten_flowcontrol::{RequestDigest, RequestedResource};
+use corten_meta::Time;
 use futures_util::{future::join_all, stream};
 use http::{Method, Request};
 use http_body::Frame;
@@ -143,7 +144,10 @@ async fn held(server: &Server) -> Underway {
     let asked =
         RequestDigest { user: &who.user, groups: &who.groups, verb: "create", resource: Some(resource), path: "" };
     let classified = server.fairness().classify(server.caches(), &asked);
-    classified.begin(1, Duration::ZERO, || unreachable!("it does not wait")).await.expect("it is free")
+    let (flow_schema, distinguisher) = classified.flow_of(&asked);
+    let words = RequestWords { flow_schema, distinguisher, user: &who.user, verb: "create", ..Default::default() };
+    let request = DescribedRequest::new(Time::from_unix_seconds(1_800_000_000), &words);
+    classified.begin(1, Duration::ZERO, request).await.expect("it is free")
 }
 
 /// Waits until a gauge of the level `narrow` says so.
@@ -193,7 +197,7 @@ async fn in_a_queue_who_finds_no_seat_waits_and_who_finds_no_place_is_refused() 
         .collect();
     until(&server, "current_inqueue_requests", 5).await;
     assert_eq!(write(&server, "refused").await.0, 429);
-    who_looks_sees_who_waits(&server).await;
+    who_looks_sees_who_waits_and_who_is_answered(&server).await;
     // Two go away: there is room for others.
     waiting.iter().take(2).for_each(tokio::task::JoinHandle::abort);
     until(&server, "current_inqueue_requests", 3).await;
@@ -209,7 +213,7 @@ async fn in_a_queue_who_finds_no_seat_waits_and_who_finds_no_place_is_refused() 
 }
 
 /// One is answered, five wait, and one was refused.
-async fn who_looks_sees_who_waits(server: &Server) {
+async fn who_looks_sees_who_waits_and_who_is_answered(server: &Server) {
     let table = async |name: &str| -> Vec<Vec<String>> {
         let text = text(server, &format!("/debug/api_priority_and_fairness/{name}")).await;
         let rows = text.lines().filter(|it| it.starts_with("PriorityLevelName") || it.starts_with("narrow,"));
@@ -222,13 +226,70 @@ async fn who_looks_sees_who_waits(server: &Server) {
     assert_eq!(queues[1][..5], ["narrow", "0", "5", "1", "1"].map(str::to_owned));
     assert!(queues[1][5].ends_with("ss") && queues[1][6..8] == ["5", "5"] && queues[1][8] == "0.01500000ss");
     let requests = table("dump_requests").await;
-    assert_eq!((requests.len(), requests[0].len()), (6, 10));
+    assert_eq!((requests.len(), requests[0].len()), (7, 10));
     assert_eq!(requests[5][..5], ["narrow", "janes", "0", "4", "jane"].map(str::to_owned));
+    assert_eq!(requests[5][9], "0001-01-01T00:00:00Z", "it has not begun");
+    let began = "2027-01-15T08:00:00.000000Z";
+    assert_eq!(
+        requests[6][..],
+        ["narrow", "janes", "0", "-1", "jane", began, "1", "0", "0s", began].map(str::to_owned)
+    );
     let detailed = table("dump_requests?includeRequestDetails=1").await;
     assert_eq!(detailed[1][10..], ["jane", "create", MAPS, "default", "", "v1", "configmaps", ""].map(str::to_owned));
+    assert_eq!(detailed[6][10..12], ["jane", "create"].map(str::to_owned));
+    let all = text(server, "/debug/api_priority_and_fairness/dump_requests?includeRequestDetails=1").await;
+    let own =
+        all.lines().find(|it| it.starts_with("exempt,") && it.contains("/dump_requests,")).expect("who looks, too");
+    let own: Vec<&str> = own.split(',').map(str::trim).collect();
+    assert_eq!(own[..4], ["exempt", "exempt", "-1", "-1"]);
     let path = "/debug/api_priority_and_fairness/dump_requests";
     let bob = Identity::new("bob", &["system:authenticated"]);
     assert_eq!(ask(server, bob, Method::GET, path, &Value::Null).await.0, 403, "it is for administrators");
+}
+
+/// The value of a metric, by its name and labels as they are written.
+fn value(metrics: &str, name: &str) -> f64 {
+    let line = metrics.lines().find_map(|it| it.strip_prefix(&format!("apiserver_flowcontrol_{name} ")));
+    line.unwrap_or_else(|| panic!("{name}")).parse().expect("a number")
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_nanosecond_tells_how_full_a_level_was() {
+    let server = few_seats().await;
+    narrow(&server, json!({ "type": "Queue", "queuing": { "queues": 1, "handSize": 1, "queueLengthLimit": 5 } })).await;
+    let seat = held(&server).await;
+    let waiting = {
+        let server = server.clone();
+        tokio::spawn(async move { write(&server, "late").await.0 })
+    };
+    until(&server, "current_inqueue_requests", 1).await;
+    tokio::time::advance(Duration::from_secs(5)).await;
+    let metrics = text(&server, "/metrics").await;
+    let of = |name: &str| value(&metrics, name);
+    // The only seat was taken or free; what is counted is the nanoseconds of either.
+    let seats =
+        |what: &str| format!("priority_level_seat_utilization_{what}{{phase=\"executing\",priority_level=\"narrow\"");
+    let (sum, count) = (of(&format!("{}}}", seats("sum"))), of(&format!("{}}}", seats("count"))));
+    assert!(sum >= 5e9 && count >= sum, "{sum} of {count}");
+    assert!((count - of(&format!("{},le=\"0.99\"}}", seats("bucket"))) - sum).abs() < 1e3, "{sum} of {count}");
+    // One of five waits; two could be answered, where there is one seat.
+    let waits =
+        |what: &str| format!("priority_level_request_utilization_{what}{{phase=\"waiting\",priority_level=\"narrow\"");
+    let waited = of(&format!("{}}}", waits("count"))) - of(&format!("{},le=\"0.1\"}}", waits("bucket")));
+    let sum = of(&format!("{}}}", waits("sum")));
+    assert!(waited >= 5e9 && (sum - 0.2 * waited).abs() < 1e3, "{sum} in {waited}");
+    let demand = |le: &str| of(&format!("demand_seats_bucket{{priority_level=\"narrow\",le=\"{le}\"}}"));
+    assert!(demand("2") - demand("1.7") >= 5e9);
+    for phase in ["waiting", "executing"] {
+        let name =
+            |what: &str| format!("read_vs_write_current_requests_{what}{{phase=\"{phase}\",request_kind=\"mutating\"");
+        let idle = of(&format!("{},le=\"0\"}}", name("bucket")));
+        assert!(of(&format!("{}}}", name("count"))) - idle >= 5e9, "{phase}");
+    }
+    assert!(of("dispatch_r{priority_level=\"narrow\"}") <= of("current_r{priority_level=\"narrow\"}"));
+    drop(seat);
+    assert_eq!(waiting.await.expect("no panic"), 201);
+    server.stop().await;
 }
 
 #[tokio::test(start_paused = true)]

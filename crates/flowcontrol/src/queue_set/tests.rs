@@ -158,3 +158,27 @@ fn the_books_are_right_after_anything() {
     }
     assert_eq!((set.demand(), set.waiting(), set.active), (0, 0, 0));
 }
+
+#[test]
+fn what_begins_tells_how_its_queue_stood() {
+    let one = Queuing { queues: 1, hand_size: 1, queue_length_limit: 5 };
+    let mut set: QueueSet<u32> = QueueSet::new(1, Some(one));
+    assert_eq!(set.last_dispatch(), None);
+    let first = begun(set.arrive(1, 1, at(0), || 0));
+    let times = set.last_dispatch().expect("one has begun");
+    assert_eq!((times.now, times.start, times.starts, times.discounted), (0.0, 0.0, (0.0, 0.0), (0.0, 0.0)));
+    assert!(matches!(set.arrive(1, 1, at(500), || 1), Arrival::Queued(_)));
+    let queue = first.queue().expect("it had a queue");
+    assert_eq!(set.index_of(queue), Some(0));
+    let second = set.end(first, at(1000)).pop().expect("it begins").ticket;
+    // The first has taken a second of the only seat, as the queue's share is all of it.
+    let times = set.last_dispatch().expect("another has begun");
+    assert!((times.now - 1.0).abs() < 1e-9 && (times.start - 1.0).abs() < 1e-9, "{times:?}");
+    assert!((set.virtual_now() - 1.0).abs() < 1e-9);
+    assert!(set.end(second, at(2000)).is_empty());
+    set.set_queuing(None, at(2000));
+    assert_eq!(set.index_of(queue), None, "that queue is gone");
+    let exempt = set.begin_exempt(3, at(2000));
+    assert_eq!((set.executing(), set.seats_in_use(), exempt.width()), (1, 3, 3));
+    assert!(set.end(exempt, at(2000)).is_empty());
+}

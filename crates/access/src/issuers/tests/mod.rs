@@ -60,6 +60,16 @@ fn a_configuration_is_read_strictly() {
             "jwt[0].issuer.certificateAuthority: Invalid value: \"<omitted>\": data does not contain any valid RSA or ECDSA certificates",
         ),
         (
+            "[corten]",
+            "[a]\n    egressSelectorType: controlplane",
+            "oidc: egress lookup required with egress selector type \"controlplane\"",
+        ),
+        (
+            "[corten]",
+            "[a]\n    egressSelectorType: etcd",
+            "jwt[0].issuer.egressSelectorType: Invalid value: \"etcd\": egress selector must be either controlplane or cluster",
+        ),
+        (
             ", prefix: 'oidc:'",
             "",
             "jwt[0].claimMappings.username.prefix: Required value: prefix is required when claim is set. It can be set to an empty string to disable prefixing",

@@ -1,5 +1,7 @@
 //! Tokens that others issue: a real issuer over TLS, which rotates its keys, hangs, redirects and lies.
 
+mod distributed;
+
 use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use aws_lc_rs::{
@@ -45,6 +47,8 @@ struct Issuer {
     url: String,
     ca: String,
     answers: Answers,
+    /// The heads of all requests.
+    heads: Arc<Mutex<Vec<String>>>,
     _tasks: JoinSet<()>,
 }
 
@@ -60,13 +64,14 @@ impl Issuer {
         let address: SocketAddr = listener.local_addr().expect("a bound address");
         let url = format!("https://localhost:{}", address.port());
         let answers = Answers::default();
+        let heads = Arc::<Mutex<Vec<String>>>::default();
         let mut tasks = JoinSet::new();
-        let told = answers.clone();
+        let (told, noted) = (answers.clone(), heads.clone());
         tasks.spawn(async move {
             let mut connections = JoinSet::new();
             loop {
                 let (stream, _) = listener.accept().await.expect("a connection");
-                let (acceptor, told) = (acceptor.clone(), told.clone());
+                let (acceptor, told, noted) = (acceptor.clone(), told.clone(), noted.clone());
                 connections.spawn(async move {
                     let Ok(mut stream) = acceptor.accept(stream).await else { return };
                     let (mut got, mut some) = (Vec::new(), [0; 1024]);
@@ -78,6 +83,7 @@ impl Issuer {
                     }
                     let head = String::from_utf8_lossy(&got).into_owned();
                     let path = head.split(' ').nth(1).unwrap_or_default();
+                    noted.lock().push(head.clone());
                     let answer = told.lock().get(path).cloned();
                     let Some(answer) = answer else { return std::future::pending().await };
                     // The client may be gone.
@@ -86,7 +92,7 @@ impl Issuer {
                 });
             }
         });
-        let this = Self { url, ca: authority.ca_pem(), answers, _tasks: tasks };
+        let this = Self { url, ca: authority.ca_pem(), answers, heads, _tasks: tasks };
         this.describes_itself_as(&this.url.clone());
         this
     }

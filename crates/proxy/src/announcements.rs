@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::projections::{EndpointSlice, Service};
 
 /// How long a node answers for an address without thinking of it again: less than it may be silent before others take over.
-pub const ANSWER_LIFETIME: Duration = Duration::from_secs(30);
+pub const ANSWER_LIFETIME: Duration = Duration::from_secs(40);
 /// A packet may be lost: an address that is new at a node is made known so many times.
 pub const ANNOUNCED_TIMES: u32 = 5;
 

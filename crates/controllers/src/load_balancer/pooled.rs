@@ -33,8 +33,10 @@ pub(super) fn assign(pool: &AddressPool, view: &View, key: &Key, now: Time) -> P
     let mut sharing = Sharing { pool, taken: BTreeMap::new(), nodes };
     let mut shares: Vec<Share<'_>> = ours.into_iter().map(|it| sharing.keep(it)).collect();
     for service in &all {
-        let shown = ingress_of(service).chain(service.spec.external_ips.iter().filter_map(|it| it.parse().ok()));
-        shown.for_each(|it| drop(sharing.taken.entry(it).or_insert_with(|| service.metadata.key())));
+        let named = service.spec.external_ips.iter().filter_map(|it| it.parse().ok());
+        for address in ingress_of(service).chain(named) {
+            sharing.taken.entry(address).or_insert_with(|| service.metadata.key());
+        }
     }
     shares.iter_mut().for_each(|it| sharing.give_named(it));
     sharing.give_free(&mut shares);

@@ -8,7 +8,7 @@ use core::{net::IpAddr, time::Duration};
 use std::collections::{BTreeMap, BTreeSet};
 
 use corten_api::load_balancer::EXCLUDED;
-use corten_meta::{Key, ObjectMeta, address::is_reachable};
+use corten_meta::{Key, ObjectMeta, Time, address::is_reachable};
 use serde::Deserialize;
 
 use crate::projections::{EndpointSlice, Service};
@@ -46,14 +46,25 @@ struct NodeAddress {
 }
 
 #[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Condition {
     r#type: String,
     status: String,
+    last_transition_time: Option<Time>,
 }
 
 impl BalancerNode {
     fn is_ready(&self) -> bool {
-        self.status.conditions.iter().flatten().any(|it| it.r#type == "Ready" && it.status == "True")
+        self.ready().is_some_and(|it| it.status == "True")
+    }
+
+    fn ready(&self) -> Option<&Condition> {
+        self.status.conditions.iter().flatten().find(|it| it.r#type == "Ready")
+    }
+
+    /// When it became ready, or was it no longer.
+    pub fn ready_changed_at(&self) -> Option<Time> {
+        self.ready()?.last_transition_time
     }
 
     fn may_answer(&self) -> bool {

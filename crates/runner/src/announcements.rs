@@ -13,7 +13,7 @@ use std::{
 
 use corten_api::resources::{ENDPOINT_SLICES, NODES, SERVICES};
 use corten_client::{Backoff, BoxFuture, Client, Informer, InformerEvent, InformerParams};
-use corten_meta::{Key, Resource};
+use corten_meta::{Key, Resource, Time};
 use corten_proxy::{
     ANNOUNCED_TIMES, Announcement, BalancerNode, announcements,
     projections::{EndpointSlice, Service},
@@ -71,6 +71,8 @@ struct Announcing {
     failure: Option<String>,
     /// What the kernel answers for; `None` where that is not known.
     last: Option<BTreeSet<Announcement>>,
+    /// When the cluster last thought otherwise of this node than before.
+    ready_changed_at: Option<Time>,
     /// How many times what is new is still to be made known.
     n_repeats: u32,
 }
@@ -93,6 +95,7 @@ impl Announcing {
             seen: Seen::default(),
             failure: None,
             last: None,
+            ready_changed_at: None,
             n_repeats: 0,
             settings,
         }
@@ -149,6 +152,15 @@ impl Announcing {
     async fn put(&mut self) -> bool {
         let Seen { services, nodes, slices } = &self.seen;
         let wanted = announcements(&self.settings.node_name, services.values(), nodes, slices);
+        let changed_at = nodes.get(&self.settings.node_name).and_then(BalancerNode::ready_changed_at);
+        if changed_at != self.ready_changed_at {
+            self.ready_changed_at = changed_at;
+            // While this node was not heard another one may have answered: it is made known once more who does.
+            if self.last.as_ref().is_some_and(|it| !it.is_empty()) {
+                let is_done = self.settings.hands.apply(BTreeSet::new()).await.is_ok();
+                self.last = is_done.then(BTreeSet::new);
+            }
+        }
         let is_new = self.last.as_ref() != Some(&wanted);
         // A node that answers for nothing has nothing to renew.
         if wanted.is_empty() && !is_new {
@@ -290,6 +302,13 @@ mod tests {
             until(|| begun.elapsed() > Duration::from_secs(60)).await;
             let n = kernel.applied.lock().len();
             assert!((8..=12).contains(&n), "{n}");
+            // It was silent for a moment that nobody told of: it makes itself known once more.
+            kernel.applied.lock().clear();
+            let mut back = node("n1", "True");
+            back["status"]["conditions"][0]["lastTransitionTime"] = json!("2026-11-26T10:00:00Z");
+            api.put("/api/v1/nodes/n1", back);
+            until(|| kernel.applied.lock().len() > 5).await;
+            assert!(kernel.applied.lock()[0].1.is_empty() && kernel.applied.lock()[1].1.len() == 1);
             api.put(two, node("n2", "True"));
             until(|| last() == Some(Vec::new())).await;
             // By where its endpoints are it is this node's: that is asked for only now.

@@ -177,6 +177,13 @@ const ROWS: &[Row] = &[
         "How long a server that cannot renew its lease goes on to run the controllers",
     ),
     ("leader-elect-retry-period", Takes::Time, "TIME", "2s", "How often the lease is tried for, or renewed"),
+    (
+        "load-balancer-pool",
+        Takes::List,
+        "RANGE,…",
+        "",
+        "Addresses of the nodes' link that nobody has: 10.0.0.200-10.0.0.220, 10.0.0.64/28, fd00::100/120. Each Service of type LoadBalancer gets one of them, for which one node answers, and not the nodes' own. The same at every server",
+    ),
     ("no-scheduler", Takes::Switch, "true|false", "false", "Place no pods: another program is the scheduler"),
     (
         "scheduler-config",

@@ -66,7 +66,7 @@ pub use event_expiry::EventExpiry;
 pub use garbage_collector::GarbageCollector;
 pub use job::Jobs;
 pub use leader_election::{LeaderElection, LeaseCandidateExpiry};
-pub use load_balancer::LoadBalancers;
+pub use load_balancer::{AddressPool, LoadBalancers};
 pub use namespace::Namespaces;
 pub use node_ipam::{ClusterRange, NodeIpam};
 pub use node_lifecycle::NodeLifecycle;
@@ -124,7 +124,7 @@ pub const CONTROLLERS: &[fn() -> Arc<dyn Controller>] = &[
     || Arc::new(DeviceClaimRelease),
     || Arc::new(ResourceQuotas),
     || Arc::new(RootCaPublisher),
-    || Arc::new(LoadBalancers),
+    || Arc::new(LoadBalancers::default()),
     || Arc::new(ServiceAccounts),
     || Arc::new(ServiceCidrs),
     || Arc::new(ServiceAccountTokens),

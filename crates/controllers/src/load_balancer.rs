@@ -1,20 +1,30 @@
-//! Gives Services of type LoadBalancer the nodes' own addresses: each node leads packets for them.
+//! Gives Services of type LoadBalancer addresses of a pool, for which one node each answers; where there is no pool the nodes' own
+//! addresses, and each node leads packets for them.
 //!
 //! A port of the nodes' addresses has room for one Service. Of two that want it, who has it keeps it, else the older gets it;
 //! the other waits. Services with a `loadBalancerClass` are another's.
 
+mod pool;
+mod pooled;
+
 use std::{collections::BTreeSet, fmt, ops::RangeInclusive, time::Duration};
 
-use corten_api::resources;
-use corten_meta::{Key, ObjectMeta, Time};
+use corten_api::{
+    load_balancer::{EXCLUDED, POOL_ADDRESSES},
+    resources,
+};
+use corten_meta::{Key, ObjectMeta, Resource, Time};
 use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Verb, View, Wait, Wake, Watch, Write};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::projections::{EndpointSlice, Frontend, Ingress, ReachableService, projection, reference};
 
-/// `LabelNodeExcludeBalancers`: a node with this label gets no balancer's packets.
-const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+pub use pool::AddressPool;
+
+/// The one key, where there is a pool: of two Services that are looked at apart both would get an address that is free in the view
+/// of each.
+const POOL: &str = "load-balancer-pool";
 /// How soon a Service that waits for a port looks again.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const NODE_PORTS: RangeInclusive<i64> = 30_000..=32_767;
@@ -93,7 +103,17 @@ impl ReachableService {
     }
 }
 
-pub struct LoadBalancers;
+/// Without a pool each Service is a key of its own.
+#[derive(Default)]
+pub struct LoadBalancers {
+    pool: AddressPool,
+}
+
+impl LoadBalancers {
+    pub fn new(pool: AddressPool) -> Self {
+        Self { pool }
+    }
+}
 
 impl Controller for LoadBalancers {
     fn name(&self) -> &'static str {
@@ -101,27 +121,38 @@ impl Controller for LoadBalancers {
     }
 
     fn watches(&self) -> Vec<Watch> {
+        if self.pool.is_empty() {
+            return vec![
+                Watch::new::<ReachableService>(Wake::Itself),
+                Watch::new::<Node>(Wake::With(balanced)).telling_changes_of::<Node>(),
+                Watch::new::<EndpointSlice>(Wake::Nobody),
+            ];
+        }
         vec![
-            Watch::new::<ReachableService>(Wake::Itself),
-            Watch::new::<Node>(Wake::With(balanced)).telling_changes_of::<Node>(),
-            Watch::new::<EndpointSlice>(Wake::Nobody),
+            Watch::new::<ReachableService>(Wake::With(all_together)),
+            Watch::new::<Node>(Wake::With(all_together)).telling_changes_of::<Node>(),
         ]
     }
 
     fn writes(&self) -> &'static [Write] {
-        const { &[Write { verb: Verb::Patch, resource: resources::SERVICES, fields: &["status.loadBalancer"] }] }
+        const {
+            let fields = &["status.loadBalancer", "status.conditions"];
+            &[Write { verb: Verb::Patch, resource: resources::SERVICES, fields }]
+        }
+    }
+
+    fn about(&self) -> Option<Resource> {
+        Some(resources::SERVICES)
     }
 
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
+        if !self.pool.is_empty() {
+            return pooled::assign(&self.pool, view, key, now);
+        }
         let Some(service) = view.get::<ReachableService>(key) else { return Plan::default() };
         let mut plan = Plan::default();
         if !service.is_ours() {
-            // Another's balancers are another's to take away.
-            if service.spec.r#type != "LoadBalancer" && service.is_served() {
-                plan.effects.push(event(service, EventType::Normal, "DeletingLoadBalancer", "Deleting load balancer"));
-                plan.effects.push(patch(service, &[]));
-                plan.effects.push(event(service, EventType::Normal, "DeletedLoadBalancer", "Deleted load balancer"));
-            }
+            plan.effects.extend(taken_away(service));
             return plan;
         }
         if let Some((port, holder)) = taken(view, service) {
@@ -133,7 +164,7 @@ impl Controller for LoadBalancers {
             });
             plan.wake_at = Some(now.after(LOOK_AGAIN));
             if service.is_served() {
-                plan.effects.push(patch(service, &[]));
+                plan.effects.push(patch(service, &[], None));
             }
             let message =
                 format!("Error syncing load balancer: failed to ensure load balancer: {place} is taken by {holder}");
@@ -144,17 +175,18 @@ impl Controller for LoadBalancers {
         if ingress.is_empty() {
             plan.waits.push(Wait::new("NoNodes", "there is no node whose address it could have", Actor::Operator));
         }
-        if ingress != service.status.load_balancer.ingress {
-            plan.effects.extend(balance(service, &ingress));
+        // Of addresses of the nodes none answers for the others: what was said of the pool goes.
+        if ingress != service.status.load_balancer.ingress || service.pool_addresses().is_some() {
+            plan.effects.extend(balance(service, &ingress, None));
         }
         plan
     }
 }
 
 /// A Service that is served already has other nodes now; as upstream's service controller tells of either.
-fn balance(service: &ReachableService, ingress: &[Ingress]) -> Vec<Effect> {
+fn balance(service: &ReachableService, ingress: &[Ingress], condition: Option<Value>) -> Vec<Effect> {
     let normal = |reason, message| event(service, EventType::Normal, reason, message);
-    let write = patch(service, ingress);
+    let write = patch(service, ingress, condition);
     if !service.is_served() {
         let begun = normal("EnsuringLoadBalancer", "Ensuring load balancer");
         return vec![begun, write, normal("EnsuredLoadBalancer", "Ensured load balancer")];
@@ -166,17 +198,34 @@ fn balance(service: &ReachableService, ingress: &[Ingress]) -> Vec<Effect> {
     vec![write, normal("UpdatedLoadBalancer", "Updated load balancer with new hosts")]
 }
 
+/// Of a Service that is no balancer any more. Another's balancers are another's to take away.
+fn taken_away(service: &ReachableService) -> Vec<Effect> {
+    if service.spec.r#type == "LoadBalancer" || !(service.is_served() || service.pool_addresses().is_some()) {
+        return Vec::new();
+    }
+    let normal = |reason, message| event(service, EventType::Normal, reason, message);
+    let begun = normal("DeletingLoadBalancer", "Deleting load balancer");
+    vec![begun, patch(service, &[], None), normal("DeletedLoadBalancer", "Deleted load balancer")]
+}
+
 /// A node came, went or moved.
 fn balanced(view: &View, _node: &ObjectMeta) -> Vec<Key> {
     view.list::<ReachableService>().filter(|it| it.spec.r#type == "LoadBalancer").map(|it| it.metadata.key()).collect()
+}
+
+fn all_together(_view: &View, _changed: &ObjectMeta) -> Vec<Key> {
+    vec![Key::cluster(POOL)]
 }
 
 fn ingress(view: &View, service: &ReachableService) -> Vec<Ingress> {
     let nodes: Vec<&Node> = view.list::<Node>().filter(|it| it.takes_packets()).collect();
     let families = service.spec.ip_families.iter();
     let addresses = families.flat_map(|family| nodes.iter().flat_map(move |it| it.addresses(family)));
-    let ingress = |ip: &str| Ingress { ip: ip.to_owned(), ip_mode: Some("VIP".into()), ..Ingress::default() };
-    addresses.map(ingress).collect()
+    addresses.map(vip).collect()
+}
+
+fn vip(ip: &str) -> Ingress {
+    Ingress { ip: ip.to_owned(), ip_mode: Some("VIP".into()), ..Ingress::default() }
 }
 
 /// Who has a port.
@@ -254,14 +303,16 @@ impl<'a> ClusterPorts<'a> {
     }
 }
 
-fn patch(service: &ReachableService, ingress: &[Ingress]) -> Effect {
+/// With what is said of addresses from the pool, or without.
+fn patch(service: &ReachableService, ingress: &[Ingress], condition: Option<Value>) -> Effect {
+    let (resource, key, subresource) = (resources::SERVICES, service.metadata.key(), Some("status"));
     let ingress = if ingress.is_empty() { json!(null) } else { json!(ingress) };
-    Effect::Patch {
-        resource: resources::SERVICES,
-        key: service.metadata.key(),
-        subresource: Some("status"),
-        patch: json!({ "metadata": { "uid": service.metadata.uid }, "status": { "loadBalancer": { "ingress": ingress } } }),
-    }
+    let mut patch =
+        json!({ "metadata": { "uid": service.metadata.uid }, "status": { "loadBalancer": { "ingress": ingress } } });
+    let gone = service.pool_addresses().map(|_| json!({ "type": POOL_ADDRESSES, "$patch": "delete" }));
+    let Some(condition) = condition.or(gone) else { return Effect::Patch { resource, key, subresource, patch } };
+    patch["status"]["conditions"] = json!([condition]);
+    Effect::StrategicPatch { resource, key, subresource, patch }
 }
 
 fn event(service: &ReachableService, event_type: EventType, reason: &'static str, message: &str) -> Effect {

@@ -16,7 +16,7 @@ use corten_reconcile::{
 };
 
 use crate::{
-    AttachDetach, AttributesClassProtection, CONTROLLERS, Deployments, DeviceClaimRelease, DeviceClaims,
+    AddressPool, AttachDetach, AttributesClassProtection, CONTROLLERS, Deployments, DeviceClaimRelease, DeviceClaims,
     DeviceTaintEviction, DeviceTaintRuleStatus, EFFECTS_MAX, EphemeralVolumes, EventExpiry, GarbageCollector,
     LoadBalancers, Namespaces, PolicyStatus, ReplicaSets, ServiceAccounts, VolumeBinder, VolumeSnapshots,
 };
@@ -42,7 +42,13 @@ fn namespace() {
 
 #[test]
 fn load_balancer() {
-    check(&LoadBalancers, "load_balancer");
+    check(&LoadBalancers::default(), "load_balancer");
+}
+
+#[test]
+fn load_balancer_pool() {
+    let pool = AddressPool::parse(&["10.0.0.10-10.0.0.12", "fd00::10/127"]).expect("a pool");
+    check(&LoadBalancers::new(pool), "load_balancer_pool");
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use corten_apiserver::{Fence, Server};
+use corten_controllers::{AddressPool, LoadBalancers};
 use corten_pki::Authority;
+use corten_reconcile::Controller;
 use corten_runner::{
     Candidate, ControllerLoop, JournalBook, LeaseTimes, Loops, SharedInformers, VolumeMoveSettings, whole,
 };
@@ -35,6 +37,7 @@ pub(crate) struct ClusterLoops {
     pub(crate) clock: Clock,
     pub(crate) loops: Arc<Loops>,
     pub(crate) switches: Switches,
+    pub(crate) load_balancer_pool: AddressPool,
     pub(crate) scheduler: corten_scheduler::Config,
     /// Those that controllers read from now.
     pub(crate) informers: Arc<Mutex<SharedInformers>>,
@@ -94,6 +97,8 @@ impl ClusterLoops {
         let (seen, end) = (informers.clone(), told.clone());
         tasks.spawn(self.loops.spawn("informers", move || whole(seen.clone().run(end.now()))));
         for make in corten_controllers::CONTROLLERS {
+            let pool = self.load_balancer_pool.clone();
+            let make = move || with_pool(make(), &pool);
             let controller = make();
             if !self.switches.runs(controller.name()) {
                 continue;
@@ -158,6 +163,12 @@ impl ClusterLoops {
             whole(corten_runner::run_scheduler(scheduler, client, clock, journal, told.now()))
         }));
     }
+}
+
+/// The one controller that is told something: which addresses load balancers have.
+fn with_pool(controller: Arc<dyn Controller>, pool: &AddressPool) -> Arc<dyn Controller> {
+    let balancers = LoadBalancers::new(pool.clone());
+    if controller.name() == balancers.name() { Arc::new(balancers) } else { controller }
 }
 
 /// Loops read together, and each writes under an identity of its own, as with kube-controller-manager's

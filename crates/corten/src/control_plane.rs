@@ -14,6 +14,7 @@ use corten_apiserver::{
     AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LogFilter, Rotation, Server, Sink,
 };
 use corten_cli::control_plane_record::ControlPlaneRecord;
+use corten_controllers::AddressPool;
 use corten_encryption::{EncryptedStore, Encryption};
 use corten_etcd::EtcdStore;
 use corten_meta::{Key, Resource};
@@ -71,6 +72,8 @@ pub(crate) struct Settings {
     /// The node in this process, where there is one.
     pub(crate) node: Option<String>,
     pub(crate) switches: Switches,
+    /// What load balancers get their addresses from; empty: they have the nodes' own.
+    pub(crate) load_balancer_pool: AddressPool,
     /// Of those who lead, where several share a store.
     pub(crate) lease_times: LeaseTimes,
     pub(crate) scheduler: corten_scheduler::Config,
@@ -316,6 +319,7 @@ impl ControlPlane {
             clock: self.clock.clone(),
             loops: self.loops.clone(),
             switches: settings.switches.clone(),
+            load_balancer_pool: settings.load_balancer_pool.clone(),
             scheduler: settings.scheduler.clone(),
             informers,
         };

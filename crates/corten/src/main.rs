@@ -2,6 +2,7 @@
 
 mod access_options;
 mod anew;
+mod announcements;
 mod certificates;
 mod cluster_access;
 mod cluster_loops;

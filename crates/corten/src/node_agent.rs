@@ -26,6 +26,7 @@ use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 use crate::node_options::NodeOptions;
 use crate::{
     anew::Anew,
+    announcements,
     cluster_access::{ClusterAccess, ClusterTrust},
     control_plane::ControlPlane,
     in_process,
@@ -218,6 +219,7 @@ async fn lead_packets(
     service_proxy::start(tasks, loops, cluster, &layout, about);
     let about = node_routes::About { node_name, networks, mode: settings.pod_network };
     let peers = node_routes::start(tasks, cluster, &layout, about);
+    announcements::start(tasks, cluster, &layout, node_name);
     let Some(control_plane) = control_plane else {
         // Those of the name server beside the control plane, which is asked by Pods of all nodes.
         return Ok(true);

@@ -19,7 +19,7 @@ use corten_meta::Key;
 use corten_netpolicy::Plugged as PluggedPod;
 
 use crate::{
-    ServiceRules, bridge,
+    ServiceRules, announced, bridge,
     nft::{self, PolicyRules, Port, SourceGuard},
     peers,
 };
@@ -363,6 +363,7 @@ pub async fn remove(layout: &Layout) -> Result<(), MachineError> {
         SourceGuard::new(layout).remove().await?;
     }
     peers::remove(layout).await?;
+    announced::remove().await?;
     bridge::remove(layout).await?;
     remove_host_ports().await?;
     let results = Path::new(CACHE).join("results");

@@ -3,6 +3,7 @@
 //! What the rules of Services and policies say is decided in `proxy` and `netpolicy`; here they become netlink messages.
 
 mod addresses;
+mod announced;
 pub mod bridge;
 pub mod cni;
 mod listening;
@@ -15,6 +16,7 @@ mod service_health;
 pub mod source_guards;
 
 pub use addresses::{addresses, is_of_this_machine};
+pub use announced::AnnouncedAddresses;
 pub use listening::{listening, listening_in};
 pub use nft::{PolicyRules, ServiceRules};
 pub use pod_network::{PodNetwork, withdraw};

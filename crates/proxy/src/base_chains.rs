@@ -77,8 +77,10 @@ fn rules(config: &Config) -> Vec<(String, Rule)> {
         add(&services, vec![local(), Term::Vmap(Lookup::Port, family, Map::NodePorts(family).name())]);
         add(&refused, vec![Term::Vmap(Lookup::Frontend, family, Map::Refused(family).name())]);
         add(&refused, vec![local(), Term::Vmap(Lookup::Port, family, Map::RefusedPorts(family).name())]);
-        // A port that the Service does not have.
+        // A port that the Service does not have. Of an address out of the pool what the node itself answers at would be reached, too.
         add(&refused, vec![is_cluster_ip(), Term::Goto(REFUSE.into())]);
+        let is_pool_ip = Term::In(Lookup::Destination, family, Map::PoolIps(family).name());
+        add(&refused, vec![is_pool_ip, Term::Goto(REFUSE.into())]);
     }
     add("postrouting", vec![Term::Marked, Term::Unmark, Term::Masquerade]);
     for family in Family::BOTH {

@@ -83,6 +83,10 @@ pub(crate) fn desired<'a>(service: &'a Service, slices: &[&'a EndpointSlice], ar
         desired.waits.push(wait);
         return desired;
     }
+    for address in service.pool_addresses().into_iter().filter(|it| !config.addresses.contains(it)) {
+        let element = Element { map: Map::PoolIps(Family::of(address)), key: ElementKey::Address(address) };
+        desired.elements.insert(element, Value::Nothing);
+    }
     let mut here = BTreeSet::new();
     for cluster_ip in service.addresses() {
         let family = Family::of(cluster_ip);

@@ -3,6 +3,7 @@
 //! A step takes a batch of news and gives one transaction, whose size goes with the news and not with the cluster: each
 //! Service has chains of its own, reached through maps, and what differs from before is all that is said.
 
+mod announcements;
 mod base_chains;
 mod claims;
 mod compiled;
@@ -22,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use corten_meta::{Key, Time, address::Cidr};
 use corten_reconcile::{Actor, Decision, Wait};
 
+pub use announcements::{ANNOUNCED_TIMES, ANSWER_LIFETIME, Announcement, BalancerNode, announcements};
 use claims::{Before, Claims};
 use compiled::{Compiled, Rows};
 pub use config::Config;
@@ -289,7 +291,7 @@ impl Proxy {
             self.claims.change(&(entry.rank, key.clone()), &[], &old.elements, &none, before);
         }
         let held = if rank == entry.rank { &old.elements } else { &none };
-        let own = service.map(Service::addresses).unwrap_or_default();
+        let own = service.map(|it| [it.addresses(), it.pool_addresses()].concat()).unwrap_or_default();
         self.claims.change(&(rank, key.clone()), &own, held, &entry.compiled.elements, before);
         entry.rank = rank;
         step.stale.extend(stale(&entry.desired, &desired));

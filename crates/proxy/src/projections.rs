@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, net::IpAddr};
 
+use corten_api::load_balancer::POOL_ADDRESSES;
 use corten_meta::{Key, Time, address::Cidr};
 use serde::{Deserialize, Deserializer};
 
@@ -66,6 +67,7 @@ pub struct ServiceSpec {
     pub external_traffic_policy: String,
     pub internal_traffic_policy: String,
     pub health_check_node_port: u16,
+    pub load_balancer_class: Option<String>,
     pub session_affinity: String,
     pub session_affinity_config: Option<AffinityConfig>,
 }
@@ -96,6 +98,14 @@ pub struct ClientIp {
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceStatus {
     pub load_balancer: LoadBalancer,
+    #[serde(deserialize_with = "or_default")]
+    pub conditions: Vec<ServiceCondition>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ServiceCondition {
+    pub r#type: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -202,6 +212,14 @@ impl Service {
         let kept = |it: &&Ingress| it.ip_mode.as_deref().is_none_or(|it| it == "VIP");
         let ingress = self.status.load_balancer.ingress.iter().filter(kept);
         parsed(&ingress.map(|it| it.ip.clone()).collect::<Vec<_>>())
+    }
+
+    /// The addresses that it has from the pool: they are no node's, and one node answers for each.
+    pub(crate) fn pool_addresses(&self) -> Vec<IpAddr> {
+        let is_of_pool = self.spec.r#type == "LoadBalancer"
+            && self.spec.load_balancer_class.is_none()
+            && self.status.conditions.iter().any(|it| it.r#type == POOL_ADDRESSES);
+        if is_of_pool { self.balancer_addresses() } else { Vec::new() }
     }
 
     /// How long a client stays with its endpoint; `None` where each connection is on its own.

@@ -34,6 +34,8 @@ pub struct Backend {
 pub enum Map {
     /// Addresses of Services in the cluster.
     ClusterIps(Family),
+    /// Addresses of Services out of the pool of load balancers' addresses.
+    PoolIps(Family),
     /// address, protocol, port → where to
     Services(Family),
     /// protocol, port → where to
@@ -232,6 +234,7 @@ impl Map {
             Self::Endpoints(family, shard) => return format!("endpoints{}-{shard}", family.digit()),
             Self::Spread(family, shard) => return format!("spread{}-{shard}", family.digit()),
             Self::ClusterIps(it) => ("cluster-ips", it),
+            Self::PoolIps(it) => ("pool-ips", it),
             Self::Services(it) => ("services", it),
             Self::NodePorts(it) => ("node-ports", it),
             Self::Refused(it) => ("refused", it),
@@ -245,6 +248,7 @@ impl Map {
         [Family::V4, Family::V6].into_iter().flat_map(|it| {
             let single = [
                 Self::ClusterIps(it),
+                Self::PoolIps(it),
                 Self::Services(it),
                 Self::NodePorts(it),
                 Self::Refused(it),

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+mod announcements;
 mod barrier;
 mod certificate_request;
 mod controller;
@@ -44,6 +45,7 @@ mod thinking;
 mod volume_health;
 mod volume_moves;
 
+pub use announcements::{AnnouncementHands, AnnouncementSettings, run_announcements};
 pub use certificate_request::{CertificateWish, request_certificate, signed_certificate};
 pub use controller::{ControllerLoop, run_controller};
 pub use counted::CountedMetric;

@@ -1,11 +1,11 @@
 //! Services, as far as they go by where they are reached: one projection for all that ask.
 
-use corten_api::resources;
+use corten_api::{load_balancer::POOL_ADDRESSES, resources};
 use corten_meta::ObjectMeta;
 use corten_meta::reserved::Host;
 use serde::{Deserialize, Serialize};
 
-use super::{or_default, projection};
+use super::{Condition, or_default, projection};
 
 #[derive(Deserialize)]
 pub(crate) struct ReachableService {
@@ -26,10 +26,12 @@ pub(crate) struct ReachableSpec {
     #[serde(rename = "clusterIPs", deserialize_with = "or_default")]
     cluster_ips: Vec<String>,
     #[serde(rename = "externalIPs", deserialize_with = "or_default")]
-    external_ips: Vec<String>,
+    pub(crate) external_ips: Vec<String>,
     #[serde(deserialize_with = "or_default")]
     pub(crate) ip_families: Vec<String>,
     pub(crate) load_balancer_class: Option<String>,
+    #[serde(rename = "loadBalancerIP", deserialize_with = "or_default")]
+    pub(crate) load_balancer_ip: String,
     #[serde(deserialize_with = "or_default")]
     pub(crate) ports: Vec<Frontend>,
 }
@@ -46,6 +48,8 @@ pub(crate) struct Frontend {
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ReachableStatus {
     pub(crate) load_balancer: LoadBalancer,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) conditions: Vec<Condition>,
 }
 
 #[derive(Default, Deserialize)]
@@ -67,12 +71,17 @@ pub(crate) struct Ingress {
 }
 
 impl ReachableService {
-    /// Is it reached there, and nobody else? Without a class a balancer's addresses are those of the nodes themselves.
+    /// What is said of its addresses from the pool, where there is one.
+    pub(crate) fn pool_addresses(&self) -> Option<&Condition> {
+        self.status.conditions.iter().find(|it| it.r#type == POOL_ADDRESSES)
+    }
+
+    /// Is it reached there, and nobody else? Without a class and a pool a balancer's addresses are those of the nodes themselves.
     pub(crate) fn has(&self, host: &Host) -> bool {
         let of_cluster =
             [&self.spec.cluster_ip].into_iter().chain(&self.spec.cluster_ips).chain(&self.spec.external_ips);
-        let is_others = self.spec.load_balancer_class.is_some();
-        let ingress = self.status.load_balancer.ingress.iter().filter(|_| is_others);
+        let is_own = self.spec.load_balancer_class.is_some() || self.pool_addresses().is_some();
+        let ingress = self.status.load_balancer.ingress.iter().filter(|_| is_own);
         let of_balancer = ingress.flat_map(|it| [&it.ip, &it.hostname]);
         of_cluster.chain(of_balancer).filter(|it| !it.is_empty()).any(|it| Host::parse(it) == *host)
     }

@@ -6,6 +6,7 @@ use anyhow::{Context, Error, Result, bail};
 use clap::{Arg, ArgMatches, Command, parser::ValueSource, value_parser};
 use corten_apiserver::LogFilter;
 use corten_cli::{Verb, control_plane_record::ControlPlaneRecord, server_options};
+use corten_controllers::AddressPool;
 use corten_pki::sharing::CertificateKey;
 
 use crate::{
@@ -146,6 +147,8 @@ pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<
             &server_options::list(matches, "controllers"),
             server_options::is_on(matches, "no-scheduler"),
         )?,
+        load_balancer_pool: AddressPool::parse(&server_options::list(matches, "load-balancer-pool"))
+            .map_err(|it| Error::msg(it).context("reading --load-balancer-pool"))?,
         scheduler: scheduler_options::config(server_options::file(matches, "scheduler-config").as_deref())?,
         log,
     })

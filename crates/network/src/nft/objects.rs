@@ -117,7 +117,7 @@ fn map_set(bytes: &mut Bytes, table: &str, map: Map) {
     let row = |parts: &[(u32, u32)]| parts.iter().fold((0, 0), |(kind, length), it| (kind << 6 | it.0, length + it.1));
     let (protocol, port) = ((PROTOCOL, 4), (PORT, 4));
     let (key, data) = match map {
-        Map::ClusterIps(it) => (address(it), None),
+        Map::ClusterIps(it) | Map::PoolIps(it) => (address(it), None),
         Map::Services(it) | Map::Refused(it) => (row(&[address(it), protocol, port]), Some((VERDICT, 0))),
         Map::NodePorts(_) | Map::RefusedPorts(_) => (row(&[protocol, port]), Some((VERDICT, 0))),
         Map::Hairpins(it) => (row(&[address(it), address(it)]), None),

@@ -77,6 +77,7 @@ fn service(name: &str, words: &[&str]) -> Value {
                 });
                 object["status"]["loadBalancer"]["ingress"] = ingress.collect();
             }
+            "pool" => object["status"]["conditions"] = json!([{"type": "corten.dev/PoolAddresses", "status": value}]),
             "ports" => spec["ports"] = value.split(',').map(|it| port(it, "port")).collect(),
             "age" => {
                 object["metadata"]["creationTimestamp"] =

@@ -205,6 +205,8 @@ fn of_cluster(case: &Case<'_>) -> Option<Option<Advice>> {
         "HostPortTaken" | "NodePortTaken" => Some(taken(case)),
         "PortProtocolMismatch" => Some(Advice::run(case.edit())),
         "NoEndpoints" | "LoadBalancerPending" => Some(services::endpoints(case)),
+        "AddressNotInPool" | "AddressTaken" => Some(Advice::run(case.edit())),
+        "PoolExhausted" => Some(services::pool(case)),
         "FinalizerHolds" | "NamespaceContentRemaining" => Some(leaving::finalizer(case)),
         "NamespaceNotFound" => Some(leaving::namespace(case)),
         "ContentUnreadable" => Some(

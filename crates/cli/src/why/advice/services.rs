@@ -119,6 +119,12 @@ pub(super) fn endpoints(case: &Case<'_>) -> Advice {
         .hint("give it a selector, or write an EndpointSlice with the label kubernetes.io/service-name")
 }
 
+pub(super) fn pool(case: &Case<'_>) -> Advice {
+    Advice::run("kubectl get services --all-namespaces --field-selector spec.type=LoadBalancer".into())
+        .headline(case.wait.message.clone())
+        .hint("within the cluster, and at its node ports, it works without")
+}
+
 pub(super) fn ended(case: &Case<'_>) -> Advice {
     Advice::run(kubectl(case.namespace, &["get", "pods", "-o", "wide"]))
         .hint("a Service needs pods that go on: those of a Deployment, or of restartPolicy Always")

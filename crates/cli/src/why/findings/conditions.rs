@@ -1,5 +1,6 @@
 //! Conditions that say what is not well, of every kind that has some: no loop of this cluster need know them.
 
+use corten_api::load_balancer::POOL_ADDRESSES;
 use corten_kinds::Kind;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
@@ -8,7 +9,7 @@ use super::found::Findings;
 use crate::why::fields::{items, text, time};
 
 /// Conditions that are `True` where all is well.
-const GOOD: [&str; 11] = [
+const GOOD: [&str; 12] = [
     "AbleToScale",
     "Accepted",
     "Available",
@@ -20,6 +21,7 @@ const GOOD: [&str; 11] = [
     "ScalingActive",
     "Succeeded",
     "Synced",
+    POOL_ADDRESSES,
 ];
 /// Conditions that are `True` where something is not well.
 const BAD: [&str; 12] = [
@@ -82,6 +84,7 @@ pub(super) fn waits(kind: &Kind, object: &Value, found: &mut Findings) {
 fn actor(kind: &Kind, object: &Value, condition: &str) -> Actor {
     match &*kind.singular {
         "persistentvolumeclaim" if condition == "VolumeMoving" => mover(object),
+        "service" if matches!(reason(object, condition), "AddressTaken" | "AddressNotInPool") => Actor::Author,
         // What they name is not there, or cannot be done.
         "flowschema" | "storageversionmigration" => Actor::Author,
         "apiservice" if object["spec"]["service"].is_object() => Actor::External,
@@ -93,13 +96,16 @@ fn actor(kind: &Kind, object: &Value, condition: &str) -> Actor {
 
 /// Whose turn it is while a claim's volume is moved to another node.
 fn mover(claim: &Value) -> Actor {
-    let conditions = claim["status"]["conditions"].as_array();
-    let told = conditions.into_iter().flatten().find(|it| it["type"] == "VolumeMoving");
-    match told.map(|it| text(it, "/reason")).unwrap_or_default() {
+    match reason(claim, "VolumeMoving") {
         "MoveCopying" | "MoveRetrying" => Actor::Cluster,
         "MoveInUse" => Actor::Author,
         _ => Actor::Operator,
     }
+}
+
+fn reason<'a>(object: &'a Value, condition: &str) -> &'a str {
+    let told = items(object, "/status/conditions").iter().find(|it| it["type"] == condition);
+    told.map(|it| text(it, "/reason")).unwrap_or_default()
 }
 
 /// The condition that a wait repeats.
@@ -146,6 +152,8 @@ mod tests {
             ("deployment", "Available", "False", "MinimumReplicasUnavailable", false),
             ("flowschema", "Dangling", "True", "NotFound", true),
             ("flowschema", "Dangling", "False", "Found", false),
+            ("service", "corten.dev/PoolAddresses", "False", "PoolExhausted", true),
+            ("service", "corten.dev/PoolAddresses", "True", "Assigned", false),
             ("servicecidr", "Ready", "False", "", true),
             ("storageversionmigration", "Failed", "True", "StorageVersionMigrationFailed", true),
         ] {

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use corten_api::resources::{ENDPOINT_SLICES, PODS};
+use corten_api::{
+    load_balancer::POOL_ADDRESSES,
+    resources::{ENDPOINT_SLICES, PODS},
+};
 use corten_meta::Key;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
@@ -38,7 +41,10 @@ pub(super) async fn service(reader: &Reader<'_>, object: &Value, found: &mut Fin
         observed::target_ports(reader, object, &selected, found).await;
     }
     observed::node_ports(reader, object, found).await;
-    if object["spec"]["type"] == "LoadBalancer" && items(object, "/status/loadBalancer/ingress").is_empty() {
+    // Where the pool has none for it a condition says so.
+    let is_told = condition(object, POOL_ADDRESSES).is_some();
+    let is_balancer = object["spec"]["type"] == "LoadBalancer" && !is_told;
+    if is_balancer && items(object, "/status/loadBalancer/ingress").is_empty() {
         let message = "nobody has given it an address: that is for a load balancer's own program to do";
         let mut wait = Wait::new("LoadBalancerPending", message, Actor::External);
         wait.since = time(&object["metadata"]["creationTimestamp"]);

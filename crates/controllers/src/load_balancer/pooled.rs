@@ -1,0 +1,202 @@
+//! Shares the addresses of the pool out: each Service of type LoadBalancer has one of each of its families, alone and for as long as
+//! it wants it.
+//!
+//! Who has an address keeps it. Then those come that name theirs (`spec.loadBalancerIP`), then all others, the oldest first. What
+//! anybody's status still shows is nobody else's: an address is free once the API says so.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
+
+use corten_api::load_balancer::POOL_ADDRESSES;
+use corten_meta::{Key, Time};
+use corten_reconcile::{Actor, EventType, Plan, View, Wait};
+use serde_json::json;
+
+use super::{AddressPool, Node, balance, event, taken_away, vip};
+use crate::{
+    EFFECTS_MAX, go_on_after_failed,
+    projections::{Ingress, ReachableService},
+};
+
+const ASSIGNED: &str = "Assigned";
+
+pub(super) fn assign(pool: &AddressPool, view: &View, key: &Key, now: Time) -> Plan {
+    let mut plan = Plan::default();
+    let all: Vec<&ReachableService> = view.list::<ReachableService>().collect();
+    plan.effects.extend(all.iter().filter(|it| !it.is_ours()).flat_map(|it| taken_away(it)));
+    let mut ours: Vec<&ReachableService> = all.iter().copied().filter(|it| it.is_ours()).collect();
+    ours.sort_by_key(|it| rank(it));
+    let nodes: BTreeSet<IpAddr> =
+        view.list::<Node>().flat_map(|it| &it.status.addresses).filter_map(|it| it.address.parse().ok()).collect();
+    let mut sharing = Sharing { pool, taken: BTreeMap::new(), nodes };
+    let mut shares: Vec<Share<'_>> = ours.into_iter().map(|it| sharing.keep(it)).collect();
+    for service in &all {
+        let named = service.spec.external_ips.iter().filter_map(|it| it.parse().ok());
+        for address in ingress_of(service).chain(named) {
+            sharing.taken.entry(address).or_insert_with(|| service.metadata.key());
+        }
+    }
+    shares.iter_mut().for_each(|it| sharing.give_named(it));
+    sharing.give_free(&mut shares);
+    for share in shares {
+        share.tell(now, &mut plan);
+    }
+    go_on_after_failed(&mut plan.effects, view.failure(key));
+    plan.effects.truncate(EFFECTS_MAX);
+    plan
+}
+
+/// Who had an address from the pool before comes first, then the older.
+fn rank(service: &ReachableService) -> (bool, Option<Time>, Key) {
+    (service.pool_addresses().is_none(), service.metadata.creation_timestamp, service.metadata.key())
+}
+
+fn ingress_of(service: &ReachableService) -> impl Iterator<Item = IpAddr> {
+    service.status.load_balancer.ingress.iter().filter_map(|it| it.ip.parse().ok())
+}
+
+struct Sharing<'a> {
+    pool: &'a AddressPool,
+    /// What nobody else is given, and whose it is.
+    taken: BTreeMap<IpAddr, Key>,
+    nodes: BTreeSet<IpAddr>,
+}
+
+/// What one Service gets.
+struct Share<'a> {
+    service: &'a ReachableService,
+    /// Of each family, IPv4 where true: what it has.
+    addresses: Vec<(bool, Option<IpAddr>)>,
+    lacks: Vec<Wait>,
+}
+
+impl<'a> Sharing<'a> {
+    /// What it has already, as far as it may keep that.
+    fn keep(&mut self, service: &'a ReachableService) -> Share<'a> {
+        let named = named(service);
+        let families: Vec<bool> = service.spec.ip_families.iter().map(|it| it != "IPv6").collect();
+        // A family that the pool has nothing of is done without where there is another.
+        let is_any = families.iter().any(|it| self.pool.has_family(*it));
+        let mut share = Share { service, addresses: Vec::new(), lacks: Vec::new() };
+        for is_ipv4 in families.into_iter().filter(|it| !is_any || self.pool.has_family(*it)) {
+            let may_keep = |it: &IpAddr| {
+                let is_wanted = named.is_none_or(|named| named.is_ipv4() != is_ipv4 || named == *it);
+                let is_free = !self.taken.contains_key(it) && !self.nodes.contains(it);
+                it.is_ipv4() == is_ipv4 && is_wanted && is_free && self.pool.contains(*it)
+            };
+            let kept = ingress_of(service).find(may_keep);
+            if let Some(kept) = kept {
+                self.taken.insert(kept, service.metadata.key());
+            }
+            share.addresses.push((is_ipv4, kept));
+        }
+        share
+    }
+
+    fn give_named(&mut self, share: &mut Share<'_>) {
+        let Some(address) = named(share.service) else {
+            if !share.service.spec.load_balancer_ip.is_empty() {
+                share.lacks.push(self.not_in_pool(share.service));
+            }
+            return;
+        };
+        let own = share.service.metadata.key();
+        let Some((_, place)) = share.addresses.iter_mut().find(|it| it.0 == address.is_ipv4()) else {
+            let message = format!("spec.loadBalancerIP {address} is of no family in its ipFamilies");
+            return share.lacks.push(Wait::new("AddressNotInPool", message, Actor::Author));
+        };
+        if place.is_some() {
+            return;
+        }
+        if !self.pool.contains(address) {
+            return share.lacks.push(self.not_in_pool(share.service));
+        }
+        let holder = self.taken.get(&address).filter(|it| **it != own);
+        if holder.is_none() && !self.nodes.contains(&address) {
+            *place = Some(address);
+            self.taken.insert(address, own);
+            return;
+        }
+        // Who may not read a Service is not told of it.
+        let holder = match holder {
+            Some(it) if it.namespace == own.namespace => format!("service {it}"),
+            Some(_) => "a service of another namespace".to_owned(),
+            None => "a node".to_owned(),
+        };
+        let message = format!("spec.loadBalancerIP {address} is that of {holder}");
+        share.lacks.push(Wait::new("AddressTaken", message, Actor::Author));
+    }
+
+    fn not_in_pool(&self, service: &ReachableService) -> Wait {
+        let message = format!(
+            "spec.loadBalancerIP {} is not in the pool of load balancers' addresses {}",
+            service.spec.load_balancer_ip, self.pool
+        );
+        Wait::new("AddressNotInPool", message, Actor::Author)
+    }
+
+    fn give_free(&mut self, shares: &mut [Share<'_>]) {
+        for is_ipv4 in [true, false] {
+            let mut free = self.pool.addresses(is_ipv4);
+            for share in shares.iter_mut() {
+                let key = share.service.metadata.key();
+                // Who names an address has no other in its place.
+                let is_named = match named(share.service) {
+                    Some(named) => named.is_ipv4() == is_ipv4,
+                    None => !share.service.spec.load_balancer_ip.is_empty(),
+                };
+                let is_place = |it: &&mut (bool, Option<IpAddr>)| it.0 == is_ipv4 && it.1.is_none() && !is_named;
+                let Some((_, place)) = share.addresses.iter_mut().find(is_place) else { continue };
+                *place = free.find(|it| !self.taken.contains_key(it) && !self.nodes.contains(it));
+                match place {
+                    Some(given) => drop(self.taken.insert(*given, key)),
+                    None => share.lacks.push(exhausted(self.pool, is_ipv4)),
+                }
+            }
+        }
+    }
+}
+
+/// The address that it asks for.
+fn named(service: &ReachableService) -> Option<IpAddr> {
+    service.spec.load_balancer_ip.parse::<IpAddr>().ok().map(|it| it.to_canonical())
+}
+
+fn exhausted(pool: &AddressPool, is_ipv4: bool) -> Wait {
+    let family = if is_ipv4 { "IPv4" } else { "IPv6" };
+    let lack = if pool.has_family(is_ipv4) { "all taken" } else { "none of them" };
+    let message = format!(
+        "the pool of load balancers' addresses {pool} has no {family} address for it, {lack}: delete a Service of type LoadBalancer, or start the servers with a larger --load-balancer-pool"
+    );
+    Wait::new("PoolExhausted", message, Actor::Operator)
+}
+
+impl Share<'_> {
+    fn tell(self, now: Time, plan: &mut Plan) {
+        let service = self.service;
+        let ingress: Vec<Ingress> = self.addresses.iter().filter_map(|it| Some(vip(&it.1?.to_string()))).collect();
+        let (status, reason, message) = match self.lacks.first() {
+            None => ("True", ASSIGNED, "one node answers for each of its addresses".to_owned()),
+            Some(lack) => ("False", &*lack.reason, lack.message.clone()),
+        };
+        let told = service.pool_addresses();
+        let is_told = told.is_some_and(|it| it.status == status && it.reason == reason && it.message == message);
+        if !is_told || ingress != service.status.load_balancer.ingress {
+            let since = told.filter(|it| it.status == status).and_then(|it| it.last_transition_time).unwrap_or(now);
+            let condition = json!({
+                "type": POOL_ADDRESSES, "status": status, "reason": reason, "message": message, "lastTransitionTime": since,
+            });
+            if status == "True" {
+                plan.effects.extend(balance(service, &ingress, Some(condition)));
+            } else {
+                plan.effects.push(super::patch(service, &ingress, Some(condition)));
+                let message = format!("Error syncing load balancer: failed to ensure load balancer: {message}");
+                plan.effects.push(event(service, EventType::Warning, "SyncLoadBalancerFailed", &message));
+            }
+        }
+        let on = service.metadata.key().to_string();
+        plan.waits.extend(self.lacks.into_iter().map(|it| it.on("Service", &on)));
+    }
+}

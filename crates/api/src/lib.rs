@@ -3,7 +3,7 @@
 //! Minds read small projections of objects instead of these whole types; the kubelet, which has few, reads them whole.
 
 pub mod api_servers;
-pub mod pod_network;
+pub mod cluster_network;
 pub mod quota;
 pub mod resources;
 pub mod scheduling;

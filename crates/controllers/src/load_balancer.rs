@@ -3,9 +3,9 @@
 //! A port of the nodes' addresses has room for one Service. Of two that want it, who has it keeps it, else the older gets it;
 //! the other waits. Services with a `loadBalancerClass` are another's.
 
-use std::{collections::BTreeSet, fmt, ops::RangeInclusive, time::Duration};
+use std::{collections::BTreeSet, fmt, time::Duration};
 
-use corten_api::resources;
+use corten_api::{cluster_network::NodePorts, resources};
 use corten_meta::{Key, ObjectMeta, Time};
 use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Verb, View, Wait, Wake, Watch, Write};
 use serde::Deserialize;
@@ -17,7 +17,6 @@ use crate::projections::{EndpointSlice, Frontend, Ingress, ReachableService, pro
 const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 /// How soon a Service that waits for a port looks again.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-const NODE_PORTS: RangeInclusive<i64> = 30_000..=32_767;
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 #[derive(Deserialize)]
@@ -93,7 +92,16 @@ impl ReachableService {
     }
 }
 
-pub struct LoadBalancers;
+#[derive(Default)]
+pub struct LoadBalancers {
+    node_ports: NodePorts,
+}
+
+impl LoadBalancers {
+    pub fn new(node_ports: NodePorts) -> Self {
+        Self { node_ports }
+    }
+}
 
 impl Controller for LoadBalancers {
     fn name(&self) -> &'static str {
@@ -124,7 +132,7 @@ impl Controller for LoadBalancers {
             }
             return plan;
         }
-        if let Some((port, holder)) = taken(view, service) {
+        if let Some((port, holder)) = taken(view, service, &self.node_ports) {
             let place = format!("port {}/{} of the nodes' addresses", port.port, port.protocol);
             let wait = Wait::new("PortTaken", format!("{place} is taken by {holder}"), Actor::Author);
             plan.waits.push(match &holder {
@@ -198,10 +206,11 @@ impl fmt::Display for Holder {
 }
 
 /// A port that another has, and who that is.
-fn taken(view: &View, service: &ReachableService) -> Option<(Frontend, Holder)> {
+fn taken(view: &View, service: &ReachableService, node_ports: &NodePorts) -> Option<(Frontend, Holder)> {
     let own = &service.spec.ports;
     let cluster = ClusterPorts::of(view);
-    if let Some(found) = own.iter().find_map(|it| Some((it.clone(), Holder::Cluster(cluster.holder(it)?)))) {
+    if let Some(found) = own.iter().find_map(|it| Some((it.clone(), Holder::Cluster(cluster.holder(it, node_ports)?))))
+    {
         return Some(found);
     }
     let rivals = view.list::<ReachableService>().filter(|it| it.is_ours() && it.rank() < service.rank());
@@ -240,7 +249,7 @@ impl<'a> ClusterPorts<'a> {
         Self { kubelets: kubelets.collect(), api_server: api_server.collect(), name_server: name_server.collect() }
     }
 
-    fn holder(&self, port: &Frontend) -> Option<&'static str> {
+    fn holder(&self, port: &Frontend, node_ports: &NodePorts) -> Option<&'static str> {
         let is_tcp = port.protocol == "TCP";
         if is_tcp && self.kubelets.contains(&port.port) {
             Some("the kubelet")
@@ -249,7 +258,8 @@ impl<'a> ClusterPorts<'a> {
         } else if self.name_server.contains(&(port.port, &port.protocol)) {
             Some("the cluster's name server")
         } else {
-            NODE_PORTS.contains(&port.port).then_some("the node ports of services")
+            let is_node_port = u16::try_from(port.port).is_ok_and(|it| node_ports.contains(it));
+            is_node_port.then_some("the node ports of services")
         }
     }
 }

@@ -18,7 +18,7 @@ use corten_reconcile::{
 use crate::{
     AttachDetach, AttributesClassProtection, CONTROLLERS, Deployments, DeviceClaimRelease, DeviceClaims,
     DeviceTaintEviction, DeviceTaintRuleStatus, EFFECTS_MAX, EphemeralVolumes, EventExpiry, GarbageCollector,
-    LoadBalancers, Namespaces, PolicyStatus, ReplicaSets, ServiceAccounts, VolumeBinder, VolumeSnapshots,
+    LoadBalancers, Namespaces, PolicyStatus, ReplicaSets, ServiceAccounts, Settings, VolumeBinder, VolumeSnapshots,
 };
 
 fn check(controller: &dyn Controller, folder: &str) {
@@ -42,7 +42,7 @@ fn namespace() {
 
 #[test]
 fn load_balancer() {
-    check(&LoadBalancers, "load_balancer");
+    check(&LoadBalancers::default(), "load_balancer");
 }
 
 #[test]
@@ -112,9 +112,9 @@ fn service_account() {
 
 #[test]
 fn names_are_sorted_and_all_that_is_written_is_watched_or_made() {
-    let names: Vec<&str> = CONTROLLERS.iter().map(|it| it().name()).collect();
+    let names: Vec<&str> = CONTROLLERS.iter().map(|it| it(&Settings::default()).name()).collect();
     assert!(names.is_sorted(), "{names:?}");
-    for controller in CONTROLLERS.iter().map(|it| it()) {
+    for controller in CONTROLLERS.iter().map(|it| it(&Settings::default())) {
         let watches = controller.watches();
         let leads_on = watches.iter().any(|it| it.leads_to.is_some());
         let watched: Vec<_> = watches.into_iter().map(|it| it.resource).collect();

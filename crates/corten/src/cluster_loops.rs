@@ -38,6 +38,7 @@ pub(crate) struct ClusterLoops {
     pub(crate) scheduler: corten_scheduler::Config,
     /// Those that controllers read from now.
     pub(crate) informers: Arc<Mutex<SharedInformers>>,
+    pub(crate) settings: corten_controllers::Settings,
 }
 
 impl ClusterLoops {
@@ -81,7 +82,8 @@ impl ClusterLoops {
 
     /// What loops waited for in a term that is over is not what they wait for: another process knows that.
     fn forget_waits_of_controllers(&self) {
-        corten_controllers::CONTROLLERS.iter().for_each(|make| self.journal.begin(make().name()));
+        let names = corten_controllers::CONTROLLERS.iter().map(|make| make(&self.settings).name());
+        names.for_each(|it| self.journal.begin(it));
     }
 
     fn controllers(&self, told: &Stopping, fence: Option<Fence>) -> JoinSet<()> {
@@ -94,16 +96,16 @@ impl ClusterLoops {
         let (seen, end) = (informers.clone(), told.clone());
         tasks.spawn(self.loops.spawn("informers", move || whole(seen.clone().run(end.now()))));
         for make in corten_controllers::CONTROLLERS {
-            let controller = make();
+            let controller = make(&self.settings);
             if !self.switches.runs(controller.name()) {
                 continue;
             }
             let client = in_process::fenced(&self.server, in_process::controller(&controller.account()), fence.clone());
             let (clock, journal) = (self.clock.clone(), self.journal.clone());
-            let (informers, told) = (informers.clone(), told.clone());
+            let (informers, told, settings) = (informers.clone(), told.clone(), self.settings.clone());
             tasks.spawn(self.loops.spawn(controller.name(), move || {
                 let (client, clock, journal) = (client.clone(), clock.clone(), journal.clone());
-                Arc::new(ControllerLoop::new(make(), client, &informers, clock, journal, told.now()))
+                Arc::new(ControllerLoop::new(make(&settings), client, &informers, clock, journal, told.now()))
             }));
         }
         if self.switches.runs_signing() {

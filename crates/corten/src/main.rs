@@ -21,6 +21,7 @@ mod manager_options;
 mod member;
 mod migration;
 mod name_server;
+mod network_options;
 mod network_policy;
 mod node_agent;
 mod node_options;

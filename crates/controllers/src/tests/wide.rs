@@ -111,7 +111,7 @@ fn balancers_may_have_many_ports() {
         (corten_api::resources::SERVICES, service)
     };
     let objects = [balancer("older", "UDP", "2026-01-01T00:00:00Z"), balancer("web", "TCP", "2026-01-02T00:00:00Z")];
-    assert!(plan(&LoadBalancers, &objects).0.waits.iter().all(|it| it.reason != "PortTaken"));
+    assert!(plan(&LoadBalancers::default(), &objects).0.waits.iter().all(|it| it.reason != "PortTaken"));
 }
 
 /// As many claims as volumes, and claims whose selectors name as many values as may be written.

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use corten_access::{Access, Authorizer, Clock};
+use corten_api::cluster_network::{ClusterNetwork, NodePorts};
 use corten_cacher::watch_cache::{Caches, ResourceCache};
 use corten_conversion::Conversion;
 use corten_kinds::Kind;
@@ -34,6 +35,8 @@ pub struct Cluster {
     pub machine: Machine,
     /// Where Pods and other machines reach this server; `None` where none can.
     pub advertise: Option<SocketAddr>,
+    pub network: ClusterNetwork,
+    pub node_ports: NodePorts,
     pub namespace_locks: NamespaceLocks,
     /// What Services have of addresses and ports.
     pub ranges: Ranges,

@@ -6,10 +6,7 @@
 
 use std::{collections::BTreeSet, net::IpAddr};
 
-use corten_api::{
-    pod_network::{CLUSTER_CIDRS, node_bits},
-    resources::{NODES, PODS, SERVICES},
-};
+use corten_api::resources::{NODES, PODS, SERVICES};
 use corten_meta::address::Cidr;
 use corten_meta::reserved::Host;
 use serde_json::Value;
@@ -99,7 +96,7 @@ impl Claimant<'_> {
     /// Whose it is, where it is not the node's.
     fn owner(&self, host: &Host) -> Option<String> {
         let is_own = self.is_local && (host.is_loopback() || host.is_link_local() || Host::parse(self.node) == *host);
-        if host.is_reserved() && !is_own {
+        if host.is_reserved(&self.cluster.network.domain) && !is_own {
             return Some("the cluster".into());
         }
         let caches = self.cluster.caches();
@@ -178,9 +175,10 @@ impl Claimant<'_> {
         if self.is_local {
             return None;
         }
-        let bits = node_bits(range.address.is_ipv4());
+        let network = &self.cluster.network;
+        let bits = network.node_bits(range.address.is_ipv4());
         let is_part = |of: &Cidr| range.bits == bits && of.contains(range.address) && range.address != of.address;
-        if !CLUSTER_CIDRS.iter().filter_map(|it| Cidr::parse(it)).any(|it| is_part(&it)) {
+        if !network.cluster_cidrs.iter().any(is_part) {
             return Some("it is no part that a node of this cluster is given".into());
         }
         let is_of_family = |it: &Cidr| it.address.is_ipv4() == range.address.is_ipv4();

@@ -3,8 +3,8 @@
 //! Minds read small projections of objects instead of these whole types; the kubelet, which has few, reads them whole.
 
 pub mod api_servers;
+pub mod cluster_network;
 pub mod load_balancer;
-pub mod pod_network;
 pub mod quota;
 pub mod resources;
 pub mod scheduling;

@@ -3,6 +3,7 @@
 //!
 //! Each start puts back what is missing and leaves the rest alone; a restart of an unchanged cluster writes nothing.
 
+mod network;
 mod root_ca;
 mod services;
 mod token_secrets;
@@ -36,6 +37,7 @@ struct Write {
     object: Value,
 }
 
+pub(crate) use network::refuse_other as refuse_other_network;
 pub(crate) use services::addresses as service_addresses;
 
 pub(crate) async fn run(state: &State) -> Result<(), Status> {
@@ -51,6 +53,7 @@ pub(crate) async fn run(state: &State) -> Result<(), Status> {
         ensure_all(state, objects).await?;
     }
     publish_authority(state).await?;
+    network::publish(state).await?;
     services::run(state).await
 }
 

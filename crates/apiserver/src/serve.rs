@@ -135,7 +135,7 @@ impl Server {
         // Listeners of one server show the same certificate. Pods know the server by its Service's address.
         addresses.extend(self.config().advertise.map(|it| it.ip()));
         addresses.extend(crate::bootstrap::service_addresses(self));
-        pki.serving(&self.config().machine.host_name, &addresses)
+        pki.serving(&self.config().machine.host_name, &self.config().network.domain, &addresses)
     }
 }
 

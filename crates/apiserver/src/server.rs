@@ -36,6 +36,8 @@ pub enum StartError {
     Store(#[from] corten_store::Error),
     #[error("cannot create the objects every cluster begins with: {0}")]
     Bootstrap(Box<corten_meta::Status>),
+    #[error("this cluster was made with {0}: what it has cannot be changed")]
+    Network(String),
     #[error("cannot prepare the certificate that other API servers are shown")]
     FrontProxy(#[from] corten_pki::Error),
 }
@@ -97,6 +99,10 @@ impl Server {
         let feed = Arc::new(Feed::new(changes));
         let task = tokio::spawn(feed::run(config.store.clone(), caches.clone(), feed.clone(), ended.subscribe()));
         let state = State::new(config, front_proxy, caches.clone(), ranges, Feeding { feed, task });
+        if let Err(other) = bootstrap::refuse_other_network(&state) {
+            ended.send_replace(true);
+            return Err(StartError::Network(other));
+        }
         let clients = Arc::new(Clients::new(caches.clone()));
         let issuing = tokio::spawn(state.config().guard.issuers.clone().keep(clients, ended.subscribe()));
         let deciding = tokio::spawn(state.access().clone().keep(ended.subscribe()));

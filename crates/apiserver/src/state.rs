@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use corten_access::{Access, AuthorizationSettings, Clock, Issuers, RightsChanged, tokens};
 use corten_admission::{Cluster, Machine, NamespaceLocks, Policies, Ranges, Uids, Webhooks};
 use corten_aggregation::Aggregator;
+use corten_api::cluster_network::{ClusterNetwork, NodePorts};
 use corten_cacher::watch_cache::{Caches, Feed, ResourceCache};
 use corten_conversion::Conversion;
 use corten_encryption::EncryptedStore;
@@ -38,6 +39,8 @@ pub struct Config {
     /// Where Pods and other machines reach this server: the endpoint of the Service `kubernetes`. `None` where none can.
     pub advertise: Option<SocketAddr>,
     pub machine: Machine,
+    pub network: ClusterNetwork,
+    pub node_ports: NodePorts,
     /// Have Pods IPv6 addresses, too? Then Services can have them.
     pub has_ipv6: bool,
     /// How webhooks are reached; `None`: over the machine's network.
@@ -140,6 +143,8 @@ impl State {
             uids: config.uids.clone(),
             machine: config.machine.clone(),
             advertise: config.advertise,
+            network: config.network.clone(),
+            node_ports: config.node_ports.clone(),
             namespace_locks: NamespaceLocks::default(),
             ranges,
             webhooks: Webhooks::new(clients, &metrics),

@@ -23,6 +23,7 @@ mod attacks;
 mod audit;
 mod bombs;
 mod browsers;
+mod cluster_network;
 mod contention;
 mod conversion;
 mod custom_resources;

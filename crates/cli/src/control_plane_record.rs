@@ -11,6 +11,7 @@
 //! ```
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::{self, ErrorKind},
     path::{Path, PathBuf},
@@ -44,6 +45,9 @@ pub struct ControlPlaneRecord {
     pub is_ha: bool,
     /// The control plane has all of this from another one, and goes on with it where the command line says nothing else.
     pub is_joined: bool,
+    /// The addresses and the domain of the cluster, by their options; empty: the usual ones.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub network: BTreeMap<String, String>,
     /// Of one that joined: the hash of the authority that it was told to join, which another one may have followed since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub joined_ca_hash: Option<String>,

@@ -97,11 +97,39 @@ const ROWS: &[Row] = &[
         "The version of authorization.k8s.io that the authorization webhook is asked in",
     ),
     (
+        "cluster-cidr",
+        Takes::List,
+        "CIDR,…",
+        "",
+        "The addresses of all Pods, a range of IPv4, of IPv6, or of both with the primary family first [default: 10.244.0.0/16,fd00:10:244::/56]. The cluster keeps it from its first start",
+    ),
+    (
+        "cluster-domain",
+        Takes::Text,
+        "DOMAIN",
+        "",
+        "The domain of the names of Services [default: cluster.local]. The cluster keeps it from its first start",
+    ),
+    (
         "controllers",
         Takes::List,
         "NAME,…",
         "*",
         "Which controllers run, by upstream's names: `*` all, NAME this one, -NAME all of `*` but this one. What is off leaves its work to another program; empty: none runs",
+    ),
+    (
+        "dns-stub-domain",
+        Takes::List,
+        "DOMAIN=ADDRESS,…",
+        "",
+        "Ask these name servers for names of this domain; as often as there are domains",
+    ),
+    (
+        "dns-upstreams",
+        Takes::List,
+        "ADDRESS,…",
+        "",
+        "The name servers that are asked for names outside the cluster [default: those of the machine]",
     ),
     (
         "encryption-provider-config",
@@ -186,11 +214,39 @@ const ROWS: &[Row] = &[
     ),
     ("no-scheduler", Takes::Switch, "true|false", "false", "Place no pods: another program is the scheduler"),
     (
+        "node-cidr-mask-size-ipv4",
+        Takes::Text,
+        "BITS",
+        "",
+        "The size of a node's part of the IPv4 range of Pods [default: 24]. The cluster keeps it from its first start",
+    ),
+    (
+        "node-cidr-mask-size-ipv6",
+        Takes::Text,
+        "BITS",
+        "",
+        "The size of a node's part of the IPv6 range of Pods [default: 64]. The cluster keeps it from its first start",
+    ),
+    (
         "scheduler-config",
         Takes::File,
         "FILE",
         "",
         "How pods are placed: profiles with their plugins, weights and arguments (a KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1)",
+    ),
+    (
+        "service-cluster-ip-range",
+        Takes::List,
+        "CIDR,…",
+        "",
+        "The addresses of Services, as --cluster-cidr [default: 10.96.0.0/12,fd00:10:96::/112]; the tenth is the name server's. The cluster keeps it from its first start",
+    ),
+    (
+        "service-node-port-range",
+        Takes::Text,
+        "FIRST-LAST",
+        "",
+        "The ports of nodes that Services are given [default: 30000-32767]",
     ),
 ];
 
@@ -255,6 +311,13 @@ pub fn file(matches: &ArgMatches, name: &str) -> Option<PathBuf> {
     let path = matches.get_one::<PathBuf>(name)?;
     // Only an empty path, or a working folder that is gone, cannot be made absolute: reading it tells.
     Some(std::path::absolute(path).unwrap_or_else(|_| path.clone()))
+}
+
+/// What was given on the command line, of an option that takes text or a list.
+pub fn text_given(matches: &ArgMatches, name: &str) -> Option<String> {
+    let is_given = matches.value_source(name) == Some(ValueSource::CommandLine);
+    let words = matches.get_many::<String>(name).into_iter().flatten().map(String::as_str);
+    is_given.then(|| words.collect::<Vec<_>>().join(","))
 }
 
 /// Is it one of these options?

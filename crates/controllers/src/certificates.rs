@@ -82,7 +82,16 @@ const NAMES_AGAIN: Duration = Duration::from_secs(10);
 
 /// Approves what a kubelet asks for, where it may: its own next certificate, or with a bootstrap token its first; and what it
 /// serves with, where the names are those of its Node. Upstream leaves the last to others, and a cluster has none.
-pub struct CertificateApproval;
+pub struct CertificateApproval {
+    domain: String,
+}
+
+impl CertificateApproval {
+    /// With the domain of the cluster's names, which no node can have.
+    pub fn new(domain: &str) -> Self {
+        Self { domain: domain.to_owned() }
+    }
+}
 
 /// What is allowed to whom, in the order in which it is tried, and what is said of it.
 const PERMISSIONS: [(&str, &str); 2] = [
@@ -123,7 +132,7 @@ impl Controller for CertificateApproval {
             return Plan::default();
         }
         if let Some(asked) = request::of_server(&request.spec) {
-            return serving(view, request, &asked, now);
+            return serving(view, request, &asked, &self.domain, now);
         }
         let Some(node) = request::of_kubelet(&request.spec) else { return waits_for_a_person() };
         let is_self = request.spec.username == node;
@@ -150,8 +159,8 @@ impl Controller for CertificateApproval {
     }
 }
 
-fn serving(view: &View, request: &SigningRequest, asked: &request::Serving, now: Time) -> Plan {
-    let Err(wait) = names::check(view, asked) else {
+fn serving(view: &View, request: &SigningRequest, asked: &request::Serving, domain: &str, now: Time) -> Plan {
+    let Err(wait) = names::check(view, asked, domain) else {
         let message = "Auto approving kubelet serving certificate: its names are those of its Node.";
         return Plan { effects: vec![approve(request, message, now)], ..Plan::default() };
     };

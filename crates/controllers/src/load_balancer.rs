@@ -7,9 +7,10 @@
 mod pool;
 mod pooled;
 
-use std::{collections::BTreeSet, fmt, ops::RangeInclusive, time::Duration};
+use std::{collections::BTreeSet, fmt, time::Duration};
 
 use corten_api::{
+    cluster_network::NodePorts,
     load_balancer::{EXCLUDED, POOL_ADDRESSES},
     resources,
 };
@@ -18,7 +19,10 @@ use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Verb, View, W
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::projections::{EndpointSlice, Frontend, Ingress, ReachableService, projection, reference};
+use crate::{
+    Settings,
+    projections::{EndpointSlice, Frontend, Ingress, ReachableService, projection, reference},
+};
 
 pub use pool::AddressPool;
 
@@ -27,7 +31,6 @@ pub use pool::AddressPool;
 const POOL: &str = "load-balancer-pool";
 /// How soon a Service that waits for a port looks again.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-const NODE_PORTS: RangeInclusive<i64> = 30_000..=32_767;
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 #[derive(Deserialize)]
@@ -107,11 +110,12 @@ impl ReachableService {
 #[derive(Default)]
 pub struct LoadBalancers {
     pool: AddressPool,
+    node_ports: NodePorts,
 }
 
 impl LoadBalancers {
-    pub fn new(pool: AddressPool) -> Self {
-        Self { pool }
+    pub fn new(settings: &Settings) -> Self {
+        Self { pool: settings.load_balancer_pool.clone(), node_ports: settings.node_ports.clone() }
     }
 }
 
@@ -155,7 +159,7 @@ impl Controller for LoadBalancers {
             plan.effects.extend(taken_away(service));
             return plan;
         }
-        if let Some((port, holder)) = taken(view, service) {
+        if let Some((port, holder)) = taken(view, service, &self.node_ports) {
             let place = format!("port {}/{} of the nodes' addresses", port.port, port.protocol);
             let wait = Wait::new("PortTaken", format!("{place} is taken by {holder}"), Actor::Author);
             plan.waits.push(match &holder {
@@ -247,10 +251,11 @@ impl fmt::Display for Holder {
 }
 
 /// A port that another has, and who that is.
-fn taken(view: &View, service: &ReachableService) -> Option<(Frontend, Holder)> {
+fn taken(view: &View, service: &ReachableService, node_ports: &NodePorts) -> Option<(Frontend, Holder)> {
     let own = &service.spec.ports;
     let cluster = ClusterPorts::of(view);
-    if let Some(found) = own.iter().find_map(|it| Some((it.clone(), Holder::Cluster(cluster.holder(it)?)))) {
+    if let Some(found) = own.iter().find_map(|it| Some((it.clone(), Holder::Cluster(cluster.holder(it, node_ports)?))))
+    {
         return Some(found);
     }
     let rivals = view.list::<ReachableService>().filter(|it| it.is_ours() && it.rank() < service.rank());
@@ -289,7 +294,7 @@ impl<'a> ClusterPorts<'a> {
         Self { kubelets: kubelets.collect(), api_server: api_server.collect(), name_server: name_server.collect() }
     }
 
-    fn holder(&self, port: &Frontend) -> Option<&'static str> {
+    fn holder(&self, port: &Frontend, node_ports: &NodePorts) -> Option<&'static str> {
         let is_tcp = port.protocol == "TCP";
         if is_tcp && self.kubelets.contains(&port.port) {
             Some("the kubelet")
@@ -298,7 +303,8 @@ impl<'a> ClusterPorts<'a> {
         } else if self.name_server.contains(&(port.port, &port.protocol)) {
             Some("the cluster's name server")
         } else {
-            NODE_PORTS.contains(&port.port).then_some("the node ports of services")
+            let is_node_port = u16::try_from(port.port).is_ok_and(|it| node_ports.contains(it));
+            is_node_port.then_some("the node ports of services")
         }
     }
 }

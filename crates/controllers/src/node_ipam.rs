@@ -7,10 +7,7 @@
 use core::net::IpAddr;
 use std::collections::BTreeSet;
 
-use corten_api::{
-    pod_network::{CLUSTER_CIDRS, node_bits},
-    resources,
-};
+use corten_api::{cluster_network::ClusterNetwork, resources};
 use corten_meta::{Key, ObjectMeta, Time, address::Cidr};
 use corten_reconcile::{Actor, Controller, Plan, Verb, View, Wait, Wake, Watch, Write};
 use serde::Deserialize;
@@ -59,10 +56,6 @@ pub struct ClusterRange {
 }
 
 impl ClusterRange {
-    pub fn new(range: Cidr) -> Self {
-        Self { range, node_bits: node_bits(range.address.is_ipv4()) }
-    }
-
     fn parts(&self) -> impl Iterator<Item = Cidr> {
         let ClusterRange { range, node_bits } = *self;
         let width: u8 = if range.address.is_ipv4() { 32 } else { 128 };
@@ -85,7 +78,12 @@ pub struct NodeIpam {
 }
 
 impl NodeIpam {
-    pub fn new(ranges: Vec<ClusterRange>) -> Self {
+    pub fn new(network: &ClusterNetwork) -> Self {
+        let part = |it: &Cidr| ClusterRange { range: *it, node_bits: network.node_bits(it.address.is_ipv4()) };
+        Self::of(network.cluster_cidrs.iter().map(part).collect())
+    }
+
+    pub fn of(ranges: Vec<ClusterRange>) -> Self {
         Self { ranges }
     }
 
@@ -93,13 +91,6 @@ impl NodeIpam {
     fn is_one_part(&self, range: &Cidr) -> bool {
         let overlaps = |it: &&ClusterRange| it.range.contains(range.address) || range.contains(it.range.address);
         self.ranges.iter().filter(overlaps).all(|it| range.bits >= it.node_bits)
-    }
-}
-
-impl Default for NodeIpam {
-    fn default() -> Self {
-        let ranges = CLUSTER_CIDRS.iter().filter_map(|it| Cidr::parse(it));
-        Self::new(ranges.map(ClusterRange::new).collect())
     }
 }
 

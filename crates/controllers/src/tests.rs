@@ -18,7 +18,7 @@ use corten_reconcile::{
 use crate::{
     AddressPool, AttachDetach, AttributesClassProtection, CONTROLLERS, Deployments, DeviceClaimRelease, DeviceClaims,
     DeviceTaintEviction, DeviceTaintRuleStatus, EFFECTS_MAX, EphemeralVolumes, EventExpiry, GarbageCollector,
-    LoadBalancers, Namespaces, PolicyStatus, ReplicaSets, ServiceAccounts, VolumeBinder, VolumeSnapshots,
+    LoadBalancers, Namespaces, PolicyStatus, ReplicaSets, ServiceAccounts, Settings, VolumeBinder, VolumeSnapshots,
 };
 
 fn check(controller: &dyn Controller, folder: &str) {
@@ -48,7 +48,8 @@ fn load_balancer() {
 #[test]
 fn load_balancer_pool() {
     let pool = AddressPool::parse(&["10.0.0.10-10.0.0.12", "fd00::10/127"]).expect("a pool");
-    check(&LoadBalancers::new(pool), "load_balancer_pool");
+    let settings = Settings { load_balancer_pool: pool, ..Settings::default() };
+    check(&LoadBalancers::new(&settings), "load_balancer_pool");
 }
 
 #[test]
@@ -118,9 +119,9 @@ fn service_account() {
 
 #[test]
 fn names_are_sorted_and_all_that_is_written_is_watched_or_made() {
-    let names: Vec<&str> = CONTROLLERS.iter().map(|it| it().name()).collect();
+    let names: Vec<&str> = CONTROLLERS.iter().map(|it| it(&Settings::default()).name()).collect();
     assert!(names.is_sorted(), "{names:?}");
-    for controller in CONTROLLERS.iter().map(|it| it()) {
+    for controller in CONTROLLERS.iter().map(|it| it(&Settings::default())) {
         let watches = controller.watches();
         let leads_on = watches.iter().any(|it| it.leads_to.is_some());
         let watched: Vec<_> = watches.into_iter().map(|it| it.resource).collect();

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use corten_apiserver::{Fence, Server};
-use corten_controllers::{AddressPool, LoadBalancers};
 use corten_pki::Authority;
-use corten_reconcile::Controller;
 use corten_runner::{
     Candidate, ControllerLoop, JournalBook, LeaseTimes, Loops, SharedInformers, VolumeMoveSettings, whole,
 };
@@ -37,10 +35,10 @@ pub(crate) struct ClusterLoops {
     pub(crate) clock: Clock,
     pub(crate) loops: Arc<Loops>,
     pub(crate) switches: Switches,
-    pub(crate) load_balancer_pool: AddressPool,
     pub(crate) scheduler: corten_scheduler::Config,
     /// Those that controllers read from now.
     pub(crate) informers: Arc<Mutex<SharedInformers>>,
+    pub(crate) settings: corten_controllers::Settings,
 }
 
 impl ClusterLoops {
@@ -84,7 +82,8 @@ impl ClusterLoops {
 
     /// What loops waited for in a term that is over is not what they wait for: another process knows that.
     fn forget_waits_of_controllers(&self) {
-        corten_controllers::CONTROLLERS.iter().for_each(|make| self.journal.begin(make().name()));
+        let names = corten_controllers::CONTROLLERS.iter().map(|make| make(&self.settings).name());
+        names.for_each(|it| self.journal.begin(it));
     }
 
     fn controllers(&self, told: &Stopping, fence: Option<Fence>) -> JoinSet<()> {
@@ -97,18 +96,16 @@ impl ClusterLoops {
         let (seen, end) = (informers.clone(), told.clone());
         tasks.spawn(self.loops.spawn("informers", move || whole(seen.clone().run(end.now()))));
         for make in corten_controllers::CONTROLLERS {
-            let pool = self.load_balancer_pool.clone();
-            let make = move || with_pool(make(), &pool);
-            let controller = make();
+            let controller = make(&self.settings);
             if !self.switches.runs(controller.name()) {
                 continue;
             }
             let client = in_process::fenced(&self.server, in_process::controller(&controller.account()), fence.clone());
             let (clock, journal) = (self.clock.clone(), self.journal.clone());
-            let (informers, told) = (informers.clone(), told.clone());
+            let (informers, told, settings) = (informers.clone(), told.clone(), self.settings.clone());
             tasks.spawn(self.loops.spawn(controller.name(), move || {
                 let (client, clock, journal) = (client.clone(), clock.clone(), journal.clone());
-                Arc::new(ControllerLoop::new(make(), client, &informers, clock, journal, told.now()))
+                Arc::new(ControllerLoop::new(make(&settings), client, &informers, clock, journal, told.now()))
             }));
         }
         if self.switches.runs_signing() {
@@ -164,13 +161,6 @@ impl ClusterLoops {
         }));
     }
 }
-
-/// The one controller that is told something: which addresses load balancers have.
-fn with_pool(controller: Arc<dyn Controller>, pool: &AddressPool) -> Arc<dyn Controller> {
-    let balancers = LoadBalancers::new(pool.clone());
-    if controller.name() == balancers.name() { Arc::new(balancers) } else { controller }
-}
-
 /// Loops read together, and each writes under an identity of its own, as with kube-controller-manager's
 /// `--use-service-account-credentials`.
 pub(crate) fn informers(server: &Server) -> SharedInformers {

@@ -40,6 +40,7 @@ use crate::{
     etcd_options::EtcdOptions,
     ha_options::HaOptions,
     in_process,
+    network_options::{DnsForwarding, NetworkOptions},
     process::{self, Clock},
     server_presence::{self, ServerPresence},
     switches::Switches,
@@ -71,6 +72,7 @@ pub(crate) struct Settings {
     pub(crate) gateways: Vec<IpAddr>,
     /// The node in this process, where there is one.
     pub(crate) node: Option<String>,
+    pub(crate) network: NetworkOptions,
     pub(crate) switches: Switches,
     /// What load balancers get their addresses from; empty: they have the nodes' own.
     pub(crate) load_balancer_pool: AddressPool,
@@ -97,6 +99,8 @@ pub(crate) struct ControlPlane {
     /// Of those who lead, where several share the store.
     pub(crate) lease_times: Option<LeaseTimes>,
     stopping: watch::Sender<bool>,
+    /// Whom the name server beside it asks.
+    pub(crate) dns: DnsForwarding,
 }
 
 /// How long loops and connections have to end.
@@ -164,7 +168,7 @@ async fn open(settings: &Settings) -> Result<Opened> {
     let dir = &settings.data_dir;
     if let Some(options) = &settings.etcd {
         let etcd = options.connect(dir).await?;
-        options.record(dir, settings.encryption.as_deref())?;
+        options.record(dir, settings.encryption.as_deref(), &settings.network.network)?;
         return Ok(Opened { store: etcd.clone(), etcd: Some(etcd), etcd_api: None });
     }
     let store = etcd_api::open_store(&dir.join("store")).await?;
@@ -212,11 +216,14 @@ impl ControlPlane {
             guard: guard(settings)?,
             advertise,
             machine: machine.clone(),
+            network: settings.network.network.clone(),
+            node_ports: settings.network.node_ports.clone(),
             has_ipv6: settings.gateways.iter().any(IpAddr::is_ipv6),
             webhook_dial: None,
         })
         .await
         .context("starting the API server")?;
+        settings.network.keep(dir)?;
         authority
             .write_admin_kubeconfig(&dir.join("admin.kubeconfig"), &url(address))
             .context("writing the administrator's kubeconfig")?;
@@ -240,6 +247,7 @@ impl ControlPlane {
             loops,
             lease_times,
             stopping,
+            dns: settings.network.dns.clone(),
         };
         this.serve(listener);
         if let (Some(etcd), Some(options)) = (&etcd, &settings.etcd) {
@@ -319,9 +327,13 @@ impl ControlPlane {
             clock: self.clock.clone(),
             loops: self.loops.clone(),
             switches: settings.switches.clone(),
-            load_balancer_pool: settings.load_balancer_pool.clone(),
             scheduler: settings.scheduler.clone(),
             informers,
+            settings: corten_controllers::Settings {
+                network: settings.network.network.clone(),
+                node_ports: settings.network.node_ports.clone(),
+                load_balancer_pool: settings.load_balancer_pool.clone(),
+            },
         };
         let stopping = self.when_stopping();
         match self.lease_times {

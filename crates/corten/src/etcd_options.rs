@@ -1,6 +1,7 @@
 //! The etcd that keeps the cluster, as the command line says it in upstream's words.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
@@ -9,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::ArgMatches;
-use corten_api::api_servers::host_of;
+use corten_api::{api_servers::host_of, cluster_network::ClusterNetwork};
 use corten_cli::{
     control_plane_record::{ControlPlaneRecord, ETCD_CLUSTER, etcd_cluster},
     server_options::{any_given, file, list, time, word},
@@ -86,7 +87,7 @@ impl EtcdOptions {
     ///
     /// # Errors
     /// It cannot be written.
-    pub(crate) fn record(&self, data: &Path, encryption: Option<&Path>) -> Result<()> {
+    pub(crate) fn record(&self, data: &Path, encryption: Option<&Path>, network: &ClusterNetwork) -> Result<()> {
         let client = self.etcd.tls.as_ref().and_then(|it| it.client.as_ref());
         let joined = ControlPlaneRecord::joined(data)?;
         let record = ControlPlaneRecord {
@@ -97,6 +98,7 @@ impl EtcdOptions {
             etcd_key_file: client.map(|it| it.1.clone()),
             encryption_provider_config: encryption.map(Path::to_owned),
             is_ha: self.joint.is_some(),
+            network: if *network == ClusterNetwork::default() { BTreeMap::new() } else { network.settings() },
             is_joined: joined.is_some(),
             joined_ca_hash: joined.and_then(|it| it.joined_ca_hash),
         };
@@ -237,7 +239,7 @@ mod tests {
         assert_eq!(tls("server --etcd-certfile=/crt --etcd-keyfile=/key"), ("ca".into(), renewed));
         let matches = args(clap::Command::new("server")).try_get_matches_from(["server"]).expect("no options");
         let options = EtcdOptions::of(&matches, kept().as_ref()).expect("fine").expect("etcd");
-        options.record(data, Some(Path::new("/e.yaml"))).expect("written");
+        options.record(data, Some(Path::new("/e.yaml")), &ClusterNetwork::default()).expect("written");
         assert_eq!(kept(), Some(ControlPlaneRecord { encryption_provider_config: Some("/e.yaml".into()), ..joined }));
     }
 

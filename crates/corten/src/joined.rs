@@ -10,6 +10,7 @@ mod control_plane;
 mod discovery;
 mod first_certificate;
 mod identity;
+mod network;
 mod pod_ranges;
 mod servers;
 
@@ -26,6 +27,7 @@ pub(crate) use control_plane::join_control_plane;
 pub(crate) use discovery::{Invitation, discover};
 pub(crate) use first_certificate::join;
 pub(crate) use identity::NodeIdentity;
+pub(crate) use network::cluster_network;
 pub(crate) use pod_ranges::pod_ranges;
 
 /// The signer of what nodes show to the API server.

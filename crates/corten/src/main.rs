@@ -22,6 +22,7 @@ mod manager_options;
 mod member;
 mod migration;
 mod name_server;
+mod network_options;
 mod network_policy;
 mod node_agent;
 mod node_options;

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::{
     cluster_access::{ClusterAccess, ServerAccess},
-    joined::{NodeIdentity, pod_ranges},
+    joined::{NodeIdentity, cluster_network, pod_ranges},
     node_agent, process,
 };
 
@@ -24,12 +24,18 @@ pub(crate) fn run(mut settings: node_agent::Settings, identity: NodeIdentity) ->
     process::block_on(async {
         let mut signals = process::Signals::listen()?;
         let client = Client::new(Arc::new(identity.clone()));
-        let ranges = tokio::select! {
+        let asking = async {
+            let ranges = pod_ranges(&client, &settings.node_name, &settings.data_dir).await?;
+            anyhow::Ok((ranges, cluster_network(&client, &settings.data_dir).await?))
+        };
+        let (ranges, (network, node_ports)) = tokio::select! {
             biased;
-            ranges = pod_ranges(&client, &settings.node_name, &settings.data_dir) => ranges?,
+            told = asking => told?,
             () = signals.told_to_end() => return Ok(()),
         };
         settings.runtime.pod_cidrs = ranges;
+        settings.runtime.cluster_cidrs.clone_from(&network.cluster_cidrs);
+        (settings.network, settings.node_ports) = (network, node_ports);
         claim.serves();
         until_told(&settings, identity, &mut signals).await
     })?;

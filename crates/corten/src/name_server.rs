@@ -3,9 +3,9 @@
 use std::{net::IpAddr, ops::RangeInclusive};
 
 use anyhow::{Context, Result};
-use corten_api::pod_network::CLUSTER_CIDRS;
+use corten_api::cluster_network::ClusterNetwork;
 use corten_dns::{Keeper, Name, ServerLocation};
-use corten_host::{DnsOptions, DnsServer, servers_of_machine};
+use corten_host::{DnsOptions, DnsServer, ListServers, servers_of_machine};
 use corten_runner::{Candidate, LeaseTimes, Loops, whole};
 use tokio::{sync::watch, task::JoinSet};
 
@@ -13,11 +13,11 @@ use crate::{
     cluster_access::{ClusterAccess, Stopping},
     in_process,
     leadership::lead,
+    network_options::DnsForwarding,
     node_routes::OtherNodes,
     process,
 };
 
-const DOMAIN: &str = "cluster.local";
 /// Below the ports of Services and those the kernel gives out; the first is usual, the others are for when somebody has it.
 pub(crate) const PORTS: RangeInclusive<u16> = 10053..=10068;
 
@@ -26,6 +26,8 @@ pub(crate) struct About<'a> {
     pub(crate) node_name: &'a str,
     pub(crate) address: IpAddr,
     pub(crate) cluster_ip: IpAddr,
+    pub(crate) network: &'a ClusterNetwork,
+    pub(crate) dns: &'a DnsForwarding,
     pub(crate) peers: OtherNodes,
     /// Of the lease by which one of several name servers is the Service's; `None` where there is one.
     pub(crate) lease_times: Option<LeaseTimes>,
@@ -43,20 +45,21 @@ pub(crate) async fn start(
     cluster: &ClusterAccess,
     about: About<'_>,
 ) -> Result<bool> {
-    let About { node_name, address, cluster_ip, peers, lease_times } = about;
+    let About { node_name, address, cluster_ip, network, dns, peers, lease_times } = about;
     if address.is_loopback() {
         tracing::warn!("this machine has no address that pods can reach: names of the cluster cannot be asked for");
         return Ok(false);
     }
-    let domain = Name::parse(DOMAIN).context("reading the cluster's domain")?;
+    let domain = Name::parse(&network.domain).context("reading the cluster's domain")?;
     let keeper = move || Keeper::new(domain);
     let options = DnsOptions {
         addresses: vec![address],
         ports: PORTS,
-        networks: CLUSTER_CIDRS.iter().map(|it| (*it).to_owned()).collect(),
+        networks: network.cluster_cidrs.iter().map(ToString::to_string).collect(),
         is_peer: Box::new(move |it| peers.have(it)),
         own_names: vec![cluster_ip],
-        servers: Box::new(servers_of_machine),
+        servers: upstreams(dns),
+        stub_domains: dns.stub_domains.clone(),
     };
     let server = DnsServer::bind(options, keeper().zone()).await;
     let server =
@@ -77,6 +80,14 @@ pub(crate) async fn start(
     }));
     tasks.spawn(server.serve(cluster.stopping()));
     Ok(true)
+}
+
+fn upstreams(dns: &DnsForwarding) -> ListServers {
+    if dns.upstreams.is_empty() {
+        return Box::new(servers_of_machine);
+    }
+    let told = dns.upstreams.clone();
+    Box::new(move || told.clone())
 }
 
 /// Of several name servers, which all answer, one is the Service's: is it this one? Whoever runs the controllers may have none.

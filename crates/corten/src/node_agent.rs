@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use corten_api::cluster_network::{ClusterNetwork, NodePorts};
 use corten_client::BoxFuture;
 use corten_devices::PodResourcesServer;
 use corten_grpc::{PLUGINS, follow_plugins};
@@ -34,9 +35,6 @@ use crate::{
     name_server, network_policy, node_routes, process, service_proxy, volume_provisioner,
 };
 
-/// Where Pods ask for names, as in upstream's own clusters.
-const CLUSTER_DNS: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 10);
-
 /// What a node is told.
 pub(crate) struct Settings {
     pub(crate) data_dir: PathBuf,
@@ -49,6 +47,25 @@ pub(crate) struct Settings {
     /// Of its runtime, with this node's part of the Pods' network.
     pub(crate) runtime: Options,
     pub(crate) pod_network: PodNetworkMode,
+    /// The cluster's addresses and domain.
+    pub(crate) network: ClusterNetwork,
+    pub(crate) node_ports: NodePorts,
+}
+
+impl Settings {
+    /// Of the first node: the first part of each range is its.
+    ///
+    /// # Errors
+    /// The machine has none of the cluster's families.
+    pub(crate) fn take_network(&mut self, network: &ClusterNetwork, node_ports: &NodePorts) -> Result<()> {
+        self.runtime = Options::of(network);
+        anyhow::ensure!(
+            !self.runtime.pod_cidrs.is_empty(),
+            "Pods of this cluster have IPv6 addresses only, and this machine's kernel has no IPv6"
+        );
+        (self.network, self.node_ports) = (network.clone(), node_ports.clone());
+        Ok(())
+    }
 }
 
 /// The host's verbs, as the runner wants them.
@@ -100,12 +117,13 @@ impl NodeProblemHands for HostProblems {
 /// So many ports of the machine are told: a Pod in its network may open all there are.
 const LISTENING_MAX: usize = 4096;
 
-struct HostReadings(NodeHands, Vec<IpAddr>);
+/// With the node's addresses, and where its Pods ask for names.
+struct HostReadings(NodeHands, Vec<IpAddr>, Vec<IpAddr>);
 
 impl ObservationHands for HostReadings {
     fn read(&self) -> BoxFuture<'_, Option<Reading>> {
         Box::pin(async {
-            let pods = self.0.pod_readings(&[CLUSTER_DNS.into()]).await?;
+            let pods = self.0.pod_readings(&self.2).await?;
             let addresses = self.1.clone();
             let listening = tokio::task::spawn_blocking(move || corten_network::listening(&addresses)).await.ok()?;
             let tcp = listening.into_iter().filter(|it| it.0 == Protocol::Tcp).map(|it| it.1).take(LISTENING_MAX);
@@ -148,7 +166,9 @@ pub(crate) async fn run(
     let (clock, journal) = (cluster.clock.clone(), cluster.journal.clone());
     tasks.spawn(wait_with_machine(hands.clone(), config.shutdown.grace, cluster.stopping()));
     let network = containerd.pod_network();
-    observe(&mut tasks, &settings.node_name, cluster, &hands, (&network, gather(&layout).addresses));
+    let cluster_dns = settings.network.cluster_dns().into_iter().collect();
+    let about = (&network, gather(&layout).addresses, cluster_dns);
+    observe(&mut tasks, &settings.node_name, cluster, &hands, about);
     tasks.spawn(end_pods(hands.clone(), drain, cluster.begin_stop_later()));
     let (anew, store) = (Anew::default(), control_plane.map(|it| (it.store(), settings.data_dir.join("store"))));
     tasks.spawn(anew.clone().watch(store, network.clone(), cluster.begin_stop_later()));
@@ -213,11 +233,13 @@ async fn lead_packets(
         node_name,
         addresses: gather(&layout).addresses,
         networks,
+        cluster_cidrs: settings.network.cluster_cidrs.clone(),
+        node_ports: settings.node_ports.clone(),
         own_ports: control_plane.map(|it| it.port).into_iter().chain([settings.kubelet_port]).collect(),
         network: network.clone(),
     };
     service_proxy::start(tasks, loops, cluster, &layout, about);
-    let about = node_routes::About { node_name, networks, mode: settings.pod_network };
+    let about = node_routes::About { node_name, networks, network: &settings.network, mode: settings.pod_network };
     let peers = node_routes::start(tasks, cluster, &layout, about);
     announcements::start(tasks, cluster, &layout, node_name);
     let Some(control_plane) = control_plane else {
@@ -225,8 +247,16 @@ async fn lead_packets(
         return Ok(true);
     };
     let lease_times = control_plane.lease_times;
-    let about =
-        name_server::About { node_name, address: address(&layout), cluster_ip: CLUSTER_DNS.into(), peers, lease_times };
+    let Some(cluster_ip) = settings.network.cluster_dns() else { return Ok(false) };
+    let about = name_server::About {
+        node_name,
+        address: name_server_address(settings, &layout, cluster_ip),
+        cluster_ip,
+        network: &settings.network,
+        dns: &control_plane.dns,
+        peers,
+        lease_times,
+    };
     name_server::start(tasks, loops, cluster, about).await
 }
 
@@ -235,6 +265,8 @@ fn kubelet_config(settings: &Settings, layout: &Layout, address: IpAddr) -> Resu
     let mut config = Config::new(&settings.node_name, &address.to_string());
     config.port = settings.kubelet_port;
     config.pod_cidrs.clone_from(&settings.runtime.pod_cidrs);
+    config.cluster_dns = settings.network.cluster_dns().iter().map(ToString::to_string).collect();
+    config.cluster_domain.clone_from(&settings.network.domain);
     // One of each family at most: the first is what it listens at.
     let others = gather(layout).addresses.into_iter().filter(|it| it.is_ipv6() != address.is_ipv6());
     config.node_ips.extend(others.map(|it| it.to_string()));
@@ -268,14 +300,14 @@ fn observe(
     node_name: &str,
     cluster: &ClusterAccess,
     hands: &NodeHands,
-    (network, addresses): (&PodNetwork, Vec<IpAddr>),
+    (network, addresses, cluster_dns): (&PodNetwork, Vec<IpAddr>, Vec<IpAddr>),
 ) {
     let told = || (node_name.to_owned(), cluster.clock.clone(), cluster.journal.clone());
     let (name, clock, journal) = told();
     let problems = HostProblems(hands.clone(), network.clone());
     tasks.spawn(corten_runner::run_node_problems(problems, name, clock, journal, cluster.stopping()));
     let (name, clock, journal) = told();
-    let readings = HostReadings(hands.clone(), addresses);
+    let readings = HostReadings(hands.clone(), addresses, cluster_dns);
     tasks.spawn(corten_runner::run_observations(readings, name, clock, journal, cluster.stopping()));
 }
 
@@ -347,6 +379,13 @@ async fn end_pods(hands: NodeHands, mut drain: watch::Receiver<bool>, stop: watc
 /// The node's address: that of its default route. Without one only this machine can reach it.
 fn address(layout: &Layout) -> IpAddr {
     gather(layout).addresses.first().copied().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+}
+
+/// An address of the family that the Service of the name server has: without one of the machine, the bridge's own.
+fn name_server_address(settings: &Settings, layout: &Layout, cluster_ip: IpAddr) -> IpAddr {
+    let is_of_family = |it: &IpAddr| it.is_ipv4() == cluster_ip.is_ipv4();
+    let own = gather(layout).addresses.into_iter().find(is_of_family);
+    own.or_else(|| settings.runtime.gateways().into_iter().find(is_of_family)).unwrap_or_else(|| address(layout))
 }
 
 fn kubelet_server(

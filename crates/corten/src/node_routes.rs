@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use corten_api::pod_network::{CLUSTER_CIDRS, node_bits};
+use corten_api::cluster_network::ClusterNetwork;
 use corten_client::BoxFuture;
 use corten_host::gather;
 use corten_machine::Layout;
@@ -43,19 +43,20 @@ pub(crate) struct About<'a> {
     pub(crate) node_name: &'a str,
     /// Where its own Pods get their addresses from.
     pub(crate) networks: &'a [String],
+    pub(crate) network: &'a ClusterNetwork,
     pub(crate) mode: PodNetworkMode,
 }
 
 /// Keeps the ways, from now until the node stops. They stay. Whose they are is what it gives.
 pub(crate) fn start(tasks: &mut JoinSet<()>, cluster: &ClusterAccess, layout: &Layout, about: About<'_>) -> OtherNodes {
-    let About { node_name, networks, mode } = about;
+    let About { node_name, networks, network, mode } = about;
     let peers = OtherNodes::default();
     let place = Place {
         node_name: node_name.to_owned(),
         addresses: gather(layout).addresses,
         pod_cidrs: networks.iter().filter_map(|it| Cidr::parse(it)).collect(),
-        cluster_cidrs: CLUSTER_CIDRS.iter().filter_map(|it| Cidr::parse(it)).collect(),
-        node_bits: (node_bits(true), node_bits(false)),
+        cluster_cidrs: network.cluster_cidrs.clone(),
+        node_bits: (network.node_bits(true), network.node_bits(false)),
         mode,
     };
     let settings = PodRouteSettings {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use corten_api::pod_network::CLUSTER_CIDRS;
+use corten_api::cluster_network::NodePorts;
 use corten_client::BoxFuture;
 use corten_machine::{Layout, MachineError};
 use corten_meta::address::Cidr;
@@ -80,19 +80,23 @@ pub(crate) struct About<'a> {
     pub(crate) addresses: Vec<IpAddr>,
     /// Where Pods get their addresses from.
     pub(crate) networks: &'a [String],
+    /// Where Pods of all nodes do.
+    pub(crate) cluster_cidrs: Vec<Cidr>,
+    pub(crate) node_ports: NodePorts,
     /// TCP ports on which Corten itself listens.
     pub(crate) own_ports: Vec<u16>,
     pub(crate) network: PodNetwork,
 }
 
 fn config(about: About<'_>) -> Config {
-    let About { node_name, addresses, networks, own_ports, .. } = about;
+    let About { node_name, addresses, networks, cluster_cidrs, node_ports, own_ports, .. } = about;
     let tcp = own_ports.iter().map(|it| (Protocol::Tcp, *it));
     let both = name_server::PORTS.flat_map(|it| [(Protocol::Tcp, it), (Protocol::Udp, it)]);
     Config {
         node_name: node_name.to_owned(),
         pod_cidrs: networks.iter().filter_map(|it| Cidr::parse(it)).collect(),
-        cluster_cidrs: CLUSTER_CIDRS.iter().filter_map(|it| Cidr::parse(it)).collect(),
+        cluster_cidrs,
+        node_ports,
         own_ports: tcp.chain(both).collect(),
         listening: corten_network::listening(&addresses),
         addresses,

@@ -1,7 +1,7 @@
 //! Which loops run: `--controllers` in upstream's words and by its names, and `--no-scheduler`.
 
 use anyhow::{Result, bail};
-use corten_controllers::CONTROLLERS;
+use corten_controllers::{CONTROLLERS, Settings};
 use corten_meta::Resource;
 
 /// Upstream's name, its older one, and ours; ours is empty where this program has no such controller.
@@ -114,7 +114,7 @@ impl Switches {
             if row.2 == SIGNING {
                 return Some(corten_api::resources::CERTIFICATE_SIGNING_REQUESTS);
             }
-            CONTROLLERS.iter().map(|make| make()).find(|it| it.name() == row.2)?.about()
+            CONTROLLERS.iter().map(|make| make(&Settings::default())).find(|it| it.name() == row.2)?.about()
         };
         let controllers = self.off.iter().filter_map(|it| Some((about(&it)?, it.0)));
         let scheduler = (!self.scheduler).then_some((corten_api::resources::PODS, "scheduler"));
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn every_controller_that_upstream_has_can_be_turned_off() {
-        let unnamed: Vec<&str> = CONTROLLERS.iter().map(|make| make().name()).collect();
+        let unnamed: Vec<&str> = CONTROLLERS.iter().map(|make| make(&Settings::default()).name()).collect();
         let is_named = |own: &str| NAMES.iter().any(|row| row.2 == whole(own));
         let unnamed: Vec<&str> = unnamed.into_iter().filter(|it| !is_named(it)).collect();
         // Upstream's server ends events itself; its snapshot controller and its vertical autoscaler are programs of their own.
@@ -161,7 +161,7 @@ mod tests {
             ["event-expiry", "leader-election", "lease-candidate-expiry", "vertical-pod-autoscaler", "volume-snapshot"];
         assert_eq!(unnamed, of_corten);
         for row in NAMES.iter().filter(|it| !it.2.is_empty() && it.2 != SIGNING) {
-            assert!(CONTROLLERS.iter().any(|make| make().name() == row.2), "{row:?}");
+            assert!(CONTROLLERS.iter().any(|make| make(&Settings::default()).name() == row.2), "{row:?}");
         }
         assert!(NAMES.is_sorted());
     }

@@ -100,6 +100,11 @@ impl Name {
         }
     }
 
+    /// Is it the domain, or a name below it?
+    pub fn is_within(&self, domain: &Self) -> bool {
+        self.before(domain).is_some()
+    }
+
     pub fn as_wire(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }

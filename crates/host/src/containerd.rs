@@ -17,6 +17,7 @@ use std::{
     time::Duration,
 };
 
+use corten_api::cluster_network::ClusterNetwork;
 use corten_machine::{
     Cgroups, Doing, Layout, MachineError, NodeMounts,
     folders::folder_modes,
@@ -24,6 +25,7 @@ use corten_machine::{
     process::{self, Process, detach, open_log},
     service_manager::NOTIFY_SOCKET,
 };
+use corten_meta::address::Cidr;
 use corten_network::{PodNetwork, PodPolicies, PodSourceGuards, bridge, cni};
 use rustix::process::{Pid, Signal};
 use tokio::{sync::Mutex, time::Instant};
@@ -62,8 +64,10 @@ const LOG_PERIOD: Duration = Duration::from_secs(10);
 /// What a node can be told about its runtime.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// This node's part of the Pod network, IPv4 first.
+    /// This node's part of the Pod network, the primary family first.
     pub pod_cidrs: Vec<String>,
+    /// Where the Pods of all nodes are.
+    pub cluster_cidrs: Vec<Cidr>,
     /// The program, by name or path.
     pub containerd: PathBuf,
     /// The kubelet's `singleProcessOOMKill`: of a container only the process that is out of memory is killed. The kernel's first
@@ -72,6 +76,16 @@ pub struct Options {
 }
 
 impl Options {
+    /// Of the first node of a cluster.
+    pub fn of(network: &ClusterNetwork) -> Self {
+        Self {
+            pod_cidrs: bridge::networks(network),
+            cluster_cidrs: network.cluster_cidrs.clone(),
+            containerd: PathBuf::from("containerd"),
+            single_process_oom_kill: false,
+        }
+    }
+
     /// Where the node listens for its Pods, in each network.
     pub fn gateways(&self) -> Vec<IpAddr> {
         self.pod_cidrs.iter().filter_map(|it| bridge::gateway(it)).collect()
@@ -80,7 +94,7 @@ impl Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { pod_cidrs: bridge::networks(), containerd: PathBuf::from("containerd"), single_process_oom_kill: false }
+        Self::of(&ClusterNetwork::default())
     }
 }
 
@@ -117,7 +131,7 @@ impl Containerd {
         }
         let cgroups = Cgroups::detect(&layout);
         cgroups.prepare().doing("prepare the cgroups of", Path::new(&layout.cgroup_root))?;
-        cni::prepare(&layout, &options.pod_cidrs).await?;
+        cni::prepare(&layout, &options.pod_cidrs, &options.cluster_cidrs).await?;
         let source_guards = PodSourceGuards::new(&layout);
         source_guards.watch_all().await;
         let images = SyncedImages::new(&layout, &cri);
@@ -141,7 +155,8 @@ impl Containerd {
 
     /// The network of the Pods that run here.
     pub fn pod_network(&self) -> PodNetwork {
-        PodNetwork::new(self.layout.clone(), self.options.pod_cidrs.clone(), self.source_guards.clone())
+        let ranges = (self.options.pod_cidrs.clone(), self.options.cluster_cidrs.clone());
+        PodNetwork::new(self.layout.clone(), ranges, self.source_guards.clone())
     }
 
     /// Where new Pods wait for their policies.

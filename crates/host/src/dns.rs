@@ -53,6 +53,8 @@ pub struct DnsOptions {
     pub own_names: Vec<IpAddr>,
     /// Who is asked for other names; looked at every few seconds.
     pub servers: ListServers,
+    /// Domains whose names others are asked for, each its own servers. Of several that a name is within the longest is its.
+    pub stub_domains: Vec<(Name, Vec<SocketAddr>)>,
 }
 
 pub type IsPeer = Box<dyn Fn(IpAddr) -> bool + Send + Sync>;
@@ -110,7 +112,12 @@ impl DnsServer {
                         zone: ArcSwap::from_pointee(zone),
                         turn: AtomicUsize::new(0),
                         clients: Clients::new(&options.networks, options.is_peer),
-                        forwarder: Arc::new(Forwarder::new(own, options.own_names, options.servers)?),
+                        forwarder: Arc::new(Forwarder::new(
+                            own,
+                            options.own_names,
+                            options.servers,
+                            options.stub_domains,
+                        )?),
                         in_flight: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
                     };
                     return Ok(Self { sockets, port, name_server: Arc::new(name_server) });

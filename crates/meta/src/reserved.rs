@@ -56,9 +56,9 @@ impl Host {
 
     /// What the API server is called and what the machine calls itself, names that the cluster's name server answers for,
     /// patterns that stand for such names, and addresses that are no single machine's towards others.
-    pub fn is_reserved(&self) -> bool {
+    pub fn is_reserved(&self, domain: &str) -> bool {
         match self {
-            Self::Name(name) => is_reserved_name(name),
+            Self::Name(name) => is_reserved_name(name, domain),
             Self::Address(address) => !is_reachable(*address),
         }
     }
@@ -96,16 +96,16 @@ impl fmt::Display for Host {
     }
 }
 
-fn is_reserved_name(name: &str) -> bool {
+fn is_reserved_name(name: &str, domain: &str) -> bool {
     /// With all names below them: `x.svc` too.
-    const DOMAINS: [&str; 3] = ["cluster.local", "localhost", "svc"];
+    const DOMAINS: [&str; 2] = ["localhost", "svc"];
     let is_within = |domain: &&str| name.strip_suffix(*domain).is_some_and(|it| it.is_empty() || it.ends_with('.'));
     name.is_empty()
         || name.contains('*')
         || LOOPBACK.contains(&name)
         || name == "kubernetes"
         || name.starts_with("kubernetes.")
-        || DOMAINS.iter().any(is_within)
+        || DOMAINS.iter().chain([&domain]).any(is_within)
 }
 
 #[cfg(test)]
@@ -148,7 +148,7 @@ mod tests {
             "169.254.169.254",
             "fe80::1",
         ] {
-            assert!(Host::parse(name).is_reserved(), "{name}");
+            assert!(Host::parse(name).is_reserved("cluster.local"), "{name}");
         }
         for name in [
             "n1",
@@ -161,7 +161,7 @@ mod tests {
             "::ffff:10.0.0.5",
             "fd00::5",
         ] {
-            assert!(!Host::parse(name).is_reserved(), "{name}");
+            assert!(!Host::parse(name).is_reserved("cluster.local"), "{name}");
         }
         for odd in [
             "010.096.000.001",

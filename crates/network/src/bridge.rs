@@ -8,19 +8,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use corten_api::cluster_network::ClusterNetwork;
 use corten_machine::{Doing, Layout, MachineError, command};
 use corten_meta::address::Cidr;
-
-const IPV4: &str = "10.244.0.0/24";
-/// Of the addresses that are nobody's on the internet, as 10.0.0.0/8 is.
-const IPV6: &str = "fd00:10:244::/64";
 
 /// As the kernel shows it of an interface.
 const IFF_UP: i64 = 1;
 
-/// This node's part of the cluster's Pod network: IPv6 where the kernel has it.
-pub fn networks() -> Vec<String> {
-    [IPV4].into_iter().chain(has_ipv6().then_some(IPV6)).map(str::to_owned).collect()
+/// The part that the first node has of the cluster's Pod network: IPv6 where the kernel has it.
+pub fn networks(network: &ClusterNetwork) -> Vec<String> {
+    let is_had = |it: &Cidr| it.address.is_ipv4() || has_ipv6();
+    network.first_parts().into_iter().filter(is_had).map(|it| it.to_string()).collect()
+}
+
+/// Is there an IPv6 network among them?
+fn have_ipv6(networks: &[String]) -> bool {
+    networks.iter().filter_map(|it| Cidr::parse(it)).any(|it| it.address.is_ipv6())
 }
 
 /// Has the kernel IPv6, and is it on?
@@ -41,11 +44,11 @@ pub async fn prepare(layout: &Layout, networks: &[String]) -> Result<(), Machine
     let bridge = layout.bridge.as_str();
     ip(&["link", "add", bridge, "type", "bridge"]).await.or_else(|error| harmless(error, "File exists"))?;
     // One of its own: else it takes a Pod's, and Pods lose their gateway when that Pod goes.
-    if let Some(IpAddr::V4(address)) = networks.iter().find_map(|it| gateway(it)) {
-        let [a, b, c, d] = address.octets();
+    if let Some(address) = networks.iter().find_map(|it| gateway(it)) {
+        let [a, b, c, d] = last_octets(address);
         ip(&["link", "set", bridge, "address", &format!("0a:58:{a:02x}:{b:02x}:{c:02x}:{d:02x}")]).await?;
     }
-    if networks.iter().filter_map(|it| Cidr::parse(it)).any(|it| it.address.is_ipv6()) {
+    if have_ipv6(networks) {
         // A Pod that calls itself a router must not become the node's.
         set(ipv6(bridge, "accept_ra"), "0")?;
         set(ipv6(bridge, "accept_redirects"), "0")?;
@@ -69,10 +72,20 @@ pub async fn prepare(layout: &Layout, networks: &[String]) -> Result<(), Machine
     // is dropped by the rules of Services.
     set(Path::new("/proc/sys/net/ipv4/conf").join(bridge).join("route_localnet"), "1")?;
     set("/proc/sys/net/ipv4/ip_forward", "1")?;
-    if networks.iter().filter_map(|it| Cidr::parse(it)).any(|it| it.address.is_ipv6()) {
+    if have_ipv6(networks) {
         forward_ipv6()?;
     }
     Ok(())
+}
+
+fn last_octets(address: IpAddr) -> [u8; 4] {
+    match address {
+        IpAddr::V4(it) => it.octets(),
+        IpAddr::V6(it) => {
+            let [.., a, b, c, d] = it.octets();
+            [a, b, c, d]
+        }
+    }
 }
 
 /// What is no longer as [`prepare`] made it. A socket can be bound to an address that the machine has, and to no other.
@@ -126,7 +139,7 @@ fn switches(bridge: &str, networks: &[String]) -> Vec<PathBuf> {
         folder.join("ipv4/conf").join(bridge).join("route_localnet"),
         folder.join("bridge/bridge-nf-call-iptables"),
     ];
-    if networks.len() > 1 {
+    if have_ipv6(networks) {
         switches.extend([ipv6("all", "forwarding"), folder.join("bridge/bridge-nf-call-ip6tables")]);
     }
     switches
@@ -169,7 +182,7 @@ pub async fn filter_bridged(networks: &[String]) -> bool {
         // Where it is built in, or not there at all, this fails; the folder says which.
         let _ = command::run("modprobe", &["br_netfilter"], "").await;
     }
-    let has_ipv6 = networks.len() > 1;
+    let has_ipv6 = have_ipv6(networks);
     let names = ["bridge-nf-call-iptables"].into_iter().chain(has_ipv6.then_some("bridge-nf-call-ip6tables"));
     names.map(|it| set(folder.join(it), "1")).all(|it| it.is_ok())
 }
@@ -212,6 +225,9 @@ pub(crate) async fn remove_device(device: &str) -> Result<(), MachineError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const IPV4: &str = "10.244.0.0/24";
+    const IPV6: &str = "fd00:10:244::/64";
 
     #[test]
     fn the_node_has_the_first_address() {

@@ -8,7 +8,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use corten_api::pod_network::CLUSTER_CIDRS;
 use corten_machine::{Doing, Layout, MachineError, command};
 use corten_meta::address::Cidr;
 use rustix::net::{AddressFamily, SocketType, netdevice};
@@ -41,8 +40,8 @@ pub fn plugins() -> Result<PathBuf, MachineError> {
     })
 }
 
-/// Makes everything ready for the first Pod; `networks` are this node's part of the cluster's Pod network, IPv4 first.
-pub async fn prepare(layout: &Layout, networks: &[String]) -> Result<(), MachineError> {
+/// Makes everything ready for the first Pod; `networks` are this node's part of the cluster's Pod network, which is `all`.
+pub async fn prepare(layout: &Layout, networks: &[String], all: &[Cidr]) -> Result<(), MachineError> {
     let folder = layout.cni_config();
     fs::create_dir_all(&folder).doing("create", &folder)?;
     let path = folder.join("10-corten.conflist");
@@ -58,7 +57,7 @@ pub async fn prepare(layout: &Layout, networks: &[String]) -> Result<(), Machine
     forget_broken_addresses(&layout.cni_addresses().join(&layout.bridge));
     forget_broken_results(&Path::new(CACHE).join("results"), &layout.bridge);
     bridge::prepare(layout, networks).await?;
-    put_rules(layout, networks).await
+    put_rules(layout, networks, all).await
 }
 
 /// Is the table of [`put_rules`] there? Somebody may have emptied the whole ruleset.
@@ -85,14 +84,14 @@ fn is_plugged(port: &Port) -> bool {
 }
 
 /// What lets Pods out, written whole.
-pub async fn put_rules(layout: &Layout, networks: &[String]) -> Result<(), MachineError> {
+pub async fn put_rules(layout: &Layout, networks: &[String], all: &[Cidr]) -> Result<(), MachineError> {
     let is_filtered = bridge::filter_bridged(networks).await;
     if !is_filtered {
         tracing::warn!(
             "br_netfilter is not to be had: pods that meet through a service see the node's address, not the other's"
         );
     }
-    let rules = rules(layout, networks, is_filtered);
+    let rules = rules(layout, networks, all, is_filtered);
     command::run("nft", &["-f", "-"], &rules).await.map(drop)
 }
 
@@ -127,7 +126,7 @@ fn network(layout: &Layout, networks: &[String]) -> serde_json::Value {
 ///
 /// The bridge's own addresses are for Pods. What comes for them by another wire is dropped: there the API may listen that
 /// is otherwise for this machine alone.
-fn rules(layout: &Layout, networks: &[String], is_filtered: bool) -> String {
+fn rules(layout: &Layout, networks: &[String], all: &[Cidr], is_filtered: bool) -> String {
     let (table, bridge) = (&layout.nft_table, &layout.bridge);
     // A Pod that wraps packets as nodes do would send them past every policy.
     let mut guard = format!("\t\tiifname \"{bridge}\" udp dport {} drop\n", peers::PORT);
@@ -141,7 +140,7 @@ fn rules(layout: &Layout, networks: &[String], is_filtered: bool) -> String {
             leave += &format!("\t\t{ip} saddr {network} {ip} daddr {network} ct status dnat masquerade\n");
         }
         // Pods of other nodes see who speaks to them.
-        let inside = whole_range(network);
+        let inside = whole_range(network, all);
         leave += &format!("\t\t{ip} saddr {network} {ip} daddr != {inside} {ip} daddr != {multicast} masquerade\n");
     }
     format!(
@@ -161,10 +160,10 @@ fn rules(layout: &Layout, networks: &[String], is_filtered: bool) -> String {
 }
 
 /// The range of all Pods of the cluster, where that holds the node's own; else that alone.
-fn whole_range(network: &str) -> String {
+fn whole_range(network: &str, all: &[Cidr]) -> String {
     let own = Cidr::parse(network);
-    let holds = |it: &&&str| Cidr::parse(it).zip(own).is_some_and(|(all, own)| all.contains(own.address));
-    (*CLUSTER_CIDRS.iter().find(holds).unwrap_or(&network)).to_owned()
+    let found = all.iter().find(|it| own.is_some_and(|own| it.contains(own.address)));
+    found.map_or_else(|| network.to_owned(), ToString::to_string)
 }
 
 /// An address that is given out, and the id of the sandbox that it was given to.
@@ -444,12 +443,15 @@ fn without_host_ports(saved: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use corten_api::cluster_network::ClusterNetwork;
+
     use super::*;
 
     #[test]
     fn replaces_its_own_table_only_and_lets_pods_talk_unmasked() {
         let networks = ["10.244.0.0/24".to_owned(), "fd00:10:244::/64".to_owned()];
-        let rules = rules(&Layout::new("/var/lib/corten", "/run/corten"), &networks, true);
+        let all = ClusterNetwork::default().cluster_cidrs;
+        let rules = rules(&Layout::new("/var/lib/corten", "/run/corten"), &networks, &all, true);
         assert_eq!(rules.matches("table inet corten\n").count(), 2);
         assert!(
             rules.contains("\tip saddr 10.244.0.0/24 ip daddr != 10.244.0.0/16 ip daddr != 224.0.0.0/4 masquerade")

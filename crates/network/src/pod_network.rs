@@ -18,6 +18,7 @@ use std::{
 
 use corten_kubelet::NodeProblem;
 use corten_machine::{Layout, MachineError};
+use corten_meta::address::Cidr;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
@@ -39,6 +40,8 @@ const SETTLED: Duration = Duration::from_secs(5);
 pub struct PodNetwork {
     layout: Layout,
     networks: Vec<String>,
+    /// Where the Pods of all nodes are.
+    cluster_cidrs: Vec<Cidr>,
     source_guards: PodSourceGuards,
     services: ServiceRules,
     services_lost: Arc<Notify>,
@@ -50,9 +53,14 @@ pub struct PodNetwork {
 }
 
 impl PodNetwork {
-    pub fn new(layout: Layout, networks: Vec<String>, source_guards: PodSourceGuards) -> Self {
+    pub fn new(
+        layout: Layout,
+        (networks, cluster_cidrs): (Vec<String>, Vec<Cidr>),
+        source_guards: PodSourceGuards,
+    ) -> Self {
         Self {
             networks,
+            cluster_cidrs,
             source_guards,
             services: ServiceRules::new(&layout),
             services_lost: Arc::default(),
@@ -173,7 +181,7 @@ impl PodNetwork {
         }
         if matches!(cni::has_rules(&self.layout).await, Ok(false)) {
             tracing::warn!("the packet rules of the pods' network were removed by another; they are put back");
-            is_done &= self.tell_failure(cni::put_rules(&self.layout, &self.networks).await);
+            is_done &= self.tell_failure(cni::put_rules(&self.layout, &self.networks, &self.cluster_cidrs).await);
         }
         if matches!(SourceGuard::new(&self.layout).is_there().await, Ok(false)) {
             self.source_guards.look().await;

@@ -3,7 +3,7 @@
 //!
 //! Whoever may write a Service chooses its external addresses (CVE-2020-8554). Those of others outside are led, as by kube-proxy.
 
-use std::{collections::BTreeMap, net::IpAddr, ops::RangeInclusive};
+use std::{collections::BTreeMap, net::IpAddr};
 
 use corten_meta::address::{Cidr, is_reachable};
 use corten_reconcile::{Actor, Wait};
@@ -12,9 +12,6 @@ use crate::{
     Config,
     rules::{Backend, Protocol},
 };
-
-/// Node ports of Services: each is given to one of them.
-const NODE_PORTS: RangeInclusive<u16> = 30_000..=32_767;
 
 /// Why packets for this address and port are not led to a Service.
 pub(crate) fn refusal(
@@ -48,7 +45,7 @@ pub(crate) fn refusal(
     if config.own_ports.contains(&(protocol, port)) {
         return taken("one of Corten's own");
     }
-    if NODE_PORTS.contains(&port) {
+    if config.node_ports.contains(port) {
         return taken("a node port of Services");
     }
     if config.listening.contains(&(protocol, port)) { taken("taken by a process of the machine") } else { None }

@@ -6,9 +6,10 @@ use std::{
 };
 
 use corten_access::Identity;
+use corten_api::cluster_network::{ClusterNetwork, NodePorts};
 use corten_apiserver::{Config, JournalSource, Limits, Server};
 use corten_client::Client;
-use corten_controllers::CONTROLLERS;
+use corten_controllers::{CONTROLLERS, Settings};
 use corten_meta::{Key, Resource, Time};
 use corten_pki::Authority;
 use corten_reconcile::Decision;
@@ -100,7 +101,7 @@ impl World {
 
     /// Everything that can crash.
     pub(crate) fn component_names() -> Vec<String> {
-        let controllers = CONTROLLERS.iter().map(|make| make().name().to_owned());
+        let controllers = CONTROLLERS.iter().map(|make| make(&Settings::default()).name().to_owned());
         controllers.chain(["scheduler".to_owned()]).chain(NODES.map(str::to_owned)).collect()
     }
 
@@ -118,6 +119,8 @@ impl World {
             limits: Limits::default(),
             kubelet_dial: None,
             advertise: None,
+            network: ClusterNetwork::default(),
+            node_ports: NodePorts::default(),
             has_ipv6: false,
             // Beyond the simulated cluster there is nobody.
             encryption: None,
@@ -175,7 +178,7 @@ impl World {
         self.n_begun += 1;
         let (clock, journal) = (self.clock.clone(), self.journal.clone());
         let never = std::future::pending();
-        let task = if let Some(make) = CONTROLLERS.iter().find(|make| make().name() == name) {
+        let task = if let Some(make) = CONTROLLERS.iter().find(|make| make(&Settings::default()).name() == name) {
             let user = format!("system:serviceaccount:kube-system:{}", make().account());
             let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
             let client = self.line(name, Identity::new(user, &groups), false);

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use corten_api::cluster_network::NodePorts;
 use corten_schema::proto::RangeAllocation;
 use corten_store::{Entry, Operation, Range, Revision, Txn};
 
@@ -15,9 +16,6 @@ pub(crate) const PORTS: &[u8] = b"/registry/ranges/servicenodeports/";
 /// Below: the IPAddresses, and the allocation of all ports.
 pub(crate) const IP_ADDRESSES: &[u8] = b"/registry/ipaddresses/";
 pub(crate) const ALLOCATION: &[u8] = b"/registry/ranges/servicenodeports";
-
-/// The range that kube-apiserver has by default (`--service-node-port-range`).
-const DEFAULT_RANGE: &str = "30000-32767";
 
 /// Whoever asks what is given learns that it is: whose it is stands in the Service.
 const GIVEN: &[u8] = b"{}";
@@ -69,7 +67,8 @@ impl Ports {
     pub(crate) fn read(stored: Option<&[u8]>) -> Result<Self, String> {
         let allocation = match stored {
             Some(stored) => RangeAllocation::decode(stored).map_err(|it| it.to_string())?,
-            None => RangeAllocation::new(DEFAULT_RANGE),
+            // The range that kube-apiserver has by default (`--service-node-port-range`).
+            None => RangeAllocation::new(&NodePorts::default().to_string()),
         };
         let bounds = allocation.range.split_once('-').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
         let (first, last): (u16, u16) = bounds.ok_or_else(|| format!("{:?} is no range of ports", allocation.range))?;

@@ -11,10 +11,6 @@ use serde_json::Value;
 
 use crate::cluster::Cluster;
 
-const PORT_MIN: u16 = 30_000;
-const PORT_MAX: u16 = 32_767;
-/// The ports from the first that are given last.
-const PORTS_SPARED: u128 = 86;
 /// The range that says of which families the cluster is.
 pub(super) const DEFAULT_RANGE: &str = "kubernetes";
 const FULL: &str = "range is full";
@@ -87,6 +83,11 @@ impl<'a> Draw<'a> {
     }
 }
 
+/// The ports from the first that are given last: as upstream's `calculateRangeOffset`.
+fn ports_spared(n: u128) -> u128 {
+    if n <= 16 { 0 } else { (n / 32).clamp(16, 128) }
+}
+
 /// The numbers below `n`, from `start` on and around, those below `spared` last.
 fn around(n: u128, spared: u128, start: u128) -> impl Iterator<Item = u128> {
     let turned = move |from: u128, n: u128| (0..n).map(move |it| from + (start % n + it) % n);
@@ -127,9 +128,10 @@ impl Source for Draw<'_> {
     fn any_port(&mut self) -> Result<u16, String> {
         let chance = self.chance();
         let mut taken = self.cluster.ranges.lock();
-        let all = around(u128::from(PORT_MAX - PORT_MIN) + 1, PORTS_SPARED, chance);
-        let all = all.filter_map(|it| u16::try_from(it).ok()).map(|it| PORT_MIN + it);
-        let mut all = all;
+        let (first, last) = (*self.cluster.node_ports.0.start(), *self.cluster.node_ports.0.end());
+        let n = u128::from(last - first) + 1;
+        let all = around(n, ports_spared(n), chance);
+        let mut all = all.filter_map(|it| u16::try_from(it).ok()).map(|it| first + it);
         let port = all.find(|it| !taken.ports.contains(it)).ok_or(FULL)?;
         taken.ports.insert(port);
         self.claimed.ports.insert(port);
@@ -137,10 +139,9 @@ impl Source for Draw<'_> {
     }
 
     fn port(&mut self, port: u16) -> Result<(), String> {
-        if !(PORT_MIN..=PORT_MAX).contains(&port) {
-            return Err(format!(
-                "provided port is not in the valid range. The range of valid ports is {PORT_MIN}-{PORT_MAX}"
-            ));
+        let ports = &self.cluster.node_ports;
+        if !ports.contains(port) {
+            return Err(format!("provided port is not in the valid range. The range of valid ports is {ports}"));
         }
         if !self.cluster.ranges.lock().ports.insert(port) {
             return Err(TAKEN_PORT.into());

@@ -57,7 +57,13 @@ async fn publish_to_strangers(state: &State, resource: &Resource, pki: &Authorit
     }
 }
 
-fn write(resource: &Resource, namespace: &str, name: &str, data: &Value, stored: Option<Value>) -> Option<Write> {
+pub(super) fn write(
+    resource: &Resource,
+    namespace: &str,
+    name: &str,
+    data: &Value,
+    stored: Option<Value>,
+) -> Option<Write> {
     let Some(mut stored) = stored else {
         let metadata = json!({ "name": name, "namespace": namespace });
         let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data });

@@ -3,20 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 
 use corten_api::resources::{ENDPOINT_SLICES, ENDPOINTS, SERVICE_CIDRS, SERVICES};
-use corten_meta::{Key, Resource, Status};
+use corten_meta::{Key, Resource, Status, address::Cidr};
 use http::Method;
 use serde_json::{Value, json};
 
 use super::{Write, send};
 use crate::{filters::catch_up::caught_up, state::State};
 
-/// Where upstream's own clusters have it, and apart from the networks of Pods.
-const RANGE: &str = "10.96.0.0/12";
-/// Where tools that make clusters put it: of the addresses that are nobody's on the internet.
-const RANGE_IPV6: &str = "fd00:10:96::/112";
-/// The ranges that Services have their addresses of, where nobody adds others.
-const SERVICE_RANGES: [&str; 2] = [RANGE, RANGE_IPV6];
-const FIRST_ADDRESS: &str = "10.96.0.1";
 const NAME: &str = "kubernetes";
 const NAMESPACE: &str = "default";
 const HTTPS: u16 = 443;
@@ -76,13 +69,17 @@ async fn create(state: &State, resource: &Resource, mut object: Value) -> Result
 /// The first range is ready from the start, in the words of the loop that says so of others: the first Service needs an
 /// address before loops run.
 async fn range(state: &State) -> Result<(), Status> {
-    let both = json!(SERVICE_RANGES);
-    let wanted = if state.config().has_ipv6 { both.clone() } else { json!([RANGE]) };
+    let network = &state.config().network;
+    let texts = |ranges: &[Cidr]| json!(ranges.iter().map(ToString::to_string).collect::<Vec<_>>());
+    let wanted = texts(&network.services_where(state.config().has_ipv6));
     match stored(state, &RANGES_AT) {
         None => create(state, &RANGES_AT, json!({"metadata": {"name": NAME}, "spec": {"cidrs": wanted}})).await?,
         // A second family can come to a cluster, and then stays.
-        Some(mut object) if object["spec"]["cidrs"] == json!([RANGE]) && wanted == both => {
-            object["spec"]["cidrs"] = both;
+        Some(mut object)
+            if object["spec"]["cidrs"] != wanted
+                && object["spec"]["cidrs"] == texts(&network.services_where(false)) =>
+        {
+            object["spec"]["cidrs"] = wanted;
             send(state, Write { method: Method::PUT, path: RANGES_AT.path(&key(&RANGES_AT)), object }).await?;
         }
         Some(_) => {}
@@ -106,9 +103,11 @@ fn service(state: &State, port: u16) -> Value {
         "sessionAffinity": "None",
         "ports": [{"name": "https", "protocol": "TCP", "port": HTTPS, "targetPort": port}],
     });
-    let is_default = stored(state, &RANGES_AT).is_some_and(|it| it["spec"]["cidrs"][0] == RANGE);
-    if is_default {
-        spec["clusterIP"] = json!(FIRST_ADDRESS);
+    let network = &state.config().network;
+    let first = network.service_cidrs.first().map(ToString::to_string);
+    // Whoever made the range may have made another.
+    if stored(state, &RANGES_AT).is_some_and(|it| it["spec"]["cidrs"][0].as_str() == first.as_deref()) {
+        spec["clusterIP"] = json!(network.api_address());
     }
     let labels = json!({"component": "apiserver", "provider": "kubernetes"});
     json!({"metadata": {"name": NAME, "namespace": NAMESPACE, "labels": labels}, "spec": spec})

@@ -58,7 +58,7 @@ fn may_of(
 fn every_loop_may_do_what_it_declares() {
     let index = index();
     for make in CONTROLLERS {
-        let controller = make();
+        let controller = make(&corten_controllers::Settings::default());
         let user = format!("system:serviceaccount:kube-system:{}", controller.account());
         let mut needs: BTreeSet<(&str, Resource, String)> = BTreeSet::new();
         for watch in controller.watches() {

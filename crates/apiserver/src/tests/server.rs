@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
+use corten_api::cluster_network::{ClusterNetwork, NodePorts};
 use corten_api::resources::{NODES, PODS, SECRETS};
 use corten_meta::{Key, Resource, Time};
 use corten_reconcile::{Actor, Decision, Step, StepState, Wait};
@@ -76,6 +77,8 @@ pub(crate) fn over(store: Arc<Memory>) -> Config {
         limits: Limits::default(),
         kubelet_dial: None,
         advertise: Some("192.0.2.10:6443".parse().expect("an address")),
+        network: ClusterNetwork::default(),
+        node_ports: NodePorts::default(),
         has_ipv6: false,
         encryption: None,
         webhook_dial: None,

@@ -67,7 +67,7 @@ impl NamedNode {
 
 /// # Errors
 /// Why a person must look at it.
-pub(super) fn check(view: &View, asked: &Serving) -> Result<(), Wait> {
+pub(super) fn check(view: &View, asked: &Serving, domain: &str) -> Result<(), Wait> {
     let missing = || needed(format!("there is no node {} yet", asked.node));
     let node = view.get::<NamedNode>(&Key::cluster(&*asked.node)).ok_or_else(missing)?;
     let own: BTreeSet<Host> = node.hosts().collect();
@@ -81,7 +81,7 @@ pub(super) fn check(view: &View, asked: &Serving) -> Result<(), Wait> {
         if !own.contains(&host) {
             return Err(needed(format!("{host} is not among the addresses of node {}", asked.node)));
         }
-        is_its_own(node, &own, &host).map_err(needed)?;
+        is_its_own(node, &own, &host, domain).map_err(needed)?;
         if servers.contains(&host) {
             return Err(needed(format!("{host} is that of an API server")));
         }
@@ -102,14 +102,14 @@ fn needed(message: String) -> Wait {
     Wait::new("ApprovalNeeded", message, Actor::Operator)
 }
 
-fn is_its_own(node: &NamedNode, own: &BTreeSet<Host>, host: &Host) -> Result<(), String> {
+fn is_its_own(node: &NamedNode, own: &BTreeSet<Host>, host: &Host, domain: &str) -> Result<(), String> {
     let is_name = Host::parse(&node.metadata.name) == *host;
     // A node without a network, or one that is called so, is reached from its own machine only.
     let is_all_it_has = match host {
         Host::Name(_) => is_name,
         Host::Address(_) => own.iter().all(|it| it == host || matches!(it, Host::Name(_))),
     };
-    if host.is_reserved() && !(host.is_loopback() && is_all_it_has) {
+    if host.is_reserved(domain) && !(host.is_loopback() && is_all_it_has) {
         return Err(format!("{host} belongs to the cluster"));
     }
     if matches!(host, Host::Name(_)) && !is_name {

@@ -1,5 +1,7 @@
 //! The controllers that look after the cluster itself, each against its text worlds.
 
+use corten_api::cluster_network::ClusterNetwork;
+
 use super::check;
 use crate::{
     BootstrapTokens, CertificateApproval, CertificateCleaner, ClaimProtection, ClusterRoleAggregation, Disruption,
@@ -40,7 +42,7 @@ fn candidate_expiry() {
 
 #[test]
 fn node_ipam() {
-    check(&NodeIpam::default(), "node_ipam");
+    check(&NodeIpam::new(&ClusterNetwork::default()), "node_ipam");
 }
 
 #[test]
@@ -90,7 +92,7 @@ fn bootstrap_tokens() {
 
 #[test]
 fn certificate_approval() {
-    check(&CertificateApproval, "certificate_approval");
+    check(&CertificateApproval::new("cluster.local"), "certificate_approval");
 }
 
 #[test]

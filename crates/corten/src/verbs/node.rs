@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
+use corten_api::cluster_network::{ClusterNetwork, NodePorts};
 use corten_cli::{Failure, NodeClaim, NodeName, Verb, control_plane_record::ControlPlaneRecord};
 use corten_host::Options;
 use corten_machine::{Layout, notify_service_manager};
@@ -71,6 +72,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     if settings.ha.is_none() {
         refuse_second_control_plane(&data_dir)?;
     }
+    node.take_network(&settings.network.network, &settings.network.node_ports)?;
     settings.gateways = node.runtime.gateways();
     settings.node = Some(name.name.clone());
     let claim = NodeClaim::new(Layout::new(&node.data_dir, &node.run_dir))?;
@@ -159,6 +161,8 @@ pub(super) fn settings(
         kubelet_port: *matches.get_one("kubelet-port").context("clap gives a default")?,
         options: NodeOptions::of(matches)?,
         runtime: Options::default(),
+        network: ClusterNetwork::default(),
+        node_ports: NodePorts::default(),
         pod_network: node_options::pod_network(matches)?,
     })
 }

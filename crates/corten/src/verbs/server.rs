@@ -4,6 +4,7 @@ use std::{ffi::OsString, net::IpAddr, os::unix::process::CommandExt, path::PathB
 
 use anyhow::{Context, Error, Result, bail};
 use clap::{Arg, ArgMatches, Command, parser::ValueSource, value_parser};
+use corten_api::cluster_network::NodePorts;
 use corten_apiserver::LogFilter;
 use corten_cli::{Verb, control_plane_record::ControlPlaneRecord, server_options};
 use corten_controllers::AddressPool;
@@ -16,7 +17,9 @@ use crate::{
     ha,
     ha_options::HaOptions,
     joined::{Invitation, join_control_plane},
-    leader_options, logging, process, scheduler_options,
+    leader_options, logging,
+    network_options::NetworkOptions,
+    process, scheduler_options,
     switches::Switches,
 };
 
@@ -128,6 +131,13 @@ pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<
     let ha = HaOptions::of(matches, &data_dir)?;
     let etcd = if ha.is_some() { None } else { EtcdOptions::of(matches, joined.as_ref())? };
     let is_shared = ha.is_some() || etcd.is_some();
+    let network = NetworkOptions::of(matches, &data_dir, joined.as_ref())?;
+    if is_shared && network.node_ports != NodePorts::default() {
+        bail!(
+            "--service-node-port-range is for a cluster in the data folder: in an etcd the ports are {}",
+            NodePorts::default()
+        );
+    }
     Ok(Settings {
         data_dir,
         bind: *matches.get_one("bind").context(required)?,
@@ -141,6 +151,7 @@ pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<
         etcd,
         ha,
         reloads_encryption,
+        network,
         gateways: Vec::new(),
         node: None,
         switches: Switches::of(

@@ -32,6 +32,8 @@ const HINFO: u16 = 13;
 
 pub(super) struct Forwarder {
     upstreams: Upstreams,
+    /// The longest domain first.
+    stub_domains: Vec<(Name, Upstreams)>,
     cache: Mutex<Cache>,
     under_way: Mutex<BTreeMap<Question, Shared<BoxFuture<'static, Option<CachedAnswer>>>>>,
     began: Instant,
@@ -46,8 +48,22 @@ struct Circle {
 }
 
 impl Forwarder {
-    pub(super) fn new(own: Vec<SocketAddr>, own_names: Vec<IpAddr>, servers: ListServers) -> io::Result<Self> {
+    pub(super) fn new(
+        own: Vec<SocketAddr>,
+        own_names: Vec<IpAddr>,
+        servers: ListServers,
+        stub_domains: Vec<(Name, Vec<SocketAddr>)>,
+    ) -> io::Result<Self> {
+        let stub = |(domain, servers): (Name, Vec<SocketAddr>)| {
+            let upstreams = Upstreams::new(own.clone(), own_names.clone(), Box::new(move || servers.clone()));
+            // These servers do not change.
+            upstreams.reread();
+            (domain, upstreams)
+        };
+        let mut stub_domains: Vec<(Name, Upstreams)> = stub_domains.into_iter().map(stub).collect();
+        stub_domains.sort_by_key(|it| std::cmp::Reverse(it.0.as_wire().len()));
         Ok(Self {
+            stub_domains,
             upstreams: Upstreams::new(own, own_names, servers),
             cache: Mutex::new(Cache::new(CACHE_BYTES_MAX)),
             under_way: Mutex::default(),
@@ -122,17 +138,19 @@ impl Forwarder {
     /// The first good answer; else the last bad one.
     async fn ask_all(&self, question: &Question) -> Option<Reading> {
         let mut bad = None;
+        let stub = self.stub_domains.iter().find(|it| question.name.is_within(&it.0));
+        let upstreams = stub.map_or(&self.upstreams, |it| &it.1);
         for _ in 0..ROUNDS {
-            for server in self.upstreams.in_order() {
+            for server in upstreams.in_order() {
                 match exchange(server, question, PATIENCE).await {
                     Ok(reading) if matches!(reading.code, NO_ERROR | NX_DOMAIN) => {
-                        self.upstreams.answered(server, true);
+                        upstreams.answered(server, true);
                         return Some(reading);
                     }
                     Ok(reading) => bad = Some(reading),
                     Err(error) => {
                         tracing::debug!(%server, name = %question.name, %error, "a name server does not answer");
-                        self.upstreams.answered(server, false);
+                        upstreams.answered(server, false);
                     }
                 }
             }

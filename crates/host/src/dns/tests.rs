@@ -126,7 +126,7 @@ struct Tried {
     _tasks: JoinSet<()>,
 }
 
-async fn name_server(servers: Vec<SocketAddr>) -> DnsServer {
+async fn name_server(servers: Vec<SocketAddr>, stub_domains: Vec<(Name, Vec<SocketAddr>)>) -> DnsServer {
     let mut keeper = Keeper::new(Name::parse("cluster.local").expect("a name"));
     keeper.apply(Change::Namespace("shop".into()));
     for (name, spec) in [
@@ -145,13 +145,18 @@ async fn name_server(servers: Vec<SocketAddr>) -> DnsServer {
         networks: vec!["10.244.0.0/24".into()],
         own_names: Vec::new(),
         servers: Box::new(move || servers.clone()),
+        stub_domains,
     };
     DnsServer::bind(options, keeper.zone()).await.expect("a port")
 }
 
 impl Tried {
     async fn start(servers: Vec<SocketAddr>) -> Self {
-        let server = name_server(servers).await;
+        Self::with_stubs(servers, Vec::new()).await
+    }
+
+    async fn with_stubs(servers: Vec<SocketAddr>, stub_domains: Vec<(Name, Vec<SocketAddr>)>) -> Self {
+        let server = name_server(servers, stub_domains).await;
         server.name_server.forwarder.reread();
         let at = server.sockets[0].0.local_addr().expect("an address");
         let mut tasks = JoinSet::new();

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use corten_api::cluster_network::ClusterNetwork;
 use corten_meta::Time;
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +67,7 @@ pub struct TerminationNote {
 impl Config {
     /// A node with this name and address, all else as usual.
     pub fn new(node_name: &str, node_ip: &str) -> Self {
+        let network = ClusterNetwork::default();
         Self {
             node_name: node_name.into(),
             hostname: node_name.into(),
@@ -77,8 +79,8 @@ impl Config {
             allowed_unsafe_sysctls: Vec::new(),
             swap_behavior: SwapBehavior::default(),
             has_manifests: false,
-            cluster_dns: vec!["10.96.0.10".into()],
-            cluster_domain: "cluster.local".into(),
+            cluster_dns: network.cluster_dns().iter().map(ToString::to_string).collect(),
+            cluster_domain: network.domain,
             reserved_cpu_millis: 0,
             reserved_memory_bytes: 0,
             reserved_storage_bytes: 0,

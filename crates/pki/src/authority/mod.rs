@@ -216,10 +216,15 @@ impl Authority {
     ///
     /// # Errors
     /// As of issuing and of writing files.
-    pub fn serving(&self, host_name: &str, addresses: &[IpAddr]) -> Result<Arc<DynamicCertificate>, Error> {
+    pub fn serving(
+        &self,
+        host_name: &str,
+        domain: &str,
+        addresses: &[IpAddr],
+    ) -> Result<Arc<DynamicCertificate>, Error> {
         let mut names: Vec<String> = ["localhost", "127.0.0.1", "kubernetes", "kubernetes.default"]
             .into_iter()
-            .chain(["kubernetes.default.svc", "kubernetes.default.svc.cluster.local", host_name])
+            .chain(["kubernetes.default.svc", &*format!("kubernetes.default.svc.{domain}"), host_name])
             .map(str::to_owned)
             .chain(addresses.iter().filter(|it| !it.is_unspecified()).map(IpAddr::to_string))
             .filter(|it| !it.is_empty())

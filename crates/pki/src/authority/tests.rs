@@ -32,22 +32,29 @@ fn a_credential_is_kept_while_it_serves() {
     let dir = tempfile::tempdir().expect("a folder for the test");
     let authority = Authority::load_or_create(dir.path()).expect("a new authority");
     let address = |it: &str| it.parse().expect("an address");
-    let first = authority.serving("host", &[address("10.0.0.1")]).expect("a credential").credential().certificate;
-    let again = authority.serving("host", &[address("10.0.0.1")]).expect("the same").credential().certificate;
+    let first = authority
+        .serving("host", "cluster.local", &[address("10.0.0.1")])
+        .expect("a credential")
+        .credential()
+        .certificate;
+    let again =
+        authority.serving("host", "cluster.local", &[address("10.0.0.1")]).expect("the same").credential().certificate;
     assert_eq!(again, first);
     assert_eq!(read(dir.path(), "apiserver.crt"), first);
 
-    let moved = authority.serving("host", &[address("10.0.0.2")]).expect("a new one").credential().certificate;
+    let moved =
+        authority.serving("host", "cluster.local", &[address("10.0.0.2")]).expect("a new one").credential().certificate;
     assert_ne!(moved, first, "another address asks for another certificate");
 
     std::fs::write(dir.path().join("apiserver.key"), authority.issue_server("x", &[]).expect("a key").key)
         .expect("the file can be written");
-    let matching = authority.serving("host", &[address("10.0.0.2")]).expect("a new one").credential();
+    let matching = authority.serving("host", "cluster.local", &[address("10.0.0.2")]).expect("a new one").credential();
     assert_ne!(matching.certificate, moved, "a key that does not belong to the certificate is replaced with it");
 
     std::fs::remove_file(dir.path().join("ca.crt")).expect("the file was there");
     let other = Authority::load_or_create(dir.path()).expect("another authority");
-    let reissued = other.serving("host", &[address("10.0.0.2")]).expect("a new one").credential().certificate;
+    let reissued =
+        other.serving("host", "cluster.local", &[address("10.0.0.2")]).expect("a new one").credential().certificate;
     assert_ne!(reissued, matching.certificate, "a certificate of another authority is worth nothing");
 }
 
@@ -84,8 +91,10 @@ fn credentials_are_renewed_before_they_end() {
     // A certificate begins an hour before it is issued.
     for (lifetime, stays, goes) in [(365 * DAY, 334 * DAY, 336 * DAY), (9 * HOUR, 6 * HOUR, 8 * HOUR)] {
         let (authority, clock) = timed(Authority::in_memory().expect("a new authority"), lifetime);
-        let kept =
-            [authority.serving("host", &[]).expect("a credential"), authority.kubelet_client().expect("a credential")];
+        let kept = [
+            authority.serving("host", "cluster.local", &[]).expect("a credential"),
+            authority.kubelet_client().expect("a credential"),
+        ];
         let certificates = || kept.each_ref().map(|it| it.credential().certificate);
         let (start, first) = (*clock.lock(), certificates());
         *clock.lock() = start + stays;
@@ -105,7 +114,7 @@ fn credentials_are_renewed_before_they_end() {
 #[test]
 fn what_was_made_while_the_clock_was_ahead_is_replaced() {
     let (authority, clock) = timed(Authority::in_memory().expect("a new authority"), 9 * HOUR);
-    let _kept = authority.serving("host", &[]).expect("a credential");
+    let _kept = authority.serving("host", "cluster.local", &[]).expect("a credential");
     *clock.lock() -= 30 * DAY;
     assert_eq!(authority.renew().expect("it is not valid yet"), 1);
     assert_eq!(authority.renew().expect("nothing is due"), 0);
@@ -115,7 +124,7 @@ fn what_was_made_while_the_clock_was_ahead_is_replaced() {
 fn what_is_renewed_is_on_disk() {
     let dir = tempfile::tempdir().expect("a folder for the test");
     let (authority, clock) = timed(Authority::load_or_create(dir.path()).expect("a new authority"), 9 * HOUR);
-    let kept = authority.serving("host", &[]).expect("a credential");
+    let kept = authority.serving("host", "cluster.local", &[]).expect("a credential");
     *clock.lock() += 8 * HOUR;
     let kubeconfig = authority.admin_kubeconfig("https://127.0.0.1:6443").expect("a kubeconfig");
     *clock.lock() += 8 * HOUR;
@@ -129,7 +138,7 @@ async fn a_handshake_shows_the_newest_certificate() {
     let (authority, clock) = timed(Authority::in_memory().expect("a new authority"), 9 * HOUR);
     // The other end looks at the real time: both certificates hold then.
     *clock.lock() -= 8 * HOUR;
-    let kept = authority.serving("host", &[]).expect("a credential");
+    let kept = authority.serving("host", "cluster.local", &[]).expect("a credential");
     let acceptor = TlsAcceptor::from(authority.server_config(&kept).expect("a configuration"));
     let client = authority.kubelet_client().expect("a credential");
     let connector = TlsConnector::from(authority.client_config(&client).expect("a configuration"));
@@ -188,7 +197,7 @@ fn a_damaged_file_is_named_or_made_anew() {
             let dir = tempfile::tempdir().expect("a folder for the test");
             let begin = || {
                 let authority = Authority::load_or_create(dir.path())?;
-                authority.serving("host", &[])?;
+                authority.serving("host", "cluster.local", &[])?;
                 authority.admin_kubeconfig("https://127.0.0.1:6443").map(drop)
             };
             begin().expect("a new authority");
@@ -241,7 +250,8 @@ async fn handshake(
     credential: Option<&Credential>,
     name: &str,
 ) -> Result<(Vec<CertificateDer<'static>>, Vec<u8>), String> {
-    let serving = authority.serving("host", &["10.0.0.1".parse().expect("an address")]).expect("a credential");
+    let serving =
+        authority.serving("host", "cluster.local", &["10.0.0.1".parse().expect("an address")]).expect("a credential");
     let acceptor = TlsAcceptor::from(authority.server_config(&serving).expect("a configuration"));
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(authority.ca_pem().as_bytes()).expect("a certificate")).expect("a root");
@@ -498,7 +508,7 @@ fn chain(credential: &Credential) -> Vec<CertificateDer<'static>> {
 async fn an_authority_is_replaced_while_both_are_believed() {
     let dir = tempfile::tempdir().expect("a folder for the test");
     let authority = Authority::load_or_create(dir.path()).expect("a new authority");
-    let server = authority.serving("host", &[]).expect("a credential");
+    let server = authority.serving("host", "cluster.local", &[]).expect("a credential");
     let (old_ca, old_server) = (authority.ca_pem(), server.credential().certificate);
     let old_client = authority.issue_client("jane", &["dev"]).expect("a credential");
     let mut changes = authority.changes();
@@ -527,7 +537,10 @@ async fn an_authority_is_replaced_while_both_are_believed() {
     // A start amid it goes on where it was, and remembers who was seen.
     let again = Authority::load_or_create(dir.path()).expect("the same authority");
     assert_eq!((again.ca_pem(), again.in_use.lock().clone()), (authority.ca_pem(), said));
-    assert_eq!(again.serving("host", &[]).expect("kept").credential().certificate, server.credential().certificate);
+    assert_eq!(
+        again.serving("host", "cluster.local", &[]).expect("kept").credential().certificate,
+        server.credential().certificate
+    );
 
     assert!(rotation::drop_authority(dir.path()).expect("dropped"));
     assert!(!rotation::drop_authority(dir.path()).expect("read"), "there is none");
@@ -656,7 +669,7 @@ fn the_key_of_tokens_is_replaced_while_both_are_believed() {
 fn certificates_are_renewed_and_listed() {
     let dir = tempfile::tempdir().expect("a folder for the test");
     let authority = Authority::load_or_create(dir.path()).expect("a new authority");
-    let server = authority.serving("host", &[]).expect("a credential");
+    let server = authority.serving("host", "cluster.local", &[]).expect("a credential");
     let first = server.credential().certificate;
     let absent = dir.path().join("absent.pem");
     let listed = || -> Vec<(String, String)> {

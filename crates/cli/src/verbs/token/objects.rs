@@ -1,6 +1,7 @@
 //! What joining needs in the cluster, under kubeadm's names: a token, the rights of those who hold one, and the authority where
 //! strangers may read it.
 
+use corten_api::cluster_network::CONFIG_MAP;
 use corten_api::resources::{CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES};
 use corten_meta::{Resource, Time};
 use corten_pki::BootstrapToken;
@@ -74,7 +75,7 @@ pub(super) fn rights() -> Vec<(Resource, &'static str, Value)> {
     let see_info_binding =
         binding("kubeadm:bootstrap-signer-clusterinfo", "Role", "kubeadm:bootstrap-signer-clusterinfo", stranger);
     let mut see_authority = role("corten:node-root-ca", read("configmaps"));
-    see_authority["rules"][0]["resourceNames"] = json!(["kube-root-ca.crt"]);
+    see_authority["rules"][0]["resourceNames"] = json!(["kube-root-ca.crt", CONFIG_MAP]);
     let nodes = json!({ "apiGroup": RBAC, "kind": "Group", "name": NODES });
     let see_authority_binding = binding("corten:node-root-ca", "Role", "corten:node-root-ca", nodes);
     vec![

@@ -1,0 +1,97 @@
+//! A cluster with other addresses and ports than the usual ones, and one that is started with others than it has.
+
+use std::sync::Arc;
+
+use corten_api::cluster_network::{ClusterNetwork, NodePorts};
+use corten_store::backend::memory::Memory;
+use serde_json::{Value, json};
+
+use super::{quota::call, server};
+use crate::{Config, Server};
+
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+const RANGE: &str = "/apis/networking.k8s.io/v1/servicecidrs/kubernetes";
+const RECORD: &str = "/api/v1/namespaces/kube-system/configmaps/corten-cluster-network";
+
+fn network(settings: &[(&str, &str)]) -> ClusterNetwork {
+    let settings = settings.iter().map(|it| (it.0.to_owned(), it.1.to_owned())).collect();
+    ClusterNetwork::of(&settings).expect("good settings")
+}
+
+fn with(store: &Arc<Memory>, network: ClusterNetwork, node_ports: &str) -> Config {
+    let node_ports = NodePorts::parse(node_ports).expect("a range");
+    Config { network, node_ports, ..server::over(store.clone()) }
+}
+
+async fn get(server: &Server, path: &str) -> Value {
+    let (code, object) = call(server, "GET", path, Value::Null).await;
+    assert_eq!(code, 200, "{object}");
+    object
+}
+
+#[tokio::test]
+async fn services_are_where_the_cluster_has_them() {
+    for (settings, ranges, address, starts) in [
+        (
+            &[("cluster-cidr", "10.50.0.0/16"), ("service-cluster-ip-range", "10.60.0.0/20")][..],
+            json!(["10.60.0.0/20"]),
+            "10.60.0.1",
+            "10.60.",
+        ),
+        (
+            &[("cluster-cidr", "fd12:1::/48"), ("service-cluster-ip-range", "fd12:2::/112")],
+            json!(["fd12:2::/112"]),
+            "fd12:2::1",
+            "fd12:2::",
+        ),
+        (
+            &[("cluster-cidr", "fd12:1::/48,10.50.0.0/16"), ("service-cluster-ip-range", "fd12:2::/112,10.60.0.0/20")],
+            json!(["fd12:2::/112", "10.60.0.0/20"]),
+            "fd12:2::1",
+            "fd12:2::",
+        ),
+    ] {
+        let server = Server::start(with(&Arc::default(), network(settings), "40000-40003")).await.expect("it starts");
+        assert_eq!(get(&server, RANGE).await["spec"]["cidrs"], ranges);
+        let kubernetes = get(&server, &format!("{SERVICES}/kubernetes")).await;
+        assert_eq!(kubernetes["spec"]["clusterIP"], address);
+        let web = json!({ "metadata": { "name": "web" }, "spec": { "type": "NodePort", "ports": [{ "port": 80 }] } });
+        let (code, web) = call(&server, "POST", SERVICES, web).await;
+        assert_eq!(code, 201, "{web}");
+        assert!(web["spec"]["clusterIP"].as_str().is_some_and(|it| it.starts_with(starts)), "{web}");
+        let port = web["spec"]["ports"][0]["nodePort"].as_u64();
+        assert!(port.is_some_and(|it| (40_000..=40_003).contains(&it)), "{web}");
+        let usual = json!({
+            "metadata": { "name": "usual" },
+            "spec": { "type": "NodePort", "ports": [{ "port": 80, "nodePort": 30_500 }] },
+        });
+        let (code, refused) = call(&server, "POST", SERVICES, usual).await;
+        assert_eq!(code, 422, "{refused}");
+        let message = refused["message"].as_str().unwrap_or_default();
+        assert!(message.contains("The range of valid ports is 40000-40003"), "{message}");
+        let record = get(&server, RECORD).await;
+        assert_eq!(record["data"]["service-node-port-range"], "40000-40003");
+        assert_eq!(record["data"]["cluster-domain"], "cluster.local");
+    }
+}
+
+#[tokio::test]
+async fn what_a_cluster_has_is_not_changed_by_a_server_that_is_told_otherwise() {
+    let store = Arc::new(Memory::new());
+    let own =
+        [("cluster-cidr", "10.50.0.0/16"), ("service-cluster-ip-range", "10.60.0.0/20"), ("cluster-domain", "a.b")];
+    let made = Server::start(with(&store, network(&own), "30000-32767")).await.expect("it starts");
+    made.stop().await;
+    let error = Server::start(with(&store, ClusterNetwork::default(), "30000-32767")).await.err().expect("refused");
+    let message = error.to_string();
+    for option in [
+        "--cluster-cidr=10.50.0.0/16, and not 10.244.0.0/16,fd00:10:244::/56",
+        "--service-cluster-ip-range=10.60.0.0/20, and not",
+        "--cluster-domain=a.b, and not cluster.local",
+    ] {
+        assert!(message.contains(option), "{message}");
+    }
+    // The ports of nodes may be others.
+    let again = Server::start(with(&store, network(&own), "40000-40003")).await.expect("the same");
+    assert_eq!(get(&again, RECORD).await["data"]["service-node-port-range"], "40000-40003");
+}

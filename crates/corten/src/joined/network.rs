@@ -1,0 +1,46 @@
+//! Learns which addresses and which domain the cluster has, that this machine is a node of.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use anyhow::{Context, Result};
+use corten_api::{
+    cluster_network::{CONFIG_MAP, CONFIG_MAP_NAMESPACE, ClusterNetwork, NodePorts},
+    core::v1::ConfigMap,
+    resources::CONFIG_MAPS,
+};
+use corten_client::Client;
+use corten_machine::write_whole;
+use corten_meta::Key;
+
+/// Below the node's data: what the cluster said last.
+const FILE: &str = "kubelet/cluster-network.json";
+const NODE_PORT_RANGE: &str = "service-node-port-range";
+
+/// Without an answer it is what the cluster said before. A cluster that tells nobody has what every cluster has.
+///
+/// # Errors
+/// What it says is no network, or cannot be kept.
+pub(crate) async fn cluster_network(client: &Client, data: &Path) -> Result<(ClusterNetwork, NodePorts)> {
+    let path = data.join(FILE);
+    let known = fs::read(&path).ok().and_then(|it| serde_json::from_slice::<BTreeMap<String, String>>(&it).ok());
+    let key = Key::new(CONFIG_MAP_NAMESPACE, CONFIG_MAP);
+    let told = match client.get_as::<ConfigMap>(&CONFIG_MAPS, &key).await {
+        Ok(found) => found.data.unwrap_or_default(),
+        Err(error) if error.status().is_some_and(|it| matches!(it.code, 403 | 404)) => BTreeMap::new(),
+        Err(error) => match &known {
+            Some(known) => {
+                tracing::warn!(%error, "the API server does not answer: the node has the addresses of before");
+                known.clone()
+            }
+            None => return Err(error).context("asking which addresses the cluster has"),
+        },
+    };
+    let wrong = |errors: Vec<String>| anyhow::anyhow!("the cluster's ConfigMap {key}: {}", errors.join("; "));
+    let network = ClusterNetwork::of(&told).map_err(wrong)?;
+    let node_ports = told.get(NODE_PORT_RANGE).and_then(|it| NodePorts::parse(it)).unwrap_or_default();
+    if known.as_ref() != Some(&told) {
+        let text = serde_json::to_vec_pretty(&told).context("writing the addresses of the cluster")?;
+        write_whole(&path, 0o600, &text).with_context(|| format!("writing {}", path.display()))?;
+    }
+    Ok((network, node_ports))
+}

@@ -1,0 +1,195 @@
+//! Reads which addresses, domain and name servers the cluster has, and keeps what cannot change once it is made.
+//!
+//! ```text
+//! DATA/cluster-network.json   what the cluster was made with, by option
+//! ```
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::ErrorKind,
+    net::{IpAddr, SocketAddr},
+    path::Path,
+};
+
+use anyhow::{Context, Result};
+use clap::ArgMatches;
+use corten_api::cluster_network::{ClusterNetwork, NodePorts, OPTIONS};
+use corten_cli::{Failure, control_plane_record::ControlPlaneRecord, server_options};
+use corten_dns::Name;
+use corten_machine::write_whole;
+
+const FILE: &str = "cluster-network.json";
+const NODE_PORT_RANGE: &str = "service-node-port-range";
+const UPSTREAMS: &str = "dns-upstreams";
+const STUB_DOMAIN: &str = "dns-stub-domain";
+const DNS_PORT: u16 = 53;
+
+/// Of the cluster, less the last two, which each server is told.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NetworkOptions {
+    pub(crate) network: ClusterNetwork,
+    pub(crate) node_ports: NodePorts,
+    pub(crate) dns: DnsForwarding,
+}
+
+/// Whom the name server asks about names that are not the cluster's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DnsForwarding {
+    /// Empty: those of the machine.
+    pub(crate) upstreams: Vec<SocketAddr>,
+    pub(crate) stub_domains: Vec<(Name, Vec<SocketAddr>)>,
+}
+
+impl NetworkOptions {
+    /// # Errors
+    /// An option is wrong, or says something else than what the cluster was made with.
+    pub(crate) fn of(matches: &ArgMatches, data: &Path, joined: Option<&ControlPlaneRecord>) -> Result<Self> {
+        let given: BTreeMap<String, String> = OPTIONS
+            .iter()
+            .filter_map(|it| Some(((*it).to_owned(), server_options::text_given(matches, it)?)))
+            .collect();
+        let kept = match kept(data)? {
+            Some(kept) => Some(kept),
+            None => joined.map(|it| it.network.clone()),
+        };
+        let network = match kept {
+            Some(kept) => unchanged(&kept, &given)?,
+            None => ClusterNetwork::of(&given).map_err(refused)?,
+        };
+        let node_ports = match server_options::text_given(matches, NODE_PORT_RANGE) {
+            Some(text) => NodePorts::parse(&text).with_context(|| {
+                format!("--{NODE_PORT_RANGE} must be a range of ports, as 30000-32767, and not {text}")
+            })?,
+            None => NodePorts::default(),
+        };
+        Ok(Self { network, node_ports, dns: DnsForwarding::of(matches)? })
+    }
+
+    /// Written once the cluster is there: whoever could not begin it may begin it otherwise.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn keep(&self, data: &Path) -> Result<()> {
+        let wanted = self.network.settings();
+        if kept(data).is_ok_and(|it| it.as_ref() == Some(&wanted)) {
+            return Ok(());
+        }
+        let path = data.join(FILE);
+        let text = serde_json::to_vec_pretty(&wanted).context("writing the addresses of the cluster")?;
+        write_whole(&path, 0o600, &text).with_context(|| format!("writing {}", path.display()))
+    }
+}
+
+fn kept(data: &Path) -> Result<Option<BTreeMap<String, String>>> {
+    let path = data.join(FILE);
+    match fs::read(&path) {
+        Ok(text) => serde_json::from_slice(&text).map(Some).with_context(|| format!("reading {}", path.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
+    }
+}
+
+/// What the cluster has, where nothing else is given.
+fn unchanged(kept: &BTreeMap<String, String>, given: &BTreeMap<String, String>) -> Result<ClusterNetwork> {
+    let network = ClusterNetwork::of(kept).map_err(refused)?;
+    let differing = network.differing(given);
+    if differing.is_empty() {
+        return Ok(network);
+    }
+    let mut failure = Failure::new("the addresses and the domain of a cluster cannot be changed once it is made");
+    for (name, has) in differing {
+        failure.details.push(format!("this cluster has --{name}={has}, and not {}", given[&name]));
+    }
+    Err(failure.into())
+}
+
+fn refused(errors: Vec<String>) -> anyhow::Error {
+    let mut errors = errors.into_iter();
+    let mut failure = Failure::new(errors.next().unwrap_or_default());
+    failure.details.extend(errors);
+    failure.into()
+}
+
+impl DnsForwarding {
+    fn of(matches: &ArgMatches) -> Result<Self> {
+        let read = |option: &str, text: &str| {
+            name_server(text).with_context(|| format!("--{option}: {text} is no address of a name server"))
+        };
+        let upstreams = server_options::list(matches, UPSTREAMS);
+        let upstreams = upstreams.into_iter().map(|it| read(UPSTREAMS, it)).collect::<Result<_>>()?;
+        let mut stub_domains: Vec<(Name, Vec<SocketAddr>)> = Vec::new();
+        for word in server_options::list(matches, STUB_DOMAIN) {
+            let address = match word.split_once('=') {
+                Some((domain, address)) => {
+                    let name = Name::parse(domain).filter(|it| *it != Name::ROOT);
+                    let name = name.with_context(|| format!("--{STUB_DOMAIN}: {domain:?} is no domain"))?;
+                    stub_domains.push((name, Vec::new()));
+                    address
+                }
+                None => word,
+            };
+            let (_, servers) = stub_domains
+                .last_mut()
+                .with_context(|| format!("--{STUB_DOMAIN} must be DOMAIN=ADDRESS,…, and not {word}"))?;
+            servers.push(read(STUB_DOMAIN, address)?);
+        }
+        Ok(Self { upstreams, stub_domains })
+    }
+}
+
+/// An address, with a port or without.
+fn name_server(text: &str) -> Option<SocketAddr> {
+    let alone = text.parse::<IpAddr>().map(|it| SocketAddr::new(it, DNS_PORT));
+    alone.or_else(|_| text.parse()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str, data: &Path) -> Result<NetworkOptions> {
+        let command = server_options::args(clap::Command::new("server"));
+        NetworkOptions::of(&command.try_get_matches_from(line.split(' ')).expect(line), data, None)
+    }
+
+    #[test]
+    fn what_the_cluster_was_made_with_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = folder.path();
+        let made = read(
+            "server --cluster-cidr=10.50.0.0/16 --service-cluster-ip-range 10.60.0.0/20 --cluster-domain=corp.example",
+            data,
+        );
+        let made = made.expect("good options");
+        made.keep(data).expect("written");
+        assert_eq!(read("server --service-node-port-range=80-90", data).expect("kept").network, made.network);
+        assert_eq!(read("server --cluster-domain=CORP.example.", data).expect("the same").network, made.network);
+        let error = read("server --cluster-cidr=10.51.0.0/16", data).expect_err("another");
+        let failure = error.downcast_ref::<Failure>().expect("a failure");
+        assert_eq!(failure.details, ["this cluster has --cluster-cidr=10.50.0.0/16, and not 10.51.0.0/16"]);
+    }
+
+    #[test]
+    fn name_servers_are_read_in_any_spelling() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let line = "server --dns-upstreams=192.0.2.1,[fd00::1]:5353 --dns-stub-domain=corp.example=10.0.0.1,fd00::2 --dns-stub-domain=a.b=10.0.0.3:54";
+        let dns = read(line, folder.path()).expect("good options").dns;
+        let texts = |servers: &[SocketAddr]| servers.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(texts(&dns.upstreams), ["192.0.2.1:53", "[fd00::1]:5353"]);
+        assert_eq!(dns.stub_domains.len(), 2);
+        assert_eq!(texts(&dns.stub_domains[0].1), ["10.0.0.1:53", "[fd00::2]:53"]);
+        assert_eq!(texts(&dns.stub_domains[1].1), ["10.0.0.3:54"]);
+        for (line, expected) in [
+            ("server --dns-upstreams=dns.example", "--dns-upstreams: dns.example is no address of a name server"),
+            ("server --dns-stub-domain=10.0.0.1", "--dns-stub-domain must be DOMAIN=ADDRESS,…, and not 10.0.0.1"),
+            ("server --dns-stub-domain=a..b=10.0.0.1", "--dns-stub-domain: \"a..b\" is no domain"),
+            (
+                "server --service-node-port-range=x",
+                "--service-node-port-range must be a range of ports, as 30000-32767, and not x",
+            ),
+        ] {
+            assert_eq!(read(line, folder.path()).expect_err(line).to_string(), expected);
+        }
+    }
+}

@@ -288,7 +288,7 @@ impl NodePorts {
             }
             (None, None) => (text.trim().parse().ok()?, text.trim().parse().ok()?),
         };
-        (first > 0 && first <= last).then(|| Self(first..=last))
+        (first > 0 && first <= last).then_some(Self(first..=last))
     }
 
     pub fn contains(&self, port: u16) -> bool {

@@ -1,11 +1,7 @@
 //! Snapshots: fed to the provisioner where their kinds are served, taken and removed by the node's drivers, and the kinds
 //! themselves, which a cluster is given once.
 
-use std::{
-    sync::Arc,
-    task::Context,
-    time::Duration,
-};
+use std::{sync::Arc, task::Context, time::Duration};
 
 use corten_api::{
     resources::CUSTOM_RESOURCE_DEFINITIONS,

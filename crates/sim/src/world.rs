@@ -179,13 +179,13 @@ impl World {
         let (clock, journal) = (self.clock.clone(), self.journal.clone());
         let never = std::future::pending();
         let task = if let Some(make) = CONTROLLERS.iter().find(|make| make(&Settings::default()).name() == name) {
-            let user = format!("system:serviceaccount:kube-system:{}", make().account());
+            let user = format!("system:serviceaccount:kube-system:{}", make(&Settings::default()).account());
             let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
             let client = self.line(name, Identity::new(user, &groups), false);
             // A informers of its own: each loop is as far behind as its own line makes it.
             let sees_as = Identity::new("system:kube-controller-manager", &["system:authenticated"]);
             let informers = SharedInformers::new(self.line(&format!("the informers of {name}"), sees_as, false));
-            let controller = Arc::new(ObservedController::new(make(), self.views.clone()));
+            let controller = Arc::new(ObservedController::new(make(&Settings::default()), self.views.clone()));
             tokio::spawn(async move {
                 let seeing = informers.clone().run(std::future::pending());
                 tokio::join!(seeing, run_controller(controller, client, &informers, clock, journal, never));

@@ -108,7 +108,8 @@ impl Forwarder {
             if circle.name == question.name {
                 circle.found_at = Some(Instant::now());
             }
-            if circle.found_at.is_some() {
+            // Servers of a domain are not those that ask this one.
+            if circle.found_at.is_some() && self.stub(&question.name).is_none() {
                 return None;
             }
         }
@@ -138,8 +139,7 @@ impl Forwarder {
     /// The first good answer; else the last bad one.
     async fn ask_all(&self, question: &Question) -> Option<Reading> {
         let mut bad = None;
-        let stub = self.stub_domains.iter().find(|it| question.name.is_within(&it.0));
-        let upstreams = stub.map_or(&self.upstreams, |it| &it.1);
+        let upstreams = self.stub(&question.name).unwrap_or(&self.upstreams);
         for _ in 0..ROUNDS {
             for server in upstreams.in_order() {
                 match exchange(server, question, PATIENCE).await {
@@ -159,6 +159,11 @@ impl Forwarder {
             }
         }
         bad
+    }
+
+    /// The servers of the domain that the name is within.
+    fn stub(&self, name: &Name) -> Option<&Upstreams> {
+        self.stub_domains.iter().find(|it| name.is_within(&it.0)).map(|it| &it.1)
     }
 
     #[cfg(test)]

@@ -225,6 +225,27 @@ async fn other_names_are_asked_for_and_kept() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn names_of_a_domain_are_asked_of_its_own_servers() {
+    let (usual, corp, lab) = (Upstream::start(silent).await, Upstream::start(good).await, Upstream::start(good).await);
+    let domain = |text: &str| Name::parse(text).expect("a name");
+    let stubs = vec![(domain("corp.test"), vec![corp.address]), (domain("lab.corp.test"), vec![lab.address])];
+    let server = Tried::with_stubs(vec![usual.address], stubs).await;
+    for (name, of_corp, of_lab) in [
+        ("corp.test", 1, 0),
+        ("db.CORP.test", 1, 0),
+        ("db.lab.corp.test", 0, 1),
+        // The zone comes first.
+        ("web.shop.svc.cluster.local", 0, 0),
+    ] {
+        assert_eq!(server.ask(name).await.0, NO_ERROR, "{name}");
+        assert_eq!((corp.asked().len(), lab.asked().len()), (of_corp, of_lab), "{name}");
+    }
+    assert!(usual.asked().is_empty());
+    assert_eq!(server.ask("notcorp.test").await, (FAILED, None));
+    assert_eq!((corp.asked().len(), usual.asked().len()), (0, ROUNDS));
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_does_not_answer_is_not_waited_for() {
     let (mute, broken, well) =
         (Upstream::start(silent).await, Upstream::start(failing).await, Upstream::start(good).await);
@@ -298,7 +319,7 @@ async fn what_held_once_is_better_than_nothing() {
 async fn a_server_that_asks_here_is_found_out() {
     // What it is asked it asks here.
     let relay = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a socket");
-    let server = name_server(vec![relay.local_addr().expect("an address")]).await;
+    let server = name_server(vec![relay.local_addr().expect("an address")], Vec::new()).await;
     let at = server.sockets[0].0.local_addr().expect("an address");
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
@@ -324,7 +345,7 @@ async fn a_server_that_asks_here_is_found_out() {
 
 #[tokio::test]
 async fn strangers_are_refused_with_less_than_they_sent() {
-    let server = name_server(Vec::new()).await;
+    let server = name_server(Vec::new(), Vec::new()).await;
     let packet = query("web.shop.svc.cluster.local");
     let mut out = Vec::new();
     for (from, code) in [("10.244.0.9", NO_ERROR), ("127.0.0.1", NO_ERROR), ("10.244.1.9", 5), ("192.0.2.9", 5)] {
@@ -339,7 +360,7 @@ async fn strangers_are_refused_with_less_than_they_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn connections_are_answered_in_order_and_end_when_idle() {
-    let server = name_server(Vec::new()).await;
+    let server = name_server(Vec::new(), Vec::new()).await;
     let (_, tcp) = server.sockets.into_iter().next().expect("one");
     let at = tcp.local_addr().expect("an address");
     let mut tasks = JoinSet::new();

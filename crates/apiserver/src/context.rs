@@ -11,6 +11,7 @@ use corten_audit::{Level, Trail};
 use corten_cacher::{
     body::{BODY_BYTES_MAX, Body},
     codec::{self, Form, Strictness},
+    fence::Fence,
     warnings::Warnings,
 };
 use corten_connection::{Attendance, RequestPlacement};
@@ -21,7 +22,7 @@ use http::{Extensions, HeaderMap, Method, Uri};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 
-use crate::{fence::Fence, state::State};
+use crate::state::State;
 use corten_fairness::Permit;
 
 /// So much is read and thrown away of one that is too large: a client that is still sending does not hear the answer.

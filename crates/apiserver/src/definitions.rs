@@ -96,7 +96,7 @@ impl Definitions {
         let leaving = self.0.values().filter(|it| it.is_leaving());
         let emptied = leaving.map(|it| async { (it.name().to_owned(), cleanup::empty(state, it).await) });
         refused.extend(refusals(join_all(emptied).await));
-        state.definition_refusals().replace(&refused);
+        state.refused_definitions().replace(&refused);
         served.is_ok() && refused.is_empty()
     }
 

@@ -9,7 +9,7 @@ use corten_admission::{Cluster, Machine, NamespaceLocks, Policies, Ranges, Uids,
 use corten_aggregation::Aggregator;
 use corten_api::cluster_network::{ClusterNetwork, NodePorts};
 use corten_cacher::watch_cache::{Caches, Feed, ResourceCache};
-use corten_conversion::Conversion;
+use corten_conversion::{Conversion, RefusedDefinitions};
 use corten_encryption::EncryptedStore;
 use corten_fairness::{Budget, Fairness, Limits};
 use corten_kinds::{Kind, Kinds};
@@ -22,7 +22,7 @@ use corten_webhook::{Clients, Dial};
 use parking_lot::Mutex;
 use tokio::{sync::watch, task::JoinHandle};
 
-use crate::{definition_refusals::DefinitionRefusals, journals::JournalSource, log_filter::LogFilter};
+use crate::{journals::JournalSource, log_filter::LogFilter};
 
 pub struct Config {
     pub store: Arc<dyn Store>,
@@ -83,7 +83,7 @@ struct StateInner {
     served_changed: watch::Sender<()>,
     /// The ways to other API servers.
     aggregator: Arc<Aggregator>,
-    definition_refusals: DefinitionRefusals,
+    refused_definitions: RefusedDefinitions,
     feed: Arc<Feed>,
     /// The task that keeps the caches up.
     fed: Mutex<Option<JoinHandle<()>>>,
@@ -169,7 +169,7 @@ impl State {
             served: ArcSwap::default(),
             served_changed: watch::Sender::new(()),
             aggregator: Arc::new(aggregator),
-            definition_refusals: DefinitionRefusals::default(),
+            refused_definitions: RefusedDefinitions::default(),
             feed: feeding.feed,
             fed: Mutex::new(Some(feeding.task)),
             lag: Mutex::default(),
@@ -220,8 +220,8 @@ impl State {
     }
 
     /// Definitions of custom resources that do not get on.
-    pub(crate) fn definition_refusals(&self) -> &DefinitionRefusals {
-        &self.0.definition_refusals
+    pub(crate) fn refused_definitions(&self) -> &RefusedDefinitions {
+        &self.0.refused_definitions
     }
 
     /// The newest state of a built-in kind.

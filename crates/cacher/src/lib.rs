@@ -12,6 +12,7 @@ pub mod apart;
 pub mod body;
 pub mod codec;
 pub mod derived;
+pub mod fence;
 pub mod sweeps;
 pub mod warnings;
 pub mod watch_cache;

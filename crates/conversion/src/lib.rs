@@ -13,6 +13,7 @@ mod cache;
 mod failing;
 mod measures;
 mod memo;
+mod refused_definitions;
 mod restored;
 mod review;
 mod snapshot;
@@ -27,6 +28,7 @@ use parking_lot::Mutex;
 
 pub use failing::ConversionFailure;
 pub use memo::{Memo, ROUNDS_MAX};
+pub use refused_definitions::RefusedDefinitions;
 pub use snapshot::SnapshotQuery;
 
 use cache::ConversionCache;

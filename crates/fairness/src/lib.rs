@@ -71,7 +71,9 @@ impl Fairness {
 
     /// What only a look tells: for how long each level was how full.
     pub fn measured(&self) -> Vec<MetricFamily> {
-        utilization::families(&self.configured.last().levels, self.measures.requests())
+        let configured = self.configured.last();
+        let levels: Vec<_> = configured.levels.iter().map(|(name, it)| (&**name, it.measured())).collect();
+        utilization::families(&levels, self.measures.requests())
     }
 
     /// What the objects say now.

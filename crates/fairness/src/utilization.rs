@@ -1,6 +1,6 @@
 //! How long each priority level was how full, and where its virtual time stands: under kube-apiserver's names, for who looks.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use corten_flowcontrol::DispatchTimes;
 use corten_metrics::{
@@ -9,7 +9,6 @@ use corten_metrics::{
 };
 
 use crate::{
-    level::Level,
     reads_and_writes::{Phase, ReadsAndWrites},
     timed_ratio::TimedRatio,
 };
@@ -83,10 +82,9 @@ pub(crate) struct LevelMeasures {
     pub(crate) last_dispatch: Option<DispatchTimes>,
 }
 
-pub(crate) fn families(levels: &BTreeMap<String, Arc<Level>>, requests: &ReadsAndWrites) -> Vec<MetricFamily> {
-    let levels: Vec<(&str, LevelMeasures)> = levels.iter().map(|(name, it)| (&**name, it.measured())).collect();
-    let mut families = ratios(&levels);
-    families.extend(virtual_times(&levels));
+pub(crate) fn families(levels: &[(&str, LevelMeasures)], requests: &ReadsAndWrites) -> Vec<MetricFamily> {
+    let mut families = ratios(levels);
+    families.extend(virtual_times(levels));
     let counted = requests.counted();
     families.extend(scraped::histogram(
         "apiserver_flowcontrol_read_vs_write_current_requests",

@@ -15,7 +15,7 @@ use crate::state::State;
 pub(super) fn of(state: &State, resource: &Resource, key: &Key) -> Vec<Decision> {
     if *resource == CUSTOM_RESOURCE_DEFINITIONS {
         let conversion = state.conversion().failing(&key.name).map(|it| it.decision());
-        return conversion.into_iter().chain(state.definition_refusals().of(&key.name)).collect();
+        return conversion.into_iter().chain(state.refused_definitions().of(&key.name)).collect();
     }
     if [MUTATING_ADMISSION_POLICIES, VALIDATING_ADMISSION_POLICIES].contains(resource) {
         return failing_policies(state).remove(&(resource.clone(), key.clone())).into_iter().collect();
@@ -29,7 +29,7 @@ pub(super) fn of(state: &State, resource: &Resource, key: &Key) -> Vec<Decision>
 pub(super) fn all(state: &State) -> impl Iterator<Item = ((Resource, Key), Decision)> + use<> {
     let conversion = state.conversion().all_failing().into_iter();
     let conversion = conversion.map(|(name, it)| (name, it.decision()));
-    let definitions = conversion.chain(state.definition_refusals().all());
+    let definitions = conversion.chain(state.refused_definitions().all());
     let definitions = definitions.map(|(name, it)| ((CUSTOM_RESOURCE_DEFINITIONS, Key::cluster(name)), it));
     definitions.chain(failing_webhooks(state)).chain(failing_policies(state))
 }

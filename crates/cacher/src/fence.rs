@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use corten_api::resources::LEASES;
-use corten_cacher::watch_cache::{key_of, prefix_of};
 use corten_meta::Status;
 use corten_store::{Compare, Entry, Error, Outcome, Store, Txn};
 use tokio::{sync::watch, time::timeout};
+
+use crate::watch_cache::{key_of, prefix_of};
 
 /// A renewal is told of so soon after it is committed.
 const RENEWAL_WAIT: Duration = Duration::from_secs(2);
@@ -27,7 +28,9 @@ impl Fence {
     }
 
     /// Commits, where the lease is as its holder wrote it.
-    pub(crate) async fn commit(&self, store: &dyn Store, txn: Txn) -> Result<Result<Outcome, Error>, Status> {
+    /// # Errors
+    /// It leads no more.
+    pub async fn commit(&self, store: &dyn Store, txn: Txn) -> Result<Result<Outcome, Error>, Status> {
         let mut revision = self.revision.clone();
         loop {
             let mod_revision = *revision.borrow_and_update();

@@ -9,16 +9,16 @@ use parking_lot::Mutex;
 
 /// By the definition's name: what its newest write was refused with, and how often in a row.
 #[derive(Default)]
-pub(crate) struct DefinitionRefusals(Mutex<BTreeMap<String, RefusedWrite>>);
+pub struct RefusedDefinitions(Mutex<BTreeMap<String, RefusedWrite>>);
 
 struct RefusedWrite {
     message: String,
     n_in_a_row: u32,
 }
 
-impl DefinitionRefusals {
+impl RefusedDefinitions {
     /// What was refused in one look at all definitions. Whatever else was refused before was not tried again, or went well.
-    pub(crate) fn replace(&self, refused: &[(String, Status)]) {
+    pub fn replace(&self, refused: &[(String, Status)]) {
         let mut all = self.0.lock();
         let before = std::mem::take(&mut *all);
         for (name, status) in refused {
@@ -28,11 +28,11 @@ impl DefinitionRefusals {
         }
     }
 
-    pub(crate) fn of(&self, name: &str) -> Option<Decision> {
+    pub fn of(&self, name: &str) -> Option<Decision> {
         self.0.lock().get(name).map(decision)
     }
 
-    pub(crate) fn all(&self) -> Vec<(String, Decision)> {
+    pub fn all(&self) -> Vec<(String, Decision)> {
         self.0.lock().iter().map(|(name, it)| (name.clone(), decision(it))).collect()
     }
 }

@@ -24,6 +24,13 @@ impl Provisioner {
         subject
     }
 
+    /// It is no scheduler that looks for another node: all of them do, and this one has its pause.
+    fn given_back(&mut self, claim: Key) -> Subject {
+        let subject = Subject::Claim(claim);
+        self.work.entry(subject.clone()).or_default().in_flight = false;
+        subject
+    }
+
     /// Does no scheduler select a node for it?
     fn is_for_any_node(&self, claim: &Key) -> bool {
         let class = self.claims.get(claim).and_then(|it| it.spec.as_ref()?.storage_class_name.as_ref());
@@ -37,12 +44,7 @@ impl Provisioner {
                 Subject::Claim(claim)
             }
             Outcome::Selected { claim, version, result } => self.selected(claim, &version, result.is_ok(), now),
-            // It is no scheduler that looks for another node: all of them do, and this one has its pause.
-            Outcome::Rescheduled { claim, result: Ok(()) } if self.is_for_any_node(&claim) => {
-                let subject = Subject::Claim(claim);
-                self.work.entry(subject.clone()).or_default().in_flight = false;
-                subject
-            }
+            Outcome::Rescheduled { claim, result: Ok(()) } if self.is_for_any_node(&claim) => self.given_back(claim),
             Outcome::Rescheduled { claim, result } | Outcome::StatusWritten { claim, result } => {
                 let subject = Subject::Claim(claim);
                 self.ended(&subject, result.is_ok(), now);

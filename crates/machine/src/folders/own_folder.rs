@@ -32,6 +32,7 @@ const ENTRIES: [(NodeFolder, &[&str]); 2] = [
         NodeFolder::Data,
         &[
             "admin.kubeconfig",
+            "cluster-network.json",
             "containerd-damaged",
             "environment",
             "etcd",

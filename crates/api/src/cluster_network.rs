@@ -15,6 +15,8 @@ pub const SERVICE_RANGE: &str = "service-cluster-ip-range";
 pub const DOMAIN: &str = "cluster-domain";
 /// Each of them, as options are listed.
 pub const OPTIONS: [&str; 5] = [CLUSTER_CIDR, NODE_MASK_IPV4, NODE_MASK_IPV6, SERVICE_RANGE, DOMAIN];
+/// Of each server, which may change: [`NodePorts`].
+pub const NODE_PORT_RANGE: &str = "service-node-port-range";
 
 /// The ConfigMap that says it to the machines of a cluster.
 pub const CONFIG_MAP: &str = "corten-cluster-network";

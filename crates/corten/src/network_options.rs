@@ -14,13 +14,12 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::ArgMatches;
-use corten_api::cluster_network::{ClusterNetwork, NodePorts, OPTIONS};
+use corten_api::cluster_network::{ClusterNetwork, NODE_PORT_RANGE, NodePorts, OPTIONS};
 use corten_cli::{Failure, control_plane_record::ControlPlaneRecord, server_options};
 use corten_dns::Name;
 use corten_machine::write_whole;
 
 const FILE: &str = "cluster-network.json";
-const NODE_PORT_RANGE: &str = "service-node-port-range";
 const UPSTREAMS: &str = "dns-upstreams";
 const STUB_DOMAIN: &str = "dns-stub-domain";
 const DNS_PORT: u16 = 53;

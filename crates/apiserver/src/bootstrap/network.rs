@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use corten_api::{
-    cluster_network::{CLUSTER_CIDR, CONFIG_MAP, CONFIG_MAP_NAMESPACE, ClusterNetwork, SERVICE_RANGE},
+    cluster_network::{CLUSTER_CIDR, CONFIG_MAP, CONFIG_MAP_NAMESPACE, ClusterNetwork, NODE_PORT_RANGE, SERVICE_RANGE},
     resources::{CONFIG_MAPS, NODES, SERVICE_CIDRS},
 };
 use corten_meta::{Resource, Status, address::Cidr};
@@ -15,7 +15,6 @@ use crate::state::State;
 
 /// The range of Services that every cluster has.
 const FIRST_RANGE: &str = "kubernetes";
-const NODE_PORT_RANGE: &str = "service-node-port-range";
 
 /// What a server would do to a cluster that was made with something else, as options of the cluster.
 ///

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::{Context, Result};
 use corten_api::{
-    cluster_network::{CONFIG_MAP, CONFIG_MAP_NAMESPACE, ClusterNetwork, NodePorts},
+    cluster_network::{CONFIG_MAP, CONFIG_MAP_NAMESPACE, ClusterNetwork, NODE_PORT_RANGE, NodePorts},
     core::v1::ConfigMap,
     resources::CONFIG_MAPS,
 };
@@ -14,7 +14,6 @@ use corten_meta::Key;
 
 /// Below the node's data: what the cluster said last.
 const FILE: &str = "kubelet/cluster-network.json";
-const NODE_PORT_RANGE: &str = "service-node-port-range";
 
 /// Without an answer it is what the cluster said before. A cluster that tells nobody has what every cluster has.
 ///

@@ -6,7 +6,10 @@
 
 use std::{collections::BTreeSet, net::IpAddr};
 
-use corten_api::resources::{NODES, PODS, SERVICES};
+use corten_api::{
+    load_balancer::POOL_ADDRESSES,
+    resources::{NODES, PODS, SERVICES},
+};
 use corten_meta::address::Cidr;
 use corten_meta::reserved::Host;
 use serde_json::Value;
@@ -114,6 +117,11 @@ impl Claimant<'_> {
             return Some("the range of Services' addresses".into());
         }
         if let Host::Address(address) = host
+            && self.is_of_load_balancer(*address)
+        {
+            return Some("a load balancer".into());
+        }
+        if let Host::Address(address) = host
             && let Some(owner) = self.pods_owner(*address)
         {
             return Some(owner);
@@ -150,6 +158,18 @@ impl Claimant<'_> {
         }
         let other = others.iter().find(|it| !is_silent(&it.1) && hosts(&it.1).any(|it| it == *host));
         other.map(|(name, _)| format!("node {name:?}"))
+    }
+
+    /// Has a Service it from the pool? Then one node answers for it, and it is no node's own.
+    fn is_of_load_balancer(&self, address: IpAddr) -> bool {
+        let services = self.cluster.caches().get(&SERVICES).expect("services are a row of the table").snapshot();
+        let has = |service: &Value| {
+            let of = |field: &str| service["status"][field].as_array().into_iter().flatten();
+            let mut shown = service["status"]["loadBalancer"]["ingress"].as_array().into_iter().flatten();
+            of("conditions").any(|it| it["type"] == POOL_ADDRESSES)
+                && shown.any(|it| it["ip"].as_str().and_then(|it| it.parse().ok()) == Some(address))
+        };
+        services.iter().any(|it| has(&it.parse()))
     }
 
     /// Whose Pods are at an address, or could be.

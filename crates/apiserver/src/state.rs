@@ -40,6 +40,8 @@ pub struct Config {
     pub advertise: Option<SocketAddr>,
     pub machine: Machine,
     pub network: ClusterNetwork,
+    /// Is that what this server's own record says? Then no object says otherwise.
+    pub is_network_settled: bool,
     pub node_ports: NodePorts,
     /// Have Pods IPv6 addresses, too? Then Services can have them.
     pub has_ipv6: bool,

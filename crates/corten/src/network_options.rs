@@ -28,6 +28,8 @@ const DNS_PORT: u16 = 53;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NetworkOptions {
     pub(crate) network: ClusterNetwork,
+    /// It was made before: this server has a record of it.
+    pub(crate) is_settled: bool,
     pub(crate) node_ports: NodePorts,
     pub(crate) dns: DnsForwarding,
 }
@@ -52,6 +54,7 @@ impl NetworkOptions {
             Some(kept) => Some(kept),
             None => joined.map(|it| it.network.clone()),
         };
+        let is_settled = kept.is_some();
         let network = match kept {
             Some(kept) => unchanged(&kept, &given)?,
             None => ClusterNetwork::of(&given).map_err(refused)?,
@@ -62,7 +65,7 @@ impl NetworkOptions {
             })?,
             None => NodePorts::default(),
         };
-        Ok(Self { network, node_ports, dns: DnsForwarding::of(matches)? })
+        Ok(Self { network, is_settled, node_ports, dns: DnsForwarding::of(matches)? })
     }
 
     /// Written once the cluster is there: whoever could not begin it may begin it otherwise.

@@ -41,7 +41,15 @@ pub(crate) fn refuse_other(state: &State) -> Result<(), String> {
         .into_iter()
         .map(|(name, value)| format!("--{name}={value}, and not {}", told[&name]))
         .collect();
-    if differing.is_empty() { Ok(()) } else { Err(differing.join("; ")) }
+    if differing.is_empty() {
+        return Ok(());
+    }
+    if state.config().is_network_settled {
+        // Else whoever may write the object could keep every server from starting. It is written anew.
+        tracing::warn!(says = differing.join("; "), "the ConfigMap {CONFIG_MAP} is not what the cluster was made with");
+        return Ok(());
+    }
+    Err(differing.join("; "))
 }
 
 /// Writes down what is told to this server. The ports of nodes may be others than before.

@@ -91,6 +91,15 @@ async fn what_a_cluster_has_is_not_changed_by_a_server_that_is_told_otherwise() 
     ] {
         assert!(message.contains(option), "{message}");
     }
+    // Who has a record of its own follows nobody who writes to the object, and writes it anew.
+    let config = || Config { is_network_settled: true, ..with(&store, network(&own), "30000-32767") };
+    let settled = Server::start(config()).await.expect("it starts");
+    let forged = json!({ "data": { "cluster-domain": "evil.example" } });
+    assert_eq!(call(&settled, "PATCH", RECORD, forged).await.0, 200);
+    settled.stop().await;
+    let settled = Server::start(config()).await.expect("it starts all the same");
+    assert_eq!(get(&settled, RECORD).await["data"]["cluster-domain"], "a.b");
+    settled.stop().await;
     // The ports of nodes may be others.
     let again = Server::start(with(&store, network(&own), "40000-40003")).await.expect("the same");
     assert_eq!(get(&again, RECORD).await["data"]["service-node-port-range"], "40000-40003");

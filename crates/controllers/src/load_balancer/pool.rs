@@ -4,6 +4,9 @@ use core::{fmt, net::IpAddr};
 
 use corten_meta::address::{Cidr, is_reachable};
 
+/// Between two addresses that machines are reached at there may be some of these.
+const UNREACHABLE: [&str; 5] = ["0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "fe80::/10"];
+
 /// What `--load-balancer-pool` says. Empty: there is no pool, and the nodes' own addresses are given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressPool(Vec<Range>);
@@ -27,9 +30,11 @@ impl AddressPool {
             let range = Range::parse(word).ok_or_else(|| {
                 format!("{word:?} is neither a range (10.0.0.200-10.0.0.220 or 10.0.0.64/28) nor an address")
             })?;
-            if let Some(bad) =
-                [range.first, range.last].map(|it| address(range.is_ipv4, it)).iter().find(|it| !is_reachable(**it))
-            {
+            let ends = [range.first, range.last].map(|it| address(range.is_ipv4, it));
+            let bad = ends.iter().find(|it| !is_reachable(**it)).map(ToString::to_string);
+            let inside =
+                || UNREACHABLE.iter().find(|it| Cidr::parse(it).is_some_and(|it| Range::of(it).overlaps(&range)));
+            if let Some(bad) = bad.or_else(|| inside().map(|it| (*it).to_owned())) {
                 return Err(format!("{word} holds {bad}, which no machine can be reached at from outside"));
             }
             if let Some(other) = ranges.iter().find(|it| it.overlaps(&range)) {
@@ -38,6 +43,16 @@ impl AddressPool {
             ranges.push(range);
         }
         Ok(Self(ranges))
+    }
+
+    /// # Errors
+    /// An address of the pool is in one of these ranges, which are others'.
+    pub fn apart_from(self, others: &[Cidr], whose: &str) -> Result<Self, String> {
+        let overlapping = |it: &Range| others.iter().find(|other| Range::of(**other).overlaps(it));
+        match self.0.iter().find_map(|it| Some((it, overlapping(it)?))) {
+            Some((range, other)) => Err(format!("{range} overlaps {other}: these addresses are {whose}")),
+            None => Ok(self),
+        }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -76,10 +91,15 @@ impl Range {
             return is_ordered.then(|| Self { is_ipv4: first.is_ipv4(), first: number(first), last: number(last) });
         }
         let range = Cidr::parse(word).or_else(|| Some(Cidr::new(of(word)?, u8::MAX)))?;
+        // A prefix of IPv4 addresses in IPv6's form means other addresses than it seems to.
+        (range.address.to_canonical() == range.address).then(|| Self::of(range))
+    }
+
+    fn of(range: Cidr) -> Self {
         let (is_ipv4, first) = (range.address.is_ipv4(), number(range.address));
         let width = if is_ipv4 { 32 } else { 128 };
         let hosts = u128::MAX.checked_shr(128 - (width - u32::from(range.bits))).unwrap_or_default();
-        Some(Self { is_ipv4, first, last: first | hosts })
+        Self { is_ipv4, first, last: first | hosts }
     }
 
     fn overlaps(&self, other: &Self) -> bool {
@@ -123,6 +143,11 @@ mod tests {
             (&["10.0.0.0/24", "10.0.0.9"], Err("10.0.0.9 overlaps 10.0.0.0-10.0.0.255")),
             (&["127.0.0.1"], Err("127.0.0.1 holds 127.0.0.1, which no machine can be reached at")),
             (&["0.0.0.0/0"], Err("0.0.0.0/0 holds 0.0.0.0")),
+            (
+                &["126.0.0.9-128.0.0.9"],
+                Err("126.0.0.9-128.0.0.9 holds 127.0.0.0/8, which no machine can be reached at"),
+            ),
+            (&["::ffff:10.5.0.0/120"], Err("\"::ffff:10.5.0.0/120\" is neither a range")),
         ] {
             match (AddressPool::parse(words), expected) {
                 (Ok(pool), Ok(expected)) => assert_eq!(pool.to_string(), expected, "{words:?}"),
@@ -130,6 +155,16 @@ mod tests {
                 (found, _) => panic!("{words:?}: {found:?}"),
             }
         }
+    }
+
+    #[test]
+    fn a_pool_is_apart_from_what_is_others() {
+        let pool = || AddressPool::parse(&["10.0.0.8/30", "fd00::/64"]).expect("a pool");
+        let others = |text: &str| [Cidr::parse(text).expect("a range")];
+        assert_eq!(pool().apart_from(&others("10.0.1.0/24"), "Pods'"), Ok(pool()));
+        let refused = pool().apart_from(&others("10.0.0.0/24"), "Pods'");
+        assert_eq!(refused, Err("10.0.0.8-10.0.0.11 overlaps 10.0.0.0/24: these addresses are Pods'".to_owned()));
+        assert!(pool().apart_from(&others("fd00::/48"), "Pods'").is_err());
     }
 
     #[test]

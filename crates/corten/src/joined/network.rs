@@ -25,7 +25,10 @@ pub(crate) async fn cluster_network(client: &Client, data: &Path) -> Result<(Clu
     let key = Key::new(CONFIG_MAP_NAMESPACE, CONFIG_MAP);
     let told = match client.get_as::<ConfigMap>(&CONFIG_MAPS, &key).await {
         Ok(found) => found.data.unwrap_or_default(),
-        Err(error) if error.status().is_some_and(|it| matches!(it.code, 403 | 404)) => BTreeMap::new(),
+        // What the cluster has said before does not change because the object is gone.
+        Err(error) if error.status().is_some_and(|it| matches!(it.code, 403 | 404)) => {
+            known.clone().unwrap_or_default()
+        }
         Err(error) => match &known {
             Some(known) => {
                 tracing::warn!(%error, "the API server does not answer: the node has the addresses of before");

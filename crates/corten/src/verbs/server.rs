@@ -4,7 +4,7 @@ use std::{ffi::OsString, net::IpAddr, os::unix::process::CommandExt, path::PathB
 
 use anyhow::{Context, Error, Result, bail};
 use clap::{Arg, ArgMatches, Command, parser::ValueSource, value_parser};
-use corten_api::cluster_network::NodePorts;
+use corten_api::cluster_network::{ClusterNetwork, NodePorts};
 use corten_apiserver::LogFilter;
 use corten_cli::{Verb, control_plane_record::ControlPlaneRecord, server_options};
 use corten_controllers::AddressPool;
@@ -117,6 +117,13 @@ pub(super) fn refuse_for_member(matches: &ArgMatches, server: &str) -> Result<()
     }
 }
 
+/// Addresses that are nobody's in the cluster.
+fn load_balancer_pool(matches: &ArgMatches, network: &ClusterNetwork) -> Result<AddressPool, String> {
+    AddressPool::parse(&server_options::list(matches, "load-balancer-pool"))?
+        .apart_from(&network.cluster_cidrs, "Pods'")?
+        .apart_from(&network.service_cidrs, "Services' within the cluster")
+}
+
 pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<Settings> {
     let required = "clap gives a default";
     let data_dir = matches.get_one::<PathBuf>("data-dir").context(required)?.clone();
@@ -132,6 +139,8 @@ pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<
     let etcd = if ha.is_some() { None } else { EtcdOptions::of(matches, joined.as_ref())? };
     let is_shared = ha.is_some() || etcd.is_some();
     let network = NetworkOptions::of(matches, &data_dir, joined.as_ref())?;
+    let load_balancer_pool = load_balancer_pool(matches, &network.network)
+        .map_err(|it| Error::msg(it).context("reading --load-balancer-pool"))?;
     if is_shared && network.node_ports != NodePorts::default() {
         bail!(
             "--service-node-port-range is for a cluster in the data folder: in an etcd the ports are {}",
@@ -158,8 +167,7 @@ pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<
             &server_options::list(matches, "controllers"),
             server_options::is_on(matches, "no-scheduler"),
         )?,
-        load_balancer_pool: AddressPool::parse(&server_options::list(matches, "load-balancer-pool"))
-            .map_err(|it| Error::msg(it).context("reading --load-balancer-pool"))?,
+        load_balancer_pool,
         scheduler: scheduler_options::config(server_options::file(matches, "scheduler-config").as_deref())?,
         log,
     })

@@ -36,20 +36,17 @@ pub(crate) fn refuse_other(state: &State) -> Result<(), String> {
         // Whoever has written what cannot be read is not followed.
         return Ok(());
     };
-    let differing: Vec<String> = cluster
-        .differing(&told)
-        .into_iter()
-        .map(|(name, value)| format!("--{name}={value}, and not {}", told[&name]))
-        .collect();
-    if differing.is_empty() {
-        return Ok(());
-    }
-    if state.config().is_network_settled {
+    let differing = cluster.differing(&told).into_iter();
+    let said: Vec<_> = differing.map(|(name, value)| format!("--{name}={value}, and not {}", told[&name])).collect();
+    match said.join("; ") {
+        none if none.is_empty() => Ok(()),
         // Else whoever may write the object could keep every server from starting. It is written anew.
-        tracing::warn!(says = differing.join("; "), "the ConfigMap {CONFIG_MAP} is not what the cluster was made with");
-        return Ok(());
+        says if state.config().is_network_settled => {
+            tracing::warn!(says, "the ConfigMap {CONFIG_MAP} is not what the cluster was made with");
+            Ok(())
+        }
+        says => Err(says),
     }
-    Err(differing.join("; "))
 }
 
 /// Writes down what is told to this server. The ports of nodes may be others than before.

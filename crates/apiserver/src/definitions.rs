@@ -8,7 +8,11 @@
 mod cleanup;
 mod known;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
 use corten_kinds::{
@@ -16,10 +20,11 @@ use corten_kinds::{
     custom::{Condition, names_of, with_condition, with_names},
 };
 use corten_meta::{Key, Resource, Status};
+use corten_schema::structural::timed;
 use futures_util::future::{join_all, select_all};
 use http::Method;
 use serde_json::Value;
-use tokio::{sync::watch, time::Instant};
+use tokio::sync::watch;
 
 use crate::{
     own_requests::{self, JSON},
@@ -144,11 +149,8 @@ impl Definitions {
         let (caches, store) = (state.caches(), &state.config().store);
         let mut is_changed = false;
         for known in self.0.values_mut().filter(|it| !it.is_gone) {
-            let begun = Instant::now();
-            let Some(made) = known.make_rows() else { continue };
-            if made.rows.served.iter().any(|it| it.schema.has_rules()) {
-                state.metrics().cel.compiled(begun.elapsed());
-            }
+            let cel = state.metrics().cel.clone();
+            let Some(made) = timed(Instant::now, move |it| cel.compiled(it), || known.make_rows()) else { continue };
             if made.needs_cache {
                 caches.add(&**store, KindRef::Custom(made.rows.stored.clone())).await?;
             }

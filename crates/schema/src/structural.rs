@@ -31,6 +31,7 @@ use self::{allowed_values::AllowedValues, expressions::Expressions, formats::Num
 pub use default::{BYTES_MAX, TooLarge};
 pub(crate) use described::Values;
 pub use expressions::check::{Occurrences, RuleCheck, RuleProblem, check_rule, too_expensive_together};
+pub use expressions::timing::timed;
 
 /// One schema, or a part of one.
 #[derive(Debug, Default)]

@@ -335,9 +335,21 @@ async fn rules_that_were_not_asked_are_spoken_of() {
         (code, &read(refused).await["message"]),
         (400, &json!("Car in version \"v1\" cannot be handled as a Car: strict decoding error: unknown field \"odd\""))
     );
+    server.stop().await;
+}
+
+/// One part of the schema is compiled; asked are the object as a whole, the list, and each of its items.
+#[tokio::test]
+async fn the_rules_of_each_part_of_a_schema_are_measured() {
+    let server = server::started().await;
+    let size = json!({ "type": "integer", "x-kubernetes-validations": [{ "rule": "self > 0" }] });
+    define(&server, &shaped(&json!({ "sizes": { "type": "array", "maxItems": 5, "items": size } }))).await;
+    let car = json!({ "apiVersion": "example.com/v1", "kind": "Car", "metadata": { "name": "a" }, "sizes": [1, 2] });
+    let (code, said) = ask(&server, "POST", "/apis/example.com/v1/namespaces/default/cars", &car).await;
+    assert_eq!(code, 201, "{}", read(said).await);
     let measured = server.metrics().text(Vec::new());
     for line in
-        ["apiserver_cel_compilation_duration_seconds_count 1", "apiserver_cel_evaluation_duration_seconds_count 1"]
+        ["apiserver_cel_compilation_duration_seconds_count 1", "apiserver_cel_evaluation_duration_seconds_count 4"]
     {
         assert!(measured.lines().any(|it| it == line), "{line} is missing:\n{measured}");
     }

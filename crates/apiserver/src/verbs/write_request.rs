@@ -1,13 +1,15 @@
 //! One write as admission sees it.
 
+use std::time::Instant;
+
 use corten_admission::{
     Attributes, ConvertedObjects, Fuel, Operation, Reinvocation, RequestForm, admit, commit, evaluated, validate,
 };
 use corten_kinds::Subresource;
 use corten_meta::{Status, Violation};
 use corten_routes::DeleteOptions;
+use corten_schema::structural::timed;
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 use super::{request_scope::RequestScope, scale_form};
 use crate::context::Context;
@@ -51,14 +53,17 @@ impl<'a> WriteRequest<'a> {
         Self { operation: Operation::Delete, old: Some(old), deletion: Some(options), ..Self::create(ctx, target) }
     }
 
-    /// What the kind's own rules say is wrong. Where some are in CEL it is measured how long all take.
+    /// What the kind's own rules say is wrong. How long those in CEL take is measured.
     pub(super) async fn broken_rules(&self, judge: impl Fn() -> Vec<Violation>) -> Vec<Violation> {
-        let begun = Instant::now();
-        let broken = evaluated(&self.fuel, judge).await;
-        if self.target.asked.schema.has_rules() {
-            self.ctx.state.metrics().cel.evaluated(begun.elapsed());
+        if !self.target.asked.schema.has_rules() {
+            return evaluated(&self.fuel, judge).await;
         }
-        broken
+        let cel = &self.ctx.state.metrics().cel;
+        let measured = || {
+            let cel = cel.clone();
+            timed(Instant::now, move |it| cel.evaluated(it), &judge)
+        };
+        evaluated(&self.fuel, measured).await
     }
 
     pub(super) fn connect(ctx: &'a Context, target: &'a RequestScope) -> Self {

@@ -3,6 +3,7 @@
 pub(super) mod check;
 mod evaluate;
 mod read;
+pub(super) mod timing;
 
 use std::sync::Arc;
 

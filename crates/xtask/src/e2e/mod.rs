@@ -105,12 +105,14 @@ const HALF: &str = "76";
 const LANES: &[Lane] = &[
     Lane { is_apart: true, ..APART[0] },
     Lane { suites: &[Suite { name: "node", from: HALF, to: "~" }], is_apart: false },
-    Lane { suites: &[whole("control-plane"), whole("clients"), whole("cluster")], is_apart: false },
+    Lane { suites: &[whole("control-plane")], is_apart: false },
+    Lane { suites: &[whole("cluster"), whole("clients")], is_apart: false },
 ];
 const APART: &[Lane] =
     &[Lane { suites: &[Suite { name: "node", from: "", to: HALF }, whole("pods")], is_apart: false }];
 /// systemd starts nodes in the machine's own network, whichever that is of whoever asks for one.
-const LANES_OF_SYSTEMD: &[Lane] = &[Lane { suites: &[whole("node"), whole("pods")], is_apart: false }, LANES[2]];
+const LANES_OF_SYSTEMD: &[Lane] =
+    &[Lane { suites: &[whole("node"), whole("pods")], is_apart: false }, LANES[2], LANES[3]];
 /// On a node that runs already.
 const RUNNING: &[Lane] = &[Lane { suites: &[whole("pods")], is_apart: false }];
 

@@ -6,7 +6,7 @@ use corten_cel::{
 use corten_meta::Violation;
 use serde_json::Value;
 
-use super::{Expression, Expressions};
+use super::{Expression, Expressions, timing::Part};
 use crate::structural::{OUT_OF_BUDGET, Structural, correlate::Before};
 
 impl Structural {
@@ -46,6 +46,7 @@ impl Evaluation {
         if !schema.has_expressions || self.is_over || self.found.len() > Violation::MOST || value.is_null() {
             return;
         }
+        let _timed = Part::begun();
         if let Some(expressions) = &schema.expressions {
             expressions.rules.iter().for_each(|it| self.ask(schema, expressions, it, value, old));
         }

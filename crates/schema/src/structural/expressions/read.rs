@@ -6,12 +6,13 @@ use corten_cel::{DeclType, Env, Program, STORED_EXPRESSIONS};
 use corten_meta::Rule;
 use serde_json::Value;
 
-use super::{Expression, Expressions};
+use super::{Expression, Expressions, timing::Part};
 
 impl Expressions {
     /// The rules of a schema; `None` where it has none, or where expressions see nothing of its values.
     pub(in crate::structural) fn read(schema: &Value, is_root: bool) -> Option<Box<Self>> {
         let rules = schema["x-kubernetes-validations"].as_array().filter(|it| !it.is_empty())?;
+        let _timed = Part::begun();
         let embedded_resource = schema["x-kubernetes-embedded-resource"] == true;
         let declared = Arc::new(DeclType::from_schema(schema, is_root || embedded_resource)?);
         let rules = rules.iter().map(|it| expression(it, &declared)).collect();

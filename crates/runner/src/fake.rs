@@ -1,7 +1,7 @@
 //! A tiny API server for tests: objects, versions, conflicts, lists and watches, with the faults a test asks for.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
     time::Duration,
 };
@@ -35,6 +35,7 @@ struct State {
     log: Vec<Change>,
     faults: VecDeque<Fault>,
     requests: Vec<String>,
+    watched: BTreeSet<String>,
     watch_delay: Duration,
 }
 
@@ -72,6 +73,11 @@ impl FakeApi {
     /// The requests since the last call that were neither reads nor by the test: `POST /api/v1/…`.
     pub(crate) fn writes(&self) -> Vec<String> {
         std::mem::take(&mut self.state.lock().requests)
+    }
+
+    /// Was there ever a watch of it? `/api/v1/pods`
+    pub(crate) fn was_watched(&self, collection: &str) -> bool {
+        self.state.lock().watched.contains(collection)
     }
 
     pub(crate) fn object(&self, path: &str) -> Option<Value> {
@@ -211,7 +217,11 @@ impl FakeApi {
     }
 
     fn watch(self: Arc<Self>, collection: String, after: u64, progress: bool) -> Body {
-        let delay = self.state.lock().watch_delay;
+        let delay = {
+            let mut state = self.state.lock();
+            state.watched.insert(collection.clone());
+            state.watch_delay
+        };
         let changed = self.changed.subscribe();
         let lines = stream::unfold((after, changed), move |(after, mut changed)| {
             let (api, collection) = (self.clone(), collection.clone());

@@ -25,7 +25,7 @@ impl Controller for DeviceClaims {
 
     fn watches(&self) -> Vec<Watch> {
         vec![
-            Watch::new::<Pod>(Wake::Itself),
+            Watch::new::<Pod>(Wake::With(pod_with_claims)),
             Watch::new::<Claim>(Wake::With(owner)),
             Watch::new::<Template>(Wake::With(pods_of_template)),
         ]
@@ -125,6 +125,11 @@ fn owner(_view: &View, claim: &ObjectMeta) -> Vec<Key> {
 }
 
 /// Pods that may have waited for the template.
+/// Only such a pod is of interest to what is about claims for devices.
+pub(super) fn pod_with_claims(view: &View, pod: &ObjectMeta) -> Vec<Key> {
+    Pod::wakes(view, pod, |it| !it.spec.resource_claims.is_empty())
+}
+
 fn pods_of_template(view: &View, template: &ObjectMeta) -> Vec<Key> {
     let names_it = |it: &&Pod| {
         let mut claims = it.spec.resource_claims.iter();

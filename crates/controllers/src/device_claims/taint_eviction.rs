@@ -6,6 +6,7 @@ use corten_meta::{Key, ObjectMeta, Time};
 use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write};
 
 use super::{
+    made::pod_with_claims,
     projections::{AllocatedDevice, Claim, DeviceSlice, TaintRule, pool},
     tainted::{NO_EXECUTE, eviction, users},
 };
@@ -27,7 +28,7 @@ impl Controller for DeviceTaintEviction {
 
     fn watches(&self) -> Vec<Watch> {
         vec![
-            Watch::new::<Pod>(Wake::Itself),
+            Watch::new::<Pod>(Wake::With(pod_with_claims)),
             Watch::new::<Claim>(Wake::With(users_of_claim)),
             Watch::new::<DeviceSlice>(Wake::With(users_of_slice)),
             Watch::new::<TaintRule>(Wake::With(users_of_selected)),

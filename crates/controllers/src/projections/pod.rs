@@ -5,8 +5,8 @@
 mod parts;
 
 use corten_api::resources;
-use corten_meta::{Named, ObjectMeta, Resource, Time};
-use corten_reconcile::Projection;
+use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
+use corten_reconcile::{Projection, View};
 use serde::{Deserialize, Deserializer};
 
 pub(crate) use parts::{Claim, NamedPort, NamedPorts, Toleration, Tolerations};
@@ -29,6 +29,17 @@ impl Named for Pod {
 
     fn found_by(&self) -> Option<&str> {
         Some(&*self.spec.node_name).filter(|it| !it.is_empty())
+    }
+}
+
+impl Pod {
+    /// Whom a change of a pod wakes in a loop that is about some pods only: nearly all pods are never looked at there. One that took
+    /// the place of another is, as that may have been of interest.
+    pub(crate) fn wakes(view: &View, pod: &ObjectMeta, is_of_interest: impl FnOnce(&Self) -> bool) -> Vec<Key> {
+        let key = pod.key();
+        let is = |it: &Self| it.metadata.uid != pod.uid || is_of_interest(it);
+        let wakes = view.get::<Self>(&key).is_some_and(is);
+        Vec::from_iter(wakes.then_some(key))
     }
 }
 

@@ -20,7 +20,7 @@ impl Controller for EphemeralVolumes {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        vec![Watch::new::<Pod>(Wake::Itself), Watch::new::<Claim>(Wake::With(claim_changed))]
+        vec![Watch::new::<Pod>(Wake::With(pod_with_own_claims)), Watch::new::<Claim>(Wake::With(claim_changed))]
     }
 
     fn writes(&self) -> &'static [Write] {
@@ -45,6 +45,10 @@ impl Controller for EphemeralVolumes {
         }
         plan
     }
+}
+
+fn pod_with_own_claims(view: &View, pod: &ObjectMeta) -> Vec<Key> {
+    Pod::wakes(view, pod, |it| it.own_claims().next().is_some())
 }
 
 fn is_of(claim: &Claim, pod: &Pod) -> bool {

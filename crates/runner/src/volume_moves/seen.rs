@@ -22,7 +22,9 @@ use super::{About, Subject};
 pub(super) struct Seen {
     claims: Informer<ClaimSeen>,
     volumes: Informer<VolumeSeen>,
-    pods: Informer<BTreeSet<Key>>,
+    /// Watched from the first wish on, or what is left of a move: nearly no cluster ever has one, and all have many Pods.
+    pods: Option<Informer<BTreeSet<Key>>>,
+    viewer: Client,
     nodes: Informer<(String, bool)>,
     synced: [bool; 4],
     /// Those with a wish.
@@ -106,7 +108,8 @@ impl Seen {
         Self {
             claims: informer(client, PERSISTENT_VOLUME_CLAIMS, claim_seen),
             volumes: informer(client, PERSISTENT_VOLUMES, volume_seen),
-            pods: informer(viewer, PODS, claims_of),
+            pods: None,
+            viewer: viewer.clone(),
             nodes: informer(viewer, CSI_NODES, move |bytes, meta| {
                 let node: CSINode = decode(bytes)?;
                 Ok((meta.name.clone(), node.spec.drivers.iter().any(|it| it.name == driver)))
@@ -150,6 +153,7 @@ impl Seen {
         while let Poll::Ready(event) = self.claims.poll_event(context) {
             match event {
                 InformerEvent::Applied(claim, identity) if claim.is_wished => {
+                    self.watch_pods();
                     subjects.insert(subject_of(&identity.key, &claim));
                     self.wished.insert(identity.key, claim);
                 }
@@ -161,6 +165,9 @@ impl Seen {
         while let Poll::Ready(event) = self.volumes.poll_event(context) {
             match event {
                 InformerEvent::Applied(volume, identity) => {
+                    if volume.is_marked {
+                        self.watch_pods();
+                    }
                     let name = identity.key.name;
                     if volume.is_marked || self.wished.values().any(|it| it.volume == name) {
                         subjects.insert(Subject::Volume(name.clone()));
@@ -171,7 +178,18 @@ impl Seen {
                 InformerEvent::Synced(_) => self.synced[1] = true,
             }
         }
-        while let Poll::Ready(event) = self.pods.poll_event(context) {
+        subjects.extend(self.poll_pods(context));
+        subjects
+    }
+
+    fn watch_pods(&mut self) {
+        self.pods.get_or_insert_with(|| informer(&self.viewer, PODS, claims_of));
+    }
+
+    fn poll_pods(&mut self, context: &mut Context<'_>) -> BTreeSet<Subject> {
+        let mut subjects = BTreeSet::new();
+        let Some(pods) = &mut self.pods else { return subjects };
+        while let Poll::Ready(event) = pods.poll_event(context) {
             let changed = match event {
                 InformerEvent::Applied(claims, identity) if !claims.is_empty() => {
                     self.used.lock().insert(identity.key, claims.clone());

@@ -196,3 +196,14 @@ async fn a_pod_that_was_placed_meanwhile_gets_the_volume_and_the_move_waits_for_
     assert_eq!(steps(&asked).last(), Some(&"remove_left"), "{asked:?}");
     assert_eq!(world.is_on(), "n2");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_pods_of_a_cluster_are_not_watched_before_a_claim_is_to_move() {
+    let world = world();
+    world.api.put(CLAIM, claim("default", "data", "u1", None));
+    assert_eq!(world.run().await, Vec::<String>::new());
+    assert!(!world.api.was_watched("/api/v1/pods"));
+    world.api.put(CLAIM, claim("default", "data", "u1", Some("n2")));
+    assert_eq!(steps(&world.run().await).last(), Some(&"remove_left"));
+    assert!(world.api.was_watched("/api/v1/pods"));
+}

@@ -82,8 +82,8 @@ impl Scale {
 }
 
 /// The parts that are the load of every day.
-pub(super) const DAILY: [&str; 9] =
-    ["start", "configmaps", "pods", "lists", "watches", "deletes", "collects", "custom", "replicas"];
+pub(super) const DAILY: [&str; 10] =
+    ["start", "configmaps", "pods", "lists", "watches", "deletes", "collects", "custom", "replicas", "scheduler"];
 
 type Part =
     for<'a> fn(&'a Launcher, Scale, &'a mut Vec<Row>) -> std::pin::Pin<Box<dyn Future<Output = Result<()>> + 'a>>;

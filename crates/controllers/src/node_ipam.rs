@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use corten_api::{cluster_network::ClusterNetwork, resources};
 use corten_meta::{Key, ObjectMeta, Time, address::Cidr};
 use corten_reconcile::{Actor, Controller, Plan, Verb, View, Wait, Wake, Watch, Write};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
 use crate::{
@@ -33,18 +33,35 @@ struct RangedNode {
 }
 projection!(RangedNode, resources::NODES);
 
-#[derive(Default, Deserialize)]
+#[derive(Default, PartialEq, Deserialize)]
 #[serde(default)]
 struct RangedSpec {
-    #[serde(rename = "podCIDR", deserialize_with = "or_default")]
-    pod_cidr: String,
-    #[serde(rename = "podCIDRs", deserialize_with = "or_default")]
-    pod_cidrs: Vec<String>,
+    #[serde(rename = "podCIDR", deserialize_with = "range")]
+    pod_cidr: Option<Cidr>,
+    #[serde(rename = "podCIDRs", deserialize_with = "ranges")]
+    pod_cidrs: Vec<Cidr>,
+}
+
+fn range<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cidr>, D::Error> {
+    Ok(Cidr::parse(&or_default::<_, String>(deserializer)?))
+}
+
+fn ranges<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Cidr>, D::Error> {
+    let all: Vec<String> = or_default(deserializer)?;
+    Ok(all.iter().filter_map(|it| Cidr::parse(it)).collect())
 }
 
 impl RangedNode {
     fn ranges(&self) -> impl Iterator<Item = Cidr> {
-        self.spec.pod_cidrs.iter().chain([&self.spec.pod_cidr]).filter_map(|it| Cidr::parse(it))
+        self.spec.pod_cidrs.iter().copied().chain(self.spec.pod_cidr)
+    }
+}
+
+/// A heartbeat changes no range.
+impl PartialEq for RangedNode {
+    fn eq(&self, other: &Self) -> bool {
+        let of = |it: &Self| (it.metadata.uid.clone(), it.metadata.is_deleting());
+        of(self) == of(other) && self.spec == other.spec
     }
 }
 
@@ -56,8 +73,8 @@ pub struct ClusterRange {
 }
 
 impl ClusterRange {
-    fn parts(&self) -> impl Iterator<Item = Cidr> {
-        let ClusterRange { range, node_bits } = *self;
+    fn parts(self) -> impl Iterator<Item = Cidr> {
+        let ClusterRange { range, node_bits } = self;
         let width: u8 = if range.address.is_ipv4() { 32 } else { 128 };
         let n_bits = u32::from(node_bits.saturating_sub(range.bits));
         let n = 1_u128.checked_shl(n_bits).unwrap_or(u128::MAX).min(RANGES_MAX);
@@ -100,7 +117,7 @@ impl Controller for NodeIpam {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        vec![Watch::new::<RangedNode>(Wake::With(all_together))]
+        vec![Watch::new::<RangedNode>(Wake::With(all_together)).telling_changes_of::<RangedNode>()]
     }
 
     fn writes(&self) -> &'static [Write] {
@@ -108,13 +125,13 @@ impl Controller for NodeIpam {
     }
 
     fn reconcile(&self, view: &View, _key: &Key, _now: Time) -> Plan {
-        let mut taken: BTreeSet<Cidr> = view.list::<RangedNode>().flat_map(RangedNode::ranges).collect();
-        let mut parts: BTreeSet<Cidr> = taken.iter().filter(|it| self.is_one_part(it)).copied().collect();
+        let mut taken: TakenRanges = view.list::<RangedNode>().flat_map(RangedNode::ranges).collect();
+        let mut parts: TakenRanges = taken.iter().filter(|it| self.is_one_part(it)).collect();
+        let mut left: Vec<LeftParts> = self.ranges.iter().map(LeftParts::of).collect();
         let is_new = |it: &&RangedNode| it.ranges().next().is_none() && !it.metadata.is_deleting();
         let mut plan = Plan::default();
         for node in view.list::<RangedNode>().filter(is_new).take(EFFECTS_MAX) {
-            let free_of = |it: &ClusterRange| free(it, &taken).or_else(|| free(it, &parts));
-            let free: Vec<Option<Cidr>> = self.ranges.iter().map(free_of).collect();
+            let free: Vec<Option<Cidr>> = left.iter_mut().map(|it| it.next_free(&taken, &parts)).collect();
             if let Some((range, _)) = self.ranges.iter().zip(&free).find(|it| it.1.is_none()) {
                 let message = format!("{} has no range of /{} left for it", range.range, range.node_bits);
                 let wait = Wait::new("CIDRNotAvailable", message, Actor::Operator);
@@ -125,7 +142,7 @@ impl Controller for NodeIpam {
             let Some(first) = given.first() else { break };
             let patch = json!({ "spec": { "podCIDR": first, "podCIDRs": given } });
             plan.effects.push(exact_patch(resources::NODES, &node.metadata, patch));
-            taken.extend(free.iter().flatten());
+            taken.extend(free.iter().copied().flatten());
             parts.extend(free.into_iter().flatten());
         }
         plan
@@ -136,11 +153,77 @@ fn all_together(_view: &View, _changed: &ObjectMeta) -> Vec<Key> {
     vec![Key::cluster(KEY)]
 }
 
-fn free(range: &ClusterRange, taken: &BTreeSet<Cidr>) -> Option<Cidr> {
-    // A range that somebody else gave may be wider or narrower than those that are given here.
-    let overlaps = |it: &Cidr| taken.iter().any(|other| other.contains(it.address) || it.contains(other.address));
-    // The first is that of the machine which the control plane runs on: its node says so itself, also when its Node is made anew.
-    range.parts().skip(1).find(|it| !taken.contains(it) && !overlaps(it))
+/// Ranges that somebody has. Whether another overlaps one of them is found without a look at each.
+#[derive(Default)]
+struct TakenRanges {
+    /// In the order of their first addresses.
+    ranges: BTreeSet<Cidr>,
+    /// How long their prefixes are.
+    lengths: BTreeSet<u8>,
+}
+
+impl TakenRanges {
+    fn iter(&self) -> impl Iterator<Item = Cidr> {
+        self.ranges.iter().copied()
+    }
+
+    /// A range that somebody else gave may be wider or narrower than those that are given here.
+    fn overlap(&self, range: &Cidr) -> bool {
+        let is_within_one = || {
+            let wider = self.lengths.range(..=range.bits).map(|bits| Cidr::new(range.address, *bits));
+            wider.into_iter().any(|it| self.ranges.contains(&it))
+        };
+        // The first of those that begin in it, where there are any.
+        let holds_one = || self.ranges.range(*range..).next().is_some_and(|it| range.contains(it.address));
+        is_within_one() || holds_one()
+    }
+}
+
+impl Extend<Cidr> for TakenRanges {
+    fn extend<T: IntoIterator<Item = Cidr>>(&mut self, ranges: T) {
+        for range in ranges {
+            self.lengths.insert(range.bits);
+            self.ranges.insert(range);
+        }
+    }
+}
+
+impl FromIterator<Cidr> for TakenRanges {
+    fn from_iter<T: IntoIterator<Item = Cidr>>(ranges: T) -> Self {
+        let mut all = Self::default();
+        all.extend(ranges);
+        all
+    }
+}
+
+/// The parts of a range, in their order: what was not free stays so while one plan is made.
+struct LeftParts<'a> {
+    range: &'a ClusterRange,
+    parts: Box<dyn Iterator<Item = Cidr>>,
+    /// There is none beside all that is taken.
+    is_amid_wide: bool,
+}
+
+impl<'a> LeftParts<'a> {
+    fn of(range: &'a ClusterRange) -> Self {
+        Self { range, parts: Self::begin(*range), is_amid_wide: false }
+    }
+
+    /// The first part is that of the machine which the control plane runs on: its node says so itself, also when its Node is made anew.
+    fn begin(range: ClusterRange) -> Box<dyn Iterator<Item = Cidr>> {
+        Box::new(range.parts().skip(1))
+    }
+
+    /// One beside all that is taken; where there is none, one that only ranges wider than a part overlap.
+    fn next_free(&mut self, taken: &TakenRanges, parts: &TakenRanges) -> Option<Cidr> {
+        if !self.is_amid_wide {
+            if let Some(free) = self.parts.find(|it| !taken.overlap(it)) {
+                return Some(free);
+            }
+            (self.parts, self.is_amid_wide) = (Self::begin(*self.range), true);
+        }
+        self.parts.find(|it| !parts.overlap(it))
+    }
 }
 
 #[cfg(test)]
@@ -160,5 +243,28 @@ mod tests {
         }
         let narrow = ClusterRange { range: Cidr::parse("10.0.0.0/28").expect("a range"), node_bits: 24 };
         assert_eq!(narrow.parts().count(), 1);
+    }
+
+    #[test]
+    fn ranges_overlap_where_one_holds_the_other() {
+        let range = |it| Cidr::parse(it).expect("a range");
+        let taken = ["10.1.0.0/16", "10.2.3.0/24", "10.2.4.128/25", "fd00::/64"];
+        let taken: TakenRanges = taken.into_iter().map(range).collect();
+        for (asked, expected) in [
+            ("10.1.0.0/16", true),
+            ("10.1.255.0/24", true),
+            ("10.0.0.0/15", true),
+            ("10.2.3.0/24", true),
+            ("10.2.4.0/24", true),
+            ("10.2.4.0/25", false),
+            ("10.2.5.0/24", false),
+            ("10.2.2.0/24", false),
+            ("10.3.0.0/16", false),
+            ("0.0.0.0/0", true),
+            ("fd00:0:0:1::/64", false),
+            ("fd00::/48", true),
+        ] {
+            assert_eq!(taken.overlap(&range(asked)), expected, "{asked}");
+        }
     }
 }

@@ -5,7 +5,7 @@
 
 use corten_api::resources;
 use corten_meta::{Key, Time};
-use corten_reconcile::{Controller, Plan, Verb, View, Wake, Watch, Write};
+use corten_reconcile::{Controller, Plan, Table, Verb, View, Wake, Watch, Write};
 use serde_json::json;
 
 use crate::{projections::Node, status::exact_patch};
@@ -36,7 +36,7 @@ impl Controller for NodeTtl {
             return Plan::default();
         };
         let told = node.metadata.annotations.get(ANNOTATION);
-        let seconds = seconds(view.list::<Node>().count(), told.and_then(|it| it.parse().ok()));
+        let seconds = seconds(view.table(&resources::NODES).map_or(0, Table::len), told.and_then(|it| it.parse().ok()));
         if told.is_some_and(|it| *it == seconds.to_string()) {
             return Plan::default();
         }

@@ -11,6 +11,7 @@ mod e2e;
 mod etcd;
 mod faults;
 mod fuzz;
+mod histories;
 mod kms_plugin;
 mod machine;
 mod machines;
@@ -49,6 +50,8 @@ enum Task {
     Sim(sim::Args),
     /// Kill the server amid its work, and look for what it lost
     Crash(crash::Args),
+    /// Kill and stop three servers and the members of their etcd, and look for answers that no single server could give
+    Histories(histories::Args),
     /// Pull the plug of a machine amid its work, and look for what it lost
     Powercut(powercut::Args),
     /// Look for inputs that break what reads them
@@ -82,6 +85,7 @@ fn main() -> Result<()> {
         Task::Dist(args) => dist::run(&args),
         Task::Sim(args) => sim::run(&args),
         Task::Crash(args) => crash::run(&args),
+        Task::Histories(args) => histories::run(&args),
         Task::Powercut(args) => powercut::run(&args),
         Task::Fuzz(args) => fuzz::run(&args),
         Task::E2e(args) => e2e::run(&args),

@@ -18,12 +18,12 @@ use parking_lot::Mutex;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use tokio::task::JoinSet;
 
-use self::watcher::Watcher;
 pub(crate) use self::{
-    oracle::{List, Oracle},
+    oracle::{List, Object, Oracle, Version},
+    watcher::{WatchedChanges, Watcher},
     writer::write,
 };
-use crate::real::{ControlPlane, Data, Launcher, Profile, build};
+use crate::real::{Connection, ControlPlane, Data, Launcher, Profile, build};
 
 pub(crate) const NAMESPACE: &str = "crash";
 pub(crate) const CONFIG_MAPS: &str = "/api/v1/namespaces/crash/configmaps";
@@ -64,9 +64,9 @@ async fn rounds(launcher: &Launcher, args: &Args) -> Result<()> {
     let truth = Arc::new(Mutex::new(Oracle::default()));
     let mut watchers = Vec::new();
     let (mut server, _) = launcher.start(&data).await?;
-    begin(&server).await?;
+    begin(&mut server.connect().await?).await?;
     for number in 0..WATCHERS {
-        watchers.push(Watcher::new(&server, Duration::from_millis(number * REST_MS_STEP)).await?);
+        watchers.push(Watcher::new(list(&server).await?, Duration::from_millis(number * REST_MS_STEP)));
     }
     for round in 1..=args.rounds {
         let (mut watching, mut writing) = (JoinSet::new(), JoinSet::new());
@@ -101,9 +101,9 @@ async fn rounds(launcher: &Launcher, args: &Args) -> Result<()> {
 }
 
 /// The namespace, which needs its service account before it takes anything.
-async fn begin(server: &ControlPlane) -> Result<()> {
+pub(crate) async fn begin(connection: &mut Connection) -> Result<()> {
     let body = format!(r#"{{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{NAMESPACE}"}}}}"#);
-    server.connect().await?.create("/api/v1/namespaces", body.into()).await?;
+    connection.create("/api/v1/namespaces", body.into()).await?;
     Ok(())
 }
 

@@ -145,16 +145,8 @@ impl Oracle {
         Ok(())
     }
 
-    /// `seen`: what a watcher was told was put, by revision, and the spans of revisions it watched.
+    /// Was a watcher told of every answered write?
     pub(super) fn check_seen(&self, seen: &super::watcher::WatchedChanges) -> Result<()> {
-        for (from, to) in &seen.spans {
-            for (revision, (name, value)) in self.answered.range(*from..=*to).filter(|it| it.0 > from) {
-                match seen.puts.get(revision) {
-                    Some((seen_name, seen_value)) if seen_name == name && seen_value == value => {}
-                    other => bail!("revision {revision} put {value} into {name}, and a watcher saw {other:?}"),
-                }
-            }
-        }
-        Ok(())
+        seen.check(&self.answered)
     }
 }

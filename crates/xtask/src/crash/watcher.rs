@@ -14,13 +14,15 @@ use super::{
     CONFIG_MAPS,
     oracle::{List, Metadata, Object, Version, is_ours},
 };
-use crate::real::{Connection, ControlPlane};
+use crate::real::Connection;
 
 #[derive(Clone)]
-pub(super) struct Watcher {
+pub(crate) struct Watcher {
     cache: Arc<Mutex<Cache>>,
     /// After each piece that it reads.
     rest: Duration,
+    /// A server may be there and not able to serve.
+    is_tolerant: bool,
 }
 
 struct Cache {
@@ -33,10 +35,25 @@ struct Cache {
 
 /// What a watcher was told.
 #[derive(Clone, Default)]
-pub(super) struct WatchedChanges {
-    pub(super) puts: BTreeMap<u64, (String, String)>,
+pub(crate) struct WatchedChanges {
+    pub(crate) puts: BTreeMap<u64, (String, String)>,
     /// From after which revision up to which it was told everything.
-    pub(super) spans: Vec<(u64, u64)>,
+    spans: Vec<(u64, u64)>,
+}
+
+impl WatchedChanges {
+    /// `answered`: what was put, into what, by revision.
+    pub(crate) fn check(&self, answered: &BTreeMap<u64, (String, String)>) -> Result<()> {
+        for (from, to) in &self.spans {
+            for (revision, (name, value)) in answered.range(*from..=*to).filter(|it| it.0 > from) {
+                match self.puts.get(revision) {
+                    Some((seen_name, seen_value)) if seen_name == name && seen_value == value => {}
+                    other => bail!("revision {revision} put {value} into {name}, and a watcher saw {other:?}"),
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 #[derive(Deserialize)]
@@ -52,28 +69,32 @@ struct OnlyMeta {
 }
 
 impl Watcher {
-    pub(super) async fn new(server: &ControlPlane, rest: Duration) -> Result<Self> {
-        let list = super::list(server).await?;
+    pub(crate) fn new(list: List, rest: Duration) -> Self {
         let seen = WatchedChanges { puts: BTreeMap::new(), spans: vec![(list.revision, list.revision)] };
         let cache = Cache { objects: list.objects, revision: list.revision, seen, n_relists: 0 };
-        Ok(Self { cache: Arc::new(Mutex::new(cache)), rest })
+        Self { cache: Arc::new(Mutex::new(cache)), rest, is_tolerant: false }
     }
 
-    pub(super) fn n_relists(&self) -> usize {
+    /// As [`Self::new`], of servers that may not be able to serve for a while.
+    pub(crate) fn tolerant(list: List, rest: Duration) -> Self {
+        Self { is_tolerant: true, ..Self::new(list, rest) }
+    }
+
+    pub(crate) fn n_relists(&self) -> usize {
         self.cache.lock().n_relists
     }
 
-    pub(super) fn seen(&self) -> WatchedChanges {
+    pub(crate) fn seen(&self) -> WatchedChanges {
         self.cache.lock().seen.clone()
     }
 
     /// Watches on from where it is until the connection ends.
-    pub(super) async fn watch(self, connection: Connection) -> Result<()> {
+    pub(crate) async fn watch(self, connection: Connection) -> Result<()> {
         self.follow(connection, |_| false).await
     }
 
     /// Watches on until it holds what `list` holds.
-    pub(super) async fn until(self, connection: Connection, list: &List) -> Result<()> {
+    pub(crate) async fn until(self, connection: Connection, list: &List) -> Result<()> {
         if self.cache.lock().objects == list.objects {
             return Ok(());
         }
@@ -87,6 +108,9 @@ impl Watcher {
             let Ok((status, mut body)) = connection.begin(Method::GET, &path, Bytes::new()).await else {
                 return Ok(());
             };
+            if self.is_tolerant && (status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS) {
+                return Ok(());
+            }
             if status != StatusCode::OK {
                 bail!("a watch was answered {status}");
             }
@@ -123,7 +147,7 @@ impl Watcher {
     }
 
     /// Nothing it was told may be missing from what is there.
-    pub(super) fn check_against(&self, list: &List) -> Result<()> {
+    pub(crate) fn check_against(&self, list: &List) -> Result<()> {
         let cache = self.cache.lock();
         if cache.revision > list.revision {
             bail!("a watcher was told of revision {}, and the store is at {} again", cache.revision, list.revision);
@@ -139,7 +163,7 @@ impl Watcher {
         Ok(())
     }
 
-    pub(super) fn difference(&self, list: &List) -> String {
+    pub(crate) fn difference(&self, list: &List) -> String {
         let cache = self.cache.lock();
         let names = cache.objects.keys().chain(list.objects.keys());
         let different = names.filter(|it| cache.objects.get(*it) != list.objects.get(*it));

@@ -83,7 +83,7 @@ impl Scale {
 
 /// The parts that are the load of every day.
 pub(super) const DAILY: [&str; 10] =
-    ["start", "configmaps", "pods", "lists", "watches", "deletes", "collects", "custom", "replicas", "scheduler"];
+    ["start", "configmaps", "pods", "lists", "watches", "deletes", "collects", "custom", "replicas", "scheduling"];
 
 type Part =
     for<'a> fn(&'a Launcher, Scale, &'a mut Vec<Row>) -> std::pin::Pin<Box<dyn Future<Output = Result<()>> + 'a>>;
@@ -105,9 +105,13 @@ pub(super) const PARTS: &[(&str, Part)] = &[
         let Scale { time, watchers, watched_writes, .. } = scale;
         Box::pin(etcd_api::measure(launcher, etcd_api::Load { time, watchers, watched_writes }, rows))
     }),
-    ("scheduler", |launcher, scale, rows| {
-        let divisor = scale.scheduler_divisor;
-        Box::pin(scheduler::measure(launcher, scheduler::Load { divisor }, rows))
+    ("scheduler", |_, scale, rows| {
+        let load = scheduler::Load { divisor: scale.scheduler_divisor };
+        Box::pin(async move { scheduler::measure_alone(load, rows) })
+    }),
+    ("scheduling", |launcher, scale, rows| {
+        let load = scheduler::Load { divisor: scale.scheduler_divisor };
+        Box::pin(scheduler::measure_through_api(launcher, load, rows))
     }),
     ("greedy", |launcher, scale, rows| Box::pin(greedy::measure(launcher, scale, rows))),
     ("replicas", |launcher, scale, rows| Box::pin(creates::replicas(launcher, scale, rows))),

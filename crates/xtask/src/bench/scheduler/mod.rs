@@ -24,7 +24,8 @@ const CURVE: [usize; 4] = [100, 1_000, 5_000, 20_000];
 const CURVE_PODS: usize = 3_000;
 const AUTOSCALERS: usize = 10_000;
 
-pub(super) async fn measure(launcher: &Launcher, load: Load, rows: &mut Vec<Row>) -> Result<()> {
+/// Without I/O.
+pub(super) fn measure_alone(load: Load, rows: &mut Vec<Row>) -> Result<()> {
     for workload in WORKLOADS {
         let outcome = workload.run(Scale(load.divisor)).with_context(|| format!("playing {}", workload.name))?;
         let upstream = workload.upstream.map(|it| format!("; upstream's own test wants {it} /s")).unwrap_or_default();
@@ -35,6 +36,10 @@ pub(super) async fn measure(launcher: &Launcher, load: Load, rows: &mut Vec<Row>
         rows.push(cycles(&format!("SchedulingBasic, {n_nodes} nodes"), &outcome, ""));
     }
     rows.push(autoscalers::measure(AUTOSCALERS / load.divisor)?);
+    Ok(())
+}
+
+pub(super) async fn measure_through_api(launcher: &Launcher, load: Load, rows: &mut Vec<Row>) -> Result<()> {
     through_api::measure(launcher, load.divisor, rows).await
 }
 

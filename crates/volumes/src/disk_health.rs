@@ -77,10 +77,14 @@ impl Mounted {
     fn trouble(&self, disk: &str, n_errors: u64) -> Option<String> {
         let fs_type = &self.fs_type;
         if self.is_read_only && self.is_for_writing {
-            return Some(format!("the kernel takes no more writes to its file system ({fs_type} on {disk}) after an error"));
+            return Some(format!(
+                "the kernel takes no more writes to its file system ({fs_type} on {disk}) after an error"
+            ));
         }
         let errors = if n_errors == 1 { "error" } else { "errors" };
-        (n_errors > 0).then(|| format!("its file system ({fs_type} on {disk}) has met {n_errors} {errors} since the machine started"))
+        (n_errors > 0).then(|| {
+            format!("its file system ({fs_type} on {disk}) has met {n_errors} {errors} since the machine started")
+        })
     }
 }
 

@@ -27,11 +27,11 @@ const INODES_MIN: u64 = 1024;
 
 /// What a project takes, and may take; no limit is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Usage {
-    pub(crate) bytes: u64,
-    pub(crate) inodes: u64,
-    pub(crate) bytes_max: u64,
-    pub(crate) inodes_max: u64,
+struct Usage {
+    bytes: u64,
+    inodes: u64,
+    bytes_max: u64,
+    inodes_max: u64,
 }
 
 impl Usage {
@@ -168,7 +168,6 @@ fn set_limit(folder: &OwnedFd, project: u32, bytes: u64) -> Result<(), Fault> {
 /// `struct fsxattr` of `<linux/fs.h>`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-#[expect(dead_code, reason = "the kernel reads and writes all of it")]
 struct Attributes {
     flags: u32,
     extent_size: u32,
@@ -200,7 +199,6 @@ fn set_attributes(folder: &OwnedFd, attributes: Attributes) -> io::Result<()> {
 /// `struct if_dqblk` of `<linux/quota.h>`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-#[expect(dead_code, reason = "the kernel reads and writes all of it")]
 struct Limits {
     blocks_hard: u64,
     blocks_soft: u64,
@@ -221,7 +219,6 @@ const VALID_LIMITS: u32 = 1 | 4;
 /// `struct fs_quota_stat` of `<linux/dqblk_xfs.h>`; only the flags are read.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-#[expect(dead_code, reason = "the kernel reads and writes all of it")]
 struct State {
     version: i8,
     flags: u16,

@@ -138,7 +138,9 @@ fn form_of(request: &CreateVolume) -> Result<Form, Fault> {
             ("limit", "none") => folder = Some(Form::Folder),
             ("limit", "quota") => folder = Some(Form::Quota),
             ("limit", "file") => {}
-            ("limit", other) => return invalid(format!("parameter limit is {other:?}, and may be file, quota or none")),
+            ("limit", other) => {
+                return invalid(format!("parameter limit is {other:?}, and may be file, quota or none"));
+            }
             (other, _) => {
                 return invalid(format!(
                     "{NAME} has no parameter {other:?}: it has limit and csi.storage.k8s.io/fstype"

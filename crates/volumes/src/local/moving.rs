@@ -109,7 +109,8 @@ impl Store {
         let _hold = self.hold(handle)?;
         let volume = self.get(handle)?;
         if volume.form.is_folder() {
-            let why = format!("volume {handle} is a folder (parameter limit), and only volumes that are files are moved");
+            let why =
+                format!("volume {handle} is a folder (parameter limit), and only volumes that are files are moved");
             return Err(Fault::new(Code::InvalidArgument, why));
         }
         let last = LastMove::read(&folder)?;

@@ -69,7 +69,8 @@ impl Claim {
         if let Some(broken) = said.lines().find(|it| it.starts_with("broken")) {
             bail!("{broken}");
         }
-        let found = said.lines().find_map(|it| it.strip_prefix("found ")).context("the Pod says nothing of its claim")?;
+        let found =
+            said.lines().find_map(|it| it.strip_prefix("found ")).context("the Pod says nothing of its claim")?;
         let (n_found, rest) = found.split_once(" of ").context("what was found has a size")?;
         let (kib, held) = rest.split_once(" KiB, which are ").context("what was found has a size")?;
         let (n_found, kib): (u64, u64) = (n_found.parse()?, kib.parse()?);
@@ -99,8 +100,10 @@ mod tests {
         let grown = said("found 13 of 60000 KiB, which are held\n").expect_err("another size");
         assert!(grown.contains("27632") && grown.contains("60000"), "{grown}");
         assert!(said("found 13 of 27632 KiB, which are not held\n").is_err());
-        assert_eq!(said("broken: 3 records are whole, and 70000 bytes are there\nfound 13 of 27632 KiB, which are held"),
-            Err("broken: 3 records are whole, and 70000 bytes are there".to_owned()));
+        assert_eq!(
+            said("broken: 3 records are whole, and 70000 bytes are there\nfound 13 of 27632 KiB, which are held"),
+            Err("broken: 3 records are whole, and 70000 bytes are there".to_owned())
+        );
         assert!(said("").is_err(), "nothing was looked at");
     }
 }

@@ -44,7 +44,14 @@ impl Cluster {
     /// Of a machine that is on.
     pub(super) fn new(machine: Box<dyn Machine>) -> Result<Self> {
         let (slowness, patience) = (machine.slowness()?, machine.patience()?);
-        Ok(Self { machine, kubeconfig: tempfile::tempdir()?, truth: Arc::default(), claim: Claim::default(), slowness, patience })
+        Ok(Self {
+            machine,
+            kubeconfig: tempfile::tempdir()?,
+            truth: Arc::default(),
+            claim: Claim::default(),
+            slowness,
+            patience,
+        })
     }
 
     pub(super) fn remove(self) -> Result<()> {

@@ -75,7 +75,8 @@ async fn a_disk_that_holds_no_quota_has_no_volumes_of_them() {
     // What was made on a disk that held it is not given out where nobody does.
     world.driver.create(wanted("pvc-2", 16)).await.expect("a file");
     let (record, content) = (world.driver.store.of("pvc-2").expect("a path"), "data");
-    fs::write(record.join("volume.json"), br#"{"bytes":16777216,"form":"quota","project":1124073472}"#).expect("written");
+    fs::write(record.join("volume.json"), br#"{"bytes":16777216,"form":"quota","project":1124073472}"#)
+        .expect("written");
     fs::create_dir(record.join(content)).expect("made");
     let staging = world.dir.path().join("staging");
     let refused = world.driver.stage(staged("pvc-2", false), staging).await.expect_err("nobody holds its size");

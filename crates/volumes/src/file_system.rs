@@ -13,7 +13,7 @@ use rustix::{
 };
 
 use crate::{
-    Code, Fault, VolumeStats,
+    Code, Fault, VolumeStats, disk_health,
     loop_device::text,
     mount_options,
     program::{is_installed, run, run_to_end},
@@ -225,9 +225,16 @@ pub(crate) fn remove_place(target: &Path) -> Result<(), Fault> {
     with_faults_named(removed, format_args!("remove {}", target.display()))
 }
 
-/// What the file system at `path` says of itself.
+/// What the file system at `path` says of itself, and the kernel of its disk.
 pub(crate) fn stats_of(path: &Path) -> Result<VolumeStats, Fault> {
-    let stat = with_faults_named(rustix::fs::statvfs(path), "look at the volume")?;
+    let stat = match rustix::fs::statvfs(path) {
+        // So says an xfs that has given up.
+        Err(error @ Errno::IO) => {
+            let abnormal = Some(format!("its file system does not answer: {}", io::Error::from(error)));
+            return Ok(VolumeStats { abnormal, ..VolumeStats::default() });
+        }
+        other => with_faults_named(other, "look at the volume")?,
+    };
     let (total, free) = (stat.f_blocks, stat.f_bfree);
     Ok(VolumeStats {
         capacity_bytes: total.saturating_mul(stat.f_frsize),
@@ -236,7 +243,7 @@ pub(crate) fn stats_of(path: &Path) -> Result<VolumeStats, Fault> {
         inodes: stat.f_files,
         inodes_used: stat.f_files.saturating_sub(stat.f_ffree),
         inodes_free: stat.f_ffree,
-        abnormal: None,
+        abnormal: disk_health::trouble_at(path),
     })
 }
 

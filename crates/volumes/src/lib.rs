@@ -6,6 +6,7 @@
 
 pub mod channel;
 mod csi;
+mod disk_health;
 mod driver;
 mod file_system;
 mod local;
@@ -14,6 +15,7 @@ mod mount_options;
 mod mounter;
 mod nfs;
 mod program;
+mod project_quota;
 mod records;
 
 pub use csi::{CsiPlugins, drivers_root, forget_drivers_root};

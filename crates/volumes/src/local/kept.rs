@@ -97,7 +97,7 @@ impl Store {
     pub(super) fn kept_content(&self, kept: &SnapshotRecord) -> Result<PathBuf, Fault> {
         let content = content_of(&self.of_kept(&kept.handle)?, kept.form);
         match fs::symlink_metadata(&content) {
-            Ok(it) if it.is_dir() == (kept.form == Form::Folder) && !it.is_symlink() => Ok(content),
+            Ok(it) if it.is_dir() == kept.form.is_folder() && !it.is_symlink() => Ok(content),
             _ => Err(Fault::internal(format!("the data of snapshot {} is gone from this node's disk", kept.handle))),
         }
     }

@@ -1,5 +1,5 @@
 //! The driver that is built in: a volume is a file with a file system in it, as large as was asked for, in the node's own folder.
-//! With the parameter `limit: none` it is a folder, and nobody keeps it from growing.
+//! With the parameter `limit: quota` it is a folder whose size a project quota holds; with `limit: none` nobody holds it.
 
 mod answering;
 mod copy;
@@ -99,6 +99,7 @@ pub fn facts(node_name: &str) -> Facts {
         expands: true,
         node_expands: true,
         tells_capacity: true,
+        tells_health: true,
         snapshots: true,
         clones: true,
         node_id: node_name.to_owned(),
@@ -130,12 +131,16 @@ fn form_of(request: &CreateVolume) -> Result<Form, Fault> {
     if let Some(mode) = request.access_modes.iter().find(|it| it.ends_with("Many")) {
         return invalid(format!("a volume of {NAME} is on one node: {mode} is not supported, use ReadWriteOnce"));
     }
-    let mut is_limited = true;
+    // What may be a folder, instead of a file.
+    let mut folder = None;
     for (name, value) in &request.parameters {
         match (name.as_str(), value.as_str()) {
-            ("limit", "none") => is_limited = false,
+            ("limit", "none") => folder = Some(Form::Folder),
+            ("limit", "quota") => folder = Some(Form::Quota),
             ("limit", "file") => {}
-            ("limit", other) => return invalid(format!("parameter limit is {other:?}, and may be file or none")),
+            ("limit", other) => {
+                return invalid(format!("parameter limit is {other:?}, and may be file, quota or none"));
+            }
             (other, _) => {
                 return invalid(format!(
                     "{NAME} has no parameter {other:?}: it has limit and csi.storage.k8s.io/fstype"
@@ -144,13 +149,15 @@ fn form_of(request: &CreateVolume) -> Result<Form, Fault> {
         }
     }
     if request.is_block {
-        return if is_limited { Ok(Form::Disk) } else { invalid("a block volume has a limit: leave limit out".into()) };
+        let is_file = folder.is_none();
+        return if is_file { Ok(Form::Disk) } else { invalid("a block volume is a file: leave limit out".into()) };
     }
     let kind = Kind::parse(&request.fs_type)?;
-    if is_limited {
-        kind.can_be_made()?;
+    if let Some(folder) = folder {
+        return Ok(folder);
     }
-    Ok(if is_limited { Form::FileSystem(kind) } else { Form::Folder })
+    kind.can_be_made()?;
+    Ok(Form::FileSystem(kind))
 }
 
 impl Driver for LocalDriver {
@@ -352,8 +359,10 @@ fn create(store: &Store, request: CreateVolume, form: Form) -> Result<Volume, Fa
 fn stage(store: &Store, volume: &Volume, staging: &Path, options: &[String]) -> Result<(), Fault> {
     with_faults_named(fs::create_dir_all(staging), "make the mount's place")?;
     match volume.form {
-        Form::Folder => {
-            file_system::bind(&store.content(&volume.handle)?, staging, MountFlags::NOSUID | MountFlags::NODEV)
+        Form::Folder | Form::Quota => {
+            let content = store.content(&volume.handle)?;
+            store.hold_size(volume, &content)?;
+            file_system::bind(&content, staging, MountFlags::NOSUID | MountFlags::NODEV)
         }
         Form::Disk => loop_device::attach(&store.whole_disk(volume)?).map(drop),
         Form::FileSystem(kind) => {

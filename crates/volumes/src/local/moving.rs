@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     store::{ARRIVING, DISK, MAKING, Store, make_folder, remove, remove_deleting, sync, write},
-    volume::{Form, Volume, VolumeRecord},
+    volume::{Volume, VolumeRecord},
 };
 use crate::{
     Code, Fault,
@@ -108,9 +108,9 @@ impl Store {
         let (handle, folder) = (of.handle.as_str(), self.of(&of.handle)?);
         let _hold = self.hold(handle)?;
         let volume = self.get(handle)?;
-        if volume.form == Form::Folder {
+        if volume.form.is_folder() {
             let why =
-                format!("volume {handle} has no limit (parameter limit: none), and only volumes with one are moved");
+                format!("volume {handle} is a folder (parameter limit), and only volumes that are files are moved");
             return Err(Fault::new(Code::InvalidArgument, why));
         }
         let last = LastMove::read(&folder)?;
@@ -182,7 +182,7 @@ impl Store {
     pub(super) fn arrive(&self, of: &VolumeMove, record: &VolumeRecord) -> Result<(u64, bool), Fault> {
         let volume = Volume::read(&of.handle, record);
         let unknown = || Fault::new(Code::InvalidArgument, "this node does not know what the volume is made of");
-        let volume = volume.filter(|it| it.form != Form::Folder).ok_or_else(unknown)?;
+        let volume = volume.filter(|it| !it.form.is_folder()).ok_or_else(unknown)?;
         let folder = self.arriving(&of.handle)?;
         let (_hold, _arriving) = (self.hold(&of.handle)?, self.under_way.hold_alone(&folder)?);
         if self.is_settled(of)? {
@@ -198,7 +198,7 @@ impl Store {
             self.remove_whole(&folder, &self.folder, &format!("{}{ARRIVING}", of.handle))?;
         }
         // What was shared where it was is its own here.
-        self.begin_arriving(of, &folder, Volume { shared: 0, ..volume })?;
+        self.begin_arriving(of, &folder, Volume { shared: 0, project: None, ..volume })?;
         Ok((0, false))
     }
 

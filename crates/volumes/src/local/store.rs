@@ -29,7 +29,7 @@ use super::{
 use crate::{
     Code, Fault, VolumeSource,
     file_system::{self, Kind},
-    loop_device,
+    loop_device, project_quota,
     records::name_of,
     with_faults_named,
 };
@@ -156,8 +156,11 @@ impl Store {
         volume.ok_or_else(|| Fault::internal(format!("the record of volume {handle} cannot be read")))
     }
 
-    /// What its file takes of the disk.
+    /// What of the disk is taken of what was promised.
     pub(super) fn taken(&self, volume: &Volume) -> u64 {
+        if let Some(project) = volume.project {
+            return project_quota::taken(&self.folder, project);
+        }
         let stat = fs::symlink_metadata(self.folder.join(&volume.handle).join(DISK)).ok();
         stat.as_ref().map_or(0, copy::allocated)
     }
@@ -191,17 +194,58 @@ impl Store {
             blank: source.is_none() && matches!(form, Form::FileSystem(_)),
             grows: false,
             shared: 0,
+            project: None,
         };
         let work = self.folder.join(format!("{name}{MAKING}"));
         remove(&work)?;
         let filled = match source {
-            None => fill(&work, &volume),
+            None => self.fill(&work, &mut volume),
             Some(source) => self.fill_from(source, &work, &mut volume, &making.progress),
         };
         filled.inspect_err(|_| drop(remove(&work)))?;
         with_faults_named(fs::rename(&work, &folder).and_then(|()| sync(&self.folder)), "make the volume")?;
         self.promises.has(&volume);
         Ok(volume)
+    }
+
+    /// Has a new volume hold nothing.
+    fn fill(&self, folder: &Path, volume: &mut Volume) -> Result<(), Fault> {
+        make_folder(folder)?;
+        if volume.form.is_folder() {
+            self.make_content(folder, volume)?;
+        } else {
+            let disk = folder.join(DISK);
+            let file = File::options().write(true).create_new(true).mode(0o600).open(&disk);
+            let file = with_faults_named(file, "make the volume's file")?;
+            with_faults_named(file.set_len(volume.bytes), "make the volume's file")?;
+            with_faults_named(file.sync_all(), "make the volume's file")?;
+        }
+        write(folder, volume)
+    }
+
+    /// The folder of a volume's data, under its quota before anything is in it.
+    fn make_content(&self, folder: &Path, volume: &mut Volume) -> Result<(), Fault> {
+        let content = folder.join(CONTENT);
+        let made =
+            fs::create_dir(&content).and_then(|()| fs::set_permissions(&content, fs::Permissions::from_mode(0o777)));
+        with_faults_named(made, "make the volume's folder")?;
+        if volume.form == Form::Quota {
+            // A number is free until it has a limit.
+            let _turn = self.turn.lock();
+            volume.project = Some(project_quota::begin(&content, &volume.handle, volume.bytes)?);
+        }
+        Ok(())
+    }
+
+    /// Has the kernel hold the volume's size, where it is one of a quota.
+    pub(super) fn hold_size(&self, volume: &Volume, content: &Path) -> Result<(), Fault> {
+        match (volume.form, volume.project) {
+            (Form::Quota, Some(project)) => project_quota::hold(content, project, volume.bytes),
+            (Form::Quota, None) => {
+                Err(Fault::internal(format!("the record of volume {} names no project", volume.handle)))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Has a new volume hold what another held when a snapshot was taken of it, or holds now; and grows its file.
@@ -213,6 +257,9 @@ impl Store {
         progress: &Progress,
     ) -> Result<(), Fault> {
         make_folder(work)?;
+        if volume.form.is_folder() {
+            self.make_content(work, volume)?;
+        }
         let (bytes, blank, grows, shared) = match source {
             VolumeSource::Snapshot(handle) => {
                 let _hold = self.under_way.hold_to_read(&self.kept_folder(handle)?)?;
@@ -230,7 +277,7 @@ impl Store {
             }
         };
         (volume.shared, volume.blank) = (shared, blank);
-        if volume.form != Form::Folder {
+        if !volume.form.is_folder() {
             volume.grows = grows || volume.bytes > bytes;
             let file = with_faults_named(File::options().write(true).open(work.join(DISK)), "open the volume's file")?;
             with_faults_named(file.set_len(volume.bytes).and_then(|()| file.sync_all()), "grow the volume's file")?;
@@ -246,7 +293,7 @@ impl Store {
         progress: &Progress,
         at_rest: impl FnOnce(),
     ) -> Result<u64, Fault> {
-        if volume.form == Form::Folder {
+        if volume.form.is_folder() {
             at_rest();
             return copy_content(&self.content(&volume.handle)?, volume.form, into, progress);
         }
@@ -302,7 +349,9 @@ impl Store {
             return Ok(volume);
         }
         self.has_room(bytes - volume.bytes)?;
-        if volume.form != Form::Folder {
+        if volume.form.is_folder() {
+            self.hold_size(&Volume { bytes, ..volume.clone() }, &self.content(handle)?)?;
+        } else {
             let disk = self.whole_disk(&volume)?;
             let file = with_faults_named(File::options().write(true).open(disk), "open the volume's file")?;
             with_faults_named(file.set_len(bytes).and_then(|()| file.sync_all()), "grow the volume's file")?;
@@ -422,14 +471,19 @@ impl Store {
 
 /// Where a volume's or snapshot's data is, in its folder.
 pub(super) fn content_of(folder: &Path, form: Form) -> PathBuf {
-    folder.join(if form == Form::Folder { CONTENT } else { DISK })
+    folder.join(if form.is_folder() { CONTENT } else { DISK })
 }
 
 /// Copies a volume's or snapshot's data into the folder of another. Answers how many bytes both share.
 fn copy_content(from: &Path, form: Form, into: &Path, progress: &Progress) -> Result<u64, Fault> {
     let to = content_of(into, form);
-    let copied = if form == Form::Folder {
-        fs::create_dir(&to).and_then(|()| copy_tree::folder(from, &to, progress))
+    let copied = if form.is_folder() {
+        let made = match fs::create_dir(&to) {
+            // Of a volume it is there, and under its quota.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            other => other,
+        };
+        made.and_then(|()| copy_tree::folder(from, &to, progress))
     } else {
         let open = || {
             let source = File::open(from)?;
@@ -447,9 +501,18 @@ fn copy_content(from: &Path, form: Form, into: &Path, progress: &Progress) -> Re
 fn fits(volume: &Volume, form: Form, bytes: u64, source: &str) -> Result<(), Fault> {
     let invalid = |why: String| Err(Fault::new(Code::InvalidArgument, why));
     match (volume.form, form) {
-        (Form::Folder, Form::Folder) => return Ok(()),
+        (Form::Folder, Form::Folder | Form::Quota) => return Ok(()),
         (Form::Folder, _) => return invalid(format!("the {source} has a limit, and the class says limit none")),
+        (Form::Quota, Form::Folder) => {
+            return invalid(format!("the {source} has no limit, and the class says limit quota"));
+        }
+        (Form::Quota, Form::Disk | Form::FileSystem(_)) => {
+            return invalid(format!("the {source} is a file, and the class says limit quota"));
+        }
         (_, Form::Folder) => return invalid(format!("the {source} is a folder: the class must say limit none")),
+        (Form::Disk | Form::FileSystem(_), Form::Quota) => {
+            return invalid(format!("the {source} is a folder: the class must say limit quota"));
+        }
         (Form::FileSystem(wanted), Form::FileSystem(there)) if wanted != there => {
             return invalid(format!("the {source} has file system {}, not {}", there.as_str(), wanted.as_str()));
         }
@@ -485,26 +548,6 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), Fault> {
     with_faults_named(made, format_args!("make {}", folder.display()))
 }
 
-fn fill(folder: &Path, volume: &Volume) -> Result<(), Fault> {
-    make_folder(folder)?;
-    match volume.form {
-        Form::Folder => {
-            let content = folder.join(CONTENT);
-            let made = fs::create_dir(&content)
-                .and_then(|()| fs::set_permissions(&content, fs::Permissions::from_mode(0o777)));
-            with_faults_named(made, "make the volume's folder")?;
-        }
-        Form::Disk | Form::FileSystem(_) => {
-            let disk = folder.join(DISK);
-            let file = File::options().write(true).create_new(true).mode(0o600).open(&disk);
-            let file = with_faults_named(file, "make the volume's file")?;
-            with_faults_named(file.set_len(volume.bytes), "make the volume's file")?;
-            with_faults_named(file.sync_all(), "make the volume's file")?;
-        }
-    }
-    write(folder, volume)
-}
-
 pub(super) fn write(folder: &Path, volume: &Volume) -> Result<(), Fault> {
     let text = serde_json::to_vec(&volume.written()).map_err(Fault::internal)?;
     with_faults_named(write_whole(&folder.join(RECORD), 0o600, &text), "write the volume's record")
@@ -521,5 +564,6 @@ pub(super) fn remove_deleting(parent: &Path, handle: &str) -> Result<(), Fault> 
 
 /// Removes a folder of ours that is no volume, with all in it. What is mounted in it is never entered.
 pub(super) fn remove(folder: &Path) -> Result<(), Fault> {
+    project_quota::release(&folder.join(CONTENT));
     with_faults_named(tree::remove_within(folder, &mut WalkBudget::of_time(REMOVE_PATIENCE)), "remove the volume")
 }

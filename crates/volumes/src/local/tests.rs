@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use super::*;
 
 mod moving;
+mod quota;
 mod snapshots;
 
 struct World {
@@ -45,6 +46,55 @@ fn staged(handle: &str, is_block: bool) -> StageVolume {
     StageVolume { handle: handle.into(), is_block, ..StageVolume::default() }
 }
 
+/// A world on a disk of its own.
+struct OnDisk {
+    world: Option<World>,
+    at: PathBuf,
+}
+
+impl OnDisk {
+    /// An XFS that shares blocks.
+    fn xfs(mib: u64) -> Option<Self> {
+        Self::begin(Kind::Xfs, mib, |disk| Kind::Xfs.make(disk), &[])
+    }
+
+    fn begin(kind: Kind, mib: u64, make: impl FnOnce(&Path) -> Result<(), Fault>, options: &[String]) -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: needs root");
+            return None;
+        }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let (disk, at) = (dir.path().join("disk.img"), dir.path().join("disk"));
+        fs::create_dir(&at).expect("made");
+        fs::File::create(&disk).and_then(|it| it.set_len(mib << 20)).expect("made");
+        make(&disk).expect("a file system");
+        let device = loop_device::attach(&disk).expect("attached");
+        if let Err(fault) = kind.mount(&device, &at, options) {
+            eprintln!("skipped: {fault}");
+            loop_device::detach(&device).expect("detached");
+            return None;
+        }
+        // It goes when it is no longer mounted.
+        loop_device::detach(&device).expect("marked");
+        Some(Self { world: Some(world_in(dir, "disk/data")), at })
+    }
+
+    fn world(&self) -> &World {
+        self.world.as_ref().expect("it is there until the end")
+    }
+}
+
+impl Drop for OnDisk {
+    fn drop(&mut self) {
+        // The folder is its own to remove, once nothing is mounted in it.
+        let Some(world) = self.world.take() else { return };
+        let folder = world.layout.data.clone();
+        let _ = world.driver.mounts.run_blocking(move || mounts::unmount_beneath(&folder));
+        detach_all(&world.layout);
+        let _ = file_system::let_go(&self.at);
+    }
+}
+
 impl World {
     /// A file that was let go is a disk for as long as another process looks at all disks.
     fn is_detached(&self, handle: &str) {
@@ -54,6 +104,30 @@ impl World {
             assert!(std::time::Instant::now() < until, "{handle} stays attached");
             std::thread::yield_now();
         }
+    }
+
+    async fn mounted(&self, handle: &str) -> PathBuf {
+        let staging = self.dir.path().join(format!("staging-{handle}"));
+        self.driver.stage(staged(handle, false), staging.clone()).await.expect("staged");
+        staging
+    }
+
+    async fn there<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        self.driver.mounts.run(work).await.expect("entered")
+    }
+
+    async fn text(&self, path: PathBuf) -> String {
+        self.there(move || fs::read_to_string(path).unwrap_or_else(|it| it.to_string())).await
+    }
+
+    async fn unstage(&self, handle: &str) {
+        let staging = self.dir.path().join(format!("staging-{handle}"));
+        self.driver.unstage(handle.into(), staging).await.expect("unstaged");
+        self.is_detached(handle);
+    }
+
+    async fn left(&self) -> u64 {
+        self.driver.capacity(BTreeMap::new()).await.expect("told").expect("known").available_bytes
     }
 
     async fn write(&self, path: PathBuf, bytes: usize) -> std::io::Result<()> {
@@ -219,10 +293,12 @@ fn a_class_is_checked() {
     let on_many = CreateVolume { access_modes: vec!["ReadWriteMany".into()], ..wanted("pvc-1", 8) };
     let other = CreateVolume { fs_type: "btrfs".into(), ..wanted("pvc-1", 8) };
     let block = CreateVolume { is_block: true, ..with("limit", "none") };
-    for bad in [with("size", "1"), with("limit", "quota"), on_many, other, block] {
+    let block_of_quota = CreateVolume { is_block: true, ..with("limit", "quota") };
+    for bad in [with("size", "1"), with("limit", "some"), on_many, other, block, block_of_quota] {
         assert_eq!(form_of(&bad).expect_err("refused").code, Code::InvalidArgument);
     }
     assert_eq!(form_of(&with("limit", "none")).expect("taken"), Form::Folder);
+    assert_eq!(form_of(&with("limit", "quota")).expect("taken"), Form::Quota);
     assert_eq!(form_of(&wanted("pvc-1", 8)).expect("taken"), Form::FileSystem(Kind::Ext4));
 }
 

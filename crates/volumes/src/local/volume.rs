@@ -9,6 +9,8 @@ use crate::file_system::Kind;
 pub(super) enum Form {
     /// A folder, without a limit.
     Folder,
+    /// A folder whose size a project quota holds.
+    Quota,
     /// A file that is a disk.
     Disk,
     /// A file with a file system in it.
@@ -20,10 +22,16 @@ impl Form {
         self == Self::Disk
     }
 
+    /// Is it a folder of the disk, without a file system of its own?
+    pub(super) fn is_folder(self) -> bool {
+        matches!(self, Self::Folder | Self::Quota)
+    }
+
     /// As it is written down.
     fn as_str(self) -> &'static str {
         match self {
             Self::Folder => "folder",
+            Self::Quota => "quota",
             Self::Disk => "disk",
             Self::FileSystem(kind) => kind.as_str(),
         }
@@ -32,6 +40,7 @@ impl Form {
     fn parse(written: &str) -> Option<Self> {
         match written {
             "folder" => Some(Self::Folder),
+            "quota" => Some(Self::Quota),
             "disk" => Some(Self::Disk),
             "ext4" => Some(Self::FileSystem(Kind::Ext4)),
             "xfs" => Some(Self::FileSystem(Kind::Xfs)),
@@ -42,7 +51,7 @@ impl Form {
     pub(super) fn fs_type(self) -> &'static str {
         match self {
             Self::FileSystem(kind) => kind.as_str(),
-            Self::Folder | Self::Disk => "",
+            Self::Folder | Self::Quota | Self::Disk => "",
         }
     }
 }
@@ -58,6 +67,8 @@ pub(super) struct Volume {
     pub(super) grows: bool,
     /// So much of it was another's, too, when it was made, and takes room of its own when it is written anew.
     pub(super) shared: u64,
+    /// The number of the project whose quota holds its size.
+    pub(super) project: Option<u32>,
 }
 
 /// What was kept of a volume.
@@ -82,7 +93,7 @@ pub(super) struct SnapshotRecord {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct VolumeRecord {
     bytes: u64,
-    /// `folder`, `disk`, or the file system's name.
+    /// `folder`, `quota`, `disk`, or the file system's name.
     form: String,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     blank: bool,
@@ -90,6 +101,8 @@ pub(super) struct VolumeRecord {
     grows: bool,
     #[serde(default)]
     shared: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    project: Option<u32>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -107,14 +120,15 @@ pub(super) struct WrittenKept {
 
 impl Volume {
     pub(super) fn written(&self) -> VolumeRecord {
-        let Self { bytes, blank, grows, shared, .. } = *self;
-        VolumeRecord { bytes, form: self.form.as_str().to_owned(), blank, grows, shared }
+        let Self { bytes, blank, grows, shared, project, .. } = *self;
+        VolumeRecord { bytes, form: self.form.as_str().to_owned(), blank, grows, shared, project }
     }
 
     /// `None`: it is of a form that this version does not know.
     pub(super) fn read(handle: &str, written: &VolumeRecord) -> Option<Self> {
-        let VolumeRecord { bytes, blank, grows, shared, .. } = *written;
-        Some(Self { handle: handle.to_owned(), bytes, form: Form::parse(&written.form)?, blank, grows, shared })
+        let VolumeRecord { bytes, blank, grows, shared, project, .. } = *written;
+        let form = Form::parse(&written.form)?;
+        Some(Self { handle: handle.to_owned(), bytes, form, blank, grows, shared, project })
     }
 }
 

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{
+    claims::Claim,
     plug::Machine,
     pods::{Restarts, complaints, is_rolled_out, restarts, waits_for, wrong},
 };
@@ -34,6 +35,7 @@ pub(super) struct Cluster {
     pub(super) machine: Box<dyn Machine>,
     kubeconfig: TempDir,
     pub(super) truth: Arc<Mutex<Oracle>>,
+    pub(super) claim: Claim,
     pub(super) slowness: f64,
     pub(super) patience: f64,
 }
@@ -42,7 +44,14 @@ impl Cluster {
     /// Of a machine that is on.
     pub(super) fn new(machine: Box<dyn Machine>) -> Result<Self> {
         let (slowness, patience) = (machine.slowness()?, machine.patience()?);
-        Ok(Self { machine, kubeconfig: tempfile::tempdir()?, truth: Arc::default(), slowness, patience })
+        Ok(Self {
+            machine,
+            kubeconfig: tempfile::tempdir()?,
+            truth: Arc::default(),
+            claim: Claim::default(),
+            slowness,
+            patience,
+        })
     }
 
     pub(super) fn remove(self) -> Result<()> {
@@ -86,7 +95,7 @@ impl Cluster {
     /// What the rounds play on, once for each machine. Once it is there it lies safely on the disk: what is lost was lost by
     /// what a round did.
     pub(super) async fn furnish(&self, n_images: usize) -> Result<()> {
-        self.output("kubectl apply -f e2e/machine/kept.yaml -f e2e/machine/ended.yaml")?;
+        self.output("kubectl apply -f e2e/machine/kept.yaml -f e2e/machine/ended.yaml -f e2e/machine/claims.yaml")?;
         let grow = json!({
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "grow"},
             "spec": {"terminationGracePeriodSeconds": 1, "containers": [{
@@ -152,6 +161,14 @@ impl Cluster {
     pub(super) async fn check_writes(&self) -> Result<()> {
         let list: Bytes = self.connect().await?.get(CONFIG_MAPS).await?;
         self.truth.lock().settle(&List::read(&list)?)
+    }
+
+    /// Every record that was written to a claim is there, and the claim is as large as it was.
+    pub(super) fn check_claim(&mut self) -> Result<()> {
+        let mut claim = std::mem::take(&mut self.claim);
+        let checked = claim.check(self);
+        self.claim = claim;
+        checked
     }
 
     /// Counts and ends are those of so many cuts.

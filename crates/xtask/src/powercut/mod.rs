@@ -7,6 +7,7 @@
 //! all Pods are Ready; one that is slower, or shared with others' work, gets as many times longer as was measured after that
 //! boot.
 
+mod claims;
 mod cluster;
 mod emulated;
 mod namespaces;
@@ -24,7 +25,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use self::{cluster::Cluster, emulated::Emulation, namespaces::Bench, tally::Tally, work::Work};
+use self::{claims::Listener, cluster::Cluster, emulated::Emulation, namespaces::Bench, tally::Tally, work::Work};
 use crate::{
     crash::{CONFIG_MAPS, write},
     machine::{Arch, Suite, base, remove_on_signals},
@@ -215,6 +216,7 @@ async fn one_round(
             writing.spawn(write(number, connection, truth, StdRng::seed_from_u64(seed)));
         }
     }
+    let listening = (work != Work::FirstUp).then(|| Listener::begin(cluster)).transpose()?;
     if work == Work::Checkpoints {
         writing.spawn(fill(cluster.connect().await?));
     }
@@ -222,6 +224,9 @@ async fn one_round(
     tokio::time::sleep(life).await;
     cluster.machine.cut()?;
     working.wait()?;
+    if let Some(listening) = listening {
+        listening.end(&mut cluster.claim)?;
+    }
     let answers = async {
         while let Some(ended) = writing.join_next().await {
             ended?.context("before the cut")?;
@@ -254,6 +259,7 @@ async fn one_round(
     }
     if let Some(before) = before {
         cluster.check_writes().await?;
+        cluster.check_claim()?;
         if !work.restarts_by_itself() {
             cluster.check_pods(&before, n_cuts).await?;
         }

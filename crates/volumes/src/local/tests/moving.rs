@@ -176,12 +176,12 @@ async fn a_volume_that_leaves_is_not_mounted_and_one_that_is_mounted_does_not_le
 }
 
 #[tokio::test]
-async fn what_has_no_limit_is_not_moved() {
+async fn a_folder_is_not_moved() {
     let Some(from) = world() else { return };
     let parameters = BTreeMap::from([("limit".to_owned(), "none".to_owned())]);
     from.driver.create(CreateVolume { parameters, ..wanted("pvc-1", 8) }).await.expect("a folder");
     let refused = leave(&from).await.expect_err("it is a folder");
-    assert!(refused.message.contains("only volumes with one are moved"), "{refused}");
+    assert!(refused.message.contains("only volumes that are files are moved"), "{refused}");
     assert_eq!(refused.code, Code::InvalidArgument);
 }
 

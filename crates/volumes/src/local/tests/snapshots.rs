@@ -12,90 +12,20 @@ use std::{
 
 use super::*;
 
-fn snapshot(name: &str, source: &str) -> CreateSnapshot {
+pub(super) fn snapshot(name: &str, source: &str) -> CreateSnapshot {
     CreateSnapshot { name: name.into(), source: source.into(), ..CreateSnapshot::default() }
 }
 
-fn restored(name: &str, mib: u64, snapshot: &str) -> CreateVolume {
+pub(super) fn restored(name: &str, mib: u64, snapshot: &str) -> CreateVolume {
     CreateVolume { source: Some(VolumeSource::Snapshot(snapshot.into())), ..wanted(name, mib) }
 }
 
-fn cloned(name: &str, mib: u64, volume: &str) -> CreateVolume {
+pub(super) fn cloned(name: &str, mib: u64, volume: &str) -> CreateVolume {
     CreateVolume { source: Some(VolumeSource::Volume(volume.into())), ..wanted(name, mib) }
 }
 
 fn folder(request: CreateVolume) -> CreateVolume {
     CreateVolume { parameters: BTreeMap::from([("limit".into(), "none".into())]), ..request }
-}
-
-/// A world whose disk is an XFS that shares blocks.
-struct OnXfs {
-    world: Option<World>,
-    at: PathBuf,
-}
-
-impl OnXfs {
-    fn begin(mib: u64) -> Option<Self> {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: needs root");
-            return None;
-        }
-        let dir = tempfile::tempdir().expect("a temporary folder");
-        let (disk, at) = (dir.path().join("xfs.img"), dir.path().join("xfs"));
-        fs::create_dir(&at).expect("made");
-        fs::File::create(&disk).and_then(|it| it.set_len(mib << 20)).expect("made");
-        Kind::Xfs.make(&disk).expect("a file system");
-        let device = loop_device::attach(&disk).expect("attached");
-        if let Err(fault) = Kind::Xfs.mount(&device, &at, &[]) {
-            eprintln!("skipped: {fault}");
-            loop_device::detach(&device).expect("detached");
-            return None;
-        }
-        // It goes when it is no longer mounted.
-        loop_device::detach(&device).expect("marked");
-        Some(Self { world: Some(world_in(dir, "xfs/data")), at })
-    }
-
-    fn world(&self) -> &World {
-        self.world.as_ref().expect("it is there until the end")
-    }
-}
-
-impl Drop for OnXfs {
-    fn drop(&mut self) {
-        // The folder is its own to remove, once nothing is mounted in it.
-        let Some(world) = self.world.take() else { return };
-        let folder = world.layout.data.clone();
-        let _ = world.driver.mounts.run_blocking(move || mounts::unmount_beneath(&folder));
-        detach_all(&world.layout);
-        let _ = file_system::let_go(&self.at);
-    }
-}
-
-impl World {
-    async fn mounted(&self, handle: &str) -> PathBuf {
-        let staging = self.dir.path().join(format!("staging-{handle}"));
-        self.driver.stage(staged(handle, false), staging.clone()).await.expect("staged");
-        staging
-    }
-
-    async fn there<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
-        self.driver.mounts.run(work).await.expect("entered")
-    }
-
-    async fn text(&self, path: PathBuf) -> String {
-        self.there(move || fs::read_to_string(path).unwrap_or_else(|it| it.to_string())).await
-    }
-
-    async fn unstage(&self, handle: &str) {
-        let staging = self.dir.path().join(format!("staging-{handle}"));
-        self.driver.unstage(handle.into(), staging).await.expect("unstaged");
-        self.is_detached(handle);
-    }
-
-    async fn left(&self) -> u64 {
-        self.driver.capacity(BTreeMap::new()).await.expect("told").expect("known").available_bytes
-    }
 }
 
 #[tokio::test]
@@ -154,7 +84,7 @@ async fn a_snapshot_keeps_what_was_there_and_volumes_begin_with_it() {
 
 #[tokio::test]
 async fn a_snapshot_is_of_one_moment_while_somebody_writes() {
-    let Some(xfs) = OnXfs::begin(3000) else { return };
+    let Some(xfs) = OnDisk::xfs(3000) else { return };
     let world = xfs.world();
     for (fs_type, mib) in [("ext4", 64), ("xfs", 300)] {
         let handle = format!("pvc-{fs_type}");
@@ -206,7 +136,7 @@ async fn a_snapshot_is_of_one_moment_while_somebody_writes() {
 
 #[tokio::test]
 async fn what_is_shared_is_promised_to_both() {
-    let Some(xfs) = OnXfs::begin(900) else { return };
+    let Some(xfs) = OnDisk::xfs(900) else { return };
     let world = xfs.world();
     world.driver.create(CreateVolume { is_block: true, ..wanted("pvc-1", 128) }).await.expect("made");
     let disk = world.driver.store.disk("pvc-1").expect("a path");

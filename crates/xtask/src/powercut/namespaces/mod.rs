@@ -15,6 +15,7 @@ mod registry;
 use std::{
     fs::{self, File},
     io::Write,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::Arc,
@@ -210,9 +211,12 @@ impl Machine for Apart {
         let copy = self.bench.shelf.copy(&self.disk, "as-cut")?;
         // The old disk is thrown away: nothing more is written to it.
         let disk = Path::new("/proc").join(pid.as_raw_nonzero().to_string()).join("root/var/lib");
+        let file_system = fs::metadata(&disk).context("looking at the machine's disk")?.dev();
         outside::run("xfs_io", &["-x", "-c", "shutdown", disk.to_str().context("a path is text")?])?;
         kill_process(pid, Signal::KILL)?;
         child.wait()?;
+        // Volumes were disks of their own, with files of that one.
+        disk::detach_all_on(file_system)?;
         // The other end takes it along, at once or a little later.
         let _ = outside::run("ip", &["link", "delete", CARD]);
         cgroups::sweep();

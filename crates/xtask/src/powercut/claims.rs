@@ -1,0 +1,109 @@
+//! What a claim holds over cuts: every record that was said to be written, in a volume of its size, which is mounted once.
+//!
+//! The Pod's output leaves the machine while it runs (`e2e/machine/claims.yaml`), so what it said is known after a cut.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, ChildStdout, Stdio},
+    thread::JoinHandle,
+};
+
+use anyhow::{Context, Result, bail};
+
+use super::cluster::{Cluster, within};
+
+const FOLLOW: &str = "exec kubectl logs --follow --tail=1 records-0";
+const READ: &str = "kubectl logs records-0";
+/// The volumes' files that are disks, as the kernel has them: each once.
+const ATTACHED: &str = "cat /sys/block/loop*/loop/backing_file 2>/dev/null | grep '^/var/lib/corten/volumes/' || true";
+
+/// What was said of the claim of one machine.
+#[derive(Debug, Default)]
+pub(super) struct Claim {
+    n_written: u64,
+    kib: Option<u64>,
+}
+
+/// Listens to the Pod until the plug is pulled.
+pub(super) struct Listener {
+    child: Child,
+    hearing: JoinHandle<u64>,
+}
+
+impl Listener {
+    pub(super) fn begin(cluster: &Cluster) -> Result<Self> {
+        let mut command = cluster.machine.command(&within(FOLLOW)?);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().context("listening to what a Pod writes")?;
+        let stdout = child.stdout.take().context("its output is a pipe")?;
+        Ok(Self { child, hearing: std::thread::spawn(move || last_written(stdout)) })
+    }
+
+    /// Of a machine that is off.
+    pub(super) fn end(mut self, claim: &mut Claim) -> Result<()> {
+        self.child.wait()?;
+        let n_written = self.hearing.join().map_err(|_| anyhow::anyhow!("the listener has panicked"))?;
+        claim.n_written = claim.n_written.max(n_written);
+        Ok(())
+    }
+}
+
+fn last_written(output: ChildStdout) -> u64 {
+    let lines = BufReader::new(output).lines().map_while(Result::ok);
+    lines.filter_map(|it| it.strip_prefix("wrote ")?.parse().ok()).last().unwrap_or_default()
+}
+
+impl Claim {
+    /// What the Pod found at its start, after a cut.
+    pub(super) fn check(&mut self, cluster: &Cluster) -> Result<()> {
+        let said = cluster.output(READ).context("what the Pod with a claim found")?;
+        self.check_said(&said)?;
+        let attached = cluster.output(ATTACHED)?;
+        match attached.lines().count() {
+            1 => Ok(()),
+            n => bail!("the one volume is {n} disks: {attached}"),
+        }
+    }
+
+    fn check_said(&mut self, said: &str) -> Result<()> {
+        if let Some(broken) = said.lines().find(|it| it.starts_with("broken")) {
+            bail!("{broken}");
+        }
+        let found =
+            said.lines().find_map(|it| it.strip_prefix("found ")).context("the Pod says nothing of its claim")?;
+        let (n_found, rest) = found.split_once(" of ").context("what was found has a size")?;
+        let (kib, held) = rest.split_once(" KiB, which are ").context("what was found has a size")?;
+        let (n_found, kib): (u64, u64) = (n_found.parse()?, kib.parse()?);
+        if n_found < self.n_written {
+            bail!("{} records were written, and {n_found} are there", self.n_written);
+        }
+        if held != "held" || *self.kib.get_or_insert(kib) != kib {
+            bail!("the volume's size was {:?} KiB, and is {kib} KiB, which are {held}", self.kib);
+        }
+        // Those that nobody outside heard of are there, too, from now on.
+        self.n_written = n_found;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_was_written_is_there_in_a_volume_of_its_size() {
+        let mut claim = Claim { n_written: 12, kib: None };
+        let mut said = |text: &str| claim.check_said(text).map_err(|it| it.to_string());
+        assert_eq!(said("found 13 of 27632 KiB, which are held\nwrote 14\n"), Ok(()), "one that nobody heard of");
+        let lost = said("found 12 of 27632 KiB, which are held\n").expect_err("one is lost");
+        assert_eq!(lost, "13 records were written, and 12 are there");
+        let grown = said("found 13 of 60000 KiB, which are held\n").expect_err("another size");
+        assert!(grown.contains("27632") && grown.contains("60000"), "{grown}");
+        assert!(said("found 13 of 27632 KiB, which are not held\n").is_err());
+        assert_eq!(
+            said("broken: 3 records are whole, and 70000 bytes are there\nfound 13 of 27632 KiB, which are held"),
+            Err("broken: 3 records are whole, and 70000 bytes are there".to_owned())
+        );
+        assert!(said("").is_err(), "nothing was looked at");
+    }
+}

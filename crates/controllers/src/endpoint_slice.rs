@@ -1,24 +1,26 @@
 //! Keeps the EndpointSlices of every service that has a selector what its pods say.
 //!
-//! How endpoints are laid out over slices, with as few writes as can be, is in [`layout`].
+//! How endpoints are laid out over slices, with as few writes as can be, is in [`layout`]; which zones they are for where the
+//! cluster is to find out, in [`topology`].
 
 pub(crate) mod layout;
+mod topology;
 
 use std::time::Duration;
 
 use corten_meta::{Key, ObjectMeta, ObjectReference, Time};
 use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, View, Wait, Wake, Watch, Write};
-use serde_json::json;
 
 use crate::projections::{
-    Endpoint, EndpointConditions, EndpointPort, EndpointSlice, NamedPorts, Node, Pod, Service, ServicePort, reference,
+    Endpoint, EndpointConditions, EndpointPort, EndpointSlice, Hint, Hints, NamedPorts, Pod, Service, ServicePort,
+    ZonedNode, reference,
 };
-use layout::{Desired, Owner, slices_of};
+use layout::{Desired, Layout, Owner, slices_of};
+use topology::{Account, Zones};
 
 const MANAGER: &str = "endpointslice-controller.k8s.io";
 /// How soon a pod whose node is not there yet is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
-const ZONE: &str = "topology.kubernetes.io/zone";
 
 pub struct EndpointSlices;
 
@@ -36,7 +38,7 @@ impl Controller for EndpointSlices {
             Watch::new::<Service>(Wake::Itself),
             Watch::new::<EndpointSlice>(Wake::With(service_of)),
             Watch::new::<Pod>(Wake::With(services_for)),
-            Watch::new::<Node>(Wake::Nobody),
+            Watch::new::<ZonedNode>(Wake::With(services_by_zone)).telling_changes_of::<ZonedNode>(),
         ]
     }
 
@@ -65,14 +67,24 @@ impl Controller for EndpointSlices {
             plan.waits.push(Wait::new("NodeMissing", message, Actor::Cluster).on("Node", &pod.spec.node_name));
             plan.wake_at = Some(now.after(LOOK_AGAIN));
         }
+        let zones = topology::is_automatic(service).then(|| Zones::of(view));
+        let mut account = Account::default();
         for family in service.families() {
-            let desired = desired(service, &placed, family);
-            let (of_family, others) = held.into_iter().partition(|it| it.address_type == family);
+            let mut desired = desired(service, &placed, family);
+            let (of_family, others): (Vec<_>, _) = held.into_iter().partition(|it| it.address_type == family);
             held = others;
-            plan.effects.extend(layout::effects(&owner, family, of_family, desired, trigger));
+            if zones.is_some() {
+                desired.keep_hints(&of_family);
+            }
+            let mut layout = Layout::of(&owner, of_family, desired);
+            if let Some(zones) = &zones {
+                account.add(family, topology::hint(&mut layout.slices, zones.as_ref()));
+            }
+            plan.effects.extend(layout.effects(&owner, family, trigger));
         }
         // Of a family the service no longer has.
         plan.effects.extend(held.into_iter().map(layout::delete));
+        plan.effects.extend(account.news(service, view.note(key)));
         if let Some(failure) = view.failure(key) {
             let (namespace, name) = (&service.metadata.namespace, &service.metadata.name);
             let message = format!("Error updating Endpoint Slices for Service {namespace}/{name}: {}", failure.message);
@@ -98,6 +110,12 @@ pub(crate) fn service_of(_view: &View, slice: &ObjectMeta) -> Vec<Key> {
 pub(crate) fn services_for(view: &View, pod: &ObjectMeta) -> Vec<Key> {
     let services = view.in_namespace::<Service>(&pod.namespace);
     services.filter(|it| it.selects(&pod.labels)).map(|it| it.metadata.key()).collect()
+}
+
+/// Those whose traffic goes by zones: who they are in, and how much there is in each, is read of nodes.
+fn services_by_zone(view: &View, _node: &ObjectMeta) -> Vec<Key> {
+    let by_zone = |it: &&Service| !it.spec.traffic_distribution.is_empty() || topology::is_automatic(it);
+    view.list::<Service>().filter(by_zone).map(|it| it.metadata.key()).collect()
 }
 
 /// The pods a service stands for that have an address and have not ended, in order of names.
@@ -143,11 +161,11 @@ fn with_nodes<'a>(
     view: &'a View,
     service: &Service,
     pods: &[&'a Pod],
-) -> (Vec<(&'a Pod, Option<&'a Node>)>, Option<&'a Pod>) {
+) -> (Vec<(&'a Pod, Option<&'a ZonedNode>)>, Option<&'a Pod>) {
     let mut homeless = None;
     let mut placed = Vec::with_capacity(pods.len());
     for pod in pods.iter().copied().filter(|it| has_address(it)) {
-        let node = view.get::<Node>(&Key::cluster(&*pod.spec.node_name));
+        let node = view.get::<ZonedNode>(&Key::cluster(&*pod.spec.node_name));
         if node.is_some() || service.spec.publish_not_ready_addresses {
             placed.push((pod, node));
         } else {
@@ -157,7 +175,7 @@ fn with_nodes<'a>(
     (placed, homeless)
 }
 
-fn desired(service: &Service, placed: &[(&Pod, Option<&Node>)], family: &str) -> Desired {
+fn desired(service: &Service, placed: &[(&Pod, Option<&ZonedNode>)], family: &str) -> Desired {
     let mut desired = Desired::default();
     for (pod, node) in placed {
         if let Some(endpoint) = endpoint(pod, *node, service, family) {
@@ -167,7 +185,7 @@ fn desired(service: &Service, placed: &[(&Pod, Option<&Node>)], family: &str) ->
     desired
 }
 
-fn endpoint(pod: &Pod, node: Option<&Node>, service: &Service, family: &str) -> Option<Endpoint> {
+fn endpoint(pod: &Pod, node: Option<&ZonedNode>, service: &Service, family: &str) -> Option<Endpoint> {
     let is_of_family = |ip: &&str| ip.contains(':') == (family == "IPv6");
     let addresses: Vec<String> = pod.ips().filter(is_of_family).map(str::to_owned).collect();
     if addresses.is_empty() {
@@ -175,10 +193,9 @@ fn endpoint(pod: &Pod, node: Option<&Node>, service: &Service, family: &str) -> 
     }
     let (serving, terminating) = (pod.is_ready(), pod.metadata.is_deleting());
     let ready = service.spec.publish_not_ready_addresses || (serving && !terminating);
-    let zone = node.and_then(|it| it.metadata.labels.get(ZONE)).cloned();
+    let zone = node.and_then(ZonedNode::zone).map(str::to_owned);
     let node_name = (!pod.spec.node_name.is_empty()).then(|| pod.spec.node_name.clone());
-    let hints =
-        if ready { hints(&service.spec.traffic_distribution, zone.as_deref(), node_name.as_deref()) } else { None };
+    let hints = if ready { hints(service, zone.as_deref(), node_name.as_deref()) } else { None };
     Some(Endpoint {
         addresses,
         conditions: EndpointConditions { ready: Some(ready), serving: Some(serving), terminating: Some(terminating) },
@@ -190,14 +207,20 @@ fn endpoint(pod: &Pod, node: Option<&Node>, service: &Service, family: &str) -> 
     })
 }
 
-/// Where traffic to an endpoint should best come from, if the service says that it matters.
-fn hints(distribution: &str, zone: Option<&str>, node: Option<&str>) -> Option<serde_json::Value> {
-    let zone = zone?;
-    match distribution {
-        "PreferClose" | "PreferSameZone" => Some(json!({ "forZones": [{ "name": zone }] })),
-        "PreferSameNode" => Some(json!({ "forZones": [{ "name": zone }], "forNodes": [{ "name": node? }] })),
-        _ => None,
+/// Where traffic to an endpoint should best come from, if the service itself says so. The annotation has precedence.
+fn hints(service: &Service, zone: Option<&str>, node: Option<&str>) -> Option<Hints> {
+    let to_node = match &*service.spec.traffic_distribution {
+        "PreferClose" | "PreferSameZone" => false,
+        "PreferSameNode" => true,
+        _ => return None,
+    };
+    if topology::is_automatic(service) {
+        return None;
     }
+    let hint = |it: &str| Hint { name: it.to_owned() };
+    let for_zones: Vec<Hint> = zone.map(hint).into_iter().collect();
+    let for_nodes: Vec<Hint> = node.filter(|_| to_node).map(hint).into_iter().collect();
+    (!for_zones.is_empty() || !for_nodes.is_empty()).then_some(Hints { for_zones, for_nodes })
 }
 
 /// Has the pod a name of its own beneath the service's?

@@ -8,7 +8,7 @@ use corten_reconcile::{Controller, Effect, EventType, Plan, View, Wake, Watch, W
 
 use crate::{
     endpoint_slice::{
-        layout::{self, Desired, Owner, slices_of},
+        layout::{self, Desired, Layout, Owner, slices_of},
         service_of,
     },
     projections::{
@@ -63,7 +63,7 @@ impl Controller for EndpointSliceMirroring {
                 // Unlike a service's own, mirrored slices are never empty.
                 plan.effects.extend(held.into_iter().map(layout::delete));
             } else {
-                plan.effects.extend(layout::effects(&owner, family, held, desired, None));
+                plan.effects.extend(Layout::of(&owner, held, desired).effects(&owner, family, None));
             }
         }
         if plan.effects.iter().all(|it| matches!(it, Effect::Event { .. })) {

@@ -11,6 +11,7 @@ mod pod;
 mod reachable;
 mod service;
 mod stateful_set;
+mod zoned_node;
 
 use std::collections::BTreeMap;
 
@@ -36,6 +37,7 @@ pub(crate) use pod::{ContainerStatus, NamedPorts, Pod, PodClaimStatus, Toleratio
 pub(crate) use reachable::{Frontend, Ingress, ReachableService};
 pub(crate) use service::*;
 pub(crate) use stateful_set::{StatefulSet, StatefulSetStatus};
+pub(crate) use zoned_node::ZonedNode;
 
 /// Any object, as far as its identity, owners and end go. Labels and annotations, most of most objects' metadata, are
 /// left out: some controllers hold every object of the cluster this way.

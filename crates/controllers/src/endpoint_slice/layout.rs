@@ -81,6 +81,20 @@ impl Desired {
         ports.sort();
         self.0.entry(ports).or_default().insert(identity(&endpoint), endpoint);
     }
+
+    /// What is ready stays hinted as it is, until somebody hints it anew.
+    pub(crate) fn keep_hints(&mut self, held: &[&EndpointSlice]) {
+        for slice in held {
+            let mut ports = slice.ports.clone();
+            ports.sort();
+            let Some(desired) = self.0.get_mut(&ports) else { continue };
+            for endpoint in slice.endpoints.iter().filter(|it| it.hints.is_some()) {
+                if let Some(kept) = desired.get_mut(&identity(endpoint)).filter(|it| it.is_ready()) {
+                    kept.hints.clone_from(&endpoint.hints);
+                }
+            }
+        }
+    }
 }
 
 /// What an endpoint is the same as itself by, however its conditions change.
@@ -94,46 +108,61 @@ fn identity(endpoint: &Endpoint) -> Vec<String> {
 }
 
 /// A slice as it is to be.
-struct Slice<'a> {
-    held: Option<&'a EndpointSlice>,
+pub(crate) struct Slice<'a> {
+    pub(crate) held: Option<&'a EndpointSlice>,
     ports: Vec<EndpointPort>,
-    endpoints: Vec<Endpoint>,
-    is_changed: bool,
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) is_changed: bool,
 }
 
-/// What makes the slices `held` of one family say what is desired.
-pub(crate) fn effects(
-    owner: &Owner<'_>,
-    family: &str,
-    held: Vec<&EndpointSlice>,
-    desired: Desired,
-    trigger: Option<Time>,
-) -> Vec<Effect> {
-    let mut by_ports: BTreeMap<Vec<EndpointPort>, Vec<&EndpointSlice>> = BTreeMap::new();
-    for slice in held {
-        let mut ports = slice.ports.clone();
-        ports.sort();
-        by_ports.entry(ports).or_default().push(slice);
+#[cfg(test)]
+impl<'a> Slice<'a> {
+    pub(super) fn as_it_is(held: &'a EndpointSlice) -> Self {
+        let EndpointSlice { ports, endpoints, .. } = held;
+        Self { held: Some(held), ports: ports.clone(), endpoints: endpoints.clone(), is_changed: false }
     }
-    let (mut slices, mut reusable) = (Vec::new(), Vec::new());
-    for (ports, endpoints) in desired.0 {
-        let held = by_ports.remove(&ports).unwrap_or_default();
-        lay_out(owner, ports, held, endpoints, &mut slices, &mut reusable);
+}
+
+/// The slices of one family as they are to be.
+pub(crate) struct Layout<'a> {
+    pub(crate) slices: Vec<Slice<'a>>,
+    surplus: Vec<&'a EndpointSlice>,
+}
+
+impl<'a> Layout<'a> {
+    /// How the slices `held` of one family come to say what is desired.
+    pub(crate) fn of(owner: &Owner<'_>, held: Vec<&'a EndpointSlice>, desired: Desired) -> Self {
+        let mut by_ports: BTreeMap<Vec<EndpointPort>, Vec<&EndpointSlice>> = BTreeMap::new();
+        for slice in held {
+            let mut ports = slice.ports.clone();
+            ports.sort();
+            by_ports.entry(ports).or_default().push(slice);
+        }
+        let (mut slices, mut reusable) = (Vec::new(), Vec::new());
+        for (ports, endpoints) in desired.0 {
+            let held = by_ports.remove(&ports).unwrap_or_default();
+            lay_out(owner, ports, held, endpoints, &mut slices, &mut reusable);
+        }
+        reusable.extend(by_ports.into_values().flatten());
+        if slices.is_empty() {
+            // A service without backends has one slice that says so.
+            slices.push(Slice { held: None, ports: Vec::new(), endpoints: Vec::new(), is_changed: true });
+        }
+        // A slice that would go becomes one that would be made.
+        for slice in slices.iter_mut().rev().filter(|it| it.held.is_none()) {
+            let Some(old) = reusable.pop() else { break };
+            slice.is_changed =
+                has_other_labels(owner, old) || old.endpoints != slice.endpoints || old.ports != slice.ports;
+            slice.held = Some(old);
+        }
+        Self { slices, surplus: reusable }
     }
-    reusable.extend(by_ports.into_values().flatten());
-    if slices.is_empty() {
-        // A service without backends has one slice that says so.
-        slices.push(Slice { held: None, ports: Vec::new(), endpoints: Vec::new(), is_changed: true });
+
+    pub(crate) fn effects(self, owner: &Owner<'_>, family: &str, trigger: Option<Time>) -> Vec<Effect> {
+        let is_going = owner.meta.is_deleting();
+        let writes = self.slices.iter().filter(|it| it.is_changed && !(is_going && it.held.is_none()));
+        writes.map(|it| write(owner, family, it, trigger)).chain(self.surplus.into_iter().map(delete)).collect()
     }
-    // A slice that would go becomes one that would be made.
-    for slice in slices.iter_mut().rev().filter(|it| it.held.is_none()) {
-        let Some(old) = reusable.pop() else { break };
-        slice.is_changed = has_other_labels(owner, old) || old.endpoints != slice.endpoints || old.ports != slice.ports;
-        slice.held = Some(old);
-    }
-    let is_going = owner.meta.is_deleting();
-    let writes = slices.iter().filter(|it| it.is_changed && !(is_going && it.held.is_none()));
-    writes.map(|it| write(owner, family, it, trigger)).chain(reusable.into_iter().map(delete)).collect()
 }
 
 fn lay_out<'a>(

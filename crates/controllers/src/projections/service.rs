@@ -41,6 +41,12 @@ pub(crate) struct ServicePort {
     pub(crate) app_protocol: Option<String>,
 }
 
+impl Endpoint {
+    pub(crate) fn is_ready(&self) -> bool {
+        self.conditions.ready == Some(true)
+    }
+}
+
 impl Service {
     /// Is the cluster to find out whom it stands for? Not where it has no selector, or is an alias.
     pub(crate) fn has_selector(&self) -> bool {
@@ -93,7 +99,24 @@ pub(crate) struct Endpoint {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) zone: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) hints: Option<Value>,
+    pub(crate) hints: Option<Hints>,
+}
+
+/// Whose traffic an endpoint is for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Hints {
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "super::or_default")]
+    pub(crate) for_zones: Vec<Hint>,
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "super::or_default")]
+    pub(crate) for_nodes: Vec<Hint>,
+}
+
+/// The name of a zone or of a node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Hint {
+    pub(crate) name: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -33,6 +33,7 @@ pub(super) fn event(line: &str) -> Option<Event> {
             Some(Event::Range(Box::new(parsed(range))))
         }
         ["gone", "range", name] => Some(Event::RangeGone(name.to_owned())),
+        ["zone"] => Some(Event::Zone(String::new())),
         ["zone", name] => Some(Event::Zone(name.to_owned())),
         _ => None,
     }
@@ -117,17 +118,22 @@ fn slice(name: &str, words: &[&str]) -> Value {
     object
 }
 
-/// `10.244.0.3@n2`, `10.244.0.4!ending`, `10.244.0.5!unready`, `10.244.0.6~zone`
+/// `10.244.0.3@n2`, `10.244.0.4!ending`, `10.244.0.5!unready`, `10.244.0.6~zone`, `10.244.0.7^node`, and more of these together
 fn endpoint(text: &str) -> Value {
-    let end = text.find(['@', '!', '~']).unwrap_or(text.len());
-    let (address, rest) = text.split_at(end);
+    const MARKS: [char; 4] = ['@', '!', '~', '^'];
+    let (address, mut rest) = text.split_at(text.find(MARKS).unwrap_or(text.len()));
     let mut endpoint = json!({"addresses": [address], "nodeName": "n1"});
-    match rest.split_at_checked(1) {
-        Some(("@", node)) => endpoint["nodeName"] = json!(node),
-        Some(("~", zone)) => endpoint["hints"] = json!({"forZones": [{"name": zone}]}),
-        Some(("!", "ending")) => endpoint["conditions"] = json!({"ready": false, "serving": true, "terminating": true}),
-        Some(("!", "unready")) => endpoint["conditions"] = json!({"ready": false, "serving": false}),
-        _ => {}
+    while let Some((mark, after)) = rest.split_at_checked(1) {
+        let (word, others) = after.split_at(after.find(MARKS).unwrap_or(after.len()));
+        match (mark, word) {
+            ("@", node) => endpoint["nodeName"] = json!(node),
+            ("~", zone) => endpoint["hints"]["forZones"] = json!([{"name": zone}]),
+            ("^", node) => endpoint["hints"]["forNodes"] = json!([{"name": node}]),
+            ("!", "ending") => endpoint["conditions"] = json!({"ready": false, "serving": true, "terminating": true}),
+            ("!", "unready") => endpoint["conditions"] = json!({"ready": false, "serving": false}),
+            other => panic!("{other:?}?"),
+        }
+        rest = others;
     }
     endpoint
 }

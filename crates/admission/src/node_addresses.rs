@@ -7,6 +7,7 @@
 use std::{collections::BTreeSet, net::IpAddr};
 
 use corten_api::{
+    cluster_network::WIREGUARD_PUBLIC_KEY,
     load_balancer::POOL_ADDRESSES,
     resources::{NODES, PODS, SERVICES},
 };
@@ -45,6 +46,7 @@ pub(super) fn refused(request: &Attributes<'_>, node: &str, object: &Value) -> O
     });
     let before: Vec<Cidr> = request.old.into_iter().flat_map(pod_ranges).collect();
     let new: Vec<Cidr> = pod_ranges(object).filter(|it| !before.contains(it)).collect();
+    let taken = taken.or_else(|| claimant.refused_key(request.old, object));
     taken.or_else(|| {
         new.iter().find_map(|it| {
             let why = claimant.inside(*it).map(|it| format!("{it} is in it"));
@@ -95,7 +97,19 @@ fn pod_ranges(node: &Value) -> impl Iterator<Item = Cidr> + use<'_> {
     ranges.filter_map(|it| Cidr::parse(it.as_str()?))
 }
 
+/// The key of its end of WireGuard.
+fn wireguard_key(node: &Value) -> Option<&str> {
+    node["metadata"]["annotations"][WIREGUARD_PUBLIC_KEY].as_str()
+}
+
 impl Claimant<'_> {
+    /// Why a node may not tell this key of its tunnel: packets for another node's Pods go to whoever has that one's key.
+    fn refused_key(&self, old: Option<&Value>, object: &Value) -> Option<String> {
+        let key = wireguard_key(object).filter(|it| old.and_then(wireguard_key) != Some(it))?;
+        let (other, _) = self.others().into_iter().find(|it| wireguard_key(&it.1) == Some(key))?;
+        Some(format!("node {:?} is not allowed to tell the WireGuard key of node {other:?}", self.node))
+    }
+
     /// Whose it is, where it is not the node's.
     fn owner(&self, host: &Host) -> Option<String> {
         let is_own = self.is_local && (host.is_loopback() || host.is_link_local() || Host::parse(self.node) == *host);

@@ -22,6 +22,10 @@ pub const NODE_PORT_RANGE: &str = "service-node-port-range";
 pub const CONFIG_MAP: &str = "corten-cluster-network";
 pub const CONFIG_MAP_NAMESPACE: &str = "kube-system";
 
+/// The Node's annotation with its public key, where Pods' packets go from node to node in WireGuard. The kubelet writes it, and the
+/// kernel of every other node goes by it.
+pub const WIREGUARD_PUBLIC_KEY: &str = "corten.dev/wireguard-public-key";
+
 /// Of Pods: of the IPv6 addresses that are nobody's on the internet, as 10.0.0.0/8 is.
 const CLUSTER_CIDRS: &str = "10.244.0.0/16,fd00:10:244::/56";
 /// Where upstream's own clusters and the tools that make them have Services, apart from the networks of Pods.

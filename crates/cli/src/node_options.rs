@@ -117,9 +117,9 @@ const ROWS: &[Row] = &[
     ),
     (
         "pod-network",
-        "vxlan|routes",
+        "vxlan|wireguard|routes",
         "vxlan",
-        "How packets get to the pods of other nodes. vxlan: in UDP, port 8472, whatever network lies between. routes: as they are, where all nodes are on one link that takes packets with pods' addresses. The same on every node",
+        "How packets get to the pods of other nodes. vxlan: in UDP, port 8472, whatever network lies between. wireguard: the same, in UDP, port 51820, and encrypted, by a kernel that has WireGuard. routes: as they are, where all nodes are on one link that takes packets with pods' addresses. The same on every node",
     ),
     (
         "allowed-unsafe-sysctls",

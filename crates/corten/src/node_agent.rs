@@ -18,7 +18,10 @@ use corten_host::{
 };
 use corten_kubelet::{Config, Event, HostEffect, Kubelet, NodeEffect, NodeProblem, check_managers};
 use corten_machine::{Layout, Logind, notify_service_manager};
-use corten_network::PodNetwork;
+use corten_network::{
+    PodNetwork,
+    peers::{WireGuard, prepare_wireguard},
+};
 use corten_proxy::{PodNetworkMode, rules::Protocol};
 use corten_runner::{Hands, Loops, NodeInquiries, NodeProblemHands, ObservationHands, Reading, whole};
 use corten_volumes::CsiPlugins;
@@ -155,6 +158,7 @@ pub(crate) async fn run(
     let containerd = Arc::new(containerd);
     let hands = NodeHands::new(&containerd);
     hands.set_node_name(&settings.node_name);
+    let wireguard = wireguard(settings, &layout, &hands).await;
     let mut tasks = JoinSet::new();
     let place = (&*settings.node_name, &settings.options.eviction);
     volume_provisioner::start(&mut tasks, cluster, &hands, &containerd, place).await;
@@ -177,7 +181,7 @@ pub(crate) async fn run(
     let loops = process::loops(journal.clone(), clock.clone())?;
     let about = (&*settings.node_name, containerd.policies(), network.clone());
     network_policy::start(&mut tasks, &loops, cluster, &layout, about);
-    if !lead_packets(&mut tasks, &loops, settings, cluster, control_plane, &network).await? {
+    if !lead_packets(&mut tasks, &loops, settings, cluster, control_plane, (&network, wireguard)).await? {
         config.cluster_dns.clear();
     }
     let told = cluster.when_stopping();
@@ -215,6 +219,19 @@ pub(crate) async fn run(
     }
 }
 
+/// This node's end of the tunnel, where it is WireGuard: its Node tells the key from the first. One that cannot be made is said of
+/// the Node, which is not Ready meanwhile, and tried again with the ways to other nodes.
+async fn wireguard(settings: &Settings, layout: &Layout, hands: &NodeHands) -> WireGuard {
+    let wireguard = WireGuard::new(layout);
+    if settings.pod_network == PodNetworkMode::WireGuard {
+        if let Err(error) = prepare_wireguard(layout, &wireguard, &settings.network.cluster_cidrs).await {
+            tracing::error!(%error, "no tunnel to other nodes, and no Pods, until it can be made");
+        }
+        hands.set_wireguard(wireguard.clone());
+    }
+    wireguard
+}
+
 /// Leads packets to Services and to the Pods of other nodes; beside a control plane also answers for names. Are names answered?
 async fn lead_packets(
     tasks: &mut JoinSet<()>,
@@ -222,7 +239,7 @@ async fn lead_packets(
     settings: &Settings,
     cluster: &ClusterAccess,
     control_plane: Option<&ControlPlane>,
-    network: &PodNetwork,
+    (network, wireguard): (&PodNetwork, WireGuard),
 ) -> Result<bool> {
     let layout = Layout::new(&settings.data_dir, &settings.run_dir);
     let (node_name, networks) = (&*settings.node_name, &settings.runtime.pod_cidrs);
@@ -239,7 +256,8 @@ async fn lead_packets(
         network: network.clone(),
     };
     service_proxy::start(tasks, loops, cluster, &layout, about);
-    let about = node_routes::About { node_name, networks, network: &settings.network, mode: settings.pod_network };
+    let (network, mode) = (&settings.network, settings.pod_network);
+    let about = node_routes::About { node_name, networks, network, mode, wireguard };
     let peers = node_routes::start(tasks, cluster, &layout, about);
     announcements::start(tasks, cluster, &layout, node_name);
     let Some(control_plane) = control_plane else {

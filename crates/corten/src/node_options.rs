@@ -2,11 +2,13 @@
 
 use anyhow::{Context, Result};
 use clap::ArgMatches;
+use corten_cli::Failure;
 use corten_kubelet::{
     Config, EvictionConfig, ImageGcConfig, ManagersConfig, ShutdownConfig, SwapBehavior, hard_thresholds,
     set_min_reclaims, soft_thresholds,
 };
 use corten_meta::{Quantity, duration::duration};
+use corten_network::peers::wireguard_lack;
 use corten_proxy::PodNetworkMode;
 
 use crate::manager_options::managers;
@@ -109,7 +111,22 @@ impl NodeOptions {
 /// How packets get to the Pods of other nodes.
 pub(crate) fn pod_network(matches: &ArgMatches) -> Result<PodNetworkMode> {
     let text = matches.get_one::<String>("pod-network").map_or("vxlan", String::as_str);
-    PodNetworkMode::parse(text).with_context(|| format!("{}: must be vxlan or routes", wrong("pod-network")))
+    PodNetworkMode::parse(text).with_context(|| format!("{}: must be vxlan, wireguard or routes", wrong("pod-network")))
+}
+
+/// Has this machine what its Pods' packets are to go by? Asked before anything is started or spent.
+///
+/// # Errors
+/// The kernel has no WireGuard.
+pub(crate) fn refuse_pod_network(mode: PodNetworkMode) -> Result<()> {
+    // Nobody but root would have the kernel load it.
+    if mode != PodNetworkMode::WireGuard || !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    match wireguard_lack().context("looking for WireGuard in the kernel")? {
+        None => Ok(()),
+        Some(lack) => Err(Failure::new(format!("--pod-network wireguard: {lack}")).into()),
+    }
 }
 
 fn wrong(name: &str) -> String {

@@ -11,7 +11,7 @@ use corten_client::BoxFuture;
 use corten_host::gather;
 use corten_machine::Layout;
 use corten_meta::address::Cidr;
-use corten_network::peers::PeerRoutes;
+use corten_network::peers::{PeerRoutes, WireGuard};
 use corten_proxy::{Place, PodNetworkMode, PodRoutes, RefusedWay};
 use corten_runner::{PodRouteSettings, RouteHands};
 use tokio::task::JoinSet;
@@ -45,11 +45,12 @@ pub(crate) struct About<'a> {
     pub(crate) networks: &'a [String],
     pub(crate) network: &'a ClusterNetwork,
     pub(crate) mode: PodNetworkMode,
+    pub(crate) wireguard: WireGuard,
 }
 
 /// Keeps the ways, from now until the node stops. They stay. Whose they are is what it gives.
 pub(crate) fn start(tasks: &mut JoinSet<()>, cluster: &ClusterAccess, layout: &Layout, about: About<'_>) -> OtherNodes {
-    let About { node_name, networks, network, mode } = about;
+    let About { node_name, networks, network, mode, wireguard } = about;
     let peers = OtherNodes::default();
     let place = Place {
         node_name: node_name.to_owned(),
@@ -62,7 +63,7 @@ pub(crate) fn start(tasks: &mut JoinSet<()>, cluster: &ClusterAccess, layout: &L
     let settings = PodRouteSettings {
         place,
         client: cluster.client(in_process::kube_proxy()),
-        hands: Arc::new(KernelRoutes(PeerRoutes::new(layout, networks), peers.clone())),
+        hands: Arc::new(KernelRoutes(PeerRoutes::new(layout, networks, wireguard), peers.clone())),
         clock: cluster.clock.clone(),
         journal: cluster.journal.clone(),
     };

@@ -19,7 +19,7 @@ pub struct Lack {
 pub use corten_kubelet::LACKS as ANNOTATION;
 
 /// Everything that is looked for, in the order in which it is told.
-pub const LACKS: [Lack; 10] = [
+pub const LACKS: [Lack; 11] = [
     Lack {
         id: "AppArmor",
         is_there: |it| it.app_armor,
@@ -69,6 +69,12 @@ pub const LACKS: [Lack; 10] = [
         remedy: "a kernel with IPv6 that is not disabled",
     },
     Lack {
+        id: "WireGuard",
+        is_there: |it| it.wireguard,
+        without: "no Pod runs while the node's `--pod-network` is wireguard",
+        remedy: "a kernel with CONFIG_WIREGUARD, Linux 5.6 or later",
+    },
+    Lack {
         id: "Systemd",
         is_there: |_| is_there("/run/systemd/system"),
         without: "nothing starts the cluster when the machine starts: `corten up` must be run",
@@ -90,6 +96,8 @@ pub(crate) struct MachineFeatures {
     pub(crate) recursive_read_only: bool,
     pub(crate) keeps_groups_policy: bool,
     pub(crate) user_namespaces: bool,
+    /// Also where nothing asks for it, and nobody has looked.
+    pub(crate) wireguard: bool,
 }
 
 /// The ids of what this machine lacks.
@@ -123,9 +131,17 @@ mod tests {
             recursive_read_only: true,
             keeps_groups_policy: true,
             user_namespaces: true,
+            wireguard: true,
         };
         let (best, worst) = (lacks(all), lacks(MachineFeatures::default()));
-        for id in ["AppArmor", "CgroupV2", "RecursiveReadOnlyMounts", "SupplementalGroupsPolicy", "UserNamespaces"] {
+        for id in [
+            "AppArmor",
+            "CgroupV2",
+            "RecursiveReadOnlyMounts",
+            "SupplementalGroupsPolicy",
+            "UserNamespaces",
+            "WireGuard",
+        ] {
             assert!(!best.contains(&id) && worst.contains(&id), "{id}");
         }
         assert!(best.iter().all(|it| worst.contains(it)));

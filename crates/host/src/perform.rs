@@ -29,7 +29,7 @@ use corten_kubelet::{
     Outcome, Plugin, PodRef, ProbeVerdict, Resources, SandboxSpec, StartFailure, StartStage,
 };
 use corten_machine::{Cgroups, EndOfMachine, Layout, NodeMounts, PodLimits, oom::Kills};
-use corten_network::{PodPolicies, PodSourceGuards, cni};
+use corten_network::{PodPolicies, PodSourceGuards, cni, peers::WireGuard};
 use corten_volumes::{Drivers, Mounter};
 use tokio::sync::{Mutex, Notify};
 
@@ -89,6 +89,8 @@ struct Inner {
     /// All processes of a container end where one is killed for want of memory.
     kills_together: bool,
     node_name: OnceLock<String>,
+    /// The tunnel to other nodes, where it is one.
+    wireguard: OnceLock<WireGuard>,
 }
 
 impl NodeHands {
@@ -121,6 +123,7 @@ impl NodeHands {
             counters: Counters::default(),
             stop_turns: stop::StopTurns::default(),
             node_name: OnceLock::new(),
+            wireguard: OnceLock::new(),
             layout,
         };
         Self { inner: Arc::new(inner) }
@@ -138,6 +141,12 @@ impl NodeHands {
     pub fn set_node_name(&self, name: &str) {
         // The first word holds.
         let _ = self.inner.node_name.set(name.to_owned());
+    }
+
+    /// Has the Node tell this tunnel's key, and that it is not well.
+    pub fn set_wireguard(&self, wireguard: WireGuard) {
+        // The first word holds.
+        let _ = self.inner.wireguard.set(wireguard);
     }
 
     pub(crate) fn node_name(&self) -> &str {

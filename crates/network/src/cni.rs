@@ -339,7 +339,7 @@ fn kept(layout: &Layout) -> impl Iterator<Item = Vec<u8>> {
 }
 
 /// Asked of the kernel itself: the folder of devices may be another network's.
-fn is_there(interface: &str) -> bool {
+pub(crate) fn is_there(interface: &str) -> bool {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None);
     socket.is_ok_and(|it| netdevice::name_to_index(it, interface).is_ok())
 }

@@ -7,6 +7,7 @@ mod announced;
 pub mod bridge;
 pub mod cni;
 mod listening;
+mod netlink;
 pub mod nft;
 pub mod peers;
 mod pod_network;

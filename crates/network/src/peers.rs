@@ -1,9 +1,10 @@
-//! The ways to the Pods of other nodes, in the kernel: a VXLAN device that learns nothing, or plain routes.
+//! The ways to the Pods of other nodes, in the kernel: a VXLAN device that learns nothing, WireGuard, or plain routes.
 //!
 //! What stands there is compared with what is wanted, and only what differs is written. Routes bear a protocol number of their own,
 //! by which they are known again.
 
 mod tunnel_guard;
+mod wireguard;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,10 +14,11 @@ use std::{
 
 use corten_machine::{Layout, MachineError, command};
 use corten_meta::address::Cidr;
-use corten_proxy::{PodRoute, PodRoutes, RefusedWay, TunnelEnd};
+use corten_proxy::{PodRoute, PodRoutes, RefusedWay, TunnelEnd, WireGuardTunnel};
 
 use crate::bridge::remove_device;
 use tunnel_guard::TunnelGuard;
+pub use wireguard::{WireGuard, wireguard_lack};
 
 /// The kernel's own port of VXLAN, which Linux has had before IANA gave it another; flannel's and Cilium's, too.
 pub(crate) const PORT: u16 = 8472;
@@ -26,6 +28,8 @@ const PROTOCOL: &str = "213";
 /// What a packet grows by in the tunnel: Ethernet, VXLAN, UDP, and the outer header.
 const OVERHEAD_IPV4: u32 = 50;
 const OVERHEAD_IPV6: u32 = 70;
+/// What a link takes that nothing is known of.
+const ETHERNET: u32 = 1500;
 
 /// The ways to other nodes' Pods, on this machine.
 #[derive(Clone, Debug)]
@@ -34,26 +38,32 @@ pub struct PeerRoutes {
     /// This node's own ranges.
     networks: Vec<Cidr>,
     guard: Arc<TunnelGuard>,
+    wireguard: WireGuard,
 }
 
 impl PeerRoutes {
-    pub fn new(layout: &Layout, networks: &[String]) -> Self {
+    pub fn new(layout: &Layout, networks: &[String], wireguard: WireGuard) -> Self {
         let networks = networks.iter().filter_map(|it| Cidr::parse(it)).collect();
-        Self { device: device(layout), networks, guard: Arc::new(TunnelGuard::new(layout)) }
+        Self { device: device(layout), networks, guard: Arc::new(TunnelGuard::new(layout)), wireguard }
     }
 
     /// Makes the kernel have these ways and no others. Those that it refuses keep no other from being made.
     ///
     /// # Errors
-    /// The kernel has no VXLAN, or does not answer.
+    /// The kernel has no VXLAN, or no WireGuard, or does not answer.
     pub async fn apply(&self, wanted: &PodRoutes) -> Result<Vec<RefusedWay>, MachineError> {
-        let mut refused = if let Some(own) = wanted.own {
-            self.guard.put(wanted).await?;
-            self.tunnel(own).await?
-        } else {
+        if wanted.own.is_none() {
             remove_device(&self.device).await?;
-            self.guard.remove().await?;
-            Vec::new()
+        }
+        if wanted.wireguard.is_none() {
+            self.wireguard.remove().await?;
+        }
+        // Before a tunnel is there.
+        self.guard.follow(wanted).await.or_else(|error| self.wireguard.noted(Err(error)))?;
+        let mut refused = match (wanted.own, &wanted.wireguard) {
+            (Some(own), _) => self.tunnel(own).await?,
+            (None, Some(tunnel)) => self.wireguard.put(tunnel, &self.networks).await?,
+            (None, None) => Vec::new(),
         };
         let present = self.present().await;
         let changes = self.changes(wanted, &present);
@@ -85,12 +95,8 @@ impl PeerRoutes {
         if !is_same || !settings.iter().all(|it| there.contains(it.as_str())) {
             ip(&["link", "set", device, "address", &mac(own.mac), "mtu", &mtu, "up"]).await?;
         }
-        let address = |network: &Cidr| {
-            let (bits, end) = if network.address.is_ipv4() { (32, "") } else { (128, " nodad") };
-            Line { node: None, text: format!("address replace {}/{bits} dev {device}{end}", network.address) }
-        };
         // A machine without IPv6 reaches others by IPv4 all the same.
-        batch("ip", &self.networks.iter().map(address).collect::<Vec<_>>()).await
+        batch("ip", &own_addresses(device, &self.networks)).await
     }
 
     async fn present(&self) -> Present {
@@ -107,11 +113,16 @@ impl PeerRoutes {
     }
 
     fn changes(&self, wanted: &PodRoutes, present: &Present) -> Changes {
-        let device = &self.device;
+        let (device, wireguard) = (&self.device, &self.wireguard);
         let (mut changes, mut wanted_neighbours, mut ends) = (Changes::default(), BTreeMap::new(), BTreeMap::new());
         let mut wanted_routes = BTreeMap::new();
         for PodRoute { range, node, end } in &wanted.routes {
-            wanted_routes.insert(*range, if end.is_some() { range.address } else { *node });
+            let hop = match (end, &wanted.wireguard) {
+                (Some(_), _) => Hop::By(range.address),
+                (None, Some(_)) => Hop::Device(wireguard.device().to_owned()),
+                (None, None) => Hop::By(*node),
+            };
+            wanted_routes.insert(*range, hop);
             if let Some(end) = end {
                 wanted_neighbours.insert(range.address, (mac(end.mac), end.node));
                 ends.insert(mac(end.mac), end.node);
@@ -141,14 +152,27 @@ impl PeerRoutes {
         for range in present.routes.keys().filter(|it| !wanted_routes.contains_key(it)) {
             say(&mut changes.ip, None, format!("route del {range} proto {PROTOCOL}"));
         }
-        for (range, via) in wanted_routes.iter().filter(|it| present.routes.get(it.0) != Some(it.1)) {
-            let through =
-                if wanted_neighbours.contains_key(via) { format!(" dev {device} onlink") } else { String::new() };
-            let text = format!("route replace {range} via {via}{through} proto {PROTOCOL}");
-            say(&mut changes.ip, node_of(range), text);
+        for (range, hop) in wanted_routes.iter().filter(|it| present.routes.get(it.0) != Some(it.1)) {
+            let to = match hop {
+                Hop::By(end) if wanted_neighbours.contains_key(end) => format!("via {end} dev {device} onlink"),
+                Hop::By(node) => format!("via {node}"),
+                Hop::Device(device) => format!("dev {device}"),
+            };
+            say(&mut changes.ip, node_of(range), format!("route replace {range} {to} proto {PROTOCOL}"));
         }
         changes
     }
+}
+
+/// Makes this node's end of the tunnel ready for its first Pod: closed to what would pass it by, with its key and no peers.
+///
+/// # Errors
+/// The kernel has no WireGuard, or the key cannot be kept.
+pub async fn prepare_wireguard(layout: &Layout, wireguard: &WireGuard, all: &[Cidr]) -> Result<(), MachineError> {
+    let tunnel = WireGuardTunnel { cluster_cidrs: all.to_vec(), ..WireGuardTunnel::default() };
+    let closed = PodRoutes { wireguard: Some(tunnel), ..PodRoutes::default() };
+    wireguard.noted(TunnelGuard::new(layout).follow(&closed).await)?;
+    wireguard.prepare().await
 }
 
 /// Takes the ways to other nodes' Pods away.
@@ -156,12 +180,7 @@ impl PeerRoutes {
 /// # Errors
 /// The kernel keeps them.
 pub async fn remove(layout: &Layout) -> Result<(), MachineError> {
-    PeerRoutes::new(layout, &[]).apply(&PodRoutes::default()).await.map(drop)
-}
-
-/// How large a Pod's packet may be that goes through the tunnel of a node with this address.
-pub async fn tunnel_mtu(node: IpAddr) -> u32 {
-    mtu_of(node).await.saturating_sub(overhead(node))
+    PeerRoutes::new(layout, &[], WireGuard::new(layout)).apply(&PodRoutes::default()).await.map(drop)
 }
 
 fn overhead(node: IpAddr) -> u32 {
@@ -173,9 +192,31 @@ pub(crate) fn device(layout: &Layout) -> String {
     format!("cvx{}", layout.bridge.trim_start_matches("corten"))
 }
 
+/// As [`device`].
+pub(crate) fn wireguard_device(layout: &Layout) -> String {
+    format!("cwg{}", layout.bridge.trim_start_matches("corten"))
+}
+
+/// Those that a tunnel's device has: what this machine sends into the tunnel itself is from there.
+fn own_addresses(device: &str, networks: &[Cidr]) -> Vec<Line> {
+    let address = |network: &Cidr| {
+        let (bits, end) = if network.address.is_ipv4() { (32, "") } else { (128, " nodad") };
+        Line { node: None, text: format!("address replace {}/{bits} dev {device}{end}", network.address) }
+    };
+    networks.iter().map(address).collect()
+}
+
+/// Where a route leads first.
+#[derive(Debug, PartialEq, Eq)]
+enum Hop {
+    By(IpAddr),
+    /// Who is behind it is known to the device.
+    Device(String),
+}
+
 #[derive(Default)]
 struct Present {
-    routes: BTreeMap<Cidr, IpAddr>,
+    routes: BTreeMap<Cidr, Hop>,
     neighbours: BTreeMap<IpAddr, String>,
     forwarding: BTreeSet<(String, IpAddr)>,
 }
@@ -226,10 +267,14 @@ fn refused(lines: &[Line], said: &str) -> Vec<RefusedWay> {
     refused
 }
 
-/// `10.244.1.0/24 via 10.244.1.0 dev cvx0 onlink`
-fn route(line: &str) -> Option<(Cidr, IpAddr)> {
+/// `10.244.1.0/24 via 10.244.1.0 dev cvx0 onlink`, `10.244.1.0/24 dev cwg0 scope link`
+fn route(line: &str) -> Option<(Cidr, Hop)> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    Some((Cidr::parse(words.first()?)?, after(&words, "via")?.parse().ok()?))
+    let hop = match after(&words, "via") {
+        Some(via) => Hop::By(via.parse().ok()?),
+        None => Hop::Device(after(&words, "dev")?.to_owned()),
+    };
+    Some((Cidr::parse(words.first()?)?, hop))
 }
 
 /// `10.244.1.0 lladdr 0e:58:0a:f4:01:00 PERMANENT`
@@ -254,7 +299,6 @@ fn mac(bytes: [u8; 6]) -> String {
 
 /// That of the interface with this address; Ethernet's where it is not to be found.
 async fn mtu_of(address: IpAddr) -> u32 {
-    const ETHERNET: u32 = 1500;
     let listed = ip(&["-o", "address", "show"]).await.unwrap_or_default();
     let text = address.to_string();
     let has = |words: &Vec<&str>| words.iter().any(|it| it.split('/').next() == Some(&*text));
@@ -282,7 +326,8 @@ pub(crate) mod tests {
     }
 
     fn peers() -> PeerRoutes {
-        PeerRoutes::new(&Layout::new("/var/lib/corten", "/run/corten"), &["10.244.0.0/24".to_owned()])
+        let layout = Layout::new("/var/lib/corten", "/run/corten");
+        PeerRoutes::new(&layout, &["10.244.0.0/24".to_owned()], WireGuard::new(&layout))
     }
 
     #[test]
@@ -322,7 +367,7 @@ pub(crate) mod tests {
     #[test]
     fn a_node_that_has_gone_is_forgotten_and_one_that_has_moved_is_followed() {
         let mut present = Present::default();
-        present.routes.insert(range("10.244.1.0/24"), "10.244.1.0".parse().expect("an address"));
+        present.routes.insert(range("10.244.1.0/24"), Hop::By("10.244.1.0".parse().expect("an address")));
         present.neighbours.insert("10.244.1.0".parse().expect("an address"), "0e:58:0a:f4:01:00".to_owned());
         present.forwarding.extend(forwarding("0e:58:0a:f4:01:00 dst 192.168.0.2 self permanent"));
         let changes = peers().changes(&PodRoutes::default(), &present);
@@ -347,6 +392,22 @@ pub(crate) mod tests {
         let wanted = PodRoutes { routes: BTreeSet::from([route]), ..PodRoutes::default() };
         let changes = peers().changes(&wanted, &Present::default());
         assert_eq!(text(&changes.ip), "route replace 10.244.1.0/24 via 192.168.0.2 proto 213\n");
+    }
+
+    #[test]
+    fn what_wireguard_brings_goes_by_its_device() {
+        let node = "192.168.0.2".parse().expect("an address");
+        let routes = ["10.244.1.0/24", "fd00:10:244:1::/64"].map(|it| PodRoute { range: range(it), node, end: None });
+        let wireguard = Some(WireGuardTunnel::default());
+        let wanted = PodRoutes { routes: routes.into(), wireguard, ..PodRoutes::default() };
+        let mut present = Present::default();
+        // One of a tunnel of before.
+        present.routes.extend(super::route("10.244.1.0/24 via 10.244.1.0 dev cvx0 onlink "));
+        present.routes.extend(super::route("fd00:10:244:1::/64 dev cwg0 proto 213 metric 1024 pref medium"));
+        let changes = peers().changes(&wanted, &present);
+        assert_eq!(text(&changes.ip), "route replace 10.244.1.0/24 dev cwg0 proto 213\n");
+        present.routes.extend(super::route("10.244.1.0/24 dev cwg0 scope link "));
+        assert_eq!(text(&peers().changes(&wanted, &present).ip), "");
     }
 
     pub(crate) fn run(line: &str) -> String {

@@ -100,7 +100,8 @@ impl PodNetwork {
 
     /// Routes of others to addresses of Pods.
     pub async fn taken_ranges(&self) -> Vec<NodeProblem> {
-        routes::taken(&[&self.layout.bridge, &peers::device(&self.layout)], &self.networks).await
+        let own = [&*self.layout.bridge, &peers::device(&self.layout), &peers::wireguard_device(&self.layout)];
+        routes::taken(&own, &self.networks).await
     }
 
     /// Waits until the machine has another address for good than the one that the node listens at; gives both.

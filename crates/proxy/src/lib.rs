@@ -17,6 +17,7 @@ pub mod rules;
 mod slots;
 #[cfg(test)]
 mod tests;
+mod wireguard;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,6 +33,7 @@ use desired::{Around, Desired};
 pub use node_routes::{Place, PlacedNode, PodNetworkMode, PodRoute, PodRoutes, RefusedWay, TunnelEnd, pod_routes};
 use projections::{EndpointSlice, Service, ServiceCidr};
 use rules::{Backend, Change, Element, ElementKey, Map, Protocol};
+pub use wireguard::{PeerChange, PresentPeer, PublicKey, WIREGUARD_PORT, WireGuardPeer, WireGuardTunnel, peer_changes};
 
 /// The loop's name in journals.
 pub const NAME: &str = "kube-proxy";

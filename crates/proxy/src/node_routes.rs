@@ -1,8 +1,9 @@
 //! Nodes in, the ways to the Pods of other nodes out.
 //!
 //! ```text
-//! vxlan:   Pod ─ bridge ─ vx ══ UDP 8472, from node to node ══ vx ─ bridge ─ Pod
-//! routes:  Pod ─ bridge ─ the link that all nodes are on ─ bridge ─ Pod
+//! vxlan:      Pod ─ bridge ─ vx ══ UDP 8472, from node to node ══ vx ─ bridge ─ Pod
+//! wireguard:  Pod ─ bridge ─ wg ══ UDP 51820, encrypted ══ wg ─ bridge ─ Pod
+//! routes:     Pod ─ bridge ─ the link that all nodes are on ─ bridge ─ Pod
 //! ```
 //! A Node says itself where it is and which ranges its Pods have. What it says must not take from others what is theirs: only
 //! ranges of the cluster's Pods are led to it, and none that this node or one that is older has.
@@ -10,6 +11,7 @@
 use core::net::IpAddr;
 use std::collections::BTreeSet;
 
+use corten_api::cluster_network::WIREGUARD_PUBLIC_KEY;
 use corten_meta::{
     ObjectMeta, Time,
     address::{Cidr, is_reachable},
@@ -17,12 +19,16 @@ use corten_meta::{
 use corten_reconcile::{Actor, Wait};
 use serde::Deserialize;
 
+use crate::wireguard::{PublicKey, WireGuardPeer, WireGuardTunnel};
+
 /// How packets get from node to node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PodNetworkMode {
     /// In UDP: whatever network lies between the nodes.
     #[default]
     Vxlan,
+    /// In UDP, encrypted: nobody between the nodes reads or forges what Pods send each other.
+    WireGuard,
     /// As they are: the nodes are on one link, which takes packets with the addresses of Pods.
     Routes,
 }
@@ -31,6 +37,7 @@ impl PodNetworkMode {
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "vxlan" => Some(Self::Vxlan),
+            "wireguard" => Some(Self::WireGuard),
             "routes" => Some(Self::Routes),
             _ => None,
         }
@@ -81,6 +88,11 @@ impl PlacedNode {
         self.addresses().find(|it| it.is_ipv4() == of_family)
     }
 
+    /// What it says that others encrypt by.
+    fn wireguard_key(&self) -> Option<&str> {
+        self.metadata.annotations.get(WIREGUARD_PUBLIC_KEY).map(String::as_str)
+    }
+
     pub fn has(&self, address: IpAddr) -> bool {
         self.addresses().any(|it| it == address)
     }
@@ -129,8 +141,10 @@ pub struct PodRoute {
 /// All ways that are to be there, and no others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodRoutes {
-    /// This node's own end; `None`: no tunnel is wanted.
+    /// This node's own end; `None`: no VXLAN is wanted.
     pub own: Option<TunnelEnd>,
+    /// Where all go in WireGuard, also of a node that is alone.
+    pub wireguard: Option<WireGuardTunnel>,
     pub routes: BTreeSet<PodRoute>,
     /// All addresses in the cluster of the nodes that are reached: what comes by the tunnel comes from one of these.
     pub nodes: BTreeSet<IpAddr>,
@@ -146,12 +160,15 @@ pub struct RefusedWay {
 
 /// What is wanted, and which nodes cannot be reached, and why.
 pub fn pod_routes<'a>(place: &Place, nodes: impl Iterator<Item = &'a PlacedNode>) -> (PodRoutes, Vec<Wait>) {
-    let mut others: Vec<&PlacedNode> = nodes.filter(|it| it.metadata.name != place.node_name).collect();
+    let (itself, mut others): (Vec<&PlacedNode>, Vec<_>) = nodes.partition(|it| it.metadata.name == place.node_name);
     others.sort_by(|a, b| a.age().cmp(&b.age()));
     let tunnel_is_ipv4 = place.addresses.iter().any(IpAddr::is_ipv4);
     let own_address = place.addresses.iter().copied().find(|it| it.is_ipv4() == tunnel_is_ipv4 && is_reachable(*it));
     let own = own_address.zip(place.pod_cidrs.first()).map(|(node, range)| TunnelEnd { node, mac: mac(range) });
     let (mut wanted, mut waits, mut taken) = (PodRoutes::default(), Vec::new(), place.pod_cidrs.clone());
+    let mut wireguard =
+        WireGuardTunnel { node: own_address, cluster_cidrs: place.cluster_cidrs.clone(), ..WireGuardTunnel::default() };
+    let own_key = itself.iter().find_map(|it| it.wireguard_key()).and_then(PublicKey::parse);
     for node in others {
         // The end of the tunnel follows from the first range: a node of which one is refused is believed in nothing.
         let refused: Vec<String> = node.ranges().filter_map(|it| refusal(place, &taken, &it)).collect();
@@ -162,10 +179,21 @@ pub fn pod_routes<'a>(place: &Place, nodes: impl Iterator<Item = &'a PlacedNode>
         }
         let end = node.address(tunnel_is_ipv4).zip(node.ranges().next());
         let end = end.map(|(address, range)| TunnelEnd { node: address, mac: mac(&range) });
+        if place.mode == PodNetworkMode::WireGuard && node.ranges().next().is_some() {
+            match peer_key(node, own_key, &wireguard) {
+                Ok(key) => wireguard.peers.extend(peer(place, node).map(|it| (key, it))),
+                Err(wait) => {
+                    taken.extend(node.ranges());
+                    waits.push(wait);
+                    continue;
+                }
+            }
+        }
         for range in node.ranges() {
             taken.push(range);
             let route = match place.mode {
                 PodNetworkMode::Vxlan => end.map(|end| PodRoute { range, node: end.node, end: Some(end) }),
+                PodNetworkMode::WireGuard => peer(place, node).map(|it| PodRoute { range, node: it.node, end: None }),
                 PodNetworkMode::Routes => {
                     let address = node.address(range.address.is_ipv4());
                     address.map(|node| PodRoute { range, node, end: None })
@@ -183,7 +211,41 @@ pub fn pod_routes<'a>(place: &Place, nodes: impl Iterator<Item = &'a PlacedNode>
     if place.mode == PodNetworkMode::Vxlan && !wanted.routes.is_empty() {
         wanted.own = own;
     }
+    wanted.wireguard = (place.mode == PodNetworkMode::WireGuard).then_some(wireguard);
     (wanted, waits)
+}
+
+/// What a node's packets are known by, or why nothing is sent to it. A key is one node's: the oldest's that says so. Whoever said
+/// another's would else be led what is that one's.
+fn peer_key(node: &PlacedNode, own: Option<PublicKey>, tunnel: &WireGuardTunnel) -> Result<PublicKey, Wait> {
+    let name = &node.metadata.name;
+    let wait = |reason, message| Err(Wait::new(reason, message, Actor::Operator).on("Node", name));
+    let Some(text) = node.wireguard_key() else {
+        return wait(
+            "WireGuardKeyMissing",
+            format!(
+                "node {name} has told no WireGuard key: it runs without `--pod-network wireguard`, or its machine's kernel has \
+                 none; nothing is sent to its Pods"
+            ),
+        );
+    };
+    let Some(key) = PublicKey::parse(text) else {
+        let message = format!("what node {name} tells as its WireGuard key is none: nothing is sent to its Pods");
+        return wait("WireGuardKeyRefused", message);
+    };
+    if own == Some(key) || tunnel.peers.contains_key(&key) {
+        let message =
+            format!("node {name} tells the WireGuard key of this node or of an older one: nothing is sent to its Pods");
+        return wait("WireGuardKeyRefused", message);
+    }
+    Ok(key)
+}
+
+/// A node's end of the tunnel: at its address of a family that this node has, too, and with its own Pods' ranges alone.
+fn peer(place: &Place, node: &PlacedNode) -> Option<WireGuardPeer> {
+    let families = [true, false].into_iter().filter(|it| place.addresses.iter().any(|own| own.is_ipv4() == *it));
+    let mut addresses = families.filter_map(|it| node.address(it)).filter(|it| !place.addresses.contains(it));
+    Some(WireGuardPeer { node: addresses.next()?, ranges: node.ranges().collect() })
 }
 
 fn refusal(place: &Place, taken: &[Cidr], range: &Cidr) -> Option<String> {
@@ -235,11 +297,21 @@ mod tests {
         serde_json::from_value(node).expect("a Node")
     }
 
+    fn with_key(node: PlacedNode, key: &str) -> PlacedNode {
+        let mut node = node;
+        node.metadata.annotations.insert(WIREGUARD_PUBLIC_KEY.into(), key.into());
+        node
+    }
+
     fn told(mode: PodNetworkMode, nodes: &[PlacedNode]) -> Vec<String> {
+        told_at("192.168.0.1", mode, nodes)
+    }
+
+    fn told_at(addresses: &str, mode: PodNetworkMode, nodes: &[PlacedNode]) -> Vec<String> {
         let cidrs = |texts: &[&str]| texts.iter().filter_map(|it| Cidr::parse(it)).collect::<Vec<_>>();
         let place = Place {
             node_name: "one".into(),
-            addresses: vec!["192.168.0.1".parse().expect("an address")],
+            addresses: addresses.split(' ').map(|it| it.parse().expect("an address")).collect(),
             pod_cidrs: cidrs(&["10.244.0.0/24", "fd00:10:244::/64"]),
             cluster_cidrs: cidrs(&["10.244.0.0/16", "fd00:10:244::/56"]),
             node_bits: (24, 64),
@@ -252,7 +324,11 @@ mod tests {
             Some(end) => format!("{} tunnel {} {}", it.range, end.node, hex(end.mac)),
             None => format!("{} via {}", it.range, it.node),
         });
-        own.chain(routes).chain(waits.iter().map(|it| format!("{}: {}", it.reason, it.message))).collect()
+        let peers = wanted.wireguard.iter().flat_map(|it| &it.peers).map(|(key, it)| {
+            let ranges: Vec<String> = it.ranges.iter().map(ToString::to_string).collect();
+            format!("peer {} {} {}", &key.to_string()[..4], it.node, ranges.join(" "))
+        });
+        own.chain(peers).chain(routes).chain(waits.iter().map(|it| format!("{}: {}", it.reason, it.message))).collect()
     }
 
     #[test]
@@ -300,5 +376,55 @@ mod tests {
             "PodRangeRefused: 10.244.1.0/24 overlaps 10.244.1.0/24, which this node or an older one has: nothing is led there",
         ];
         assert_eq!(told(PodNetworkMode::Routes, &nodes), expected);
+    }
+
+    const TWO: &str = "IiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiIiI=";
+    const THREE: &str = "MzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzMzM=";
+
+    #[test]
+    fn wireguard_has_a_peer_for_each_node_with_the_ranges_of_its_pods() {
+        let one = with_key(node("one", &["10.244.0.0/24"], &["192.168.0.1"]), THREE);
+        let two = with_key(node("two", &["10.244.1.0/24", "fd00:10:244:1::/64"], &["192.168.0.2", "fd00:89::2"]), TWO);
+        let routes = ["10.244.1.0/24 via 192.168.0.2", "fd00:10:244:1::/64 via 192.168.0.2"];
+        let expected = [&["peer IiIi 192.168.0.2 10.244.1.0/24 fd00:10:244:1::/64"][..], &routes].concat();
+        let nodes = [one, two];
+        assert_eq!(told(PodNetworkMode::WireGuard, &nodes), expected);
+        assert_eq!(told_at("fd00:89::1 192.168.0.1", PodNetworkMode::WireGuard, &nodes), expected);
+        let over_ipv6 = told_at("fd00:89::1", PodNetworkMode::WireGuard, &nodes);
+        assert_eq!(over_ipv6[0], "peer IiIi fd00:89::2 10.244.1.0/24 fd00:10:244:1::/64");
+        assert_eq!(told(PodNetworkMode::WireGuard, &nodes[..1]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn no_node_has_anothers_key_or_goes_without_one() {
+        let one = || with_key(node("one", &["10.244.0.0/24"], &["192.168.0.1"]), THREE);
+        let two = || with_key(node("two", &["10.244.1.0/24"], &["192.168.0.2"]), TWO);
+        let other = |key: &str| with_key(node("x", &["10.244.2.0/24"], &["192.168.0.3"]), key);
+        let reached = ["peer IiIi 192.168.0.2 10.244.1.0/24", "10.244.1.0/24 via 192.168.0.2"];
+        for (third, expected) in [
+            (
+                node("x", &["10.244.2.0/24"], &["192.168.0.3"]),
+                "WireGuardKeyMissing: node x has told no WireGuard key: it ",
+            ),
+            (other("c2hvcnQ="), "WireGuardKeyRefused: what node x tells as its WireGuard key is none: "),
+            (other(TWO), "WireGuardKeyRefused: node x tells the WireGuard key of this node or of an older one: "),
+            (other(THREE), "WireGuardKeyRefused: node x tells the WireGuard key of this node or of an older one: "),
+            (
+                with_key(node("x", &["10.244.1.0/25"], &["192.168.0.3"]), "c2hvcnQ="),
+                "PodRangeRefused: 10.244.1.0/25 overlaps",
+            ),
+        ] {
+            let said = told(PodNetworkMode::WireGuard, &[one(), two(), third]);
+            assert_eq!(said[..2], reached, "{expected}");
+            assert!(said.len() == 3 && said[2].starts_with(expected), "{expected}: {said:?}");
+        }
+        // Of no family that this node has.
+        let far =
+            with_key(node("x", &["10.244.2.0/24"], &["fd00:89::3"]), "VVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVU=");
+        let said = told(PodNetworkMode::WireGuard, &[one(), two(), far]);
+        assert!(said[..2] == reached && said[2].starts_with("PodsUnreachable: node x"), "{said:?}");
+        // One that has not been given its range yet is waited for in silence.
+        let early = node("x", &[], &["192.168.0.3"]);
+        assert_eq!(told(PodNetworkMode::WireGuard, &[one(), two(), early]), reached);
     }
 }

@@ -9,7 +9,7 @@ use corten_cli::{Failure, NodeName, Verb};
 use super::node;
 use crate::{
     joined::{Invitation, JoinedFiles, NodeIdentity, discover, join, refuse_own_cluster},
-    logging, member, process,
+    logging, member, node_options, process,
 };
 
 pub(crate) const VERB: Verb = Verb {
@@ -67,6 +67,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     refuse_own_cluster(&data_dir)?;
     let name = NodeName::of(matches, &data_dir)?;
     let settings = node::settings(matches, &name, data_dir.clone(), run_dir)?;
+    node_options::refuse_pod_network(settings.pod_network)?;
     // Whoever is not root shall not spend the token.
     corten_machine::close_data(&data_dir)?;
     let files = JoinedFiles::of(&data_dir);

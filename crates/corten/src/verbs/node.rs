@@ -68,6 +68,8 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
         member::run(node, identity)?;
         return Ok(ExitCode::SUCCESS);
     }
+    // A machine that has joined goes on, and says so of its Node; half a cluster helps nobody.
+    node_options::refuse_pod_network(node.pod_network)?;
     let mut settings = server::settings(matches, log)?;
     if settings.ha.is_none() {
         refuse_second_control_plane(&data_dir)?;

@@ -7,7 +7,7 @@ use clap::{ArgMatches, Command};
 use corten_cli::{Failure, UP, Verb, server_options};
 
 use super::server;
-use crate::ha_options::HaOptions;
+use crate::{ha_options::HaOptions, node_options};
 
 pub(crate) const VERB: Verb = Verb { args, run, ..UP };
 
@@ -30,6 +30,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
         let failure = Failure::new("ETCD_FORCE_NEW_CLUSTER is for one start: `corten up` would force it at each");
         return Err(failure.next("corten server --ha, until it is up; then corten up without the variable").into());
     }
+    node_options::refuse_pod_network(node_options::pod_network(matches)?)?;
     if is_ha && rustix::process::geteuid().is_root() {
         // Before a token is spent, and before anything runs in the background.
         let data = matches.get_one::<std::path::PathBuf>("data-dir").context("clap gives a default")?;

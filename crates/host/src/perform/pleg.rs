@@ -18,6 +18,7 @@ use corten_kubelet::{
 };
 use corten_machine::Layout;
 use corten_meta::Time;
+use corten_network::peers::WireGuard;
 use futures_util::{Stream, StreamExt};
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -249,6 +250,8 @@ impl Observer {
         let machine = tokio::task::spawn_blocking(move || (gather(&layout), swap_bytes())).await;
         let (machine, swap_bytes) = machine.unwrap_or_default();
         let (runtime_problem, network_problem) = self.problems(inner).await;
+        let wireguard = inner.wireguard.get();
+        let network_problem = network_problem.or_else(|| wireguard?.problem());
         let Runtime { version, images, handlers, keeps_groups_policy } = self.runtime(inner).await;
         let whole = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
         let lacks = lacks::lacks(lacks::MachineFeatures {
@@ -257,6 +260,7 @@ impl Observer {
             recursive_read_only: handlers.iter().any(|it| it.recursive_read_only_mounts),
             keeps_groups_policy,
             user_namespaces: handlers.iter().any(|it| it.user_namespaces),
+            wireguard: !wireguard.is_some_and(WireGuard::is_lacking),
         });
         NodeFacts {
             cpus: i64::from(machine.cpus),
@@ -276,6 +280,7 @@ impl Observer {
             container_runtime_version: version,
             runtime_problem,
             network_problem,
+            wireguard_public_key: wireguard.and_then(WireGuard::public_key).map(|it| it.to_string()),
             runtime_handlers: handlers,
             keeps_groups_policy,
             lacks,

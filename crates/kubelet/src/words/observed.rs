@@ -139,6 +139,8 @@ pub struct NodeFacts {
     pub runtime_problem: Option<String>,
     /// Why the pod network does not work, as CRI Status says; `None`: it works.
     pub network_problem: Option<String>,
+    /// What others encrypt by what they send to this node's Pods; `None`: they do not.
+    pub wireguard_public_key: Option<String>,
     /// What the runtime offers: its handlers, and whether it keeps to a policy for supplemental groups.
     pub runtime_handlers: Vec<RuntimeHandler>,
     pub keeps_groups_policy: bool,

@@ -21,11 +21,13 @@ use corten_proxy::{
     rules::{Backend, Change},
 };
 use flows::BackendsByFrontend;
+pub use message::table_of;
 use message::{Batch, INET};
-pub use message::{answers, table_of};
 pub use policy_rules::PolicyRules;
 use socket::Socket;
 pub use source_guard::{Port, SourceGuard};
+
+use crate::netlink::blocking;
 
 /// The node's table for Services. Another's are never touched.
 #[derive(Clone, Debug)]
@@ -114,14 +116,6 @@ impl ServiceRules {
 pub async fn is_there(table: &str) -> Result<bool, MachineError> {
     let table = table.to_owned();
     blocking("look for the packet rules", move || Socket::open()?.has_table(INET, &table)).await
-}
-
-async fn blocking<T: Send + 'static>(
-    doing: &'static str,
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, MachineError> {
-    let done = tokio::task::spawn_blocking(work).await.map_err(io::Error::other).and_then(|it| it);
-    done.map_err(|cause| MachineError::Io { doing: doing.to_owned(), cause })
 }
 
 #[cfg(test)]

@@ -1,24 +1,14 @@
-//! The socket to the kernel's packet filter. Blocking, with a deadline; one for each piece of work.
+//! The socket to the kernel's packet filter.
 
-use std::{io, os::fd::OwnedFd, time::Duration};
-
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, netlink, recv, send, socket_with, sockopt,
-};
+use std::io;
 
 use super::{
-    message::{ACK, Answer, Batch, Bytes, DUMP, INET, NFTABLES, answers, attributes},
+    message::{ACK, Batch, Bytes, DUMP, INET, NFTABLES, attributes},
     objects::{GET_CHAIN, GET_TABLE, NAME_OF_CHAIN, NAME_OF_SET},
 };
+use crate::netlink::{self, ERROR, error_of, text};
 
-const DEADLINE: Duration = Duration::from_secs(30);
-/// What the kernel says at once fits into this.
-const ANSWER_BYTES: usize = 256 << 10;
-const RECEIVE_BYTES: usize = 8 << 20;
-const DONE: u16 = 3;
-const ERROR: u16 = 2;
-
-pub(super) struct Socket(OwnedFd);
+pub(super) struct Socket(netlink::Socket);
 
 /// Why a transaction was not taken.
 #[derive(Debug)]
@@ -36,24 +26,18 @@ impl From<io::Error> for Refusal {
 
 impl Socket {
     pub(super) fn open() -> io::Result<Self> {
-        let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(netlink::NETFILTER))?;
-        bind(&fd, &netlink::SocketAddrNetlink::new(0, 0))?;
-        sockopt::set_socket_timeout(&fd, sockopt::Timeout::Recv, Some(DEADLINE))?;
-        sockopt::set_socket_timeout(&fd, sockopt::Timeout::Send, Some(DEADLINE))?;
-        // Errors of a large transaction come all at once.
-        sockopt::set_socket_recv_buffer_size_force(&fd, RECEIVE_BYTES)?;
-        Ok(Self(fd))
+        Ok(Self(netlink::Socket::open(rustix::net::netlink::NETFILTER)?))
     }
 
     pub(super) fn commit(&mut self, batch: &Batch) -> Result<(), Refusal> {
         let room = batch.bytes.len().next_multiple_of(4096) + (64 << 10);
-        sockopt::set_socket_send_buffer_size_force(&self.0, room).map_err(io::Error::from)?;
-        self.send(&batch.bytes)?;
+        self.0.make_room(room)?;
+        self.0.send(&batch.bytes)?;
         let last = u32::try_from(batch.changes.len()).unwrap_or(u32::MAX);
         let mut refusal: Option<Refusal> = None;
         loop {
             let mut is_over = false;
-            let read = self.receive(|answer| {
+            let read = self.0.receive(|answer| {
                 if answer.kind == ERROR {
                     is_over |= answer.sequence == last || answer.sequence == 1;
                     if let Some(error) = error_of(&answer) {
@@ -123,45 +107,8 @@ impl Socket {
         self.ask(&bytes.0, take)
     }
 
-    /// Sends one request and takes the answers up to the last one.
-    pub(super) fn ask(&mut self, request: &[u8], mut take: impl FnMut(&[u8])) -> io::Result<()> {
-        self.send(request)?;
-        let mut is_over = false;
-        while !is_over {
-            self.receive(|answer| {
-                match answer.kind {
-                    DONE => is_over = true,
-                    ERROR => {
-                        is_over = true;
-                        return error_of(&answer).map_or(Ok(()), Err);
-                    }
-                    // Behind the netfilter header.
-                    _ => take(answer.body.get(4..).unwrap_or_default()),
-                }
-                Ok(())
-            })?;
-        }
-        Ok(())
+    /// As [`netlink::Socket::ask`].
+    pub(super) fn ask(&mut self, request: &[u8], take: impl FnMut(&[u8])) -> io::Result<()> {
+        self.0.ask(request, take)
     }
-
-    fn send(&self, bytes: &[u8]) -> io::Result<()> {
-        send(&self.0, bytes, SendFlags::empty())?;
-        Ok(())
-    }
-
-    fn receive(&self, mut each: impl FnMut(Answer<'_>) -> io::Result<()>) -> io::Result<()> {
-        let mut buffer = vec![0; ANSWER_BYTES];
-        let (read, _) = recv(&self.0, &mut *buffer, RecvFlags::empty())?;
-        answers(&buffer[..read]).try_for_each(&mut each)
-    }
-}
-
-/// An acknowledgement is an error with the number 0.
-fn error_of(answer: &Answer<'_>) -> Option<io::Error> {
-    let number = answer.body.first_chunk::<4>().map_or(0, |it| i32::from_ne_bytes(*it));
-    (number != 0).then(|| io::Error::from_raw_os_error(-number))
-}
-
-fn text(value: &[u8]) -> String {
-    String::from_utf8_lossy(value.split(|it| *it == 0).next().unwrap_or_default()).into_owned()
 }

@@ -1,8 +1,11 @@
-//! Lets the tunnel take packets of this cluster's nodes only, and bring only what comes from their Pods.
+//! Lets a tunnel take packets of this cluster's nodes only, and bring only what comes from their Pods.
 //!
 //! VXLAN knows no sender: whoever reaches the port could put packets into the Pods' network, past every policy and from whatever
 //! address. What a node's own Pods send there is dropped where they are plugged in ([`crate::cni`]), and here once more: a Service may
 //! have led it there meanwhile, and at another node it would come from this one.
+//!
+//! WireGuard knows its senders. Nothing shall pass it by: packets with addresses of Pods come from other machines, and go there, by
+//! its device or not at all, also while that is not there yet.
 
 use std::{
     fmt::{Display, Write as _},
@@ -11,9 +14,10 @@ use std::{
 };
 
 use corten_machine::{Layout, MachineError, command};
+use corten_meta::address::Cidr;
 use corten_proxy::PodRoutes;
 
-use super::{PORT, device};
+use super::{PORT, device, wireguard_device};
 use crate::nft;
 
 /// A table of its own, written anew as a whole when nodes come and go.
@@ -21,6 +25,7 @@ use crate::nft;
 pub(crate) struct TunnelGuard {
     table: String,
     device: String,
+    wireguard: String,
     bridge: String,
     /// What was written last.
     written: Mutex<Option<String>>,
@@ -29,15 +34,23 @@ pub(crate) struct TunnelGuard {
 impl TunnelGuard {
     pub(crate) fn new(layout: &Layout) -> Self {
         let (table, device, bridge) = (layout.tunnel_table(), device(layout), layout.bridge.clone());
-        Self { table, device, bridge, written: Mutex::default() }
+        let wireguard = wireguard_device(layout);
+        Self { table, device, wireguard, bridge, written: Mutex::default() }
     }
 
-    /// Before the tunnel is there, and whenever its ends are others.
+    /// Has the rules be there that a tunnel needs, and none where there is no tunnel.
     ///
     /// # Errors
     /// The kernel does not take the rules.
-    pub(crate) async fn put(&self, wanted: &PodRoutes) -> Result<(), MachineError> {
-        let rules = self.rules(wanted);
+    pub(crate) async fn follow(&self, wanted: &PodRoutes) -> Result<(), MachineError> {
+        match &wanted.wireguard {
+            Some(tunnel) => self.write(self.nothing_passes_by(&tunnel.cluster_cidrs)).await,
+            None if wanted.own.is_some() => self.write(self.rules(wanted)).await,
+            None => self.remove().await,
+        }
+    }
+
+    async fn write(&self, rules: String) -> Result<(), MachineError> {
         let is_same = self.written.lock().unwrap_or_else(PoisonError::into_inner).as_ref() == Some(&rules);
         if is_same && nft::is_there(&self.table).await? {
             return Ok(());
@@ -48,10 +61,7 @@ impl TunnelGuard {
     }
 
     /// Takes it away. Harmless where it is gone.
-    ///
-    /// # Errors
-    /// The kernel does not answer.
-    pub(crate) async fn remove(&self) -> Result<(), MachineError> {
+    async fn remove(&self) -> Result<(), MachineError> {
         if nft::is_there(&self.table).await? {
             command::run("nft", &["delete", "table", "inet", &self.table], "").await?;
         }
@@ -59,7 +69,7 @@ impl TunnelGuard {
     }
 
     fn rules(&self, wanted: &PodRoutes) -> String {
-        let Self { table, device, bridge, .. } = self;
+        let Self { device, bridge, .. } = self;
         let (mut sets, mut outer, mut inner) = (String::new(), String::new(), String::new());
         for (ip, digit, kind) in [("ip", 4, "ipv4_addr"), ("ip6", 6, "ipv6_addr")] {
             let of_family = |it: &IpAddr| it.is_ipv4() == (digit == 4);
@@ -73,11 +83,8 @@ impl TunnelGuard {
             say(&mut inner, format_args!("\t\tiifname \"{device}\" {ip} saddr != @pods{digit} counter drop"));
         }
         // What others tunnel through this machine is theirs: outside only what is for it itself is looked at.
-        format!(
-            "table inet {table}\n\
-             delete table inet {table}\n\
-             table inet {table} {{\n\
-             {sets}\
+        self.table(&format!(
+            "{sets}\
              \tchain outer {{\n\
              \t\ttype filter hook input priority raw; policy accept;\n\
              {outer}\
@@ -89,9 +96,38 @@ impl TunnelGuard {
              \tchain inner {{\n\
              \t\ttype filter hook prerouting priority raw; policy accept;\n\
              {inner}\
+             \t}}\n"
+        ))
+    }
+
+    /// `all` are the ranges of the cluster's Pods.
+    fn nothing_passes_by(&self, all: &[Cidr]) -> String {
+        let Self { wireguard, bridge, .. } = self;
+        let (mut sets, mut inbound, mut outbound) = (String::new(), String::new(), String::new());
+        for (ip, digit, kind) in [("ip", 4, "ipv4_addr"), ("ip6", 6, "ipv6_addr")] {
+            let ranges = elements(all.iter().filter(|it| it.address.is_ipv4() == (digit == 4)));
+            say(&mut sets, format_args!("\tset pods{digit} {{ type {kind}; flags interval;{ranges} }}"));
+            let own = format!("{{ \"lo\", \"{bridge}\", \"{wireguard}\" }}");
+            say(&mut inbound, format_args!("\t\tiifname != {own} {ip} saddr @pods{digit} counter drop"));
+            say(&mut outbound, format_args!("\t\toifname != {own} {ip} daddr @pods{digit} counter drop"));
+        }
+        self.table(&format!(
+            "{sets}\
+             \tchain inbound {{\n\
+             \t\ttype filter hook prerouting priority raw; policy accept;\n\
+             {inbound}\
              \t}}\n\
-             }}\n"
-        )
+             \tchain outbound {{\n\
+             \t\ttype filter hook postrouting priority raw; policy accept;\n\
+             {outbound}\
+             \t}}\n"
+        ))
+    }
+
+    /// One transaction: the table is declared, so that it can be deleted, then written anew.
+    fn table(&self, content: &str) -> String {
+        let table = &self.table;
+        format!("table inet {table}\ndelete table inet {table}\ntable inet {table} {{\n{content}}}\n")
     }
 }
 
@@ -109,8 +145,7 @@ fn elements(all: impl Iterator<Item = impl Display>) -> String {
 mod tests {
     use std::{collections::BTreeSet, net::UdpSocket, sync::mpsc, thread, time::Duration};
 
-    use corten_meta::address::Cidr;
-    use corten_proxy::{PodRoute, TunnelEnd};
+    use corten_proxy::{PodRoute, TunnelEnd, WireGuardTunnel};
 
     use super::*;
     use crate::{
@@ -123,7 +158,7 @@ mod tests {
         let end = Some(TunnelEnd { node, mac: [0x0e, 0x58, 10, 244, 1, 0] });
         let route = |range: &str| PodRoute { range: Cidr::parse(range).expect("a range"), node, end };
         let routes = ["10.244.1.0/24", "fd00:10:244:1::/64"].map(route).into();
-        PodRoutes { own: end, routes, nodes: BTreeSet::from([node]) }
+        PodRoutes { own: end, routes, nodes: BTreeSet::from([node]), ..PodRoutes::default() }
     }
 
     type Work = Box<dyn FnOnce() + Send>;
@@ -170,7 +205,7 @@ mod tests {
     fn only_nodes_are_heard() {
         in_own_network(|| {
             let guard = TunnelGuard::new(&Layout::new("/none/data", "/run/corten"));
-            block(guard.put(&wanted("192.0.2.2"))).expect("taken");
+            block(guard.follow(&wanted("192.0.2.2"))).expect("taken");
             let listed = run("nft list table inet corten_tunnel");
             for expected in [
                 "elements = { 192.0.2.2 }",
@@ -201,12 +236,12 @@ mod tests {
             assert!(run("nft list table inet corten_tunnel").contains("packets 1 bytes"));
 
             // Written anew where nodes change and where somebody took it away, and else not at all.
-            block(guard.put(&wanted("192.0.2.3"))).expect("taken");
+            block(guard.follow(&wanted("192.0.2.3"))).expect("taken");
             assert!(run("nft list set inet corten_tunnel nodes4").contains("192.0.2.3"));
             run("nft delete table inet corten_tunnel");
-            block(guard.put(&wanted("192.0.2.3"))).expect("taken");
+            block(guard.follow(&wanted("192.0.2.3"))).expect("taken");
             let before = run("nft -a list table inet corten_tunnel");
-            block(guard.put(&wanted("192.0.2.3"))).expect("nothing to do");
+            block(guard.follow(&wanted("192.0.2.3"))).expect("nothing to do");
             assert_eq!(run("nft -a list table inet corten_tunnel"), before);
             block(guard.remove()).expect("removed");
             block(guard.remove()).expect("harmless");
@@ -218,7 +253,7 @@ mod tests {
     fn no_service_leads_a_pod_to_the_tunnel_of_another_node() {
         in_own_network(|| {
             let layout = Layout::new("/none/data", "/run/corten");
-            block(TunnelGuard::new(&layout).put(&wanted("192.0.2.3"))).expect("taken");
+            block(TunnelGuard::new(&layout).follow(&wanted("192.0.2.3"))).expect("taken");
             let far = Far::begin();
             run(&format!("ip link set wire name {}", layout.bridge));
             run(&format!("ip address add 192.0.2.1/24 dev {}", layout.bridge));
@@ -245,6 +280,43 @@ mod tests {
                 assert_eq!(heard.kind(), std::io::ErrorKind::WouldBlock);
             });
             assert!(run("nft list chain inet corten_tunnel forwarded").contains("packets 1 "));
+        });
+    }
+
+    /// What has addresses of Pods passes by WireGuard's device, or not at all.
+    #[test]
+    fn nothing_of_pods_passes_wireguard_by() {
+        in_own_network(|| {
+            let guard = TunnelGuard::new(&Layout::new("/none/data", "/run/corten"));
+            let cluster_cidrs = ["192.0.2.2/32", "198.51.100.0/24"].iter().filter_map(|it| Cidr::parse(it)).collect();
+            let wireguard = Some(WireGuardTunnel { cluster_cidrs, ..WireGuardTunnel::default() });
+            let wanted = PodRoutes { wireguard, ..PodRoutes::default() };
+            block(guard.follow(&wanted)).expect("taken");
+            let far = Far::begin();
+            run("ip address add 192.0.2.1/24 dev wire");
+            run("ip link set wire up");
+            let socket = UdpSocket::bind("192.0.2.1:7000").expect("bound");
+            socket.set_read_timeout(Some(Duration::from_secs(10))).expect("set");
+            let hear = |from: &'static str| {
+                far.does(move || {
+                    let sender = UdpSocket::bind((from, 0)).expect("bound");
+                    sender.send_to(from.as_bytes(), "192.0.2.1:7000").expect("sent");
+                });
+            };
+            // What comes second is heard first: the other says that it is a Pod.
+            hear("192.0.2.2");
+            hear("192.0.2.3");
+            let mut heard = [0; 16];
+            let n = socket.recv(&mut heard).expect("a packet");
+            assert_eq!(&heard[..n], b"192.0.2.3");
+            assert!(run("nft list chain inet corten_tunnel inbound").contains("packets 1 "));
+            // Where no route leads to a Pod but the default one, nothing goes there in the clear.
+            run("ip route add default via 192.0.2.3");
+            socket.send_to(b"clear", "198.51.100.7:7000").expect_err("the filter refuses it");
+            socket.send_to(b"other", "203.0.113.7:7000").expect("sent");
+            assert!(run("nft list chain inet corten_tunnel outbound").contains("packets 1 "));
+            block(guard.follow(&PodRoutes::default())).expect("removed");
+            socket.send_to(b"clear", "198.51.100.7:7000").expect("sent");
         });
     }
 }

@@ -9,7 +9,7 @@ use rustix::{
 };
 use tokio::io::unix::AsyncFd;
 
-use crate::nft::{answers, table_of};
+use crate::{netlink::answers, nft::table_of};
 
 /// Of the protocol `NETLINK_ROUTE`, which is number 0: links, addresses and routes of IPv4 and IPv6: the kernel's `RTMGRP_*`.
 const ROUTE_GROUPS: u32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400;

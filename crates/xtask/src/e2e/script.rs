@@ -18,7 +18,8 @@
 //! line contains TEXT. A command may go on over lines that begin with two blanks. Bash runs it, in the project's folder.
 //!
 //! A script for commands that older versions of kubectl do not have begins with `needs kubectl 1.26`, one that runs a
-//! program which not every machine has with `needs program NAME`, one for machines without systemd with `needs no systemd`.
+//! program which not every machine has with `needs program NAME`, one for machines without systemd with `needs no systemd`, one for kernels
+//! without WireGuard with `needs no wireguard`.
 
 use std::{
     fmt::Write as _,
@@ -61,6 +62,7 @@ struct Needs {
     kubectl_minor: u32,
     program: Option<String>,
     no_systemd: bool,
+    no_wireguard: bool,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -92,6 +94,12 @@ impl Script {
         }
         if self.needs.no_systemd && ask("test -d /run/systemd/system")?.0 == 0 {
             return Ok(Some(format!("{name}: needs a machine without systemd")));
+        }
+        if self.needs.no_wireguard
+            && ask("PATH=$PATH:/usr/sbin:/sbin; ip link add dev cwgtried type wireguard && ip link delete cwgtried")?.0
+                == 0
+        {
+            return Ok(Some(format!("{name}: needs a kernel without WireGuard")));
         }
         if needed == 0 {
             return Ok(None);
@@ -178,6 +186,9 @@ fn needs(text: &str) -> (Needs, &str) {
     if first == "needs no systemd" {
         return (Needs { no_systemd: true, ..Needs::default() }, rest);
     }
+    if first == "needs no wireguard" {
+        return (Needs { no_wireguard: true, ..Needs::default() }, rest);
+    }
     match first.strip_prefix("needs program ") {
         Some(program) => (Needs { program: Some(program.to_owned()), ..Needs::default() }, rest),
         None => (Needs::default(), text),
@@ -243,11 +254,12 @@ mod tests {
         let with = |kubectl_minor, program: &str| Needs {
             kubectl_minor,
             program: Some(program.to_owned()).filter(|it| !it.is_empty()),
-            no_systemd: false,
+            ..Needs::default()
         };
         assert_eq!(needs("needs kubectl 1.26\n$ x\n"), (with(26, ""), "\n$ x\n"));
         assert_eq!(needs("needs program x\n$ x\n"), (with(0, "x"), "\n$ x\n"));
         assert_eq!(needs("needs no systemd\n$ x\n"), (Needs { no_systemd: true, ..Needs::default() }, "\n$ x\n"));
+        assert_eq!(needs("needs no wireguard\n$ x\n"), (Needs { no_wireguard: true, ..Needs::default() }, "\n$ x\n"));
         assert_eq!(needs("$ x\n"), (with(0, ""), "$ x\n"));
     }
 
@@ -266,6 +278,8 @@ mod tests {
         assert!(!lacks("needs program x\n$ x\n", (0, "/bin/x")));
         assert!(lacks("needs no systemd\n$ x\n", (0, "")));
         assert!(!lacks("needs no systemd\n$ x\n", (1, "")));
+        assert!(lacks("needs no wireguard\n$ x\n", (0, "")));
+        assert!(!lacks("needs no wireguard\n$ x\n", (2, "")));
         let old = (0, r#"{"clientVersion": {"gitVersion": "v1.20.5+really1.20.2"}}"#);
         assert!(lacks("needs kubectl 1.27\n$ x\n", old));
         assert!(!lacks("needs kubectl 1.20\n$ x\n", old));

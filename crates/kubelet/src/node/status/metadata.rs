@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use corten_api::core::v1::Node;
+use corten_api::{cluster_network::WIREGUARD_PUBLIC_KEY, core::v1::Node};
 use serde_json::{Value, json};
 
 use crate::{Config, NodeFacts};
@@ -19,10 +19,11 @@ pub(super) fn metadata_patch(config: &Config, facts: &NodeFacts, node: &Node) ->
     if !missing.is_empty() {
         patch["metadata"]["labels"] = json!(missing);
     }
-    let said = node.metadata.annotations.as_ref().and_then(|it| it.get(LACKS)).map_or("", String::as_str);
-    let lacks = facts.lacks.join(",");
-    if said != lacks {
-        patch["metadata"]["annotations"] = json!({ LACKS: Some(lacks).filter(|it| !it.is_empty()) });
+    for (name, wanted) in told(facts) {
+        let said = node.metadata.annotations.as_ref().and_then(|it| it.get(name));
+        if said != wanted.as_ref() {
+            patch["metadata"]["annotations"][name] = json!(wanted);
+        }
     }
     // The server lets them be set once.
     let has_networks = node.spec.as_ref().is_some_and(|it| it.pod_cidr.as_ref().is_some_and(|it| !it.is_empty()));
@@ -37,10 +38,18 @@ pub(super) fn metadata_patch(config: &Config, facts: &NodeFacts, node: &Node) ->
 
 pub(super) fn annotations(facts: &NodeFacts) -> Value {
     let mut annotations = json!({"volumes.kubernetes.io/controller-managed-attach-detach": "true"});
-    if !facts.lacks.is_empty() {
-        annotations[LACKS] = json!(facts.lacks.join(","));
+    for (name, value) in told(facts) {
+        if let Some(value) = value {
+            annotations[name] = json!(value);
+        }
     }
     annotations
+}
+
+/// The annotations that follow from what the machine is; one without a value is not there.
+fn told(facts: &NodeFacts) -> [(&'static str, Option<String>); 2] {
+    let lacks = Some(facts.lacks.join(",")).filter(|it| !it.is_empty());
+    [(LACKS, lacks), (WIREGUARD_PUBLIC_KEY, facts.wireguard_public_key.clone())]
 }
 
 pub(super) fn pod_networks(config: &Config) -> Value {
@@ -88,5 +97,25 @@ mod tests {
             let expected = patched.map(|it| json!({"metadata": {"annotations": { LACKS: it }}}));
             assert_eq!(patch, expected, "{said:?} {lacks:?}");
         }
+    }
+
+    #[test]
+    fn the_key_of_its_tunnel_is_said_of_the_node_followed_and_taken_back() {
+        let config = Config::new("one", "192.0.2.1");
+        let facts = |key: Option<&str>| NodeFacts { wireguard_public_key: key.map(Into::into), ..NodeFacts::default() };
+        for (said, key, patched) in [
+            (None, None, None),
+            (None, Some("first"), Some(json!("first"))),
+            (Some("first"), Some("first"), None),
+            (Some("first"), Some("second"), Some(json!("second"))),
+            (Some("first"), None, Some(Value::Null)),
+        ] {
+            let annotations = said.map(|it| json!({ WIREGUARD_PUBLIC_KEY: it })).unwrap_or_default();
+            let metadata = json!({"name": "one", "labels": labels(&config, &facts(None)), "annotations": annotations});
+            let node: Node = serde_json::from_value(json!({ "metadata": metadata })).expect("a Node");
+            let expected = patched.map(|it| json!({"metadata": {"annotations": { WIREGUARD_PUBLIC_KEY: it }}}));
+            assert_eq!(metadata_patch(&config, &facts(key), &node), expected, "{said:?} {key:?}");
+        }
+        assert_eq!(annotations(&facts(Some("first")))[WIREGUARD_PUBLIC_KEY], "first");
     }
 }

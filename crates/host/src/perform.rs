@@ -245,6 +245,7 @@ impl Inner {
             mounts: other.mounts.clone(),
             source_guards: other.source_guards.clone(),
             policies: other.policies.clone(),
+            wireguard: other.wireguard.clone(),
             making: sandboxes::Making::default(),
             images: other.images.clone(),
             user_namespaces: other.user_namespaces.clone(),

@@ -93,9 +93,13 @@ impl Watcher {
         self.follow(connection, |_| false).await
     }
 
+    pub(crate) fn holds(&self, list: &List) -> bool {
+        self.cache.lock().objects == list.objects
+    }
+
     /// Watches on until it holds what `list` holds.
     pub(crate) async fn until(self, connection: Connection, list: &List) -> Result<()> {
-        if self.cache.lock().objects == list.objects {
+        if self.holds(list) {
             return Ok(());
         }
         self.follow(connection, |it| it.objects == list.objects).await

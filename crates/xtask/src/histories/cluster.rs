@@ -148,9 +148,9 @@ impl Cluster {
         bail!("server {} was not ready after {patience:?}: {}", NAMES[server], self.last_words(server))
     }
 
-    fn last_words(&self, server: usize) -> String {
+    pub(super) fn last_words(&self, server: usize) -> String {
         let log = fs::read_to_string(self.data.path().join(format!("{}.log", NAMES[server]))).unwrap_or_default();
-        let lines: Vec<_> = log.lines().rev().take(10).collect();
+        let lines: Vec<_> = log.lines().rev().take(30).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
 

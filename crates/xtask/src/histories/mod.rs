@@ -33,7 +33,7 @@ use self::{
     faults::Fault,
 };
 use crate::{
-    crash::{Watcher, begin},
+    crash::{CONFIG_MAPS, List, Watcher, begin},
     etcd,
     real::{Profile, build},
     tidy::root,
@@ -137,11 +137,34 @@ async fn play(
         history.push(operation);
         let Some(watcher) = watchers.get(server) else { continue };
         watcher.check_against(&list)?;
-        let catching_up = watcher.clone().until(cluster.connect(server).await?, &list);
-        match tokio::time::timeout(CATCH_UP, catching_up).await {
+        match tokio::time::timeout(CATCH_UP, catch_up(cluster, server, watcher, &list)).await {
             Ok(caught_up) => caught_up?,
-            Err(_) => bail!("a watcher did not come to see what is there: {}", watcher.difference(&list)),
+            Err(_) => {
+                let cached = cached(cluster, server).await;
+                let again = tokio::time::timeout(CATCH_UP, catch_up(cluster, server, watcher, &list)).await.is_ok();
+                bail!(
+                    "a watcher of server {} did not come to see what is there: {}; the server's cache is at {cached:?}, \
+                     and another watch sees it: {again}\n{}",
+                    NAMES[server],
+                    watcher.difference(&list),
+                    cluster.last_words(server)
+                )
+            }
         }
     }
     Ok(history)
+}
+
+/// Has a watcher see, by watches of this server, what is there.
+async fn catch_up(cluster: &Cluster, server: usize, watcher: &Watcher, list: &List) -> Result<()> {
+    while !watcher.holds(list) {
+        watcher.clone().until(cluster.connect(server).await?, list).await?;
+    }
+    Ok(())
+}
+
+/// The revision of what a server has at hand.
+async fn cached(cluster: &Cluster, server: usize) -> Result<u64> {
+    let list = cluster.connect(server).await?.get(&format!("{CONFIG_MAPS}?resourceVersion=0")).await?;
+    Ok(List::read(&list)?.revision)
 }

@@ -109,6 +109,10 @@ pub(super) const PARTS: &[(&str, Part)] = &[
         let divisor = scale.scheduler_divisor;
         Box::pin(scheduler::measure(launcher, scheduler::Load { divisor }, rows))
     }),
+    ("autoscalers", |_, scale, rows| {
+        let divisor = scale.scheduler_divisor;
+        Box::pin(std::future::ready(scheduler::autoscalers(scheduler::Load { divisor }, rows)))
+    }),
     ("greedy", |launcher, scale, rows| Box::pin(greedy::measure(launcher, scale, rows))),
     ("replicas", |launcher, scale, rows| Box::pin(creates::replicas(launcher, scale, rows))),
 ];

@@ -34,8 +34,12 @@ pub(super) async fn measure(launcher: &Launcher, load: Load, rows: &mut Vec<Row>
         let outcome = workloads::basic_on(n_nodes, CURVE_PODS / load.divisor)?;
         rows.push(cycles(&format!("SchedulingBasic, {n_nodes} nodes"), &outcome, ""));
     }
-    rows.push(autoscalers::measure(AUTOSCALERS / load.divisor)?);
     through_api::measure(launcher, load.divisor, rows).await
+}
+
+pub(super) fn autoscalers(load: Load, rows: &mut Vec<Row>) -> Result<()> {
+    rows.push(autoscalers::measure(AUTOSCALERS / load.divisor)?);
+    Ok(())
 }
 
 fn cycles(name: &str, outcome: &Outcome, upstream: &str) -> Row {

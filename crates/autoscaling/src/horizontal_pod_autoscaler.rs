@@ -22,7 +22,7 @@ use std::time::Duration;
 use corten_api::resources;
 use corten_meta::{Key, Time};
 use corten_reconcile::{
-    Controller, DEFINED, Effect, Plan, Verb, View, Wake, Watch, Write,
+    Controller, DEFINED, Plan, Verb, View, Wake, Watch, Write,
     served::{ApiService, Definition, groups},
 };
 
@@ -52,7 +52,7 @@ impl Controller for HorizontalPodAutoscalers {
         let is_any = |view: &View| view.list::<Autoscaler>().next().is_some();
         vec![
             Watch::new::<Autoscaler>(Wake::Itself).telling_changes_of::<Autoscaler>(),
-            Watch::new::<AutoscaledPod>(Wake::Nobody).once(is_any),
+            Watch::new::<AutoscaledPod>(Wake::Nobody).once(is_any).by_labels(),
             Watch::new::<Definition>(Wake::Nobody),
             Watch::new::<ApiService>(Wake::Nobody),
             groups(Wake::Nobody),
@@ -78,8 +78,9 @@ impl Controller for HorizontalPodAutoscalers {
         if let Some(failure) = view.failure(key).filter(|_| !view.has_fetched(key)) {
             round.tell_of(failure);
         } else if let Err(missing) = round.run() {
-            return Plan { effects: missing.into_iter().map(Effect::Fetch).collect(), ..Plan::default() };
+            return Plan { effects: missing, ..Plan::default() };
         }
-        Plan { wake_at: Some(now.after(PERIOD)), ..round.into_plan() }
+        // Those of a namespace that are looked at within one second stay together, and are shown one answer.
+        Plan { wake_at: Some(now.whole_seconds().after(PERIOD)), ..round.into_plan() }
     }
 }

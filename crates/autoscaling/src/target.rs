@@ -4,7 +4,7 @@ use corten_kinds::KINDS;
 use corten_meta::{Key, Resource};
 use corten_reconcile::{
     ApiPath, View,
-    served::{ApiGroup, defined},
+    served::{ApiGroup, defined_as},
 };
 use serde::{Deserialize, Serialize};
 
@@ -67,10 +67,10 @@ fn group_of(api_version: &str) -> Result<&str, String> {
 pub(crate) fn resources_of(view: &View, reference: &Reference) -> Result<Vec<Resource>, String> {
     let group = group_of(&reference.api_version)?;
     let is_it = |it: &Resource| *it.group == *group && *it.kind == *reference.kind;
-    let built_in = KINDS.iter().filter(|it| it.view_of.is_none()).map(|it| it.resource.clone());
-    let mut found: Vec<Resource> = built_in.chain(defined(view)).filter(is_it).collect();
+    let built_in = KINDS.iter().filter(|it| it.view_of.is_none() && is_it(&it.resource)).map(|it| it.resource.clone());
+    let mut found: Vec<Resource> = built_in.chain(defined_as(view, group, &reference.kind)).collect();
     if found.is_empty() {
-        found.extend(elsewhere(view, group).find(is_it));
+        found.extend(elsewhere(view, group).find(|it| is_it(it)));
     }
     match found.is_empty() {
         true => Err(format!("no matches for kind {:?} in group {group:?}", reference.kind)),

@@ -209,6 +209,7 @@ fn is_declared(controller: &dyn Controller, effect: &Effect) -> bool {
         | Effect::Ask { .. }
         | Effect::AskAccess { .. }
         | Effect::Fetch(_)
+        | Effect::FetchForAll(_)
         | Effect::Remember { .. }
         | Effect::Count(_) => return true,
     };

@@ -5,7 +5,7 @@ use std::{any::TypeId, sync::Arc};
 use corten_meta::{Key, ObjectMeta, Resource, Time};
 
 use crate::{
-    Plan, Projection, View,
+    Plan, Projection, Table, View,
     view::{Object, as_type},
 };
 
@@ -85,6 +85,8 @@ pub struct Watch {
     pub origin: Origin,
     /// The mind is asked though the resource cannot be listed: [`View::cannot_be_listed`] tells it so.
     pub bears_gaps: bool,
+    /// Objects are found by their labels: see [`View::selected`].
+    by_labels: bool,
     projection: TypeId,
     decode: Decode,
     same: Option<fn(&Object, &Object) -> bool>,
@@ -138,6 +140,7 @@ impl Watch {
             metadata_only: false,
             origin: Origin::Here,
             bears_gaps: false,
+            by_labels: false,
             projection: TypeId::of::<T>(),
             decode: decode::<T>,
             same: None,
@@ -164,6 +167,12 @@ impl Watch {
         Self { bears_gaps: true, ..self }
     }
 
+    /// Objects are looked for by labels. It costs memory for every label of every object; without it every object is looked at.
+    #[must_use]
+    pub fn by_labels(self) -> Self {
+        Self { by_labels: true, ..self }
+    }
+
     #[must_use]
     pub fn leading_to(self, more: fn(&View) -> Vec<Self>) -> Self {
         Self { leads_to: Some(more), ..self }
@@ -180,6 +189,11 @@ impl Watch {
     /// Does `new` say anything that `old` did not?
     pub fn is_news(&self, old: &Object, new: &Object) -> bool {
         self.same.is_none_or(|same| !same(old, new))
+    }
+
+    /// An empty table with the indexes that are wanted.
+    pub fn table(&self) -> Table {
+        if self.by_labels { Table::by_labels() } else { Table::default() }
     }
 
     pub fn subject(&self) -> Subject {

@@ -29,11 +29,21 @@ pub enum Effect {
     /// Gets what is at a path of the API, whoever serves it. Until a plan of the same key fetches nothing, its views hold what
     /// came, or why nothing did: see [`crate::View::fetched`]. That nothing came is no failure of the plan.
     Fetch(ApiPath),
+    /// As [`Effect::Fetch`], for what tells of more keys than the plan's own: for a second ([`crate::SHARED_FOR`]) the views of
+    /// all keys of the controller hold it. See [`crate::View::brought_for_all`].
+    FetchForAll(ApiPath),
     /// Keeps a note about the plan's own key, in place of the one before: see [`crate::View::note`]. It goes with the object
     /// (but see [`crate::Controller::remembers_what_is_gone`]), and with the process.
     Remember { note: Value },
     /// Counts what the effect before it did: where that fails nothing is counted.
     Count(Count),
+}
+
+impl Effect {
+    /// Does it only bring what a later plan is made from?
+    pub fn is_fetch(&self) -> bool {
+        matches!(self, Self::Fetch(_) | Self::FetchForAll(_))
+    }
 }
 
 /// What a GET asks for.
@@ -105,6 +115,7 @@ impl fmt::Display for Effect {
             Self::Ask { resource, key } => write!(f, "ask {} {key}", resource.kind),
             Self::AskAccess { about, spec } => write!(f, "ask access for {about} {spec}"),
             Self::Fetch(path) => write!(f, "fetch {path}"),
+            Self::FetchForAll(path) => write!(f, "fetch for all {path}"),
             Self::Remember { note } => write!(f, "remember {note}"),
             Self::Count(count) => write!(f, "{count}"),
         }

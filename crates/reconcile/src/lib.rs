@@ -21,4 +21,4 @@ pub use effect::{ApiPath, Effect, EventType, Propagation};
 pub use journal::{Decision, Journal, Observation, Step, StepState, Throttled};
 pub use plan::{Actor, EFFECTS_MAX, Plan, Wait, go_on_after_failed};
 pub use projection::{Condition, bare, is_zero, or_default, reference};
-pub use view::{Answer, AnyProjection, Failure, Fetched, Object, Projection, Table, View};
+pub use view::{Answer, AnyProjection, Brought, Failure, Fetched, Object, Projection, SHARED_FOR, Table, View};

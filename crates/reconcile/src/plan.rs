@@ -93,6 +93,7 @@ fn target(effect: &Effect) -> Option<(&Resource, &Key)> {
         | Effect::Ask { .. }
         | Effect::AskAccess { .. }
         | Effect::Fetch(_)
+        | Effect::FetchForAll(_)
         | Effect::Remember { .. }
         | Effect::Count(_) => None,
     }

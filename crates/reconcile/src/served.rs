@@ -100,6 +100,15 @@ pub fn defined(view: &View) -> impl Iterator<Item = Resource> {
     })
 }
 
+/// As [`defined`], of one kind: there may be thousands of others.
+pub fn defined_as<'a>(view: &'a View, group: &'a str, kind: &'a str) -> impl Iterator<Item = Resource> + use<'a> {
+    let is_it = move |it: &&Definition| it.spec.group == group && it.status.accepted_names.kind == kind;
+    view.list::<Definition>().filter(is_it).filter_map(|it| match it.described() {
+        Described::Served(resource) => Some(resource),
+        Described::NotYet(_) | Described::Nothing => None,
+    })
+}
+
 /// The resources of which objects may be stored that are not in the view: who lets something go, or counts, waits for them.
 pub fn not_known_yet(view: &View) -> impl Iterator<Item = Resource> {
     view.list::<Definition>().filter_map(|it| match it.described() {

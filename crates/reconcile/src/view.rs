@@ -3,6 +3,9 @@
 //! One view belongs to one controller. The runner feeds it from informers; between two calls of `reconcile` it may
 //! change, during one it never does. Iteration is always in key order, so plans are deterministic.
 
+mod brought;
+mod labels;
+mod notes;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -13,11 +16,15 @@ use std::{
     sync::Arc,
 };
 
-use corten_meta::{Key, Named, ObjectMeta, Resource, Time};
+use corten_meta::{Key, Named, ObjectMeta, Requirement, Resource, Time};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub use brought::{Brought, SHARED_FOR};
 pub use table::Table;
+
+use brought::AllBrought;
+use notes::Notes;
 
 use crate::{ApiPath, Effect};
 
@@ -74,8 +81,8 @@ pub struct View {
     /// With the time since which it has been so, where that is known.
     answers: BTreeMap<(Resource, Key), (Answer, Option<Time>)>,
     failures: BTreeMap<Key, Failure>,
-    fetched: BTreeMap<Key, BTreeMap<ApiPath, Fetched>>,
-    notes: BTreeMap<Key, Value>,
+    brought: AllBrought,
+    notes: Notes,
     gaps: BTreeSet<Resource>,
     since: Option<Time>,
 }
@@ -102,6 +109,17 @@ impl View {
     ) -> impl Iterator<Item = &'a T> + use<'a, T> {
         let table = self.tables.get(resource).map(|it| it.in_namespace(namespace));
         table.into_iter().flatten().filter_map(as_type)
+    }
+
+    /// How many objects a namespace has.
+    pub fn count_in_namespace<T: Projection>(&self, namespace: &str) -> usize {
+        self.tables.get(&T::RESOURCE).map_or(0, |it| it.count_in_namespace(namespace))
+    }
+
+    /// The objects of a namespace that meet all requirements, in key order: see [`Table::selected`].
+    pub fn selected<'a, T: Projection>(&'a self, namespace: &str, requirements: &[Requirement]) -> Vec<&'a T> {
+        let found = self.tables.get(&T::RESOURCE).map(|it| it.selected(namespace, requirements));
+        found.into_iter().flatten().filter_map(as_type).collect()
     }
 
     /// The metadata of a namespace's objects of any resource.
@@ -202,7 +220,17 @@ impl View {
 
     /// What plans of this key have fetched, each of which fetched something.
     pub fn fetched(&self, key: &Key, path: &ApiPath) -> Option<&Fetched> {
-        self.fetched.get(key)?.get(path)
+        self.brought(key, path).map(Brought::fetched)
+    }
+
+    /// As [`View::fetched`], to be read once for all who look at it.
+    pub fn brought(&self, key: &Key, path: &ApiPath) -> Option<&Brought> {
+        self.brought.get(key, path)
+    }
+
+    /// What [`Effect::FetchForAll`] brought, for this key or within [`SHARED_FOR`] for another one.
+    pub fn brought_for_all(&self, key: &Key, path: &ApiPath, now: Time) -> Option<&Brought> {
+        self.brought.get_shared(key, path, now)
     }
 
     /// What a plan of this key had remembered last.
@@ -210,10 +238,13 @@ impl View {
         self.notes.get(key)
     }
 
-    /// What is remembered of the keys of a namespace.
-    pub fn notes_in_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = (&'a Key, &'a Value)> {
-        let from = self.notes.range(Key::new(namespace, "")..);
-        from.take_while(move |it| it.0.namespace == namespace)
+    /// The keys of a namespace whose notes have a member `selector` that selects some of these labels, in their order.
+    pub fn selecting<'a>(
+        &self,
+        namespace: &str,
+        labels: impl Iterator<Item = &'a BTreeMap<String, String>> + Clone,
+    ) -> Vec<&Key> {
+        self.notes.selecting(namespace, labels)
     }
 
     /// The resources of which nobody knows what there is now, since the server cannot list them; their tables may be old, or
@@ -231,6 +262,11 @@ impl View {
     /// Makes an empty table, so that a resource without objects is known to be watched.
     pub fn declare(&mut self, resource: &Resource) {
         self.tables.entry(resource.clone()).or_default();
+    }
+
+    /// As [`View::declare`], with the indexes that this empty table has: see [`crate::Watch::table`].
+    pub fn declare_with(&mut self, resource: &Resource, table: Table) {
+        self.tables.entry(resource.clone()).or_insert(table);
     }
 
     /// The resource is no longer watched.
@@ -298,20 +334,34 @@ impl View {
     }
 
     pub fn record_fetched(&mut self, key: &Key, path: ApiPath, fetched: Fetched) {
-        self.fetched.entry(key.clone()).or_default().insert(path, fetched);
+        self.brought.insert(key, path, fetched);
+    }
+
+    /// As [`View::record_fetched`], for what [`Effect::FetchForAll`] brought now.
+    pub fn record_fetched_for_all(&mut self, key: &Key, path: ApiPath, fetched: Fetched, now: Time) {
+        self.brought.insert_shared(key, path, fetched, now);
     }
 
     pub fn forget_fetched(&mut self, key: &Key) {
-        self.fetched.remove(key);
+        self.brought.forget(key);
+    }
+
+    /// Is anything kept that was fetched for all, longer than it is shown?
+    pub fn has_old_fetched(&self, now: Time) -> bool {
+        self.brought.has_old(now)
+    }
+
+    pub fn forget_old_fetched(&mut self, now: Time) {
+        self.brought.forget_old(now);
     }
 
     /// Has anything been fetched for this key?
     pub fn has_fetched(&self, key: &Key) -> bool {
-        self.fetched.contains_key(key)
+        self.brought.has(key)
     }
 
     pub fn record_note(&mut self, key: &Key, note: Value) {
-        self.notes.insert(key.clone(), note);
+        self.notes.insert(key, note);
     }
 
     pub fn forget_note(&mut self, key: &Key) {

@@ -385,7 +385,7 @@ impl LoopState {
             return self.retry_later(key, rest);
         }
         // Who only looks has decided nothing: what was decided before stands.
-        let is_look = plan.effects.iter().any(|it| matches!(it, Effect::Fetch(_)));
+        let is_look = plan.effects.iter().any(Effect::is_fetch);
         if !is_look {
             self.record(&key, subject.as_ref(), now, &plan, None);
             self.forget_fetched(&key);
@@ -432,7 +432,8 @@ impl LoopState {
     /// Parks the key of a plan that has been carried out, as far as it went.
     fn done(&mut self, Done { key, subject, rest, seen, outcome }: Done) {
         let now = Instant::now();
-        let has_answers = !outcome.answers.is_empty() || !outcome.fetched.is_empty();
+        let has_answers = outcome.has_answers();
+        self.take_fetched_for_all(&key, outcome.fetched_for_all);
         self.take_fetched(&key, outcome.fetched, outcome.note);
         for (resource, key, answer) in outcome.answers {
             self.feeds.view_mut().record_answer_at(resource, key, answer, (self.clock)());

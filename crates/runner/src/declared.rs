@@ -13,6 +13,7 @@ pub(crate) fn refusal(effect: &Effect, writes: &[Write]) -> Option<String> {
         | Effect::Ask { .. }
         | Effect::AskAccess { .. }
         | Effect::Fetch(_)
+        | Effect::FetchForAll(_)
         | Effect::Remember { .. }
         | Effect::Count(_) => return None,
     };

@@ -31,6 +31,7 @@ pub(crate) struct Outcome {
     pub(crate) told: Vec<Effect>,
     pub(crate) answers: Vec<(Resource, Key, Answer)>,
     pub(crate) fetched: Vec<(ApiPath, Fetched)>,
+    pub(crate) fetched_for_all: Vec<(ApiPath, Fetched)>,
     pub(crate) note: Option<Value>,
     /// Where one thing failed nothing more was begun; what was under way may have failed too. In the plan's order.
     pub(crate) failures: Vec<Failure>,
@@ -72,7 +73,7 @@ struct FetchBounds {
 
 impl FetchBounds {
     fn of(effects: &[Effect]) -> Self {
-        let n_fetches = effects.iter().filter(|it| matches!(it, Effect::Fetch(_))).count();
+        let n_fetches = effects.iter().filter(|it| it.is_fetch()).count();
         let bytes_max = FETCH_BYTES_MAX.min(FETCHES_BYTES_MAX / n_fetches.max(1));
         Self { until: Instant::now() + FETCH_DEADLINE, bytes_max }
     }
@@ -116,7 +117,7 @@ fn steps(effects: Vec<Effect>, told: &mut Vec<Effect>) -> VecDeque<Step> {
 /// Neither can rest on the other: both make, or both delete, an object of one resource, or both patch another one of it.
 fn go_side_by_side(a: &Effect, b: &Effect) -> bool {
     match (a, b) {
-        (Effect::Fetch(_), Effect::Fetch(_)) => true,
+        (a, b) if a.is_fetch() && b.is_fetch() => true,
         (Effect::Create { resource: a, .. }, Effect::Create { resource: b, .. })
         | (Effect::Delete { resource: a, .. }, Effect::Delete { resource: b, .. }) => a == b,
         (Effect::StrategicPatch { resource: a, key, .. }, Effect::StrategicPatch { resource: b, key: other, .. }) => {
@@ -158,6 +159,7 @@ async fn all(client: &Client, steps: Vec<Step>, bounds: FetchBounds, outcome: &m
         let Some((step, made, result)) = under_way.next().await else { return };
         outcome.needs.extend(made.needs);
         outcome.fetched.extend(made.fetched);
+        outcome.fetched_for_all.extend(made.fetched_for_all);
         match result {
             Ok(()) => {
                 room = CONCURRENT_ALIKE.min(room + 1);
@@ -169,6 +171,11 @@ async fn all(client: &Client, steps: Vec<Step>, bounds: FetchBounds, outcome: &m
 }
 
 impl Outcome {
+    /// Is there something that the key's next plan waits for?
+    pub(crate) fn has_answers(&self) -> bool {
+        !self.answers.is_empty() || !self.fetched.is_empty() || !self.fetched_for_all.is_empty()
+    }
+
     fn refused(&mut self, effect: Effect, error: Error) {
         let what_now = what_now(&effect, &error);
         let refusals = if error.is_namespace_terminating() { &mut self.moot } else { &mut self.failures };
@@ -218,6 +225,7 @@ async fn one(client: &Client, effect: &Effect, bounds: FetchBounds, outcome: &mu
             outcome.answers.push((SUBJECT_ACCESS_REVIEWS, about.clone(), answer));
         }
         Effect::Fetch(path) => outcome.fetched.push((path.clone(), fetch(client, path, bounds).await)),
+        Effect::FetchForAll(path) => outcome.fetched_for_all.push((path.clone(), fetch(client, path, bounds).await)),
         Effect::Remember { note } => outcome.note = Some(note.clone()),
         Effect::Event { .. } | Effect::Count(_) => {}
     }

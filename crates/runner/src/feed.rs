@@ -213,7 +213,7 @@ impl Feeds {
 /// What is here and has no objects has an empty table. Of what is elsewhere that is not known before it has been listed.
 fn declare(view: &mut View, watch: &Watch) {
     if watch.origin == Origin::Here {
-        view.declare(&watch.resource);
+        view.declare_with(&watch.resource, watch.table());
     }
 }
 

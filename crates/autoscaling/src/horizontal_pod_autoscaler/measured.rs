@@ -10,17 +10,24 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use corten_meta::{Key, LabelSelector, ObjectMeta, Quantity, Resource, Segment, Time, duration};
+use corten_meta::{Key, LabelSelector, Quantity, Resource, Segment, Time, duration};
 use corten_reconcile::{ApiPath, View, served::ApiService};
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::spec::Identifier;
+use super::{
+    pod::AutoscaledPod,
+    spec::{Autoscaler, Identifier},
+};
 use crate::target::{Reference, resources_of};
 
 const CUSTOM: &str = "custom.metrics.k8s.io";
 const EXTERNAL: &str = "external.metrics.k8s.io";
 /// Of a custom metric that does not say which time it covers (`metricServerDefaultMetricWindow`).
 const WINDOW: Duration = Duration::from_secs(60);
+/// No list for all autoscalers of a namespace is longer: it must be within what is read of an answer.
+const PODS_MAX: usize = 5000;
+/// For so many Pods of a namespace there must be an autoscaler.
+const PODS_EACH_MAX: usize = 32;
 
 pub(super) struct PodMetric {
     pub(super) timestamp: Time,
@@ -38,15 +45,27 @@ struct List<T> {
     items: Vec<T>,
 }
 
+/// What Pods use, by their names.
+pub(super) type Usages = BTreeMap<String, UsageOfPod>;
+
 #[derive(Deserialize)]
 pub(crate) struct UsageOfPod {
-    pub(crate) metadata: ObjectMeta,
+    pub(crate) metadata: PodName,
     #[serde(default)]
     timestamp: Option<Time>,
     #[serde(default)]
     window: String,
     #[serde(default = "Vec::new")]
     pub(crate) containers: Vec<UsageOfContainer>,
+}
+
+/// Labels are left out: there may be many Pods.
+#[derive(Deserialize)]
+pub(crate) struct PodName {
+    #[serde(default)]
+    pub(crate) name: String,
+    #[serde(default)]
+    namespace: String,
 }
 
 #[derive(Deserialize)]
@@ -93,10 +112,27 @@ pub(crate) fn usages(body: &[u8]) -> Result<Vec<UsageOfPod>, String> {
     read(body).map_err(|error| format!("unable to fetch metrics from resource metrics API: {error}"))
 }
 
+/// As [`usages`], of each Pod what was said last.
+pub(super) fn usages_by_name(body: &[u8]) -> Result<Usages, String> {
+    Ok(usages(body)?.into_iter().map(|it| (it.metadata.name.clone(), it)).collect())
+}
+
+/// Is one list for all autoscalers of a namespace less than a list for each? It is where there are several, and where most of
+/// what it tells is likely to be of Pods that one of them has.
+pub(super) fn is_measured_together(view: &View, namespace: &str) -> bool {
+    let n_pods = view.count_in_namespace::<AutoscaledPod>(namespace);
+    let n_wanted = n_pods.div_ceil(PODS_EACH_MAX).max(2);
+    n_pods <= PODS_MAX && view.in_namespace::<Autoscaler>(namespace).nth(n_wanted - 1).is_some()
+}
+
 /// What Pods use of a resource, or one of their containers (`GetResourceMetric`).
-pub(super) fn resource_usage(body: &[u8], resource: &str, container: &str) -> Result<PodMetrics, String> {
-    let pods = usages(body)?;
-    if pods.is_empty() {
+pub(super) fn resource_usage<'a>(
+    pods: impl Iterator<Item = &'a UsageOfPod>,
+    resource: &str,
+    container: &str,
+) -> Result<PodMetrics, String> {
+    let mut pods = pods.peekable();
+    if pods.peek().is_none() {
         return Err("no metrics returned from resource metrics API".into());
     }
     let mut metrics = PodMetrics::new();
@@ -109,7 +145,7 @@ pub(super) fn resource_usage(body: &[u8], resource: &str, container: &str) -> Re
         let window = duration::nanos(&pod.window).ok().and_then(|it| u64::try_from(it).ok());
         let window = window.map_or(Duration::ZERO, Duration::from_nanos);
         let timestamp = pod.timestamp.unwrap_or(Time::MIN);
-        metrics.insert(pod.metadata.name, PodMetric { timestamp, window, value });
+        metrics.insert(pod.metadata.name.clone(), PodMetric { timestamp, window, value });
     }
     Ok(metrics)
 }
@@ -124,7 +160,7 @@ impl UsageOfPod {
 
     fn usage_of_container(&self, resource: &str, container: &str) -> Result<Option<i64>, String> {
         let found = self.containers.iter().find(|it| it.name == container).ok_or_else(|| {
-            let ObjectMeta { namespace, name, .. } = &self.metadata;
+            let PodName { namespace, name } = &self.metadata;
             format!(
                 "failed to get container metrics: container {container} not present in metrics for pod {namespace}/{name}"
             )

@@ -5,7 +5,7 @@ use corten_reconcile::{ApiPath, View};
 use serde_json::{Value, json};
 
 use super::{
-    measured::{self, PodMetrics},
+    measured::{self, PodMetrics, Usages},
     pod::AutoscaledPod,
     replicas::{Count, OfPods, Tolerances, by_value, by_value_per_replica},
     spec::{Identifier, MetricSpec, Source},
@@ -17,6 +17,8 @@ pub(super) struct Looking<'a> {
     /// The autoscaler's.
     pub(super) key: &'a Key,
     pub(super) selector: &'a str,
+    /// Is what Pods use told of all Pods of the namespace at once?
+    pub(super) is_together: bool,
     pub(super) pods: &'a [&'a AutoscaledPod],
     pub(super) spec_replicas: i64,
     pub(super) status_replicas: i64,
@@ -85,6 +87,26 @@ impl Looking<'_> {
         }
     }
 
+    /// What the Pods use, as `metrics.k8s.io` tells it.
+    fn used(&self, resource: &str, container: &str) -> Result<PodMetrics, String> {
+        let (view, key) = (self.view, self.key);
+        let brought = if self.is_together {
+            view.brought_for_all(key, &measured::resource_path(&key.namespace, ""), self.now)
+        } else {
+            view.brought(key, &measured::resource_path(&key.namespace, self.selector))
+        };
+        let failed = |why: &str| format!("unable to fetch metrics from resource metrics API: {why}");
+        let brought = brought.ok_or_else(|| failed("it has not been asked"))?;
+        let usages = brought.read_as(measured::usages_by_name).map_err(failed)?;
+        let usages: &Usages = usages.as_ref().map_err(Clone::clone)?;
+        if self.is_together {
+            let of_pods = self.pods.iter().filter_map(|it| usages.get(&it.metadata.name));
+            measured::resource_usage(of_pods, resource, container)
+        } else {
+            measured::resource_usage(usages.values(), resource, container)
+        }
+    }
+
     fn of_resource(&self, source: &Source) -> Result<Proposal, Failed> {
         let Source { name, .. } = source;
         let (count, label) = self.used_resource(source, "").map_err(|message| Failed {
@@ -113,8 +135,7 @@ impl Looking<'_> {
     fn used_resource(&self, source: &Source, container: &str) -> Result<(Count, String), String> {
         let (target, resource) = (&source.target, &*source.name);
         let metrics = || {
-            let body = self.fetched(&measured::resource_path(&self.key.namespace, self.selector), "resource");
-            let metrics = body.and_then(|it| measured::resource_usage(it, resource, container));
+            let metrics = self.used(resource, container);
             metrics.map_err(|why| format!("unable to get metrics for resource {resource}: {why}"))
         };
         if let Some(average) = target.average_value {

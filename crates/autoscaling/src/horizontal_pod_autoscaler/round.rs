@@ -3,18 +3,20 @@
 use std::collections::BTreeSet;
 
 use corten_api::resources::HORIZONTAL_POD_AUTOSCALERS;
-use corten_meta::{Key, Selector, Time};
+use corten_meta::{Key, Requirement, Time, selector::requirements};
 use corten_reconcile::{
     Actor, ApiPath, Condition, Effect, EventType, Failure, Plan, View, Wait, reference, status::status_patch,
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
+    measured::is_measured_together,
     metrics::{Failed, Looking, Proposal, path},
     pod::AutoscaledPod,
     recommendations::{Held, Memory, limited_without_behavior},
     replicas::{REPLICAS_MAX, Tolerances},
-    spec::{Autoscaler, Status},
+    spec::{Autoscaler, MetricSpec, Status},
 };
 use crate::target::{Scale, Target, target};
 
@@ -26,6 +28,8 @@ pub(super) struct Round<'a> {
     scaler: &'a Autoscaler,
     key: &'a Key,
     now: Time,
+    /// As it was remembered, and as it is to be.
+    remembered: Option<Memory>,
     memory: Memory,
     status: Status,
     /// Events of what was found, before anything is done.
@@ -50,17 +54,17 @@ struct Wanted {
 
 impl<'a> Round<'a> {
     pub(super) fn new(view: &'a View, scaler: &'a Autoscaler, key: &'a Key, now: Time) -> Self {
-        let note = view.note(key).cloned();
-        let memory: Memory = note.and_then(|it| serde_json::from_value(it).ok()).unwrap_or_default();
+        let remembered = view.note(key).and_then(|it| Memory::deserialize(it).ok());
+        let memory = remembered.clone().unwrap_or_default();
         let (found, waits, status) = (Vec::new(), Vec::new(), scaler.status.clone());
-        Self { view, scaler, key, now, memory, status, found, rescale: None, waits }
+        Self { view, scaler, key, now, remembered, memory, status, found, rescale: None, waits }
     }
 
     /// What must be fetched first is the error.
-    pub(super) fn run(&mut self) -> Result<(), Vec<ApiPath>> {
+    pub(super) fn run(&mut self) -> Result<(), Vec<Effect>> {
         let (view, scaler) = (self.view, self.scaler);
         let spec = &scaler.spec;
-        let target = target(view, self.key, &spec.scale_target_ref).map_err(|it| vec![it])?;
+        let target = target(view, self.key, &spec.scale_target_ref).map_err(|it| vec![Effect::Fetch(it)])?;
         let target = match target {
             Ok(target) => target,
             Err(why) => {
@@ -97,17 +101,15 @@ impl<'a> Round<'a> {
         self.scaler.status.conditions.iter().any(|it| it.r#type == "ScaledToZero" && it.status == "True")
     }
 
-    fn by_metrics(&mut self, target: &Target) -> Result<(), Vec<ApiPath>> {
+    fn by_metrics(&mut self, target: &Target) -> Result<(), Vec<Effect>> {
         let Scale { spec: wanted, status, .. } = &target.scale;
         let current = wanted.replicas;
         let all = &self.scaler.spec.metrics;
         let (measured, beyond) = all.split_at(all.len().min(METRICS_MAX));
+        let is_together = is_measured_together(self.view, &self.key.namespace);
         let selected = match self.selector(&status.selector) {
             Ok(selector) => {
-                let (view, namespace) = (self.view, &self.key.namespace);
-                let paths: BTreeSet<ApiPath> =
-                    measured.iter().filter_map(|it| path(view, namespace, &status.selector, it)).collect();
-                let missing: Vec<_> = paths.into_iter().filter(|it| view.fetched(self.key, it).is_none()).collect();
+                let missing = self.missing(measured, &status.selector, is_together);
                 if !missing.is_empty() {
                     return Err(missing);
                 }
@@ -127,6 +129,7 @@ impl<'a> Round<'a> {
             view: self.view,
             key: self.key,
             selector: &status.selector,
+            is_together,
             pods: &pods,
             spec_replicas: current,
             status_replicas: status.replicas,
@@ -151,8 +154,21 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
+    /// What is still to be fetched.
+    fn missing(&self, metrics: &[MetricSpec], selector: &str, is_together: bool) -> Vec<Effect> {
+        let (view, key) = (self.view, self.key);
+        let of_all = |it: &MetricSpec| is_together && it.is_of_resource();
+        let paths = |metrics: Vec<&MetricSpec>, selector: &str| -> BTreeSet<ApiPath> {
+            metrics.into_iter().filter_map(|it| path(view, &key.namespace, selector, it)).collect()
+        };
+        let (shared, own): (Vec<_>, Vec<_>) = metrics.iter().partition(|it| of_all(it));
+        let shared = paths(shared, "").into_iter().filter(|it| view.brought_for_all(key, it, self.now).is_none());
+        let own = paths(own, selector).into_iter().filter(|it| view.fetched(key, it).is_none());
+        own.map(Effect::Fetch).chain(shared.map(Effect::FetchForAll)).collect()
+    }
+
     /// By which the target's Pods are told (`validateAndParseSelector`).
-    fn selector(&mut self, text: &str) -> Result<Selector, String> {
+    fn selector(&mut self, text: &str) -> Result<Vec<Requirement>, String> {
         if text.is_empty() {
             self.warn("SelectorRequired", "selector is required".into());
             let message = "the HPA target's scale is missing a selector";
@@ -160,7 +176,7 @@ impl<'a> Round<'a> {
             self.waits.push(Wait::new("InvalidSelector", message, Actor::Author));
             return Err("selector is required".into());
         }
-        Selector::parse(text).map_err(|why| {
+        requirements(text).map_err(|why| {
             let message = format!("couldn't convert selector into a corresponding internal selector object: {why}");
             self.refuse_selector("InvalidSelector", &message);
             message
@@ -168,13 +184,14 @@ impl<'a> Round<'a> {
     }
 
     /// The Pods of the target, which no other autoscaler may have.
-    fn selected(&mut self, selector: &Selector, text: &str) -> Result<Vec<&'a AutoscaledPod>, String> {
+    fn selected(&mut self, selector: &[Requirement], text: &str) -> Result<Vec<&'a AutoscaledPod>, String> {
         text.clone_into(&mut self.memory.selector);
-        let all = self.view.in_namespace::<AutoscaledPod>(&self.key.namespace);
-        let pods: Vec<_> = all.filter(|it| selector.matches(&it.metadata.labels)).collect();
-        let others = self.others_of(&pods);
-        if !others.is_empty() {
-            let mut all: Vec<&Key> = others.into_iter().chain([self.key]).collect();
+        let pods: Vec<&AutoscaledPod> = self.view.selected(&self.key.namespace, selector);
+        // The other autoscalers whose targets have some of these Pods, too (`hpasControllingPodsUnderSelector`).
+        let mut all = self.view.selecting(&self.key.namespace, pods.iter().map(|it| &it.metadata.labels));
+        all.retain(|it| *it != self.key);
+        if !all.is_empty() {
+            all.push(self.key);
             all.sort();
             let all: Vec<String> = all.iter().map(|it| format!("{{{} {}}}", it.name, it.namespace)).collect();
             let message = format!("pods by selector {text} are controlled by multiple HPAs: [{}]", all.join(" "));
@@ -182,21 +199,6 @@ impl<'a> Round<'a> {
             return Err(message);
         }
         Ok(pods)
-    }
-
-    /// The other autoscalers whose targets have some of these Pods, too (`hpasControllingPodsUnderSelector`).
-    fn others_of(&self, pods: &[&AutoscaledPod]) -> Vec<&'a Key> {
-        let has_some = |note: &Value| {
-            let Some(selector) = note["selector"].as_str() else { return false };
-            // Most are one label, and of none of these Pods.
-            match selector.split_once('=').filter(|it| !selector.contains([',', ' ', '!']) && !it.1.contains('=')) {
-                Some((name, value)) => pods.iter().any(|it| it.metadata.labels.get(name).is_some_and(|it| it == value)),
-                None => Selector::parse(selector)
-                    .is_ok_and(|selector| pods.iter().any(|it| selector.matches(&it.metadata.labels))),
-            }
-        };
-        let notes = self.view.notes_in_namespace(&self.key.namespace);
-        notes.filter(|(key, note)| *key != self.key && has_some(note)).map(|it| it.0).collect()
     }
 
     fn refuse_selector(&mut self, reason: &'static str, message: &str) {
@@ -379,7 +381,7 @@ impl<'a> Round<'a> {
     pub(super) fn into_plan(self) -> Plan {
         let remember = |memory: &Memory| Effect::Remember { note: json!(memory) };
         let mut effects = self.found;
-        if self.view.note(self.key) != Some(&json!(self.memory)) {
+        if self.remembered.as_ref() != Some(&self.memory) {
             effects.push(remember(&self.memory));
         }
         if let Some(Rescale { patch, event, memory }) = self.rescale {

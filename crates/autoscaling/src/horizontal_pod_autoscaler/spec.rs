@@ -126,6 +126,11 @@ impl Spec {
 }
 
 impl MetricSpec {
+    /// Is it what Pods or containers use, as `metrics.k8s.io` tells it?
+    pub(super) fn is_of_resource(&self) -> bool {
+        matches!(&*self.r#type, "Resource" | "ContainerResource")
+    }
+
     pub(super) fn source(&self) -> Option<&Source> {
         match &*self.r#type {
             "Object" => self.object.as_ref(),

@@ -1,10 +1,10 @@
 //! Many autoscalers, and what is remembered over a life of looks.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use corten_api::resources::{HORIZONTAL_POD_AUTOSCALERS, PODS};
 use corten_meta::{Key, Time};
-use corten_reconcile::{Controller, Effect, Plan, View};
+use corten_reconcile::{ApiPath, Controller, Effect, Plan, View};
 use serde_json::{Value, json};
 
 use super::HorizontalPodAutoscalers;
@@ -12,17 +12,21 @@ use super::HorizontalPodAutoscalers;
 /// What a whole cluster of them is: its view, and what other servers say.
 struct Scene {
     view: View,
+    /// In each namespace.
+    n_scalers: usize,
     replicas: i64,
     /// What every Pod uses, in thousandths of a processor.
     used: i64,
     now: Time,
+    /// What was asked for.
+    asked: Vec<String>,
 }
 
 impl Scene {
     fn new(namespaces: usize, scalers_each: usize, pods_each: usize, spec: &Value) -> Self {
         let mut view = View::default();
         let watches = HorizontalPodAutoscalers.watches();
-        watches.iter().for_each(|it| view.declare(&it.resource));
+        watches.iter().for_each(|it| view.declare_with(&it.resource, it.table()));
         let mut insert = |resource, object: &Value| {
             let watch = watches.iter().find(|it| it.resource == resource).expect("it is watched");
             view.insert(&resource, watch.decode(object.to_string().as_bytes()).expect("it has the shape"));
@@ -47,34 +51,45 @@ impl Scene {
             }
         }
         let now = "2026-11-20T12:00:00Z".parse().expect("it is a time");
-        Self { view, replicas: i64::try_from(pods_each).expect("they are few"), used: 100, now }
+        let replicas = i64::try_from(pods_each).expect("they are few");
+        Self { view, n_scalers: scalers_each, replicas, used: 100, now, asked: Vec::new() }
     }
 
     /// What a path brings.
-    fn body(&self, path: &str, name: &str) -> Value {
-        if path.ends_with("/scale") {
+    fn body(&mut self, path: &ApiPath, name: &str) -> Arc<[u8]> {
+        self.asked.push(path.to_string());
+        if path.path.ends_with("/scale") {
             let status = json!({ "replicas": self.replicas, "selector": format!("app={name}") });
-            return json!({ "metadata": { "uid": name }, "spec": { "replicas": self.replicas }, "status": status });
+            let scale = json!({ "metadata": { "uid": name }, "spec": { "replicas": self.replicas }, "status": status });
+            return scale.to_string().into_bytes().into();
         }
-        let used = |it| {
+        let used = |pod: String| {
             let usage = json!({ "cpu": format!("{}m", self.used) });
-            let metadata = json!({ "name": format!("{name}-{it}") });
-            json!({ "metadata": metadata, "timestamp": "2026-11-20T11:59:50Z", "window": "15s", "containers": [{ "name": "c", "usage": usage }] })
+            let containers = json!([{ "name": "c", "usage": usage }]);
+            json!({ "metadata": { "name": pod }, "timestamp": "2026-11-20T11:59:50Z", "window": "15s", "containers": containers })
         };
-        json!({ "items": (0..self.replicas).map(used).collect::<Vec<_>>() })
+        let pods_of = |name: &str| (0..self.replicas).map(|it| format!("{name}-{it}")).collect::<Vec<_>>();
+        let pods: Vec<String> = match path.query.is_empty() {
+            true => (0..self.n_scalers).flat_map(|it| pods_of(&format!("s{it}"))).collect(),
+            false => pods_of(name),
+        };
+        json!({ "items": pods.into_iter().map(used).collect::<Vec<_>>() }).to_string().into_bytes().into()
     }
 
     /// One look at one of them, with all that it fetches; what is decided is remembered as the runner does it.
     fn look(&mut self, key: &Key) -> Plan {
         loop {
             let plan = HorizontalPodAutoscalers.reconcile(&self.view, key, self.now);
-            let mut has_fetched = false;
+            let has_fetched = plan.effects.iter().any(Effect::is_fetch);
             for effect in &plan.effects {
                 match effect {
                     Effect::Fetch(path) => {
-                        let body = self.body(&path.path, &key.name).to_string();
-                        self.view.record_fetched(key, path.clone(), Ok(body.as_bytes().into()));
-                        has_fetched = true;
+                        let body = self.body(path, &key.name);
+                        self.view.record_fetched(key, path.clone(), Ok(body));
+                    }
+                    Effect::FetchForAll(path) => {
+                        let body = self.body(path, &key.name);
+                        self.view.record_fetched_for_all(key, path.clone(), Ok(body), self.now);
                     }
                     Effect::Remember { note } => self.view.record_note(key, note.clone()),
                     _ => {}
@@ -107,6 +122,30 @@ fn many_are_looked_at_each_for_itself() {
     for key in &keys {
         assert_eq!(scaled_to(&scene.look(key)), Some(4), "{key}");
     }
+}
+
+/// Beside the scale of each target nothing is asked for more than once while a second lasts.
+#[test]
+fn one_look_at_all_of_a_namespace_asks_once_what_its_pods_use() {
+    let mut scene = Scene::new(1, 1000, 3, &json!({ "maxReplicas": 10, "metrics": cpu(50) }));
+    let keys: Vec<Key> = (0..1000).map(|it| Key::new("n0", format!("s{it}"))).collect();
+    for looks in 1..=2 {
+        for key in &keys {
+            assert_eq!(scaled_to(&scene.look(key)), Some(6), "{key}");
+        }
+        let n_scales = scene.asked.iter().filter(|it| it.ends_with("/scale")).count();
+        assert_eq!((n_scales, scene.asked.len()), (1000 * looks, 1001 * looks), "a scale for each, and one list");
+        scene.now = scene.now.after(Duration::from_secs(15));
+    }
+}
+
+/// A list for all would tell of more Pods than a list for each.
+#[test]
+fn who_has_few_of_many_pods_asks_for_its_own() {
+    let mut scene = Scene::new(1, 2, 40, &json!({ "maxReplicas": 100, "metrics": cpu(50) }));
+    assert_eq!(scaled_to(&scene.look(&Key::new("n0", "s0"))), Some(80));
+    let lists: Vec<&String> = scene.asked.iter().filter(|it| !it.ends_with("/scale")).collect();
+    assert!(lists.len() == 1 && lists[0].ends_with("labelSelector=app=s0"), "{lists:?}");
 }
 
 /// Load comes and goes for an hour: the count follows it up at once, and down no sooner than five minutes after the last peak.

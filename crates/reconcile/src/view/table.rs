@@ -5,10 +5,10 @@
 
 use std::{ops::Bound, sync::Arc};
 
-use corten_meta::Key;
+use corten_meta::{Key, Requirement, Selector};
 use imbl::{OrdMap, OrdSet};
 
-use super::Object;
+use super::{Object, labels::Labelled, notes::only_value};
 
 /// See the module's documentation. Iteration is in key order.
 #[derive(Clone, Default)]
@@ -22,9 +22,16 @@ pub struct Table {
     deleting: OrdMap<Arc<str>, Arc<Key>>,
     /// What objects are to be found by beside their keys, such as a node's name, and the key of one.
     by_word: OrdSet<(Arc<str>, Arc<Key>)>,
+    /// Only of a table that is looked into by labels.
+    labelled: Option<Labelled>,
 }
 
 impl Table {
+    /// An empty one that is looked into by labels: see [`Table::selected`].
+    pub(crate) fn by_labels() -> Self {
+        Self { labelled: Some(Labelled::default()), ..Self::default() }
+    }
+
     pub fn get(&self, key: &Key) -> Option<&Object> {
         self.objects.get(key)
     }
@@ -50,6 +57,29 @@ impl Table {
         let range = self.objects.range(Key::new(namespace, "")..);
         let namespace = namespace.to_owned();
         range.take_while(move |(key, _)| key.namespace == namespace).map(|it| it.1)
+    }
+
+    /// How many objects a namespace has.
+    pub fn count_in_namespace(&self, namespace: &str) -> usize {
+        match &self.labelled {
+            Some(labelled) => labelled.count(namespace),
+            None => self.in_namespace(namespace).count(),
+        }
+    }
+
+    /// The objects of a namespace that meet all requirements, in key order. It does not matter how many there are beside those
+    /// with the rarest label that is asked for, where the table is looked into by labels.
+    pub fn selected<'a>(&'a self, namespace: &str, requirements: &[Requirement]) -> Vec<&'a Object> {
+        let selector: Selector = requirements.iter().cloned().collect();
+        let is_selected = |it: &&Object| selector.matches(&it.meta().labels);
+        let labels = requirements.iter().filter_map(only_value);
+        match self.labelled.as_ref().and_then(|it| it.candidates(namespace, labels)) {
+            Some(keys) => {
+                let of_namespace = keys.into_iter().filter(|it| it.namespace == namespace);
+                of_namespace.filter_map(|it| self.objects.get(&**it)).filter(is_selected).collect()
+            }
+            None => self.in_namespace(namespace).filter(is_selected).collect(),
+        }
     }
 
     /// The objects of this name, one in each namespace that has it. Namespaces without any object here cost nothing.
@@ -117,7 +147,8 @@ impl Table {
         };
         let old = self.objects.insert(key.clone(), object.clone());
         if let Some(old) = &old {
-            if is_indexed_alike(old, &object) {
+            let has_other_labels = self.labelled.is_some() && old.meta().labels != object.meta().labels;
+            if is_indexed_alike(old, &object) && !has_other_labels {
                 return Some(old.clone());
             }
             self.unindex(&key, old);
@@ -135,6 +166,9 @@ impl Table {
 
     fn index(&mut self, key: Arc<Key>, object: &Object) {
         let meta = object.meta();
+        if let Some(labelled) = &mut self.labelled {
+            labelled.index(&key, meta);
+        }
         if let Some(word) = object.found_by() {
             self.by_word.insert((word.into(), key.clone()));
         }
@@ -152,6 +186,9 @@ impl Table {
 
     fn unindex(&mut self, key: &Arc<Key>, object: &Object) {
         let meta = object.meta();
+        if let Some(labelled) = &mut self.labelled {
+            labelled.unindex(key, meta);
+        }
         if let Some(word) = object.found_by() {
             self.by_word.remove(&(Arc::<str>::from(word), key.clone()));
         }

@@ -1,7 +1,7 @@
 //! The indexes of a view follow every change of an object.
 
 use corten_api::resources::{PODS, SECRETS};
-use corten_meta::OwnerReference;
+use corten_meta::{OwnerReference, selector::requirements};
 
 use super::*;
 use crate::{Effect, Propagation};
@@ -168,4 +168,94 @@ fn answers_last_until_the_object_changes_and_failures_until_success() {
     assert_eq!(view.failure(&key), Some(&failure));
     view.record_failure(&key, None);
     assert_eq!(view.failure(&key), None);
+}
+
+fn labelled(name: &str, labels: &[(&str, &str)]) -> ObjectMeta {
+    let labels = labels.iter().map(|(label, value)| ((*label).to_owned(), (*value).to_owned())).collect();
+    ObjectMeta { labels, ..pod(name, &[]) }
+}
+
+/// With an index as without one.
+#[test]
+fn objects_are_selected_by_their_labels_as_they_are_now() {
+    for table in [Table::default(), Table::by_labels()] {
+        let mut view = View::default();
+        view.declare_with(&PODS, table);
+        let selected = |view: &View, selector: &str| {
+            let requirements = requirements(selector).expect("it can be read");
+            names(view.selected::<Pod>("a", &requirements).into_iter()).join(" ")
+        };
+        for (name, app, tier) in [("a/1", "web", "x"), ("a/2", "web", "y"), ("a/3", "db", "x"), ("b/4", "web", "x")] {
+            insert(&mut view, labelled(name, &[("app", app), ("tier", tier)]));
+        }
+        insert(&mut view, labelled("a/5", &[]));
+        for (selector, expected) in [
+            ("app=web", "1 2"),
+            ("tier=x,app=web", "1"),
+            ("app=web,tier!=x", "2"),
+            ("app in (web,db)", "1 2 3"),
+            ("!app", "5"),
+            ("app=none", ""),
+            ("", "1 2 3 5"),
+        ] {
+            assert_eq!(selected(&view, selector), expected, "{selector}");
+        }
+        insert(&mut view, labelled("a/1", &[("app", "db")]));
+        insert(&mut view, labelled("a/5", &[("app", "web")]));
+        view.remove(&PODS, &Key::new("a", "2"));
+        assert_eq!((selected(&view, "app=web"), selected(&view, "app=db")), ("5".into(), "1 3".into()));
+        assert_eq!(["a", "b", "c"].map(|it| view.count_in_namespace::<Pod>(it)), [3, 1, 0]);
+    }
+}
+
+#[test]
+fn notes_are_found_by_the_labels_that_they_select() {
+    let mut view = View::default();
+    let note = |view: &mut View, name: &str, selector: &str| {
+        view.record_note(&Key::parse(name), serde_json::json!({ "selector": selector }));
+    };
+    for (name, selector) in [
+        ("a/one", "app=web"),
+        ("a/both", "app=web,tier=x"),
+        ("a/set", "app in (web,db)"),
+        ("a/none", "app=db"),
+        ("a/broken", "app in (web"),
+        ("b/other", "app=web"),
+    ] {
+        note(&mut view, name, selector);
+    }
+    view.record_note(&Key::new("a", "plain"), serde_json::json!(7));
+    let pods = [labelled("a/1", &[("app", "web")]), labelled("a/2", &[("tier", "x")])];
+    let selecting = |view: &View| {
+        let found = view.selecting("a", pods.iter().map(|it| &it.labels));
+        found.into_iter().map(|it| &*it.name).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(selecting(&view), "one set", "no Pod has both labels");
+    note(&mut view, "a/one", "app=db");
+    note(&mut view, "a/both", "tier=x");
+    view.forget_note(&Key::new("a", "set"));
+    assert_eq!(selecting(&view), "both");
+    assert_eq!(view.note(&Key::new("a", "one")), Some(&serde_json::json!({ "selector": "app=db" })));
+}
+
+#[test]
+fn what_was_fetched_for_all_is_shown_for_a_second_and_read_once() {
+    let (mut view, at) = (View::default(), Time::from_unix_seconds(100));
+    let (own, other) = (Key::new("a", "own"), Key::new("a", "other"));
+    let path = ApiPath { path: "/x".into(), query: Vec::new() };
+    view.record_fetched_for_all(&own, path.clone(), Ok(b"7"[..].into()), at);
+    let sees = |view: &View, key: &Key, now: Time| {
+        let brought = view.brought_for_all(key, &path, now)?;
+        Some(*brought.read_as(|it| it.len()).expect("it came"))
+    };
+    let later = |millis| at.after(std::time::Duration::from_millis(millis));
+    assert_eq!([0, 1000, 1001].map(|it| sees(&view, &other, later(it))), [Some(1), Some(1), None]);
+    assert_eq!(sees(&view, &other, Time::from_unix_seconds(99)), None, "the clock was set back");
+    assert_eq!(sees(&view, &own, later(60_000)), Some(1), "who has fetched it is shown it whenever that was");
+    assert_eq!(view.brought_for_all(&other, &path, at).map(|it| it.read_as(|_| 5_usize)), Some(Ok(&1)));
+    view.forget_fetched(&own);
+    assert_eq!((sees(&view, &own, later(500)), view.has_old_fetched(later(500))), (Some(1), false));
+    assert!(view.has_old_fetched(later(2000)));
+    view.forget_old_fetched(later(2000));
+    assert_eq!(sees(&view, &own, later(500)), None);
 }

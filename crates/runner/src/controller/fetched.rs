@@ -30,11 +30,26 @@ impl LoopState {
         }
     }
 
+    pub(super) fn take_fetched_for_all(&mut self, key: &Key, fetched: Vec<(ApiPath, Fetched)>) {
+        if fetched.is_empty() || !self.is_there(key) {
+            return;
+        }
+        let now = (self.clock)();
+        let view = self.feeds.view_mut();
+        for (path, fetched) in fetched {
+            view.record_fetched_for_all(key, path, fetched, now);
+        }
+    }
+
     fn is_there(&self, key: &Key) -> bool {
         self.about.as_ref().is_some_and(|about| self.feeds.view.meta(about, key).is_some())
     }
 
     pub(super) fn forget_fetched(&mut self, key: &Key) {
+        let now = (self.clock)();
+        if self.feeds.view.has_old_fetched(now) {
+            self.feeds.view_mut().forget_old_fetched(now);
+        }
         if self.feeds.view.has_fetched(key) {
             self.feeds.view_mut().forget_fetched(key);
         }

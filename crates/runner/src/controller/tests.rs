@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use corten_api::resources::{CONFIG_MAPS, PODS, SECRETS};
 use corten_meta::{Named, ObjectMeta, ObjectReference};
 use corten_reconcile::{
-    Actor, Answer, EventType, LoopMetric, Projection, Propagation, Verb, View, Wait, Wake, Watch, Write,
+    Actor, Answer, ApiPath, EventType, LoopMetric, Projection, Propagation, Verb, View, Wait, Wake, Watch, Write,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -103,6 +103,15 @@ impl Controller for Wishes {
                 }
                 "wait" => plan.waits.push(Wait::new("Wished", &**value, Actor::Author)),
                 "wake" => plan.wake_at = Some(now.after(Duration::from_secs(value.parse().expect("a number")))),
+                "look" => {
+                    let path = ApiPath { path: value.clone(), query: Vec::new() };
+                    match view.brought_for_all(key, &path, now).map(|it| it.read_as(text_of)) {
+                        None => plan.effects.push(Effect::FetchForAll(path)),
+                        Some(read) => {
+                            plan.waits.push(Wait::new("Seen", read.cloned().unwrap_or_default(), Actor::Cluster))
+                        }
+                    }
+                }
                 "ask" if view.answer(&SECRETS, &Key::cluster(value)).is_none() => {
                     plan.effects.push(Effect::Ask { resource: SECRETS, key: Key::cluster(value) });
                 }
@@ -124,6 +133,11 @@ static WISHED: LoopMetric =
 fn event(key: &Key, message: &str) -> Effect {
     let about = ObjectReference { name: key.name.clone(), namespace: "default".into(), ..Default::default() };
     Effect::Event { about, event_type: EventType::Normal, reason: "Wished", message: message.to_owned() }
+}
+
+fn text_of(body: &[u8]) -> String {
+    let body: Value = serde_json::from_slice(body).expect("it is JSON");
+    body["data"]["text"].as_str().unwrap_or_default().to_owned()
 }
 
 fn owner(desired: &DesiredPods) -> Value {
@@ -280,6 +294,22 @@ async fn who_waits_for_a_time_is_asked_again_when_the_clock_was_set() {
         world.informers.clock_was_set();
         pass(0).await;
         assert_eq!(n_asked(), before + n);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_key_fetched_for_all_is_shown_to_others_for_a_second() {
+    let world = World::begin(FakeApi::new());
+    let path = format!("{CONFIG}-elsewhere/x");
+    let says = |text: &str| world.api.put(&path, json!({"metadata": {"name": "x"}, "data": {"text": text}}));
+    let seen = |name: &str| world.decision(name).map(|it| it.waits[0].message.clone());
+    pass(5).await;
+    for (name, text, after, expected) in [("a", "one", 0, "one"), ("b", "two", 0, "one"), ("c", "three", 2, "three")] {
+        pass(after).await;
+        says(text);
+        world.wish(name, json!({"look": path}));
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(seen(name).as_deref(), Some(expected));
     }
 }
 

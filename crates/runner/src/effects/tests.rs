@@ -175,6 +175,7 @@ async fn what_is_fetched_comes_with_why_some_did_not_and_the_last_note_is_kept()
         Effect::Remember { note: json!(1) },
         Effect::Fetch(path("/apis/one")),
         Effect::Fetch(path("/no path")),
+        Effect::FetchForAll(path("/apis/two")),
         Effect::Remember { note: json!(2) },
     ];
     let (outcome, seen, _) = carried_out(effects).await;
@@ -182,5 +183,7 @@ async fn what_is_fetched_comes_with_why_some_did_not_and_the_last_note_is_kept()
     assert_eq!(outcome.note, Some(json!(2)));
     let came: Vec<(&str, bool)> = outcome.fetched.iter().map(|it| (&*it.0.path, it.1.is_ok())).collect();
     assert_eq!(came, [("/apis/one", true), ("/no path", false)]);
-    assert_eq!(seen.begun.len(), 1, "what is no path is not asked for");
+    let came: Vec<(&str, bool)> = outcome.fetched_for_all.iter().map(|it| (&*it.0.path, it.1.is_ok())).collect();
+    assert_eq!(came, [("/apis/two", true)]);
+    assert_eq!(seen.begun.len(), 2, "what is no path is not asked for");
 }

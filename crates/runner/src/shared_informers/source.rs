@@ -151,13 +151,13 @@ fn version_of(bytes: &[u8]) -> String {
 impl HeldInformer {
     pub(super) fn new(informer: Informer<Object>, place: ResourceIndex, watch: &Watch) -> Self {
         let is_elsewhere = watch.origin != Origin::Here;
-        let (state, coming) = (State::default(), VecDeque::new());
+        let state = State { table: watch.table(), ..State::default() };
         Self {
             informer,
             place,
             version: None,
             state,
-            coming,
+            coming: VecDeque::new(),
             open: Vec::new(),
             lag: None,
             is_late: false,

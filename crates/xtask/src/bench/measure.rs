@@ -113,6 +113,10 @@ pub(super) const PARTS: &[(&str, Part)] = &[
         let load = scheduler::Load { divisor: scale.scheduler_divisor };
         Box::pin(scheduler::measure_through_api(launcher, load, rows))
     }),
+    ("autoscalers", |_, scale, rows| {
+        let divisor = scale.scheduler_divisor;
+        Box::pin(std::future::ready(scheduler::autoscalers(scheduler::Load { divisor }, rows)))
+    }),
     ("greedy", |launcher, scale, rows| Box::pin(greedy::measure(launcher, scale, rows))),
     ("replicas", |launcher, scale, rows| Box::pin(creates::replicas(launcher, scale, rows))),
 ];

@@ -1,6 +1,6 @@
 //! Many HorizontalPodAutoscalers that are looked at once: each with its scale, its metrics and its Pods.
 
-use std::time::Instant;
+use std::{collections::BTreeMap, time::Instant};
 
 use anyhow::{Context, Result, ensure};
 use corten_autoscaling::HorizontalPodAutoscalers;
@@ -20,7 +20,7 @@ pub(super) fn measure(count: usize) -> Result<Row> {
     let now: Time = NOW.parse().ok().context("reading the time")?;
     let mut view = View::default();
     let watches = HorizontalPodAutoscalers.watches();
-    watches.iter().for_each(|it| view.declare(&it.resource));
+    watches.iter().for_each(|it| view.declare_with(&it.resource, it.table()));
     let mut insert = |kind: &str, object: &Value| -> Result<()> {
         let watch = watches.iter().find(|it| it.resource.kind == kind).context("it is watched")?;
         let resource: Resource = watch.resource.clone();
@@ -34,9 +34,16 @@ pub(super) fn measure(count: usize) -> Result<Row> {
         (0..PODS_EACH).try_for_each(|it| insert("Pod", &pod(key, it)))?;
     }
 
+    let mut of_namespaces: BTreeMap<&str, Vec<&Key>> = BTreeMap::new();
+    keys.iter().for_each(|it| of_namespaces.entry(&it.namespace).or_default().push(it));
+
     let begin = Instant::now();
     for key in &keys {
-        ensure!(look(&mut view, key, now)? == Some(2 * PODS_EACH as u64), "{key} is not scaled to twice its Pods");
+        let of_namespace = &of_namespaces[&*key.namespace];
+        ensure!(
+            look(&mut view, of_namespace, key, now)? == Some(2 * PODS_EACH as u64),
+            "{key} is not scaled to twice its Pods"
+        );
     }
     let took = begin.elapsed().as_secs_f64();
     let row = Row::new(format!("{count} HorizontalPodAutoscalers are looked at"), took, Unit::Seconds);
@@ -46,17 +53,20 @@ pub(super) fn measure(count: usize) -> Result<Row> {
     )))
 }
 
-/// One look with all that it fetches, and what it scales to.
-fn look(view: &mut View, key: &Key, now: Time) -> Result<Option<u64>> {
+/// One look at an autoscaler, which is one of those of its namespace, with all that it fetches, and what it scales to.
+fn look(view: &mut View, of_namespace: &[&Key], key: &Key, now: Time) -> Result<Option<u64>> {
     loop {
         let plan = HorizontalPodAutoscalers.reconcile(view, key, now);
-        let mut has_fetched = false;
+        let has_fetched = plan.effects.iter().any(Effect::is_fetch);
         for effect in &plan.effects {
             match effect {
                 Effect::Fetch(path) => {
-                    let body = if path.path.ends_with("/scale") { scale(key) } else { metrics(key) };
+                    let body = if path.path.ends_with("/scale") { scale(key) } else { metrics(&[key]) };
                     view.record_fetched(key, path.clone(), Ok(body.to_string().into_bytes().into()));
-                    has_fetched = true;
+                }
+                Effect::FetchForAll(path) => {
+                    let body = metrics(of_namespace).to_string().into_bytes().into();
+                    view.record_fetched_for_all(key, path.clone(), Ok(body), now);
                 }
                 Effect::Remember { note } => view.record_note(key, note.clone()),
                 _ => {}
@@ -101,12 +111,13 @@ fn scale(key: &Key) -> Value {
 }
 
 /// Every Pod uses all it asks for.
-fn metrics(key: &Key) -> Value {
-    let of_pod = |idx: usize| {
+fn metrics(keys: &[&Key]) -> Value {
+    let of_pod = |key: &Key, idx: usize| {
         json!({
             "metadata": { "name": format!("{}-{idx}", key.name) }, "timestamp": MEASURED, "window": "15s",
             "containers": [{ "name": "c", "usage": { "cpu": "100m" } }],
         })
     };
-    json!({ "items": (0..PODS_EACH).map(of_pod).collect::<Vec<_>>() })
+    let of_target = |key: &&Key| (0..PODS_EACH).map(|it| of_pod(key, it)).collect::<Vec<_>>();
+    json!({ "items": keys.iter().flat_map(of_target).collect::<Vec<_>>() })
 }

@@ -70,7 +70,7 @@ impl Drop for Shelf {
 /// Lets go of what lies as disks in a file system that nobody has mounted any more, by its device: the kernel would keep both.
 pub(super) fn detach_all_on(device: u64) -> Result<()> {
     let mut command = Command::new("losetup");
-    command.args(["--list", "--noheadings", "--raw", "--output", "NAME,BACK-MAJ:MIN"]);
+    command.args(["--list", "--noheadings", "--output", "NAME,BACK-MAJ:MIN"]);
     let output = command.output().context("running losetup")?;
     for name in names_on(&String::from_utf8_lossy(&output.stdout), device) {
         // One that the kernel was letting go is gone already.
@@ -81,8 +81,12 @@ pub(super) fn detach_all_on(device: u64) -> Result<()> {
 
 fn names_on(list: &str, device: u64) -> Vec<&str> {
     let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
-    let named = |line: &'_ str| line.split_once(' ').is_some_and(|it| it.1.trim() == number);
-    list.lines().filter(|it| named(it)).filter_map(|it| it.split(' ').next()).collect()
+    let found = list.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let (name, on) = (words.next()?, words.next()?);
+        (on == number).then_some(name)
+    });
+    found.collect()
 }
 
 /// The loop device of a file.
@@ -102,7 +106,7 @@ mod tests {
 
     #[test]
     fn disks_are_told_apart_by_what_they_lie_on() {
-        let list = "/dev/loop0 0:42\n/dev/loop3 7:12\n/dev/loop4 7:1\n";
+        let list = "/dev/loop0       0:42  \n/dev/loop3      7:12  \n/dev/loop4       7:1  \n";
         assert_eq!(names_on(list, rustix::fs::makedev(7, 1)), ["/dev/loop4"]);
         assert_eq!(names_on("", rustix::fs::makedev(7, 1)), Vec::<&str>::new());
     }

@@ -35,14 +35,10 @@ pub(super) fn measure_alone(load: Load, rows: &mut Vec<Row>) -> Result<()> {
         let outcome = workloads::basic_on(n_nodes, CURVE_PODS / load.divisor)?;
         rows.push(cycles(&format!("SchedulingBasic, {n_nodes} nodes"), &outcome, ""));
     }
-<<<<<<< HEAD
-    rows.push(autoscalers::measure(AUTOSCALERS / load.divisor)?);
     Ok(())
 }
 
 pub(super) async fn measure_through_api(launcher: &Launcher, load: Load, rows: &mut Vec<Row>) -> Result<()> {
-=======
->>>>>>> bdc04e7fe7a873c856f647b66fee8ba3b0e8e24e
     through_api::measure(launcher, load.divisor, rows).await
 }
 

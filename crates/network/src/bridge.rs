@@ -11,6 +11,7 @@ use std::{
 use corten_api::cluster_network::ClusterNetwork;
 use corten_machine::{Doing, Layout, MachineError, command};
 use corten_meta::address::Cidr;
+use rustix::net::{AddressFamily, SocketType, netdevice};
 
 /// As the kernel shows it of an interface.
 const IFF_UP: i64 = 1;
@@ -211,6 +212,12 @@ fn harmless(error: MachineError, what: &str) -> Result<(), MachineError> {
 /// Takes the bridge away, if it is there.
 pub async fn remove(layout: &Layout) -> Result<(), MachineError> {
     remove_device(&layout.bridge).await
+}
+
+/// Asked of the kernel itself: the folder of devices may be another network's.
+pub(crate) fn is_there(interface: &str) -> bool {
+    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None);
+    socket.is_ok_and(|it| netdevice::name_to_index(it, interface).is_ok())
 }
 
 /// Harmless where it is gone, or this machine never had the program to make one with.

@@ -10,7 +10,6 @@ use std::{
 
 use corten_machine::{Doing, Layout, MachineError, command};
 use corten_meta::address::Cidr;
-use rustix::net::{AddressFamily, SocketType, netdevice};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
@@ -18,7 +17,8 @@ use corten_meta::Key;
 use corten_netpolicy::Plugged as PluggedPod;
 
 use crate::{
-    ServiceRules, announced, bridge,
+    ServiceRules, announced,
+    bridge::{self, is_there},
     nft::{self, PolicyRules, Port, SourceGuard},
     peers,
 };
@@ -336,12 +336,6 @@ fn kept(layout: &Layout) -> impl Iterator<Item = Vec<u8>> {
     let prefix = format!("{}-", layout.bridge);
     let own = entries.filter(move |it| it.file_name().to_string_lossy().starts_with(&prefix));
     own.filter_map(|it| fs::read(it.path()).ok())
-}
-
-/// Asked of the kernel itself: the folder of devices may be another network's.
-pub(crate) fn is_there(interface: &str) -> bool {
-    let socket = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None);
-    socket.is_ok_and(|it| netdevice::name_to_index(it, interface).is_ok())
 }
 
 /// All sandboxes that are plugged in.

@@ -18,7 +18,7 @@ use corten_meta::address::Cidr;
 use corten_proxy::{PublicKey, RefusedWay, WIREGUARD_PORT, WireGuardTunnel, peer_changes};
 
 use super::{batch, ip, mtu_of, own_addresses, remove_device, wireguard_device};
-use crate::{cni::is_there, netlink::blocking};
+use crate::{bridge::is_there, netlink::blocking};
 use messages::{Device, PrivateKey, Socket};
 
 /// So many changes go into one message: an attribute is at most 64 KiB long.

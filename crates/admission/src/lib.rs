@@ -51,6 +51,7 @@ mod service_reservations;
 pub mod services;
 mod storage_object_in_use_protection;
 mod taint_nodes_by_condition;
+mod told;
 mod versions;
 mod webhook_dispatch;
 mod webhook_source;

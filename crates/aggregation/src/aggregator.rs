@@ -242,7 +242,7 @@ impl Aggregator {
         }
     }
 
-    /// Until it is time to ask again, or the endpoints are others.
+    /// Until it is time to ask again, the endpoints are others, or a request did not come there.
     async fn wait(
         &self,
         backend: &Backend,
@@ -251,9 +251,12 @@ impl Aggregator {
         (sources, mut counted): (&[Events], Vec<u64>),
         endpoints: &Result<Vec<std::net::SocketAddr>, corten_webhook::NoEndpoint>,
     ) {
+        let asked = Instant::now();
         loop {
             tokio::select! {
                 () = tokio::time::sleep_until(until) => return,
+                // However many requests fail, it is asked once in a while.
+                () = backend.unreached.notified() => return tokio::time::sleep_until(until.min(asked + RETRY)).await,
                 () = backend.written.notified() => {
                     if let Some(condition) = backend.condition() {
                         self.tell(backend, &condition, host).await;

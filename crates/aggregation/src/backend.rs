@@ -30,6 +30,8 @@ pub(crate) struct Backend {
     pub(crate) known: Mutex<DocumentTags>,
     /// The APIService was written: its condition may be gone.
     pub(crate) written: Notify,
+    /// A request did not come there: whether it answers is to be looked at now.
+    pub(crate) unreached: Notify,
 }
 
 /// By what it is told that a document has not changed.
@@ -60,6 +62,7 @@ impl Backend {
             heard: ArcSwap::from_pointee(spec.unheard()),
             known: Mutex::default(),
             written: Notify::new(),
+            unreached: Notify::new(),
             spec,
         }
     }

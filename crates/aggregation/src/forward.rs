@@ -65,6 +65,7 @@ impl Aggregator {
         let request =
             request(forwarded, &host, upgrade).map_err(|it| refused(StatusCode::INTERNAL_SERVER_ERROR, &it))?;
         let unreached = |error: String| {
+            backend.unreached.notify_one();
             refused(StatusCode::SERVICE_UNAVAILABLE, &format!("error trying to reach service: {error}"))
         };
         let stream = backend.connected().await.map_err(unreached)?;

@@ -91,8 +91,8 @@ const STORE_ROOM: Check = ("store-room", |ctx| {
 const ACCESS_WEBHOOKS: Check = ("access-webhooks", |ctx| {
     let now = ctx.state.now();
     let line = |it: Unanswering| {
-        let since = now.before(it.since).whole_seconds();
-        format!("{} has not answered since {since}: {}", it.who, it.reason)
+        let (since, asked) = (now.before(it.since).whole_seconds(), now.before(it.asked).whole_seconds());
+        format!("{} has not answered since {since}, last asked at {asked}: {}", it.who, it.reason)
     };
     let lines: Vec<String> = ctx.state.access().unanswering().into_iter().map(line).collect();
     if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) }
@@ -102,6 +102,7 @@ const CONFIGURATION_FILES: Check = ("configuration-files", |ctx| {
     let now = ctx.state.now();
     let encryption = ctx.state.config().encryption.as_ref().and_then(|it| it.encryption().refused());
     let refused = encryption.into_iter().chain(ctx.state.access().refused_files());
+    let lost = ctx.state.config().encryption.iter().flat_map(|it| it.encryption().lost_keys());
     let lines: Vec<String> = refused
         .map(|it| {
             let since = now.before(it.since).whole_seconds();
@@ -109,6 +110,7 @@ const CONFIGURATION_FILES: Check = ("configuration-files", |ctx| {
             let reason = it.reason.split_whitespace().collect::<Vec<_>>().join(" ");
             format!("{} stays as it was: {} has been refused since {since}: {reason}", it.what, it.path.display())
         })
+        .chain(lost)
         .collect();
     if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) }
 });

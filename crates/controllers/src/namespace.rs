@@ -4,6 +4,7 @@
 //! was behind when it went) is deleted too, once the server has confirmed that it is gone.
 
 mod conditions;
+mod listing;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -22,6 +23,8 @@ use crate::{
     projections::{ApiService, Definition, Namespace, any, defined, not_known_yet},
     status::status_patch,
 };
+
+use listing::Listing;
 
 const FINALIZER: &str = "kubernetes";
 /// What was hidden and is seen wakes nobody where nothing of it is in the namespace.
@@ -99,18 +102,21 @@ struct Unseen<'a> {
     undiscovered: Vec<Undiscovered<'a>>,
     /// Their definitions are not established yet.
     unestablished: Vec<Resource>,
-    unlisted: Vec<Resource>,
+    /// Their server has not listed them, or does not: with what is to be said of that.
+    unlisted: Vec<(Resource, String)>,
     /// Of this server, which cannot list them: what is stored of them cannot be read.
-    unreadable: Vec<&'a Resource>,
+    /// Each with whether a definition describes it.
+    unreadable: Vec<(&'a Resource, bool)>,
 }
 
 impl<'a> Unseen<'a> {
     fn of(view: &'a View) -> Self {
+        let unreadable = view.cannot_be_listed().iter().filter(|it| it.namespaced);
         Self {
             undiscovered: elsewhere::undiscovered(view),
             unestablished: not_known_yet(view).filter(|it| it.namespaced).collect(),
-            unlisted: elsewhere::unlisted(view),
-            unreadable: view.cannot_be_listed().iter().filter(|it| it.namespaced).collect(),
+            unlisted: elsewhere::unlisted(view).into_iter().map(not_listed_yet).collect(),
+            unreadable: unreadable.map(|it| (it, defined(view).any(|of| of == *it))).collect(),
         }
     }
 
@@ -132,18 +138,24 @@ impl<'a> Unseen<'a> {
             Wait::new("KindNotEstablished", message, Actor::Cluster)
                 .on("CustomResourceDefinition", &format!("{}.{}", it.plural, it.group))
         });
-        let unlisted = self.unlisted.iter().map(|it| {
-            let message = format!("the server of {it} has not listed them yet");
-            Wait::new("ContentNotListed", message, Actor::Operator)
+        let unlisted = self.unlisted.iter().map(|(it, message)| {
+            Wait::new("ContentNotListed", &**message, Actor::Operator)
                 .on("APIService", &format!("{}.{}", it.version, it.group))
         });
         // Which of them, and why, is not for everybody who may see the namespace.
-        let unreadable = self.unreadable.iter().map(|it| {
+        let unreadable = self.unreadable.iter().map(|(it, is_defined)| {
             let message = format!("{it} cannot be listed: what is stored of them cannot be read");
-            Wait::new("ContentUnreadable", message, Actor::Operator)
+            let wait = Wait::new("ContentUnreadable", message, Actor::Operator);
+            // A definition says which version its objects are stored in.
+            if *is_defined { wait.on("CustomResourceDefinition", &it.qualified()) } else { wait }
         });
         undiscovered.chain(unestablished).chain(unlisted).chain(unreadable)
     }
+}
+
+fn not_listed_yet(resource: Resource) -> (Resource, String) {
+    let message = format!("the server of {resource} has not listed them yet");
+    (resource, message)
 }
 
 /// What is left in a namespace, by resource.
@@ -159,6 +171,13 @@ impl<'a> Content<'a> {
             (!found.is_empty()).then_some(((&*resource.plural, &*resource.group), (resource, found)))
         });
         Self { objects: objects.collect() }
+    }
+
+    /// What is in no view, and was found where it was listed once more.
+    fn add(&mut self, found: &'a [(Resource, Vec<ObjectMeta>)]) {
+        for (resource, objects) in found {
+            self.objects.insert((&*resource.plural, &*resource.group), (resource, objects.iter().collect()));
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -196,15 +215,27 @@ fn empty(view: &View, namespace: &Namespace, now: Time) -> Plan {
     if !namespace.spec.finalizers.iter().any(|it| it == FINALIZER) {
         return Plan { waits: foreign_finalizers(namespace), ..Plan::default() };
     }
-    let content = Content::of(view, &meta.name);
+    let mut listing = Listing::of(view, namespace);
+    let refused_lists = std::mem::take(&mut listing.refused);
+    let mut content = Content::of(view, &meta.name);
+    let mut unseen = Unseen::of(view);
+    if content.is_empty() && unseen.is_empty() {
+        if !listing.missing.is_empty() {
+            return Plan { effects: listing.missing, ..Plan::default() };
+        }
+        content.add(&listing.found);
+        unseen.unlisted.extend(refused_lists.into_iter().map(|(resource, why)| {
+            let message = format!("the server of {resource} does not list them: {why}");
+            (resource, message)
+        }));
+    }
     let mut status = namespace.status.clone();
     status.phase = "Terminating".into();
-    let unseen = Unseen::of(view);
     conditions::set(&mut status.conditions, conditions::of(&content, &unseen, view.failure(&meta.key())), now);
 
     let mut plan = Plan { waits: waits(&content, refused(view, &meta.key())), ..Plan::default() };
     plan.waits.extend(unseen.waits());
-    plan.wake_at = (!unseen.is_empty()).then(|| now.after(LOOKS_AGAIN));
+    plan.wake_at = (!unseen.is_empty() || !listing.found.is_empty()).then(|| now.after(LOOKS_AGAIN));
     plan.effects.extend(status_patch(resources::NAMESPACES, meta, &namespace.status, &status));
     let mut deletes = content.deletes();
     go_on_after_failed(&mut deletes, view.failure(&meta.key()));

@@ -86,7 +86,7 @@ impl Inner {
         };
         self.measures.converted(&measured, begun.elapsed(), converted.is_ok());
         match &converted {
-            Ok(_) => self.failing.answered(&versions.definition),
+            Ok(_) => self.failing.answered(&versions.definition, (self.clock)()),
             Err(message) => self.failing.failed(question, &versions.definition, message, (self.clock)()),
         }
         // `webhookConverter.Convert` answers an error of no kind that clients know.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use corten_meta::Time;
 use corten_reconcile::{Actor, Decision, Wait};
-use corten_webhook::excerpt;
+use corten_webhook::{Outcomes, excerpt};
 use parking_lot::Mutex;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,9 +30,26 @@ pub(crate) struct FailingWebhooks(Mutex<Failures>);
 
 #[derive(Default)]
 struct Failures {
-    failing: BTreeMap<String, ConversionFailure>,
+    failing: BTreeMap<String, FailureRecord>,
     /// How often a definition was forgotten.
     n_forgotten: u64,
+}
+
+struct FailureRecord {
+    outcomes: Outcomes,
+    /// The newest question failed.
+    goes_on: bool,
+    failed: ConversionFailure,
+}
+
+impl FailureRecord {
+    fn told(&self, now: Time) -> Option<ConversionFailure> {
+        let Some((failed, of)) = self.outcomes.now_and_then(now) else {
+            return self.goes_on.then(|| self.failed.clone());
+        };
+        let message = format!("{failed} of the last {of} times, {}", self.failed.message);
+        Some(ConversionFailure { since: self.outcomes.since().unwrap_or(self.failed.since), message })
+    }
 }
 
 /// When a question began: one that was under way while its definition went or changed says nothing of what is there now.
@@ -40,12 +57,12 @@ struct Failures {
 pub(crate) struct CallStart(u64);
 
 impl FailingWebhooks {
-    pub(crate) fn of(&self, definition: &str) -> Option<ConversionFailure> {
-        self.0.lock().failing.get(definition).cloned()
+    pub(crate) fn of(&self, definition: &str, now: Time) -> Option<ConversionFailure> {
+        self.0.lock().failing.get(definition)?.told(now)
     }
 
-    pub(crate) fn all(&self) -> Vec<(String, ConversionFailure)> {
-        self.0.lock().failing.iter().map(|(name, it)| (name.clone(), it.clone())).collect()
+    pub(crate) fn all(&self, now: Time) -> Vec<(String, ConversionFailure)> {
+        self.0.lock().failing.iter().filter_map(|(name, it)| Some((name.clone(), it.told(now)?))).collect()
     }
 
     pub(crate) fn begin(&self) -> CallStart {
@@ -58,17 +75,25 @@ impl FailingWebhooks {
         if known.n_forgotten != begun.0 {
             return;
         }
-        match known.failing.get_mut(definition) {
-            Some(known) => known.message = message,
-            None => {
-                tracing::warn!(definition, message, "a conversion webhook fails");
-                known.failing.insert(definition.to_owned(), ConversionFailure { since: now, message });
-            }
+        let before = known.failing.remove(definition);
+        if before.is_none() {
+            tracing::warn!(definition, message, "a conversion webhook fails");
         }
+        let since = before.as_ref().filter(|it| it.goes_on).map_or(now, |it| it.failed.since);
+        let mut outcomes = before.map(|it| it.outcomes).unwrap_or_default();
+        outcomes.failed(now);
+        let record = FailureRecord { outcomes, goes_on: true, failed: ConversionFailure { since, message } };
+        known.failing.insert(definition.to_owned(), record);
     }
 
-    pub(crate) fn answered(&self, definition: &str) {
-        self.0.lock().failing.remove(definition);
+    pub(crate) fn answered(&self, definition: &str, now: Time) {
+        let mut known = self.0.lock();
+        let Some(record) = known.failing.get_mut(definition) else { return };
+        record.outcomes.answered();
+        record.goes_on = false;
+        if record.outcomes.is_past(now) {
+            known.failing.remove(definition);
+        }
     }
 
     pub(crate) fn forget(&self, definition: &str) {
@@ -87,11 +112,17 @@ mod tests {
         let (failing, now) = (FailingWebhooks::default(), Time::from_unix_seconds(0));
         let begun = failing.begin();
         failing.failed(begun, "a", "no", now);
-        assert_eq!(failing.all().len(), 1);
+        assert_eq!(failing.all(now).len(), 1);
         failing.forget("a");
         failing.failed(begun, "a", "no", now);
-        assert_eq!(failing.all(), []);
+        assert_eq!(failing.all(now), []);
         failing.failed(failing.begin(), "a", "no", now);
-        assert_eq!(failing.all().len(), 1);
+        assert_eq!(failing.all(now).len(), 1);
+        failing.answered("a", now);
+        assert_eq!(failing.all(now), [], "it is mended");
+        failing.failed(failing.begin(), "a", "no", now);
+        failing.answered("a", now);
+        let said = failing.of("a", now).map(|it| it.message);
+        assert_eq!(said.as_deref(), Some("2 of the last 4 times, no"), "it fails now and then");
     }
 }

@@ -76,12 +76,12 @@ impl Conversion {
 
     /// What the webhook of a definition has failed with since it last answered.
     pub fn failing(&self, definition: &str) -> Option<ConversionFailure> {
-        self.0.failing.of(definition)
+        self.0.failing.of(definition, (self.0.clock)())
     }
 
     /// All that fail, by their definitions.
     pub fn all_failing(&self) -> Vec<(String, ConversionFailure)> {
-        self.0.failing.all()
+        self.0.failing.all((self.0.clock)())
     }
 
     /// A definition names another webhook: what its last one did is nobody's concern.

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use crate::{
     changes::OpenedChanges,
     encryption::Encryption,
+    lost_keys,
     shared::{Locate, Shared, fetch},
     transformers::Opened,
 };
@@ -34,19 +35,29 @@ impl EncryptedStore {
         &self.0.encryption
     }
 
+    async fn look_for_lost_keys(&self) {
+        if let Some(lost) = lost_keys::look(&self.0).await {
+            self.0.encryption.found_lost(lost);
+        }
+    }
+
     /// Follows file and plugins until `ended`, and tries again what nothing opened.
     pub async fn keep(self, ended: watch::Receiver<bool>) {
         let (changed, mut may_open) = (watch::Sender::new(()), watch::Receiver::clone(&ended));
         let mut news = changed.subscribe();
         let retrying = async {
             loop {
-                tokio::select! {
+                let is_new = tokio::select! {
                     biased;
                     _ = may_open.wait_for(|it| *it) => return,
-                    _ = news.changed() => {}
-                    () = tokio::time::sleep(RETRY) => {}
-                }
+                    _ = news.changed() => true,
+                    () = tokio::time::sleep(RETRY) => false,
+                };
                 self.0.retry().await;
+                // What was found is looked at again until it is written anew, or its key is back.
+                if is_new || self.0.encryption.has_lost_keys() {
+                    self.look_for_lost_keys().await;
+                }
             }
         };
         tokio::join!(self.0.encryption.keep(&changed, ended), retrying);

@@ -11,6 +11,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use corten_files::{Refusal, RefusedFile};
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use tokio::{
     sync::watch,
     task::JoinSet,
@@ -21,6 +22,7 @@ use crate::{
     group_resource::GroupResource,
     kms::Kms,
     load::{self, ConfigError, Loaded},
+    lost_keys::LostKey,
     metrics::Metrics,
     transformers::{Opened, Transformers, maker},
 };
@@ -40,6 +42,8 @@ pub struct Encryption {
     current: ArcSwap<Loaded>,
     metrics: Arc<Metrics>,
     refusal: Refusal,
+    /// What was found when the configuration became another.
+    lost: Mutex<Vec<LostKey>>,
 }
 
 impl Encryption {
@@ -59,12 +63,37 @@ impl Encryption {
             current: ArcSwap::from_pointee(loaded),
             metrics,
             refusal: Refusal::default(),
+            lost: Mutex::default(),
         })
     }
 
     /// The file as it is now, where it is not used.
     pub fn refused(&self) -> Option<RefusedFile> {
         self.refusal.of("the encryption configuration", &self.file)
+    }
+
+    /// What nobody can read after the next start, a line each.
+    pub fn lost_keys(&self) -> Vec<String> {
+        self.lost.lock().iter().map(LostKey::line).collect()
+    }
+
+    pub(crate) fn has_lost_keys(&self) -> bool {
+        !self.lost.lock().is_empty()
+    }
+
+    /// Told once for each that was not known before.
+    pub(crate) fn found_lost(&self, keys: Vec<LostKey>) {
+        let before = std::mem::replace(&mut *self.lost.lock(), keys.clone());
+        self.metrics.lost(&keys);
+        for it in &keys {
+            if !before.iter().any(|known| (&known.resource, &known.key) == (&it.resource, &it.key)) {
+                tracing::error!(resource = it.resource, key = it.key, "{}", it.line());
+            }
+        }
+    }
+
+    pub(crate) fn has_key_of(&self, resource: &GroupResource, stored: &[u8]) -> bool {
+        self.of(resource).is_some_and(|it| it.has_key_of(stored))
     }
 
     /// Is there anything that `kms-providers` is about? Always where the file is read again.

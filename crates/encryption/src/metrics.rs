@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use corten_metrics::{Gauges, Histogram, HistogramVec, IntCounter, IntCounterVec, Registry, registered};
 use parking_lot::Mutex;
 
-use crate::envelope::key_id_hash;
+use crate::{envelope::key_id_hash, lost_keys::LostKey};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Direction {
@@ -48,6 +48,7 @@ pub(crate) struct Metrics {
     reloads: IntCounterVec,
     reloaded_last: Gauges,
     configuration: Gauges,
+    lost: Gauges,
 }
 
 impl Default for Metrics {
@@ -130,6 +131,11 @@ impl Default for Metrics {
                 "Information about the last applied encryption configuration with hash as label, split by apiserver identity.",
                 &["hash"],
             ),
+            lost: gauges(
+                "corten_encryption_values_without_key",
+                "Stored values under a key that the encryption configuration in use does not have, by resource and key.",
+                &["resource", "key"],
+            ),
             registry,
         }
     }
@@ -198,6 +204,14 @@ impl Metrics {
     pub(crate) fn configured(&self, hash: &str) {
         self.configuration.reset();
         self.configuration.with_label_values(&[hash]).set(1.0);
+    }
+
+    pub(crate) fn lost(&self, keys: &[LostKey]) {
+        self.lost.reset();
+        for it in keys {
+            let n = u32::try_from(it.n).unwrap_or(u32::MAX);
+            self.lost.with_label_values(&[&*it.resource, &*it.key]).set(f64::from(n));
+        }
     }
 }
 

@@ -112,6 +112,18 @@ impl Transformers {
         Opened::Unreadable(tried.join(", "))
     }
 
+    /// Do values that begin so have a key here? By its name alone.
+    pub(crate) fn has_key_of(&self, stored: &[u8]) -> bool {
+        self.0.iter().any(|provider| match provider {
+            Provider::Identity => false,
+            Provider::Kms(kms) => stored.starts_with(kms.prefix().as_bytes()),
+            Provider::Local { prefix, keys } => stored.strip_prefix(prefix.as_bytes()).is_some_and(|rest| {
+                let is_it = |name: &str| rest.strip_prefix(name.as_bytes()).is_some_and(|it| it.starts_with(b":"));
+                keys.iter().any(|it| is_it(&it.name))
+            }),
+        })
+    }
+
     fn no_match(&self, stored: &[u8]) -> String {
         let Some(maker) = maker(stored) else {
             return "no matching prefix found: the value is not encrypted, and no identity provider is configured"

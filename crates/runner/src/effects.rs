@@ -268,9 +268,17 @@ async fn delete(client: &Client, resource: &Resource, key: &Key, params: &Delete
 async fn ask(client: &Client, resource: &Resource, key: &Key) -> Result<Answer, Error> {
     match client.get_as::<OnlyMeta>(resource, key).await {
         Ok(found) => Ok(Answer::Found { uid: found.metadata.uid }),
-        Err(error) if error.is_not_found() => Ok(Answer::Missing),
+        // That nobody serves such objects at the moment does not say that this one is gone.
+        Err(error) if error.is_not_found() && is_about(&error, key) => Ok(Answer::Missing),
         Err(error) => Err(error),
     }
+}
+
+fn is_about(error: &Error, key: &Key) -> bool {
+    // Not every server fills in the details.
+    error.status().is_some_and(|it| {
+        it.details.as_ref().is_some_and(|it| *it.name == *key.name) || it.message.contains(&*key.name)
+    })
 }
 
 /// RFC 7386.

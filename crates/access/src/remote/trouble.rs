@@ -15,6 +15,7 @@ pub(crate) struct Trouble(Mutex<Option<OngoingFailure>>);
 #[derive(Clone)]
 struct OngoingFailure {
     since: Instant,
+    asked: Instant,
     reason: String,
 }
 
@@ -25,6 +26,8 @@ pub struct Unanswering {
     pub who: String,
     /// How long ago the first failure in an unbroken row was.
     pub since: Duration,
+    /// How long ago the newest one was: nobody may have asked since.
+    pub asked: Duration,
     /// Why, on one line.
     pub reason: String,
 }
@@ -42,12 +45,13 @@ impl Trouble {
         let reason: String =
             reason.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(REASON_CHARS_MAX).collect();
         let mut failing = self.0.lock();
-        let since = failing.as_ref().map_or_else(Instant::now, |it| it.since);
-        *failing = Some(OngoingFailure { since, reason });
+        let asked = Instant::now();
+        let since = failing.as_ref().map_or(asked, |it| it.since);
+        *failing = Some(OngoingFailure { since, asked, reason });
     }
 
     pub(crate) fn of(&self, who: impl FnOnce() -> String) -> Option<Unanswering> {
-        let OngoingFailure { since, reason } = self.0.lock().clone()?;
-        Some(Unanswering { who: who(), since: since.elapsed(), reason })
+        let OngoingFailure { since, asked, reason } = self.0.lock().clone()?;
+        Some(Unanswering { who: who(), since: since.elapsed(), asked: asked.elapsed(), reason })
     }
 }

@@ -1,5 +1,6 @@
 //! Policies that may change the object, one after another, each of which sees what those before it made of it.
 
+use corten_api::resources::MUTATING_ADMISSION_POLICIES;
 use corten_cacher::body::BoxFuture;
 use corten_meta::{Cause, Status};
 use corten_policies::{
@@ -107,12 +108,26 @@ impl<'r> Round<'r> {
             Ok(None) => return,
             Err(error) => return self.misconfigured(policy, None, &error.to_string()),
         };
+        let note = |binding: &Binding, error: Option<&str>| {
+            let policy = (&policy.policy, bound.revision);
+            asked.note_binding(MUTATING_ADMISSION_POLICIES, policy, binding, object, error);
+        };
         for binding in &bound.bindings {
             match asked.params(&policy.policy, binding, object).await {
-                Ok(Some(params)) => found.push(Invocation { bound, binding, params, row: row.clone() }),
+                Ok(Some(params)) => {
+                    note(binding, None);
+                    found.push(Invocation { bound, binding, params, row: row.clone() });
+                }
                 Ok(None) => {}
-                Err(Misconfigured::Policy(message)) => return self.misconfigured(policy, None, &message),
-                Err(Misconfigured::Binding(message)) => self.misconfigured(policy, Some(binding), &message),
+                Err(Misconfigured::Policy(message)) => {
+                    let cluster = self.request.cluster;
+                    cluster.policies.note_mutating(bound, Some(&message), cluster.now());
+                    return self.misconfigured(policy, None, &message);
+                }
+                Err(Misconfigured::Binding { message, detail }) => {
+                    note(binding, Some(&detail));
+                    self.misconfigured(policy, Some(binding), &message);
+                }
             }
         }
     }

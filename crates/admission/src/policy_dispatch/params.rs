@@ -15,7 +15,18 @@ use crate::plugin::Attributes;
 /// Why a policy or one of its bindings cannot be asked.
 pub(super) enum Misconfigured {
     Policy(String),
-    Binding(String),
+    /// With what is told to whoever asks why, where that is more.
+    Binding {
+        message: String,
+        detail: String,
+    },
+}
+
+impl Misconfigured {
+    pub(super) fn binding(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::Binding { detail: message.clone(), message }
+    }
 }
 
 /// Each entry is one evaluation; `None` is one without parameters.
@@ -53,7 +64,7 @@ pub(super) async fn collect(
         KindRef::Custom(kind) => request.cluster.caches.custom(kind).map(CacheRef::Custom),
     };
     let cache = cache.ok_or_else(|| Misconfigured::Policy(unknown(kind)))?;
-    let namespace = place(reference, &row, namespace).map_err(|it| Misconfigured::Binding(it.to_owned()))?;
+    let namespace = place(reference, &row, namespace).map_err(Misconfigured::binding)?;
     let found: Vec<Arc<Stored>> = if reference.name.is_empty() {
         let snapshot = cache.snapshot();
         snapshot.range(namespace, None).filter(|it| reference.selector.matches(it.labels())).cloned().collect()
@@ -61,14 +72,14 @@ pub(super) async fn collect(
         cache.get(namespace, &reference.name).into_iter().collect()
     };
     if found.is_empty() && reference.denies_missing {
-        let message = "no params found for policy binding with `Deny` parameterNotFoundAction";
-        return Err(Misconfigured::Binding(message.to_owned()));
+        let message = "no params found for policy binding with `Deny` parameterNotFoundAction".to_owned();
+        return Err(Misconfigured::Binding { detail: missing(reference, &row, namespace), message });
     }
     let mut params = Vec::with_capacity(found.len());
     for stored in found {
         // Whoever has room for them may have put many there: what they take is the request's.
         if !request.fuel.take(FUEL_OF_ONE + stored.value().len() as u64) {
-            return Err(Misconfigured::Binding(OUT_OF_BUDGET.to_owned()));
+            return Err(Misconfigured::binding(OUT_OF_BUDGET));
         }
         tokio::task::consume_budget().await;
         // Params that cannot be converted are an error of the binding.
@@ -76,7 +87,7 @@ pub(super) async fn collect(
             CacheRef::Custom(cache) => request.cluster.conversion.stored(&row, cache, &stored).await,
             CacheRef::BuiltIn(_) => Ok(stored),
         };
-        let stored = stored.map_err(|it| Misconfigured::Binding(it.message))?;
+        let stored = stored.map_err(|it| Misconfigured::binding(it.message))?;
         params.push(Some(Param { row: row.clone(), stored }));
     }
     Ok(params)
@@ -92,6 +103,14 @@ fn place<'n>(reference: &'n ParamRef, row: &KindRef, of_request: &'n str) -> Res
         (true, namespace) => Ok(namespace),
         (false, "") => Ok(""),
         (false, _) => Err("paramRef.namespace must not be provided for a cluster-scoped `paramKind`"),
+    }
+}
+
+fn missing(reference: &ParamRef, row: &KindRef, namespace: &str) -> String {
+    let (kind, place) = (&row.singular, if namespace.is_empty() { String::new() } else { format!(" in {namespace}") });
+    match &*reference.name {
+        "" => format!("no {kind}{place} has the labels that its paramRef asks for"),
+        name => format!("its parameter, the {kind} {name:?}{place}, is not there"),
     }
 }
 

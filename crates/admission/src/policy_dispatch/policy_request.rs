@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use corten_api::resources::NAMESPACES;
 use corten_cel as cel;
 use corten_kinds::{Kind, Subresource};
-use corten_meta::Status;
+use corten_meta::{Resource, Status};
 use corten_policies::{
     admission_policy::{Binding, Policy},
     matching::{Bindings, Criteria, Index, NoNamespace, Verdict},
@@ -53,6 +53,22 @@ impl<'r> PolicyRequest<'r> {
         self.versions.row(criteria, object)
     }
 
+    /// What whoever asks why is told of a binding: why it could not give its policy the parameters, or that it could.
+    pub(super) fn note_binding(
+        &self,
+        policies: Resource,
+        policy: (&Policy, u64),
+        binding: &Binding,
+        object: &Value,
+        error: Option<&str>,
+    ) {
+        if binding.param_ref.is_none() {
+            return;
+        }
+        let (cluster, namespace) = (self.request.cluster, review_request::namespace(self.request, object));
+        cluster.policies.note_binding(policies, policy, (&binding.name, namespace), error, cluster.now());
+    }
+
     /// The parameters of each evaluation; `None` where the binding is not about the request.
     ///
     /// # Errors
@@ -64,7 +80,7 @@ impl<'r> PolicyRequest<'r> {
         object: &Value,
     ) -> Result<Option<Params>, Misconfigured> {
         let found = self.row(&binding.criteria, object);
-        if found.map_err(|it| Misconfigured::Binding(it.to_string()))?.is_none() {
+        if found.map_err(|it| Misconfigured::binding(it.to_string()))?.is_none() {
             return Ok(None);
         }
         // There parameters are looked for unless the binding says otherwise: empty for what has no namespace.

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use corten_api::resources::VALIDATING_ADMISSION_POLICIES;
 use corten_cacher::body::BoxFuture;
 use corten_meta::{Cause, Status};
 use corten_policies::{
@@ -91,13 +92,16 @@ impl Round<'_> {
                 Ok(_) => continue,
                 Err(Misconfigured::Policy(message)) => {
                     self.misconfigured(policy, None, &message);
+                    (was_asked, trouble) = (true, Some((PolicyTrouble::Fails, message)));
                     break;
                 }
-                Err(Misconfigured::Binding(message)) => {
+                Err(Misconfigured::Binding { message, detail }) => {
                     self.misconfigured(policy, Some(binding), &message);
+                    self.note_binding(bound, binding, Some(&detail));
                     continue;
                 }
             };
+            self.note_binding(bound, binding, None);
             let place = self.asked.request.kinds.row(&row.api_version(), &row.kind);
             let row = place.unwrap_or(self.asked.request.asked);
             let shown = self.asked.shown(&policy.policy, row, self.object).await?;
@@ -138,6 +142,16 @@ impl Round<'_> {
         let operation = review_request::operation(request.operation).as_str();
         let trouble = trouble.as_ref().map(|it| (it.0, &*it.1));
         request.cluster.policies.note_validating(bound, operation, trouble, request.cluster.now());
+    }
+
+    fn note_binding(&self, bound: &BoundPolicy<ValidatingPolicy>, binding: &Binding, error: Option<&str>) {
+        self.asked.note_binding(
+            VALIDATING_ADMISSION_POLICIES,
+            (&bound.policy.policy, bound.revision),
+            binding,
+            self.object,
+            error,
+        );
     }
 
     fn take(

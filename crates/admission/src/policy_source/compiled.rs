@@ -23,6 +23,7 @@ use tokio::time::Instant;
 use super::{
     failing::{FailingPolicies, FailingPolicy, PolicyOperation, PolicyTrouble},
     measures::Measures,
+    misconfigured::{Misconfigured, MisconfiguredBindings},
     read_params::ReadParams,
 };
 
@@ -40,6 +41,7 @@ pub struct Policies {
     pub(crate) params: ReadParams,
     pub(crate) measures: Measures,
     failing: FailingPolicies,
+    misconfigured: MisconfiguredBindings,
 }
 
 #[derive(Default)]
@@ -86,6 +88,7 @@ impl Policies {
             params: ReadParams::default(),
             measures,
             failing: FailingPolicies::default(),
+            misconfigured: MisconfiguredBindings::default(),
         }
     }
 
@@ -115,7 +118,7 @@ impl Policies {
             },
             |_, now| {
                 self.measures.make_room(&now.objects.validating, &now.objects.mutating);
-                self.failing.retain(|of, name, revision| now.objects.has(of, name, revision));
+                self.forget(&now.objects);
                 self.params.sweep();
             },
         )
@@ -133,11 +136,34 @@ impl Policies {
     }
 
     /// The policies that fail now, or deny all, with their kind and name, in order.
-    pub fn failing(&self, caches: &Caches) -> Vec<(Resource, String, FailingPolicy)> {
-        let compiled = self.compiled(caches);
+    pub fn failing(&self, caches: &Caches, now: Time) -> Vec<(Resource, String, FailingPolicy)> {
         // One that was asked before it was changed may have said so after that.
-        self.failing.retain(|of, name, revision| compiled.objects.has(of, name, revision));
-        self.failing.all()
+        self.forget(&self.compiled(caches).objects);
+        let mut all = self.failing.all(now);
+        all.extend(self.misconfigured.all(now));
+        all
+    }
+
+    fn forget(&self, now: &Objects) {
+        self.failing.retain(|of, name, revision| now.has(of, name, revision));
+        self.misconfigured
+            .retain(|of, name, revision, binding| now.has(of, name, revision) && now.has_binding(of, binding));
+    }
+
+    /// Notes that a binding could not give a policy its parameters, or could.
+    pub(crate) fn note_binding(
+        &self,
+        resource: Resource,
+        (policy, revision): (&Policy, u64),
+        (binding, namespace): (&str, &str),
+        error: Option<&str>,
+        now: Time,
+    ) {
+        let asked = Misconfigured { resource, policy: &policy.name, revision, binding, namespace };
+        match error {
+            Some(error) => self.misconfigured.failed(&asked, error, policy.ignores_errors, now),
+            None => self.misconfigured.worked(&asked),
+        }
     }
 
     /// Notes what came of asking a mutating policy: an error, or none.
@@ -168,12 +194,19 @@ impl Policies {
         let asked = || PolicyOperation { resource: resource.clone(), policy: policy.name.clone(), operation };
         match trouble {
             Some(trouble) => self.failing.failed(asked(), revision, trouble, policy.ignores_errors, now),
-            None => self.failing.worked(asked),
+            None => self.failing.worked(asked, now),
         }
     }
 }
 
 impl Objects {
+    /// Is there such a binding of this kind of policies?
+    fn has_binding(&self, of: &Resource, name: &str) -> bool {
+        let bindings =
+            if *of == VALIDATING_ADMISSION_POLICIES { &self.validating_bindings } else { &self.mutating_bindings };
+        bindings.contains_key(name)
+    }
+
     /// Is there such a policy, of this revision?
     fn has(&self, of: &Resource, name: &str, revision: u64) -> bool {
         if *of == VALIDATING_ADMISSION_POLICIES {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use corten_meta::{Resource, Time};
-use corten_webhook::excerpt;
+use corten_webhook::{Outcomes, excerpt};
 use parking_lot::Mutex;
 
 use crate::webhook_source::DENIALS_MIN;
@@ -14,6 +14,8 @@ pub enum PolicyTrouble {
     Fails,
     /// No, to each request.
     Denies,
+    /// A binding of it cannot give it its parameters.
+    Misconfigured,
 }
 
 /// What a policy last did, time after time.
@@ -22,11 +24,16 @@ pub struct FailingPolicy {
     pub trouble: PolicyTrouble,
     /// Of a validating policy, which may allow one and deny another: what it was asked about. Of others it is empty.
     pub operation: &'static str,
-    /// Of the first in an unbroken row.
+    /// Of one that could not be asked for what this binding names; else it is empty.
+    pub binding: String,
+    /// Of the first in an unbroken row, or of the first that is remembered of those that failed now and then.
     pub since: Time,
     /// Of the newest one.
     pub message: String,
+    /// None where the newest answer was a good one.
     pub n_in_a_row: u64,
+    /// How many of the last so many failed, where some were answered between them.
+    pub now_and_then: Option<(u32, u32)>,
     /// `failurePolicy: Ignore`.
     pub may_fail: bool,
 }
@@ -41,7 +48,33 @@ pub(super) struct PolicyOperation {
 
 /// With the revision of the policy: what another one did is nobody's concern.
 #[derive(Default)]
-pub(super) struct FailingPolicies(Mutex<BTreeMap<PolicyOperation, (u64, FailingPolicy)>>);
+pub(super) struct FailingPolicies(Mutex<BTreeMap<PolicyOperation, FailureRecord>>);
+
+#[derive(Default)]
+struct FailureRecord {
+    revision: u64,
+    outcomes: Outcomes,
+    /// What goes on.
+    row: Option<FailingPolicy>,
+    /// The last failure, denials aside.
+    failed: Option<FailingPolicy>,
+}
+
+impl FailureRecord {
+    fn told(&self, now: Time) -> Option<FailingPolicy> {
+        // A loop asks for the same new object again and again: that it is denied is told of the object, with the policy's words.
+        let denies_all = |it: &FailingPolicy| it.n_in_a_row >= DENIALS_MIN && it.operation != "CREATE";
+        let is_told = |it: &&FailingPolicy| it.trouble != PolicyTrouble::Denies || denies_all(it);
+        let row = self.row.as_ref().filter(is_told);
+        if row.is_some_and(|it| it.trouble == PolicyTrouble::Denies) {
+            return row.cloned();
+        }
+        let Some(now_and_then) = self.outcomes.now_and_then(now) else { return row.cloned() };
+        let failed = row.cloned().or_else(|| self.failed.clone().map(|it| FailingPolicy { n_in_a_row: 0, ..it }))?;
+        let since = self.outcomes.since().unwrap_or(failed.since);
+        Some(FailingPolicy { now_and_then: Some(now_and_then), since, ..failed })
+    }
+}
 
 impl FailingPolicies {
     pub(super) fn failed(
@@ -53,32 +86,56 @@ impl FailingPolicies {
         now: Time,
     ) {
         let mut all = self.0.lock();
-        let before = all.get(&asked).filter(|it| it.0 == revision && it.1.trouble == trouble).map(|it| &it.1);
+        let operation = asked.operation;
+        let record = all.entry(asked).or_default();
+        if record.revision != revision {
+            *record = FailureRecord { revision, ..FailureRecord::default() };
+        }
+        let before = record.row.as_ref().filter(|it| it.trouble == trouble);
         let (since, n) = before.map_or((now, 0), |it| (it.since, it.n_in_a_row));
-        let (message, operation) = (excerpt(message).into_owned(), asked.operation);
-        let failing = FailingPolicy { trouble, operation, since, message, n_in_a_row: n.saturating_add(1), may_fail };
-        all.insert(asked, (revision, failing));
+        let failing = FailingPolicy {
+            trouble,
+            operation,
+            binding: String::new(),
+            since,
+            message: excerpt(message).into_owned(),
+            n_in_a_row: n.saturating_add(1),
+            now_and_then: None,
+            may_fail,
+        };
+        if trouble == PolicyTrouble::Denies {
+            record.outcomes.answered();
+        } else {
+            record.outcomes.failed(now);
+            record.failed = Some(failing.clone());
+        }
+        record.row = Some(failing);
     }
 
-    pub(super) fn worked(&self, asked: impl FnOnce() -> PolicyOperation) {
+    pub(super) fn worked(&self, asked: impl FnOnce() -> PolicyOperation, now: Time) {
         let mut all = self.0.lock();
-        if !all.is_empty() {
-            all.remove(&asked());
+        if all.is_empty() {
+            return;
+        }
+        let asked = asked();
+        let Some(record) = all.get_mut(&asked) else { return };
+        record.outcomes.answered();
+        record.row = None;
+        if record.outcomes.is_past(now) {
+            all.remove(&asked);
         }
     }
 
     /// Forgets those that are no longer what they were.
     pub(super) fn retain(&self, is_current: impl Fn(&Resource, &str, u64) -> bool) {
-        self.0.lock().retain(|asked, it| is_current(&asked.resource, &asked.policy, it.0));
+        self.0.lock().retain(|asked, it| is_current(&asked.resource, &asked.policy, it.revision));
     }
 
     /// What is to be told, with kind and name of the policy, in order.
-    pub(super) fn all(&self) -> Vec<(Resource, String, FailingPolicy)> {
+    pub(super) fn all(&self, now: Time) -> Vec<(Resource, String, FailingPolicy)> {
         let all = self.0.lock();
-        // A loop asks for the same new object again and again: that it is denied is told of the object, with the policy's words.
-        let denies_all = |it: &FailingPolicy| it.n_in_a_row >= DENIALS_MIN && it.operation != "CREATE";
-        let told = all.iter().filter(|(_, (_, it))| it.trouble == PolicyTrouble::Fails || denies_all(it));
-        told.map(|(asked, it)| (asked.resource.clone(), asked.policy.clone(), it.1.clone())).collect()
+        let told = all.iter().filter_map(|(asked, it)| Some((asked, it.told(now)?)));
+        told.map(|(asked, it)| (asked.resource.clone(), asked.policy.clone(), it)).collect()
     }
 }
 
@@ -97,7 +154,7 @@ mod tests {
     }
 
     fn told(all: &FailingPolicies) -> Vec<(String, u64, i64, String)> {
-        let all = all.all().into_iter();
+        let all = all.all(Time::from_unix_seconds(10)).into_iter();
         all.map(|(_, name, it)| (name, it.n_in_a_row, it.since.unix_millis() / 1000, it.message)).collect()
     }
 
@@ -111,10 +168,23 @@ mod tests {
         failing.failed(asked("a", ""), 2, fails("changed"), false, at(9));
         assert_eq!(told(&failing), [("a".to_owned(), 1, 9, "changed".to_owned())], "another policy, another row");
         failing.failed(asked("b", ""), 1, fails("no"), true, at(9));
-        failing.worked(|| asked("a", ""));
+        failing.worked(|| asked("a", ""), at(9));
         assert_eq!(told(&failing), [("b".to_owned(), 1, 9, "no".to_owned())]);
         failing.retain(|_, name, revision| (name, revision) != ("b", 1));
         assert!(told(&failing).is_empty());
+    }
+
+    #[test]
+    fn one_that_fails_now_and_then_is_told_though_it_has_just_worked() {
+        let (failing, at) = (FailingPolicies::default(), Time::from_unix_seconds);
+        for second in 0..3 {
+            failing.failed(asked("a", ""), 1, fails("no"), false, at(second));
+            failing.worked(|| asked("a", ""), at(second));
+        }
+        let all = failing.all(at(10));
+        let [(_, _, it)] = &all[..] else { panic!("it fails now and then") };
+        assert_eq!((it.now_and_then, it.n_in_a_row, &*it.message), (Some((3, 6)), 0, "no"));
+        assert!(failing.all(at(1000)).is_empty(), "that was long ago");
     }
 
     #[test]
@@ -123,12 +193,12 @@ mod tests {
         for second in 0..5 {
             assert!(told(&failing).is_empty(), "now and then is what it is there for");
             failing.failed(asked("a", "DELETE"), 1, (PolicyTrouble::Denies, "no"), false, at(second));
-            failing.worked(|| asked("a", "CREATE"));
+            failing.worked(|| asked("a", "CREATE"), at(second));
         }
         assert_eq!(told(&failing), [("a".to_owned(), 5, 0, "no".to_owned())]);
         (0..9).for_each(|it| failing.failed(asked("a", "CREATE"), 1, (PolicyTrouble::Denies, "no"), false, at(it)));
         assert_eq!(told(&failing).len(), 1, "what a loop asks for again is no row of its own");
-        failing.worked(|| asked("a", "DELETE"));
+        failing.worked(|| asked("a", "DELETE"), at(9));
         assert!(told(&failing).is_empty());
     }
 }

@@ -4,6 +4,7 @@
 mod compiled;
 mod failing;
 mod measures;
+mod misconfigured;
 mod read_params;
 
 pub use compiled::Policies;

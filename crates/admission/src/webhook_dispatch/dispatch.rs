@@ -14,7 +14,7 @@ use crate::{
     refusal::forbidden,
     review_request,
     versions::{Versions, resource_attributes},
-    webhook_source::{Call, Hook, Hooks, Phase},
+    webhook_source::{Call, Hook, Hooks, Phase, Trouble},
 };
 
 /// What is the same for all webhooks that are asked about a request.
@@ -75,10 +75,19 @@ impl<'r> Round<'r> {
         let operation = review_request::operation(request.operation).as_str();
         let call = Call { name: &hook.name, phase: self.phase, operation };
         request.cluster.webhooks.measures.conditions(&call, &verdict, begun.elapsed());
+        let (webhooks, now) = (&request.cluster.webhooks, request.cluster.now());
         match verdict {
             Verdict::Matches => Ok(true),
-            Verdict::Excluded(_) | Verdict::Ignored => Ok(false),
-            Verdict::Failed(reason) => Err(forbidden(request, object, &reason)),
+            Verdict::Excluded(_) => {
+                webhooks.note_excluded(self.phase, hook, now);
+                Ok(false)
+            }
+            Verdict::Ignored => Ok(false),
+            // The answer is upstream's, and does not name the webhook: that is for who asks why.
+            Verdict::Failed(reason) => {
+                webhooks.note(self.phase, hook, Some((Trouble::Condition, &*reason)), now);
+                Err(forbidden(request, object, &reason))
+            }
         }
     }
 }

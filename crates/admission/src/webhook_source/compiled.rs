@@ -96,9 +96,9 @@ impl Webhooks {
     }
 
     /// The webhooks that fail now, with kind and name of their configurations.
-    pub fn failing(&self, caches: &Caches) -> Vec<(Resource, String, FailingWebhook)> {
+    pub fn failing(&self, caches: &Caches, now: Time) -> Vec<(Resource, String, FailingWebhook)> {
         self.forget(&self.compiled(caches));
-        self.failing.all()
+        self.failing.all(now)
     }
 
     /// Webhooks that are configured otherwise now, or not at all; of those a call may have ended late.
@@ -109,14 +109,16 @@ impl Webhooks {
 
     /// Notes what came of a call: none where it was answered, with yes.
     pub(crate) fn note(&self, phase: Phase, hook: &Hook, trouble: Option<(Trouble, &str)>, now: Time) {
-        let of = match phase {
-            Phase::Admit => &MUTATING_WEBHOOK_CONFIGURATIONS,
-            Phase::Validating => &VALIDATING_WEBHOOK_CONFIGURATIONS,
-        };
+        let of = &configurations_of(phase);
         match trouble {
             Some((trouble, message)) => self.failing.failed(of, hook, trouble, message, now),
-            None => self.failing.answered(of, hook),
+            None => self.failing.answered(of, hook, now),
         }
+    }
+
+    /// Notes that the conditions of a webhook left a request out.
+    pub(crate) fn note_excluded(&self, phase: Phase, hook: &Hook, now: Time) {
+        self.failing.excluded(&configurations_of(phase), hook, now);
     }
 
     /// Sorted by the names of the configurations, as a snapshot is. Of those that have not changed the webhooks stay what they are.
@@ -166,6 +168,13 @@ impl Webhooks {
             version: versions.filter_map(known).next(),
             is_reinvoked: webhook["reinvocationPolicy"] == "IfNeeded",
         }
+    }
+}
+
+fn configurations_of(phase: Phase) -> Resource {
+    match phase {
+        Phase::Admit => MUTATING_WEBHOOK_CONFIGURATIONS,
+        Phase::Validating => VALIDATING_WEBHOOK_CONFIGURATIONS,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use corten_meta::{Resource, Time};
-use corten_webhook::excerpt;
+use corten_webhook::{Outcomes, excerpt};
 use parking_lot::Mutex;
 
 use super::compiled::Hook;
@@ -13,6 +13,8 @@ use super::compiled::Hook;
 pub enum Trouble {
     /// None came, or none that counts as one.
     NoAnswer,
+    /// Whether it is to be asked cannot be found out: one of its `matchConditions` fails.
+    Condition,
     /// No, to each request.
     Denies,
 }
@@ -22,11 +24,14 @@ pub enum Trouble {
 pub struct FailingWebhook {
     pub webhook: String,
     pub trouble: Trouble,
-    /// Of the first in an unbroken row.
+    /// Of the first in an unbroken row, or of the first that is remembered of those that failed now and then.
     pub since: Time,
     /// Of the newest one.
     pub message: String,
+    /// None where the newest answer was a good one.
     pub n_in_a_row: u64,
+    /// How many of the last so many failed, where some were answered between them.
+    pub now_and_then: Option<(u32, u32)>,
     /// `failurePolicy: Ignore`.
     pub may_fail: bool,
 }
@@ -42,36 +47,88 @@ struct FailureRecord {
     configuration: String,
     /// Of its configuration: what another one did is nobody's concern.
     resource_version: String,
-    failing: FailingWebhook,
+    outcomes: Outcomes,
+    /// What goes on.
+    row: Option<FailingWebhook>,
+    /// The last failure, denials aside.
+    failed: Option<FailingWebhook>,
+}
+
+impl FailureRecord {
+    fn of(hook: &Hook) -> Self {
+        Self {
+            configuration: hook.configuration.clone(),
+            resource_version: hook.resource_version.clone(),
+            outcomes: Outcomes::default(),
+            row: None,
+            failed: None,
+        }
+    }
+
+    fn note(&mut self, failing: FailingWebhook, now: Time) {
+        if failing.trouble == Trouble::Denies {
+            self.outcomes.answered();
+        } else {
+            self.outcomes.failed(now);
+            self.failed = Some(failing.clone());
+        }
+        self.row = Some(failing);
+    }
+
+    fn told(&self, now: Time) -> Option<FailingWebhook> {
+        let is_told = |it: &&FailingWebhook| it.trouble != Trouble::Denies || it.n_in_a_row >= DENIALS_MIN;
+        let row = self.row.as_ref().filter(is_told);
+        if row.is_some_and(|it| it.trouble == Trouble::Denies) {
+            return row.cloned();
+        }
+        let Some(now_and_then) = self.outcomes.now_and_then(now) else { return row.cloned() };
+        let failed = row.cloned().or_else(|| self.failed.clone().map(|it| FailingWebhook { n_in_a_row: 0, ..it }))?;
+        let since = self.outcomes.since().unwrap_or(failed.since);
+        Some(FailingWebhook { now_and_then: Some(now_and_then), since, ..failed })
+    }
 }
 
 impl FailingWebhooks {
     pub(super) fn failed(&self, of: &Resource, hook: &Hook, trouble: Trouble, message: &str, now: Time) {
         let mut all = self.0.lock();
-        let id = (of.clone(), hook.id.clone());
-        let before =
-            all.get(&id).filter(|it| it.failing.trouble == trouble && it.resource_version == hook.resource_version);
-        let (since, n) = before.map_or((now, 0), |it| (it.failing.since, it.failing.n_in_a_row));
+        let record = all.entry((of.clone(), hook.id.clone())).or_insert_with(|| FailureRecord::of(hook));
+        if record.resource_version != hook.resource_version {
+            *record = FailureRecord::of(hook);
+        }
+        let before = record.row.as_ref().filter(|it| it.trouble == trouble);
+        let (since, n) = before.map_or((now, 0), |it| (it.since, it.n_in_a_row));
         let failing = FailingWebhook {
             webhook: hook.name.clone(),
             trouble,
             since,
             message: excerpt(message).into_owned(),
             n_in_a_row: n.saturating_add(1),
+            now_and_then: None,
             may_fail: hook.may_fail,
         };
-        let known = FailureRecord {
-            configuration: hook.configuration.clone(),
-            resource_version: hook.resource_version.clone(),
-            failing,
-        };
-        all.insert(id, known);
+        record.note(failing, now);
     }
 
-    pub(super) fn answered(&self, of: &Resource, hook: &Hook) {
+    pub(super) fn answered(&self, of: &Resource, hook: &Hook, now: Time) {
+        self.worked(of, hook, now, |_| true);
+    }
+
+    /// Its conditions leave a request out: they do not fail, and it was not asked.
+    pub(super) fn excluded(&self, of: &Resource, hook: &Hook, now: Time) {
+        self.worked(of, hook, now, |it| it == Some(Trouble::Condition));
+    }
+
+    fn worked(&self, of: &Resource, hook: &Hook, now: Time, ends: impl Fn(Option<Trouble>) -> bool) {
         let mut all = self.0.lock();
-        if !all.is_empty() {
-            all.remove(&(of.clone(), hook.id.clone()));
+        if all.is_empty() {
+            return;
+        }
+        let id = (of.clone(), hook.id.clone());
+        let Some(record) = all.get_mut(&id).filter(|it| ends(it.row.as_ref().map(|it| it.trouble))) else { return };
+        record.outcomes.answered();
+        record.row = None;
+        if record.outcomes.is_past(now) {
+            all.remove(&id);
         }
     }
 
@@ -86,11 +143,9 @@ impl FailingWebhooks {
     }
 
     /// What is to be told, with kind and name of the configuration, in order.
-    pub(super) fn all(&self) -> Vec<(Resource, String, FailingWebhook)> {
+    pub(super) fn all(&self, now: Time) -> Vec<(Resource, String, FailingWebhook)> {
         let all = self.0.lock();
-        let told = all
-            .iter()
-            .filter(|(_, it)| it.failing.trouble == Trouble::NoAnswer || it.failing.n_in_a_row >= DENIALS_MIN);
-        told.map(|((resource, _), it)| (resource.clone(), it.configuration.clone(), it.failing.clone())).collect()
+        let told = all.iter().filter_map(|((resource, _), it)| Some((resource, &it.configuration, it.told(now)?)));
+        told.map(|(resource, configuration, it)| (resource.clone(), configuration.clone(), it)).collect()
     }
 }

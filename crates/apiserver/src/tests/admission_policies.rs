@@ -214,3 +214,38 @@ async fn large_parameters_and_thousands_of_policies() {
         assert_eq!(code, expected, "{status}");
     }
 }
+
+/// A refusal for a parameter that is not there names neither that nor where it was looked for: the policy and the binding do.
+#[tokio::test]
+async fn the_journals_say_which_parameter_is_missing() {
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    let mut asks = policy("p", "configmaps", "true");
+    asks["spec"]["matchConstraints"]["resourceRules"][0]["operations"] = json!(["DELETE"]);
+    asks["spec"]["paramKind"] = json!({ "apiVersion": "v1", "kind": "Secret" });
+    assert_eq!(call(&server, "POST", POLICIES, asks).await.0, 201);
+    let binding = json!({ "metadata": { "name": "b" }, "spec": { "policyName": "p", "validationActions": ["Deny"],
+        "paramRef": { "name": "limits", "parameterNotFoundAction": "Deny" } } });
+    assert_eq!(call(&server, "POST", BINDINGS, binding).await.0, 201);
+    assert_eq!(call(&server, "POST", MAPS, json!({ "metadata": { "name": "m" } })).await.0, 201);
+    let of = |resource: &str, name: &str| {
+        format!("/apis/corten.dev/v1/namespaces/default/journals/{resource}.admissionregistration.k8s.io.{name}")
+    };
+    let policy = of("validatingadmissionpolicies", "p");
+    let bound = of("validatingadmissionpolicybindings", "b");
+    let told =
+        async |journal: &str| call(&server, "GET", journal, Value::Null).await.1["decisions"][0]["waits"].clone();
+    assert_eq!(told(&policy).await, Value::Null, "it was not asked yet");
+    let (code, status) = call(&server, "DELETE", &format!("{MAPS}/m"), Value::Null).await;
+    assert_eq!(code, 422, "{status}");
+    let says = "bound by b, the policy could not be asked, and what it is about is refused: its parameter, the secret \"limits\" in default, is not there";
+    for journal in [&policy, &bound] {
+        let told = told(journal).await;
+        assert_eq!((&told[0]["reason"], &told[0]["message"]), (&json!("ParameterNotFound"), &json!(says)), "{told}");
+    }
+    assert_eq!(told(&policy).await[0]["on"], "validatingadmissionpolicybinding/b");
+    let secret = json!({ "metadata": { "name": "limits" } });
+    assert_eq!(call(&server, "POST", "/api/v1/namespaces/default/secrets", secret).await.0, 201);
+    assert_eq!(call(&server, "DELETE", &format!("{MAPS}/m"), Value::Null).await.0, 200);
+    assert_eq!(told(&policy).await, Value::Null, "it is there");
+    server.stop().await;
+}

@@ -1,9 +1,10 @@
 //! The account of one object: its state, its named steps, and the causes it waits for.
 
-use crate::why::fields::{items, one_line};
+use crate::why::fields::{items, one_line, time};
 
 use std::rc::Rc;
 
+use corten_meta::Time;
 use corten_reconcile::{Actor, Step, StepState, Wait};
 use serde::Serialize;
 use serde_json::Value;
@@ -162,6 +163,14 @@ impl Account {
         if matches!(self.state, State::Fine | State::Finished) {
             self.events.clear();
         }
+    }
+
+    /// Since when it is what it is, where its own fields say so: what it waits for may be older.
+    pub(crate) fn since(&self) -> Option<Time> {
+        let metadata = &self.object["metadata"];
+        let deleted = time(&metadata["deletionTimestamp"]).filter(|_| self.state == State::Terminating)?;
+        let grace_seconds = metadata["deletionGracePeriodSeconds"].as_u64().unwrap_or_default();
+        Some(deleted.before(std::time::Duration::from_secs(grace_seconds)))
     }
 
     fn own_state(&self) -> State {

@@ -17,9 +17,10 @@ use super::{
     account::Cause,
     custom,
     fields::{items, one_line, text},
-    findings::{self, found::Findings, refusal, refusers, unnamed_webhooks},
+    findings::{self, found::Findings, policies, refusal, refusers, unnamed_webhooks},
     pod_steps,
     reader::{Answer, Reader},
+    trust,
 };
 
 /// Deeper chains of causes than this do not fit a screen.
@@ -86,6 +87,8 @@ fn below<'a>(
         for (_, wait) in &mut waits {
             unnamed_webhooks::name(reader, wait).await;
             refusers::place_webhook(reader, wait).await;
+            policies::name_parameter(reader, &key.namespace, wait).await;
+            trust::tell(wait);
         }
         let reasons: BTreeSet<String> = decisions.iter().flat_map(|it| &it.waits).map(|it| it.reason.clone()).collect();
         let causes = causes(reader, (kind, &key), waits, (&steps, &reasons), &path).await;

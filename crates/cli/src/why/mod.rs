@@ -28,6 +28,7 @@ mod survey;
 mod suspects;
 #[cfg(test)]
 mod tests;
+mod trust;
 mod unreached;
 
 pub(crate) use account::{Account, State};

@@ -77,12 +77,15 @@ fn of_reason(wait: &Wait) -> Reach {
 /// Does a webhook or policy refuse whatever it is asked about?
 fn refuses(wait: &Wait) -> bool {
     match &*wait.reason {
-        "PolicyDenying" | "WebhookDenying" => true,
+        "PolicyDenying" | "WebhookDenying" | "WebhookRefusesItsOwn" => true,
         // What follows is in the words of others.
-        "PolicyFailing" | "WebhookFailing" => {
+        "PolicyFailing" | "WebhookFailing" | refusers::CONDITION_FAILED => {
             wait.message.split_once(": ").is_some_and(|(own, _)| own.ends_with(REFUSED))
         }
-        "ParamKindNotFound" | "ParameterNotFound" => wait.message.ends_with(REFUSED),
+        "ParamKindNotFound" | "ParameterNotFound" => {
+            wait.message.ends_with(REFUSED)
+                || wait.message.split_once(": ").is_some_and(|(own, _)| own.ends_with(REFUSED))
+        }
         _ => false,
     }
 }
@@ -133,6 +136,16 @@ mod tests {
                 "WebhookFailing",
                 "webhook w gives no valid answer, and what it is about passes without it: y is refused",
                 false,
+            ),
+            (
+                "WebhookConditionFailed",
+                "webhook w cannot be asked, for one of its matchConditions fails, and what it is about is refused: x",
+                true,
+            ),
+            (
+                "ParameterNotFound",
+                "bound by b, the policy could not be asked, and what it is about is refused: its parameter is not there",
+                true,
             ),
             ("PolicyFailing", "it failed 7 times in a row, and what it is about is refused: no such key", true),
             ("ParameterNotFound", "its parameter is not there: what the policy is about is refused", true),

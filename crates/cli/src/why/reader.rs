@@ -307,6 +307,15 @@ impl<'a> Reader<'a> {
         Rc::new(items)
     }
 
+    /// What the server says where it cannot list what it has; that somebody may not see it is no concern here.
+    pub(super) async fn refused_list(&self, resource: &Resource) -> Option<String> {
+        let params = ListParams { limit: PAGE, ..ListParams::default() };
+        match self.ask(self.source.list_metadata(resource, &params)).await {
+            Err(Error::Status(status)) if status.code >= 500 => Some(status.message),
+            _ => None,
+        }
+    }
+
     /// What is served, a group an item; nothing where the server does not say.
     pub(super) async fn groups(&self) -> Rc<Vec<Value>> {
         if let Some(known) = self.groups.borrow().as_ref() {

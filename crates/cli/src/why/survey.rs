@@ -21,6 +21,7 @@ use serde_json::Value;
 use super::{
     Explanation, State, aggregated, beyond, explain,
     fields::{key_of, one_line},
+    findings::definitions,
     gather,
     reach::{self, Reach},
     reader::Reader,
@@ -197,19 +198,23 @@ fn no_room(what: String) -> Group {
     Group::of_cluster("the API server", format!("StoreDiskFull: {what}"), next.into())
 }
 
-/// `the token webhook has not answered since TIME: why`.
+/// `the token webhook has not answered since TIME, last asked at TIME: why`.
 fn unanswering(line: String) -> Group {
     let since = line.split(" has not answered since ").nth(1);
-    let since = since.and_then(|it| it.split(": ").next()?.parse().ok());
+    let since = since.and_then(|it| it.split(": ").next()?.split(", ").next()?.parse().ok());
     let next = "kubectl get --raw /metrics | grep -E 'authorization_webhook|authentication_webhook'";
     Group { since, ..Group::of_cluster("the API server", format!("WebhookUnanswering: {line}"), next.into()) }
 }
 
 /// `the encryption configuration stays as it was: FILE has been refused since TIME: why`.
 fn refused_file(line: String) -> Group {
+    let next = "kubectl get --raw /readyz/configuration-files";
+    // `2 of secrets are stored under key "two" of aesgcm, which the encryption configuration does not have any more: …`.
+    if line.contains(" are stored under ") {
+        return Group::of_cluster("the API server", format!("KeyStillUsed: {line}"), next.into());
+    }
     let since = line.split(" has been refused since ").nth(1);
     let since = since.and_then(|it| it.split(": ").next()?.parse().ok());
-    let next = "kubectl get --raw /readyz/configuration-files";
     Group { since, ..Group::of_cluster("the API server", format!("ConfigurationRefused: {line}"), next.into()) }
 }
 
@@ -229,7 +234,8 @@ async fn unreadable(reader: &Reader<'_>, kind: &Kind, said: &str, namespace: &st
         (true, namespace) => format!(" -n {namespace}"),
     };
     // Whoever converts them is told of by the definition, to whoever may read that.
-    let next = if said.contains("conversion webhook") && reader.unlisted(&CUSTOM_RESOURCE_DEFINITIONS).is_none() {
+    let is_told_of = said.contains("conversion webhook") || said.contains(definitions::NO_VERSION);
+    let next = if is_told_of && reader.unlisted(&CUSTOM_RESOURCE_DEFINITIONS).is_none() {
         format!("corten why crd/{definition}")
     } else {
         format!("kubectl get {definition}{place}")
@@ -313,7 +319,7 @@ fn add(groups: &mut BTreeMap<String, Group>, explanation: Explanation) {
     let reach = account.root().map_or(Reach::Objects, |it| reach::of(&it));
     let nobody = if account.needs_somebody() { Actor::Operator } else { Actor::Cluster };
     let actor = root.as_ref().map_or(nobody, |it| it.actor);
-    let since = root.and_then(|it| it.since);
+    let since = account.since().or_else(|| root.and_then(|it| it.since));
     let place = if account.namespace.is_empty() { String::new() } else { format!(" -n {}", account.namespace) };
     let group = groups.entry(account.summary.clone()).or_insert_with(|| Group {
         state: account.state,

@@ -44,7 +44,7 @@ fn discovery(unseen: &Unseen<'_>) -> Condition {
 
 fn deletion(unseen: &Unseen<'_>, failure: Option<&Failure>) -> Condition {
     const TYPE: &str = "NamespaceDeletionContentFailure";
-    let hidden = unseen.unlisted.iter().chain(unseen.unreadable.iter().copied());
+    let hidden = unseen.unlisted.iter().map(|it| &it.0).chain(unseen.unreadable.iter().map(|it| it.0));
     let n = hidden.clone().count();
     if let Some(first) = hidden.clone().next() {
         let message = format!("Failed to delete all resource types, {n} remaining: {first} cannot be listed");

@@ -141,6 +141,37 @@ async fn the_file_is_read_again_and_what_is_none_changes_nothing() {
     keeping.await.expect("it ends");
 }
 
+/// A key that is taken away while values are stored under it: they are known and told of until they are written anew.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_taken_away_too_early_is_told_of() {
+    let (one, two) = (aesgcm("one", ONE), aesgcm("two", TWO));
+    let file = File::new(&of_secrets(&format!("{two}, {one}")));
+    let store = EncryptedStore::new(memory(), Encryption::load(&file.path(), true).await.expect("a configuration"));
+    let ended = watch::Sender::new(false);
+    let keeping = tokio::spawn(store.clone().keep(ended.subscribe()));
+    put(&store, SECRET, "value").await.expect("it is stored");
+    put(&store, "/registry/configmaps/default/a", "plain").await.expect("it is stored");
+    assert!(store.encryption().lost_keys().is_empty());
+    let until = async |n: usize| {
+        while store.encryption().lost_keys().len() != n {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    file.write(&of_secrets(&one));
+    until(1).await;
+    let told = store.encryption().lost_keys().remove(0);
+    assert!(told.starts_with("1 of secrets are stored under key \"two\" of aesgcm, which the encryption"), "{told}");
+    let out = corten_metrics::encoded(&store.encryption().measured());
+    assert!(
+        out.lines().any(|it| it.starts_with("corten_encryption_values_without_key{") && it.ends_with(" 1")),
+        "{out}"
+    );
+    put(&store, SECRET, "value").await.expect("it is stored anew, under the other key");
+    until(0).await;
+    ended.send_replace(true);
+    keeping.await.expect("it ends");
+}
+
 #[tokio::test]
 async fn a_file_that_is_not_there_is_an_error() {
     let folder = TempDir::new().expect("there is room");

@@ -379,3 +379,37 @@ async fn what_is_deleted_while_it_is_applied_is_made_anew() {
     let answered = apply("2").await;
     assert_eq!((answered.code, &answered.body["data"]["k"]), (201, &json!("2")), "{}", answered.body);
 }
+
+/// One good answer does not make up for those that fail between them; and a condition that fails is the webhook's, too, though the
+/// answer, in upstream's words, does not name it.
+#[tokio::test]
+async fn the_journal_says_which_webhook_fails_now_and_then_or_cannot_be_asked() {
+    let server = started().await;
+    let n = Arc::new(Mutex::new(0));
+    let asked = n.clone();
+    let hook = Hook::start(move |it| {
+        *asked.lock() += 1;
+        if *asked.lock() % 2 == 1 { Reply::Raw(500, b"broken".to_vec()) } else { allowed(it) }
+    })
+    .await;
+    configure(&server, VALIDATING, "v", &[webhook("v.example.com", &hook.client_config(), &json!({}))]).await;
+    const JOURNALS: &str = "/apis/corten.dev/v1/namespaces/default/journals";
+    let journal = format!("{JOURNALS}/validatingwebhookconfigurations.admissionregistration.k8s.io.v");
+    let waits = async || ask(&server, "GET", &journal, &Value::Null).await.body["decisions"][0]["waits"].clone();
+    for at in 0..6 {
+        assert_eq!(create(&server, &format!("m-{at}")).await.code == 201, at % 2 == 1, "{at}");
+    }
+    let says = "webhook v.example.com gives no valid answer, 3 of the last 6 times, and what it is about is refused: ";
+    let told = waits().await;
+    assert!(told[0]["message"].as_str().is_some_and(|it| it.starts_with(says)), "{told}");
+    let condition = json!({ "matchConditions": [{ "name": "c", "expression": "object.data.nope == 'x'" }] });
+    configure(&server, VALIDATING, "v", &[webhook("v.example.com", &hook.client_config(), &condition)]).await;
+    assert_eq!(waits().await, Value::Null);
+    let refused = create(&server, "conditioned").await;
+    assert!(refused.code == 403 && !refused.message().contains("v.example.com"), "{}", refused.body);
+    let told = waits().await;
+    let says = "webhook v.example.com cannot be asked, for one of its matchConditions fails, and what it is about is refused: expression 'object.data.nope";
+    assert_eq!((&told[0]["reason"], &told[0]["actor"]), (&json!("WebhookConditionFailed"), &json!("Author")), "{told}");
+    assert!(told[0]["message"].as_str().is_some_and(|it| it.starts_with(says)), "{told}");
+    server.stop().await;
+}

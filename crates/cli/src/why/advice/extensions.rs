@@ -10,6 +10,7 @@ use crate::why::{
     custom,
     fields::{items, text},
     findings::{conditions, refusers},
+    trust,
 };
 
 /// Of a condition: of a definition what it is about, of an APIService whose server it is, of a custom object who wrote it.
@@ -47,9 +48,9 @@ async fn api_service(case: &Case<'_>) -> Advice {
     let service = case.reader.get(&SERVICES, &key).await;
     let owner = service.as_deref().and_then(refusers::owner).or_else(|| refusers::owner(case.object));
     let owner = owner.map(|it| format!(", {it}")).unwrap_or_default();
-    Advice::run(case.describe())
-        .who(format!("whoever runs {place}: until it answers, what it serves can be neither read nor written"))
-        .hint(format!("it is asked at {place}{owner}"))
+    let who = trust::who(&case.wait.message, &case.at.subject, &place);
+    let down = || format!("whoever runs {place}: until it answers, what it serves can be neither read nor written");
+    Advice::run(case.describe()).who(who.unwrap_or_else(down)).hint(format!("it is asked at {place}{owner}"))
 }
 
 /// Another definition of the group has a name already: which one?
@@ -73,6 +74,14 @@ async fn names(case: &Case<'_>) -> Option<Advice> {
 fn has_name(names: &Value, name: &str) -> bool {
     ["plural", "singular", "kind", "listKind"].iter().any(|it| names[it] == name)
         || items(names, "/shortNames").iter().any(|it| it == name)
+}
+
+/// Objects are stored in a version that the definition does not have any more.
+pub(super) fn stored_version(case: &Case<'_>) -> Advice {
+    Advice::run(kubectl("", &["edit", &case.at.subject]))
+        .who(format!("whoever wrote {}: that version must be put back into spec.versions", case.at.subject))
+        .hint("it may be put back with served: false, as long as another one is served")
+        .hint("take it away again when all objects have been written anew, and status.storedVersions does not have it")
 }
 
 fn approval(case: &Case<'_>) -> Advice {
@@ -102,7 +111,8 @@ pub(super) async fn conversion(case: &Case<'_>) -> Advice {
             .who(format!("whoever wrote {name}: {place}, which it names, is not there; or whoever runs that service"));
     }
     let owner = service.as_deref().and_then(refusers::owner).or_else(|| refusers::owner(&definition));
+    let who = trust::who(&case.wait.message, &format!("customresourcedefinition/{name}"), &place);
     advice
-        .who(format!("whoever runs the webhook that converts {name}"))
+        .who(who.unwrap_or_else(|| format!("whoever runs the webhook that converts {name}")))
         .hint(format!("it is asked at {place}{}", owner.map(|it| format!(", {it}")).unwrap_or_default()))
 }

@@ -157,9 +157,13 @@ async fn of_volumes(case: &Case<'_>) -> Option<Option<Advice>> {
 /// What the API server refused to a loop.
 async fn of_refusals(case: &Case<'_>) -> Option<Option<Advice>> {
     Some(match &*case.wait.reason {
-        "WebhookRefused" | "WebhookFailed" | "WebhookFailing" | "WebhookDenying" | "WebhookConditionFailed" => {
-            Some(refusals::webhook(case).await)
-        }
+        "WebhookRefused"
+        | "WebhookFailed"
+        | "WebhookFailing"
+        | "WebhookDenying"
+        | "WebhookConditionFailed"
+        | "WebhookRefusesItsOwn" => Some(refusals::webhook(case).await),
+        "ParameterNotFound" => Some(refusals::parameter(case)),
         "PolicyRefused" | "PolicyFailed" | "PolicyFailing" | "PolicyDenying" => Some(refusals::policy(case).await),
         "QuotaExceeded" => Some(refusals::quota(case).await),
         "QuotaNeedsRequests" => Some(refusals::requests(case)),
@@ -209,6 +213,7 @@ fn of_cluster(case: &Case<'_>) -> Option<Option<Advice>> {
         "PoolExhausted" => Some(services::pool(case)),
         "FinalizerHolds" | "NamespaceContentRemaining" => Some(leaving::finalizer(case)),
         "NamespaceNotFound" => Some(leaving::namespace(case)),
+        "StoredVersionMissing" => Some(extensions::stored_version(case)),
         "ContentUnreadable" => Some(
             Advice::run("kubectl get --raw '/readyz?verbose'".into())
                 .hint("it goes by itself when all of them can be read"),

@@ -10,7 +10,11 @@ use crate::why::{
     fields::text,
     findings::refusers,
     nearest::nearest,
+    trust,
 };
+
+/// The reason of [`refuses_its_own`].
+const OWN_REFUSED: &str = "WebhookRefusesItsOwn";
 
 pub(super) async fn quota(case: &Case<'_>) -> Advice {
     let name = case.wait.on.as_deref().and_then(|it| it.split_once('/')).map_or("", |it| it.1);
@@ -125,11 +129,13 @@ pub(super) async fn webhook(case: &Case<'_>) -> Advice {
             "whoever runs that webhook: until it answers otherwise, what it is about is refused".into()
         }
         refusers::CONDITION_FAILED => {
-            format!("whoever wrote {}: its condition must change", case.wait.on.as_deref().unwrap_or_default())
+            let on = case.wait.on.as_deref().unwrap_or(&case.at.subject);
+            format!("whoever wrote {on}: its condition must change")
         }
         refusers::WEBHOOK_FAILED => {
             format!("whoever runs the webhook {name}: until it answers, what it is about is refused")
         }
+        OWN_REFUSED => return refuses_its_own(case),
         "WebhookFailing" => format!("whoever runs the webhook {name}; or whoever wrote {}", case.author),
         "WebhookDenying" => format!("whoever runs the webhook {name}: is it meant to deny all?"),
         _ => format!("whoever runs the webhook {name}; or {} must keep to what it asks", case.author),
@@ -145,10 +151,35 @@ pub(super) async fn webhook(case: &Case<'_>) -> Advice {
             .hint("no configuration has this webhook now: it is not asked any more");
     };
     let owner = refusers::owner(&found.object).map(|it| format!(", {it}")).unwrap_or_default();
+    let of_certificate = trust::who(&case.wait.message, &found.subject, &found.place);
     Advice::run(kubectl("", &["describe", &found.subject]))
-        .who(who)
+        .who(of_certificate.unwrap_or(who))
         .hint(format!("it is in {}{owner}", found.subject))
         .hint(format!("it is asked at {}", found.place))
+}
+
+/// Neither goes on by itself: its server has no Pods because they are refused, and they are because it has none.
+fn refuses_its_own(case: &Case<'_>) -> Advice {
+    let on = &case.at.subject;
+    Advice::run(kubectl("", &["edit", on]))
+        .who(format!(
+            "whoever wrote {on}: it must leave out that namespace (namespaceSelector) or those pods (objectSelector)"
+        ))
+        .hint(format!("or delete it until its server runs: {}", kubectl("", &["delete", on])))
+}
+
+/// What a binding names as parameter is not there.
+pub(super) fn parameter(case: &Case<'_>) -> Advice {
+    let on = case.wait.on.as_deref().filter(|it| it.contains("policybinding/"));
+    let binding = on.unwrap_or(&case.at.subject);
+    let named = case.wait.message.split_once("its parameter, the ").and_then(|it| it.1.split_once(", is not there"));
+    let who = match named {
+        Some((parameter, _)) => {
+            format!("whoever is to make the {parameter}; or whoever wrote {binding}, which names it")
+        }
+        None => format!("whoever wrote {binding}: it must change, or what it asks for must be made"),
+    };
+    Advice::run(kubectl("", &["describe", binding])).who(who)
 }
 
 pub(super) async fn policy(case: &Case<'_>) -> Advice {

@@ -5,7 +5,7 @@ use corten_meta::Key;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::{found::Findings, services};
+use super::{found::Findings, own_pods, services};
 use crate::why::{
     fields::{items, text, time},
     reader::Reader,
@@ -84,6 +84,12 @@ async fn no_controller(reader: &Reader<'_>, object: &Value) -> Wait {
 
 pub(super) async fn webhooks(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
     for webhook in items(object, "/webhooks") {
+        if let Some(wait) = own_pods::refused(reader, webhook).await {
+            // That it does not answer, and nothing is ready behind its Service, follows from that.
+            found.explains.push("WebhookFailing");
+            found.wait(wait);
+            continue;
+        }
         of_client(reader, &webhook["clientConfig"]["service"], found).await;
     }
 }

@@ -13,6 +13,9 @@ use crate::why::{
     reader::Reader,
 };
 
+/// What the server says, in upstream's words, of objects in a version that is none.
+pub(crate) const NO_VERSION: &str = "request to convert CR from an invalid group/version: ";
+
 pub(super) async fn definition(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
     backends::of_client(reader, &object["spec"]["conversion"]["webhook"]["clientConfig"]["service"], found).await;
     let group = text(object, "/spec/group");
@@ -20,6 +23,7 @@ pub(super) async fn definition(reader: &Reader<'_>, object: &Value, found: &mut 
         let message = "none of its versions is served: nobody can read or write its objects";
         found.add("NoVersionServed", message, Actor::Author);
     }
+    stored_version(reader, object, found).await;
     for version in items(object, "/spec/versions").iter().filter(|it| it["served"] == true) {
         let name = format!("{}.{group}", text(version, "/name"));
         let Some(service) = reader.get(&API_SERVICES, &Key::cluster(&*name)).await else { continue };
@@ -35,6 +39,20 @@ pub(super) async fn definition(reader: &Reader<'_>, object: &Value, found: &mut 
         let message = format!("apiservice/{name} hands its requests to another server, which does not answer");
         found.wait(Wait::new("HiddenByAPIService", message, Actor::Operator).on("APIService", &name));
     }
+}
+
+/// What is stored in a version that the definition does not have can be neither read nor deleted, whatever `storedVersions` says.
+async fn stored_version(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
+    let name = text(object, "/metadata/name");
+    let Some(kind) = custom::kinds(reader).await.into_iter().find(|it| it.resource.qualified() == name) else { return };
+    let Some(said) = reader.refused_list(&kind.resource).await else { return };
+    let Some((_, version)) = said.split_once(NO_VERSION) else { return };
+    let version = version.split([' ', ';', ',']).next().unwrap_or_default();
+    let version = version.rsplit('/').next().unwrap_or_default();
+    let message = format!(
+        "some of its objects are stored in version {version}, which spec.versions does not have: they cannot be read or deleted before {version} is put back there"
+    );
+    found.add("StoredVersionMissing", message, Actor::Author);
 }
 
 pub(crate) fn serves_nothing(definition: &Value) -> bool {

@@ -6,7 +6,7 @@ use corten_reconcile::{Actor, Wait};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::found::Findings;
+use super::{found::Findings, refusal::between};
 use crate::why::{
     custom,
     fields::{items, one_line, text},
@@ -74,6 +74,48 @@ pub(super) async fn binding(reader: &Reader<'_>, policies: &str, object: &Value,
     let (version, kind) = (text(&policy, "/spec/paramKind/apiVersion"), text(&policy, "/spec/paramKind/kind"));
     let Some(kind) = custom::kind_served(reader, version, kind).await else { return };
     parameters(reader, kind, object, found).await;
+}
+
+/// What the server says, in upstream's words, of a binding whose parameters are not there.
+const NO_PARAMETERS: &str = "no params found for policy binding";
+
+/// Names the binding and the parameter that a write was refused for: the server's words do not say what is missing.
+pub(crate) async fn name_parameter(reader: &Reader<'_>, namespace: &str, wait: &mut Wait) {
+    if wait.reason != "PolicyFailed" || !wait.message.contains(NO_PARAMETERS) {
+        return;
+    }
+    let Some((kind, policy)) = wait.on.as_deref().and_then(|it| it.split_once('/')) else { return };
+    let Some(name) = between(&wait.message, ", bound by ", ",") else { return };
+    let (policies, bindings) = (corten_kinds::by_name(kind), corten_kinds::by_name(&format!("{kind}binding")));
+    let (Some(policies), Some(bindings)) = (policies, bindings) else { return };
+    let policy = reader.get(&policies.resource, &Key::cluster(policy)).await;
+    let binding = reader.get(&bindings.resource, &Key::cluster(name)).await;
+    let what = match (policy, binding) {
+        (Some(policy), Some(binding)) => named(reader, &policy, &binding, namespace).await,
+        _ => None,
+    };
+    let what = what.unwrap_or_else(|| "a parameter that it asks for is not there".into());
+    let subject = format!("{}/{name}", bindings.singular);
+    let message = format!("{subject} refuses what its policy is about: {what}");
+    let since = wait.since;
+    *wait = Wait { since, on: Some(subject), ..Wait::new("ParameterNotFound", message, Actor::Author) };
+}
+
+/// The parameter that is looked for where a request is about a namespace.
+async fn named(reader: &Reader<'_>, policy: &Value, binding: &Value, namespace: &str) -> Option<String> {
+    let (version, kind) = (text(policy, "/spec/paramKind/apiVersion"), text(policy, "/spec/paramKind/kind"));
+    let kind = custom::kind_served(reader, version, kind).await?;
+    let reference = &binding["spec"]["paramRef"];
+    let place = match (kind.resource.namespaced, text(reference, "/namespace")) {
+        (false, _) => "",
+        (true, "") => namespace,
+        (true, named) => named,
+    };
+    let place = if place.is_empty() { String::new() } else { format!(" in {place}") };
+    Some(match text(reference, "/name") {
+        "" => format!("no {}{place} has the labels that its paramRef asks for", kind.singular),
+        name => format!("its parameter, the {} {name:?}{place}, is not there", kind.singular),
+    })
 }
 
 /// Without a namespace they are taken from that of each request: then nobody knows which are missing.

@@ -12,7 +12,8 @@ use crate::why::{State, Survey, duration::duration, survey::Group};
 const CLUSTER_ROWS: usize = 3;
 const ROOM_FOR_CLUSTER: usize = 3;
 /// Reasons whose messages name the cause last.
-const ENDS_MATTER: [&str; 4] = ["ConversionWebhookFailing: ", "PolicyFailing: ", "Unreadable: ", "WebhookFailing: "];
+const ENDS_MATTER: [&str; 5] =
+    ["ConversionWebhookFailing: ", "PolicyFailing: ", "Unreadable: ", "WebhookConditionFailed: ", "WebhookFailing: "];
 const UNKNOWN_ROWS: usize = 2;
 
 pub(crate) fn render(survey: &Survey, now: Time, look: PageStyle) -> String {
@@ -106,11 +107,10 @@ fn show(page: &mut Page, group: &Group, (is_cluster, width): (bool, usize), now:
         _ => (YELLOW, "▸"),
     };
     let told = of_whom(&group.summary, group.because.as_deref());
-    let summary = if ENDS_MATTER.iter().any(|it| group.summary.starts_with(it)) && !group.is_of_cluster() {
-        both_ends(&told, width.saturating_sub(2))
-    } else {
-        told
-    };
+    let is_end_worth_it =
+        ENDS_MATTER.iter().any(|it| group.summary.starts_with(it)) || group.summary.contains(": x509: ");
+    let summary =
+        if is_end_worth_it && !group.is_of_cluster() { both_ends(&told, width.saturating_sub(2)) } else { told };
     let summary = Line::new(0, format!("{mark} {summary}")).word(colour, mark);
     page.push(if group.is_of_cluster() { summary.wrapped(CLUSTER_ROWS) } else { summary.cut() });
     let first = &group.subjects[0];

@@ -94,7 +94,7 @@ impl Watcher {
     }
 
     pub(crate) fn holds(&self, list: &List) -> bool {
-        self.cache.lock().objects == list.objects
+        self.cache.lock().holds(list, self.is_tolerant)
     }
 
     /// Watches on until it holds what `list` holds.
@@ -102,7 +102,7 @@ impl Watcher {
         if self.holds(list) {
             return Ok(());
         }
-        self.follow(connection, |it| it.objects == list.objects).await
+        self.follow(connection, |it| it.holds(list, self.is_tolerant)).await
     }
 
     async fn follow(&self, mut connection: Connection, is_enough: impl Fn(&Cache) -> bool) -> Result<()> {
@@ -186,6 +186,14 @@ enum Next {
 }
 
 impl Cache {
+    /// Does it say what the list says? A write whose answer was lost may have come meanwhile.
+    fn holds(&self, list: &List, or_newer: bool) -> bool {
+        let is_newer = |(name, listed): (&String, &Version)| {
+            self.objects.get(name).is_some_and(|it| it.revision >= listed.revision)
+        };
+        self.objects == list.objects || or_newer && list.objects.iter().all(is_newer)
+    }
+
     fn list_again(&mut self, list: List) {
         self.n_relists += 1;
         self.revision = list.revision;

@@ -131,28 +131,33 @@ async fn play(
         ended??;
     }
     watching.shutdown().await;
-    for server in 0..NAMES.len() {
+    for (server, name) in NAMES.iter().enumerate() {
         cluster.wait_until_ready(server, PATIENCE).await?;
         let (operation, list) = list_once(&mut cluster.connect(server).await?, start).await?;
         history.push(operation);
-        let Some(watcher) = watchers.get(server) else { continue };
-        watcher.check_against(&list)?;
-        match tokio::time::timeout(CATCH_UP, catch_up(cluster, server, watcher, &list)).await {
-            Ok(caught_up) => caught_up?,
-            Err(_) => {
-                let cached = cached(cluster, server).await;
-                let again = tokio::time::timeout(CATCH_UP, catch_up(cluster, server, watcher, &list)).await.is_ok();
-                bail!(
-                    "a watcher of server {} did not come to see what is there: {}; the server's cache is at {cached:?}, \
-                     and another watch sees it: {again}\n{}",
-                    NAMES[server],
-                    watcher.difference(&list),
-                    cluster.last_words(server)
-                )
-            }
+        if let Some(watcher) = watchers.get(server) {
+            sees(cluster, server, watcher, &list).await.with_context(|| format!("a watcher of server {name}"))?;
         }
     }
     Ok(history)
+}
+
+/// What a server lists its watches tell, soon.
+async fn sees(cluster: &Cluster, server: usize, watcher: &Watcher, list: &List) -> Result<()> {
+    watcher.check_against(list)?;
+    match tokio::time::timeout(CATCH_UP, catch_up(cluster, server, watcher, list)).await {
+        Ok(caught_up) => caught_up,
+        Err(_) => {
+            let difference = watcher.difference(list);
+            let cached = cached(cluster, server).await;
+            let again = tokio::time::timeout(CATCH_UP, catch_up(cluster, server, watcher, list)).await.is_ok();
+            bail!(
+                "it did not come to see what is there: {difference}; the server's cache is at {cached:?}, and a later \
+                 watch sees it: {again}\n{}",
+                cluster.last_words(server)
+            )
+        }
+    }
 }
 
 /// Has a watcher see, by watches of this server, what is there.

@@ -21,6 +21,8 @@ const ATTACHED: &str = "cat /sys/block/loop*/loop/backing_file 2>/dev/null | gre
 #[derive(Debug, Default)]
 pub(super) struct Claim {
     n_written: u64,
+    /// Of which the last was heard of before the last cut.
+    n_heard: u64,
     kib: Option<u64>,
 }
 
@@ -43,6 +45,7 @@ impl Listener {
     pub(super) fn end(mut self, claim: &mut Claim) -> Result<()> {
         self.child.wait()?;
         let n_written = self.hearing.join().map_err(|_| anyhow::anyhow!("the listener has panicked"))?;
+        claim.n_heard = n_written;
         claim.n_written = claim.n_written.max(n_written);
         Ok(())
     }
@@ -54,6 +57,11 @@ fn last_written(output: ChildStdout) -> u64 {
 }
 
 impl Claim {
+    /// For whoever looks on.
+    pub(super) fn told(&self) -> String {
+        format!("{} records, {} of them heard of before", self.n_written, self.n_heard)
+    }
+
     /// What the Pod found at its start, after a cut.
     pub(super) fn check(&mut self, cluster: &Cluster) -> Result<()> {
         let said = cluster.output(READ).context("what the Pod with a claim found")?;
@@ -92,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_record_that_was_written_is_there_in_a_volume_of_its_size() {
-        let mut claim = Claim { n_written: 12, kib: None };
+        let mut claim = Claim { n_written: 12, ..Claim::default() };
         let mut said = |text: &str| claim.check_said(text).map_err(|it| it.to_string());
         assert_eq!(said("found 13 of 27632 KiB, which are held\nwrote 14\n"), Ok(()), "one that nobody heard of");
         let lost = said("found 12 of 27632 KiB, which are held\n").expect_err("one is lost");

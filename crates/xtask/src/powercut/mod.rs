@@ -268,9 +268,10 @@ async fn one_round(
     }
     cluster.check_why()?;
     Ok(format!(
-        "{cut}; reached {:.1} s after power-on, all Ready {:.1} s later; limits {:.1} times longer",
+        "{cut}; reached {:.1} s after power-on, all Ready {:.1} s later; {}; limits {:.1} times longer",
         booted.as_secs_f64(),
         ready.as_secs_f64(),
+        cluster.claim.told(),
         cluster.patience
     ))
 }

@@ -22,7 +22,7 @@ use crate::{
     group_resource::GroupResource,
     kms::Kms,
     load::{self, ConfigError, Loaded},
-    lost_keys::LostKey,
+    lost_key::LostKey,
     metrics::Metrics,
     transformers::{Opened, Transformers, maker},
 };

@@ -14,6 +14,7 @@ mod in_flight;
 mod kms;
 mod load;
 mod local;
+mod lost_key;
 mod lost_keys;
 mod metrics;
 mod shared;

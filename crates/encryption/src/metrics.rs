@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use corten_metrics::{Gauges, Histogram, HistogramVec, IntCounter, IntCounterVec, Registry, registered};
 use parking_lot::Mutex;
 
-use crate::{envelope::key_id_hash, lost_keys::LostKey};
+use crate::{envelope::key_id_hash, lost_key::LostKey};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Direction {
@@ -131,14 +131,19 @@ impl Default for Metrics {
                 "Information about the last applied encryption configuration with hash as label, split by apiserver identity.",
                 &["hash"],
             ),
-            lost: gauges(
-                "corten_encryption_values_without_key",
-                "Stored values under a key that the encryption configuration in use does not have, by resource and key.",
-                &["resource", "key"],
-            ),
+            lost: values_without_key(&registry),
             registry,
         }
     }
+}
+
+fn values_without_key(registry: &Registry) -> Gauges {
+    registered::gauges(
+        registry,
+        "corten_encryption_values_without_key",
+        "Stored values under a key that the encryption configuration in use does not have, by resource and key.",
+        &["resource", "key"],
+    )
 }
 
 impl Metrics {

@@ -167,7 +167,7 @@ impl FakeApi {
                 (200, json!({"kind": "Status", "status": "Success"}))
             }
             ("GET", None) if is_collection(&path) => (200, list(&state, &path)),
-            _ => status(404, "NotFound"),
+            _ => not_found(&path),
         }
     }
 
@@ -303,6 +303,15 @@ impl Fault {
 fn respond(code: u16, body: &Value) -> Response<Body> {
     let body = Full::new(Bytes::from(body.to_string())).map_err(|never| match never {}).boxed_unsync();
     Response::builder().status(code).body(body).expect("a valid response")
+}
+
+/// As the server says which object it is that is not there.
+fn not_found(path: &str) -> (u16, Value) {
+    let (code, mut answer) = status(404, "NotFound");
+    let name = path.rsplit('/').next().unwrap_or_default();
+    answer["message"] = json!(format!("{name:?} not found"));
+    answer["details"] = json!({ "name": name });
+    (code, answer)
 }
 
 fn status(code: u16, reason: &str) -> (u16, Value) {

@@ -25,7 +25,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
 use self::{measure::Scale, report::Report, subject::Subject};
-use crate::real::{Launcher, Profile, build};
+use crate::real::{Launcher, Profile, build, program};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -68,10 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(unknown) = args.only.iter().find(|it| !names.contains(&it.as_str())) {
         bail!("{unknown:?} is not measured; the parts are {}", names.join(", "));
     }
-    let program = match &args.corten {
-        Some(program) => program.clone(),
-        None => build(Profile::Dist, &["corten"])?.join("corten"),
-    };
+    let program = program(args.corten.as_deref(), Profile::Dist)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the load")?;
     let rows = match args.subject {
         Subject::ControlPlane => {

@@ -23,7 +23,7 @@ pub(crate) use self::{
     watcher::{WatchedChanges, Watcher},
     writer::write,
 };
-use crate::real::{Connection, ControlPlane, Data, Launcher, Profile, build};
+use crate::real::{Connection, ControlPlane, Data, Launcher, Profile, program};
 
 pub(crate) const NAMESPACE: &str = "crash";
 pub(crate) const CONFIG_MAPS: &str = "/api/v1/namespaces/crash/configmaps";
@@ -49,10 +49,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let program = match &args.corten {
-        Some(program) => program.clone(),
-        None => build(Profile::Release, &["corten"])?.join("corten"),
-    };
+    let program = program(args.corten.as_deref(), Profile::Release)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let launcher = Launcher::new(program)?;
     runtime.block_on(rounds(&launcher, args)).with_context(|| format!("with --seed {}", args.seed))

@@ -131,6 +131,8 @@ impl Watcher {
                     Next::List => break,
                 }
             }
+            // Its end may still be on the way: a connection with an answer that nobody reads on asks nothing more.
+            drop(body);
             let Ok(list) = connection.get(CONFIG_MAPS).await else { return Ok(()) };
             let mut cache = self.cache.lock();
             cache.list_again(List::read(&list)?);

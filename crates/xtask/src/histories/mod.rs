@@ -35,7 +35,7 @@ use self::{
 use crate::{
     crash::{CONFIG_MAPS, List, Watcher, begin},
     etcd,
-    real::{Profile, build},
+    real::{Profile, program},
     tidy::root,
 };
 
@@ -62,10 +62,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let program = match &args.corten {
-        Some(program) => program.clone(),
-        None => build(Profile::Release, &["corten"])?.join("corten"),
-    };
+    let program = program(args.corten.as_deref(), Profile::Release)?;
     let Some(etcd) = etcd::fetched(&root()?) else {
         println!("skipped: there is no etcd in target/etcd: `cargo xtask etcd` fetches it");
         return Ok(());

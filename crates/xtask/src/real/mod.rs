@@ -37,6 +37,14 @@ impl Profile {
     }
 }
 
+/// The program under test: the one that is given, or one that is built for this.
+pub(crate) fn program(given: Option<&Path>, profile: Profile) -> Result<PathBuf> {
+    match given {
+        Some(program) => Ok(program.to_owned()),
+        None => Ok(build(profile, &["corten"])?.join("corten")),
+    }
+}
+
 /// Answers the folder of the programs.
 pub(crate) fn build(profile: Profile, packages: &[&str]) -> Result<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("finding the workspace")?;

@@ -18,6 +18,7 @@ mod device_admin_access;
 mod escalation;
 mod evaluation;
 mod expression_authorizer;
+mod failure_row;
 mod known_rules;
 mod legacy_token;
 mod limit_ranger;

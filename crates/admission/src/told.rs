@@ -12,20 +12,20 @@ fn becomes(may_fail: bool) -> &'static str {
     if may_fail { "passes without it" } else { "is refused" }
 }
 
-/// None where it failed once.
-fn times(n_in_a_row: u64) -> Option<String> {
-    (n_in_a_row > 1).then(|| format!("{n_in_a_row} times in a row"))
+/// How often it failed, after `between`; nothing where it was once.
+fn often(between: &str, n_in_a_row: u64, now_and_then: Option<(u32, u32)>) -> String {
+    match now_and_then {
+        Some((failed, of)) => format!("{between}{failed} of the last {of} times"),
+        None if n_in_a_row > 1 => format!("{between}{n_in_a_row} times in a row"),
+        None => String::new(),
+    }
 }
 
 impl FailingWebhook {
     pub fn wait(&self) -> Wait {
         let Self { webhook, message, n_in_a_row, .. } = self;
         let becomes = becomes(self.may_fail);
-        let often = match self.now_and_then {
-            Some((failed, of)) => Some(format!("{failed} of the last {of} times")),
-            None => times(*n_in_a_row),
-        };
-        let often = often.map(|it| format!(", {it}")).unwrap_or_default();
+        let often = often(", ", *n_in_a_row, self.now_and_then);
         let mut wait = match self.trouble {
             Trouble::NoAnswer => {
                 let begin = format!("failed calling webhook {webhook:?}: ");
@@ -57,11 +57,7 @@ impl FailingPolicy {
         let becomes = becomes(self.may_fail);
         let mut wait = match self.trouble {
             PolicyTrouble::Fails => {
-                let often = match self.now_and_then {
-                    Some((failed, of)) => Some(format!("{failed} of the last {of} times")),
-                    None => times(*n_in_a_row),
-                };
-                let often = often.map(|it| format!(" {it}")).unwrap_or_default();
+                let often = often(" ", *n_in_a_row, self.now_and_then);
                 let message = format!("it failed{often}, and what it is about {becomes}: {message}");
                 Wait::new("PolicyFailing", message, Actor::Author)
             }
@@ -72,7 +68,7 @@ impl FailingPolicy {
                 Wait::new("PolicyDenying", message, Actor::Author)
             }
             PolicyTrouble::Misconfigured => {
-                let often = times(*n_in_a_row).map(|it| format!(", {it}")).unwrap_or_default();
+                let often = often(", ", *n_in_a_row, None);
                 let message = format!(
                     "bound by {binding}, the policy could not be asked{often}, and what it is about {becomes}: {message}"
                 );

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use corten_meta::{Resource, Time};
-use corten_webhook::{Outcomes, excerpt};
+use corten_webhook::excerpt;
 use parking_lot::Mutex;
 
-use crate::webhook_source::DENIALS_MIN;
+use crate::{
+    failure_row::{Failure, FailureRow},
+    webhook_source::DENIALS_MIN,
+};
 
 /// What is wrong with the answers of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,26 +56,26 @@ pub(super) struct FailingPolicies(Mutex<BTreeMap<PolicyOperation, FailureRecord>
 #[derive(Default)]
 struct FailureRecord {
     revision: u64,
-    outcomes: Outcomes,
-    /// What goes on.
-    row: Option<FailingPolicy>,
-    /// The last failure, denials aside.
-    failed: Option<FailingPolicy>,
+    row: FailureRow<FailingPolicy>,
 }
 
-impl FailureRecord {
-    fn told(&self, now: Time) -> Option<FailingPolicy> {
-        // A loop asks for the same new object again and again: that it is denied is told of the object, with the policy's words.
-        let denies_all = |it: &FailingPolicy| it.n_in_a_row >= DENIALS_MIN && it.operation != "CREATE";
-        let is_told = |it: &&FailingPolicy| it.trouble != PolicyTrouble::Denies || denies_all(it);
-        let row = self.row.as_ref().filter(is_told);
-        if row.is_some_and(|it| it.trouble == PolicyTrouble::Denies) {
-            return row.cloned();
-        }
-        let Some(now_and_then) = self.outcomes.now_and_then(now) else { return row.cloned() };
-        let failed = row.cloned().or_else(|| self.failed.clone().map(|it| FailingPolicy { n_in_a_row: 0, ..it }))?;
-        let since = self.outcomes.since().unwrap_or(failed.since);
-        Some(FailingPolicy { now_and_then: Some(now_and_then), since, ..failed })
+impl Failure for FailingPolicy {
+    fn is_denial(&self) -> bool {
+        self.trouble == PolicyTrouble::Denies
+    }
+
+    /// A loop asks for the same new object again and again: that it is denied is told of the object, with the policy's words.
+    fn is_told(&self) -> bool {
+        !self.is_denial() || self.n_in_a_row >= DENIALS_MIN && self.operation != "CREATE"
+    }
+
+    fn since(&self) -> Time {
+        self.since
+    }
+
+    fn now_and_then(self, failed_of: (u32, u32), since: Time, goes_on: bool) -> Self {
+        let n_in_a_row = if goes_on { self.n_in_a_row } else { 0 };
+        Self { now_and_then: Some(failed_of), since, n_in_a_row, ..self }
     }
 }
 
@@ -91,7 +94,7 @@ impl FailingPolicies {
         if record.revision != revision {
             *record = FailureRecord { revision, ..FailureRecord::default() };
         }
-        let before = record.row.as_ref().filter(|it| it.trouble == trouble);
+        let before = record.row.goes_on().filter(|it| it.trouble == trouble);
         let (since, n) = before.map_or((now, 0), |it| (it.since, it.n_in_a_row));
         let failing = FailingPolicy {
             trouble,
@@ -103,13 +106,7 @@ impl FailingPolicies {
             now_and_then: None,
             may_fail,
         };
-        if trouble == PolicyTrouble::Denies {
-            record.outcomes.answered();
-        } else {
-            record.outcomes.failed(now);
-            record.failed = Some(failing.clone());
-        }
-        record.row = Some(failing);
+        record.row.note(failing, now);
     }
 
     pub(super) fn worked(&self, asked: impl FnOnce() -> PolicyOperation, now: Time) {
@@ -118,10 +115,7 @@ impl FailingPolicies {
             return;
         }
         let asked = asked();
-        let Some(record) = all.get_mut(&asked) else { return };
-        record.outcomes.answered();
-        record.row = None;
-        if record.outcomes.is_past(now) {
+        if all.get_mut(&asked).is_some_and(|it| it.row.worked(now)) {
             all.remove(&asked);
         }
     }
@@ -134,7 +128,7 @@ impl FailingPolicies {
     /// What is to be told, with kind and name of the policy, in order.
     pub(super) fn all(&self, now: Time) -> Vec<(Resource, String, FailingPolicy)> {
         let all = self.0.lock();
-        let told = all.iter().filter_map(|(asked, it)| Some((asked, it.told(now)?)));
+        let told = all.iter().filter_map(|(asked, it)| Some((asked, it.row.told(now)?)));
         told.map(|(asked, it)| (asked.resource.clone(), asked.policy.clone(), it)).collect()
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use corten_meta::{Resource, Time};
-use corten_webhook::{Outcomes, excerpt};
+use corten_webhook::excerpt;
 use parking_lot::Mutex;
 
 use super::compiled::Hook;
+use crate::failure_row::{Failure, FailureRow};
 
 /// What is wrong with the answers of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,44 +48,32 @@ struct FailureRecord {
     configuration: String,
     /// Of its configuration: what another one did is nobody's concern.
     resource_version: String,
-    outcomes: Outcomes,
-    /// What goes on.
-    row: Option<FailingWebhook>,
-    /// The last failure, denials aside.
-    failed: Option<FailingWebhook>,
+    row: FailureRow<FailingWebhook>,
 }
 
 impl FailureRecord {
     fn of(hook: &Hook) -> Self {
-        Self {
-            configuration: hook.configuration.clone(),
-            resource_version: hook.resource_version.clone(),
-            outcomes: Outcomes::default(),
-            row: None,
-            failed: None,
-        }
+        let (configuration, resource_version) = (hook.configuration.clone(), hook.resource_version.clone());
+        Self { configuration, resource_version, row: FailureRow::default() }
+    }
+}
+
+impl Failure for FailingWebhook {
+    fn is_denial(&self) -> bool {
+        self.trouble == Trouble::Denies
     }
 
-    fn note(&mut self, failing: FailingWebhook, now: Time) {
-        if failing.trouble == Trouble::Denies {
-            self.outcomes.answered();
-        } else {
-            self.outcomes.failed(now);
-            self.failed = Some(failing.clone());
-        }
-        self.row = Some(failing);
+    fn is_told(&self) -> bool {
+        !self.is_denial() || self.n_in_a_row >= DENIALS_MIN
     }
 
-    fn told(&self, now: Time) -> Option<FailingWebhook> {
-        let is_told = |it: &&FailingWebhook| it.trouble != Trouble::Denies || it.n_in_a_row >= DENIALS_MIN;
-        let row = self.row.as_ref().filter(is_told);
-        if row.is_some_and(|it| it.trouble == Trouble::Denies) {
-            return row.cloned();
-        }
-        let Some(now_and_then) = self.outcomes.now_and_then(now) else { return row.cloned() };
-        let failed = row.cloned().or_else(|| self.failed.clone().map(|it| FailingWebhook { n_in_a_row: 0, ..it }))?;
-        let since = self.outcomes.since().unwrap_or(failed.since);
-        Some(FailingWebhook { now_and_then: Some(now_and_then), since, ..failed })
+    fn since(&self) -> Time {
+        self.since
+    }
+
+    fn now_and_then(self, failed_of: (u32, u32), since: Time, goes_on: bool) -> Self {
+        let n_in_a_row = if goes_on { self.n_in_a_row } else { 0 };
+        Self { now_and_then: Some(failed_of), since, n_in_a_row, ..self }
     }
 }
 
@@ -95,7 +84,7 @@ impl FailingWebhooks {
         if record.resource_version != hook.resource_version {
             *record = FailureRecord::of(hook);
         }
-        let before = record.row.as_ref().filter(|it| it.trouble == trouble);
+        let before = record.row.goes_on().filter(|it| it.trouble == trouble);
         let (since, n) = before.map_or((now, 0), |it| (it.since, it.n_in_a_row));
         let failing = FailingWebhook {
             webhook: hook.name.clone(),
@@ -106,7 +95,7 @@ impl FailingWebhooks {
             now_and_then: None,
             may_fail: hook.may_fail,
         };
-        record.note(failing, now);
+        record.row.note(failing, now);
     }
 
     pub(super) fn answered(&self, of: &Resource, hook: &Hook, now: Time) {
@@ -124,10 +113,8 @@ impl FailingWebhooks {
             return;
         }
         let id = (of.clone(), hook.id.clone());
-        let Some(record) = all.get_mut(&id).filter(|it| ends(it.row.as_ref().map(|it| it.trouble))) else { return };
-        record.outcomes.answered();
-        record.row = None;
-        if record.outcomes.is_past(now) {
+        let record = all.get_mut(&id).filter(|it| ends(it.row.goes_on().map(|it| it.trouble)));
+        if record.is_some_and(|it| it.row.worked(now)) {
             all.remove(&id);
         }
     }
@@ -145,7 +132,7 @@ impl FailingWebhooks {
     /// What is to be told, with kind and name of the configuration, in order.
     pub(super) fn all(&self, now: Time) -> Vec<(Resource, String, FailingWebhook)> {
         let all = self.0.lock();
-        let told = all.iter().filter_map(|((resource, _), it)| Some((resource, &it.configuration, it.told(now)?)));
+        let told = all.iter().filter_map(|((resource, _), it)| Some((resource, &it.configuration, it.row.told(now)?)));
         told.map(|(resource, configuration, it)| (resource.clone(), configuration.clone(), it)).collect()
     }
 }

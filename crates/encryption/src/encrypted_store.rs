@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use corten_cacher::watch_cache::resource_of_key;
 use corten_store::{BoxFuture, Changes, DiskUse, Entry, Error, Operation, Outcome, Page, Range, Revision, Store, Txn};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use crate::{
     changes::OpenedChanges,
@@ -17,6 +17,8 @@ use crate::{
 
 /// How often values that nothing opens are tried again.
 const RETRY: Duration = Duration::from_secs(10);
+/// How often values under a key that is gone are counted anew.
+const LOST_KEYS_EVERY: Duration = Duration::from_secs(60);
 
 /// Clones are the same store.
 #[derive(Clone)]
@@ -45,6 +47,7 @@ impl EncryptedStore {
     pub async fn keep(self, ended: watch::Receiver<bool>) {
         let (changed, mut may_open) = (watch::Sender::new(()), watch::Receiver::clone(&ended));
         let mut news = changed.subscribe();
+        let mut looked_at = Instant::now();
         let retrying = async {
             loop {
                 let is_new = tokio::select! {
@@ -54,9 +57,10 @@ impl EncryptedStore {
                     () = tokio::time::sleep(RETRY) => false,
                 };
                 self.0.retry().await;
-                // What was found is looked at again until it is written anew, or its key is back.
-                if is_new || self.0.encryption.has_lost_keys() {
+                // What was found is looked at again until it is written anew, or its key is back: that goes through all values.
+                if is_new || self.0.encryption.has_lost_keys() && looked_at.elapsed() >= LOST_KEYS_EVERY {
                     self.look_for_lost_keys().await;
+                    looked_at = Instant::now();
                 }
             }
         };

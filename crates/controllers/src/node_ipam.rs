@@ -60,8 +60,8 @@ impl RangedNode {
 /// A heartbeat changes no range.
 impl PartialEq for RangedNode {
     fn eq(&self, other: &Self) -> bool {
-        let of = |it: &Self| (it.metadata.uid.clone(), it.metadata.is_deleting());
-        of(self) == of(other) && self.spec == other.spec
+        let (mine, theirs) = (&self.metadata, &other.metadata);
+        (&mine.uid, mine.is_deleting()) == (&theirs.uid, theirs.is_deleting()) && self.spec == other.spec
     }
 }
 

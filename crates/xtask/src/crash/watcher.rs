@@ -90,22 +90,27 @@ impl Watcher {
 
     /// Watches on from where it is until the connection ends.
     pub(crate) async fn watch(self, connection: Connection) -> Result<()> {
-        self.follow(connection, |_| false).await
+        self.follow(connection, self.rest, |_| false).await
     }
 
     pub(crate) fn holds(&self, list: &List) -> bool {
         self.cache.lock().holds(list, self.is_tolerant)
     }
 
-    /// Watches on until it holds what `list` holds.
+    /// Watches on, and rests no more, until it holds what `list` holds: how far a slow one is behind is no fault of the server's.
     pub(crate) async fn until(self, connection: Connection, list: &List) -> Result<()> {
         if self.holds(list) {
             return Ok(());
         }
-        self.follow(connection, |it| it.holds(list, self.is_tolerant)).await
+        self.follow(connection, Duration::ZERO, |it| it.holds(list, self.is_tolerant)).await
     }
 
-    async fn follow(&self, mut connection: Connection, is_enough: impl Fn(&Cache) -> bool) -> Result<()> {
+    async fn follow(
+        &self,
+        mut connection: Connection,
+        rest: Duration,
+        is_enough: impl Fn(&Cache) -> bool,
+    ) -> Result<()> {
         loop {
             let revision = self.cache.lock().revision;
             let path = format!("{CONFIG_MAPS}?watch=true&allowWatchBookmarks=true&resourceVersion={revision}");
@@ -118,16 +123,16 @@ impl Watcher {
             if status != StatusCode::OK {
                 bail!("a watch was answered {status}");
             }
-            let mut rest = Vec::new();
+            let mut unread = Vec::new();
             loop {
                 let Some(Ok(frame)) = body.frame().await else { return Ok(()) };
                 let Ok(data) = frame.into_data() else { continue };
-                rest.extend_from_slice(&data);
-                let Some(end) = rest.iter().rposition(|it| *it == b'\n') else { continue };
-                let lines: Vec<u8> = rest.drain(..=end).collect();
+                unread.extend_from_slice(&data);
+                let Some(end) = unread.iter().rposition(|it| *it == b'\n') else { continue };
+                let lines: Vec<u8> = unread.drain(..=end).collect();
                 match self.take(&lines, &is_enough)? {
                     Next::Enough => return Ok(()),
-                    Next::More => tokio::time::sleep(self.rest).await,
+                    Next::More => tokio::time::sleep(rest).await,
                     Next::List => break,
                 }
             }

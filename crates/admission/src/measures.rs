@@ -103,7 +103,7 @@ pub(crate) fn outcome_of(verdict: &Verdict) -> Outcome {
     match verdict {
         Verdict::Matches => Outcome::Match,
         Verdict::Excluded(_) => Outcome::Exclusion,
-        Verdict::Ignored | Verdict::Failed(_) => Outcome::Error,
+        Verdict::Ignored(_) | Verdict::Failed(_) => Outcome::Error,
     }
 }
 

@@ -7,7 +7,10 @@ use corten_meta::{Status, Violation};
 use corten_schema::apply::Owners;
 use serde_json::Value;
 
-use crate::{plugin::Attributes, review_request};
+use crate::{
+    plugin::{Attributes, Operation},
+    review_request,
+};
 
 /// Why it cannot take the object's place.
 pub(crate) enum Unfit {
@@ -34,6 +37,12 @@ pub(crate) async fn take(
 ) -> Result<bool, Unfit> {
     if new["kind"] != shown["kind"] || new["apiVersion"] != shown["apiVersion"] {
         return Err(Unfit::OtherKind);
+    }
+    // The options of a connection have no schema here: who begins it reads them.
+    if request.operation == Operation::Connect {
+        let changes = new != *shown;
+        *object = new;
+        return Ok(changes);
     }
     let part = review_request::part_schema(request).map(Schema::Table);
     let schema = part.as_ref().unwrap_or(&row.schema);

@@ -157,7 +157,7 @@ async fn below_object(
     verb: Option<Verb>,
 ) -> Result<Response, Status> {
     use Subresource as Sub;
-    connecting::admit(ctx, &target, subresource).await?;
+    connecting::admit(ctx, &target).await?;
     if subresource == Sub::Proxy {
         return Box::pin(connect::proxy(ctx)).await;
     }

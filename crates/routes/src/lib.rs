@@ -9,6 +9,7 @@
     reason = "a Status is an answer, not a failure: it is built once and sent, and boxing it would only cost an allocation"
 )]
 
+mod connect_options;
 pub mod continue_token;
 mod delete_options;
 pub mod list_options;

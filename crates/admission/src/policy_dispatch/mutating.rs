@@ -161,7 +161,12 @@ impl<'r> Round<'r> {
                 if nth == 0 {
                     match asked.matches(&policy.policy, &bindings).await {
                         Verdict::Matches => {}
-                        Verdict::Excluded(_) | Verdict::Ignored => return Ok(None),
+                        Verdict::Excluded(_) => return Ok(None),
+                        Verdict::Ignored(message) => {
+                            let cluster = self.request.cluster;
+                            cluster.policies.note_mutating(invocation.bound, Some(&message), cluster.now());
+                            return Ok(None);
+                        }
                         Verdict::Failed(message) => {
                             measure(Some(Unevaluated::Invalid), begun);
                             return Ok(Some(vec![message]));

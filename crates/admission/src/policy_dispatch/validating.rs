@@ -114,6 +114,10 @@ impl Round<'_> {
                     Verdict::Matches => {
                         self.asked.authorizer.answered(self.asked.request, || policy.evaluate(&bindings)).await
                     }
+                    Verdict::Ignored(message) => {
+                        trouble = trouble.or(Some((PolicyTrouble::Fails, message)));
+                        Evaluation::default()
+                    }
                     unmatched => policy.unmatched(unmatched),
                 };
                 found.push((evaluation, begun.elapsed()));

@@ -82,7 +82,10 @@ impl<'r> Round<'r> {
                 webhooks.note_excluded(self.phase, hook, now);
                 Ok(false)
             }
-            Verdict::Ignored => Ok(false),
+            Verdict::Ignored(reason) => {
+                webhooks.note(self.phase, hook, Some((Trouble::Condition, &*reason)), now);
+                Ok(false)
+            }
             // The answer is upstream's, and does not name the webhook: that is for who asks why.
             Verdict::Failed(reason) => {
                 webhooks.note(self.phase, hook, Some((Trouble::Condition, &*reason)), now);

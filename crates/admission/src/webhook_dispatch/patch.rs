@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::call::Failure;
 use crate::{
     patched::{self, Unfit},
-    plugin::{Attributes, Operation},
+    plugin::Attributes,
     webhook_source::Hook,
 };
 
@@ -30,8 +30,7 @@ impl Hook {
         if is_nothing {
             return Ok(false);
         }
-        // What a tunnel is opened with is not read from the object that webhooks are shown.
-        if object.is_null() || request.operation == Operation::Connect {
+        if object.is_null() {
             return Err(internal(format!(
                 "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
                 self.name

@@ -21,7 +21,10 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use super::server;
+use super::{
+    server,
+    webhooks::hook::{Hook, patched},
+};
 use corten_pki::Authority;
 
 use crate::{KubeletClient, Server};
@@ -310,6 +313,52 @@ async fn tunnels_go_through_to_the_container() {
 
     // A tunnel that is open when the server stops does not hold it up.
     let (_, _open) = switched(ask(&server, address, "admin", "POST", exec, &SPDY).await);
+    stop.send(()).expect("the server still serves");
+    task.await.expect("no panic").expect("serve ends");
+    server.stop().await;
+}
+
+/// As upstream: the options of a connection are an object that webhooks may change.
+#[tokio::test]
+async fn what_a_webhook_makes_of_the_options_reaches_the_kubelet() {
+    let (server, _tasks) = world(listening).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("a bound address");
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = server.clone();
+    let task = tokio::spawn(async move { serving.serve(listener, async { drop(stopped.await) }).await });
+
+    let hook = Hook::start(|it| match it["request"]["object"]["kind"].as_str() {
+        Some("PodExecOptions") if it["request"]["object"]["command"] == json!(["broken"]) => {
+            patched(it, &json!([{ "op": "replace", "path": "/command", "value": "no list" }]))
+        }
+        Some("PodExecOptions") => patched(
+            it,
+            &json!([{ "op": "replace", "path": "/command", "value": ["safe", "x y"] }, { "op": "add", "path": "/tty", "value": true }]),
+        ),
+        _ => patched(it, &json!([{ "op": "replace", "path": "/ports", "value": [81] }])),
+    })
+    .await;
+    let rules = json!([{ "operations": ["CONNECT"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods/exec", "pods/portforward"] }]);
+    let configuration = json!({ "metadata": { "name": "m" }, "webhooks": [{
+        "name": "m.example.com", "clientConfig": hook.client_config(), "admissionReviewVersions": ["v1"],
+        "sideEffects": "None", "rules": rules,
+    }] });
+    let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+    let (code, body) = send(&server, "POST", path, &configuration).await;
+    assert_eq!(code, StatusCode::CREATED, "{body}");
+    for (path, code, text) in [
+        (
+            "web/exec?command=other&stdin=true",
+            404,
+            "nothing at /exec/default/web/a?input=1&tty=1&command=safe&command=x+y",
+        ),
+        ("web/portforward?ports=80", 404, "nothing at /portForward/default/web?port=81"),
+        ("web/exec?command=broken", 500, "command: the request cannot begin with this"),
+    ] {
+        let (found, body) = refused(ask(&server, address, "admin", "POST", path, &SPDY).await).await;
+        assert!(found == code && body.contains(text), "{path}: {found} {body}");
+    }
     stop.send(()).expect("the server still serves");
     task.await.expect("no panic").expect("serve ends");
     server.stop().await;

@@ -175,6 +175,10 @@ impl Progress {
     /// Until there is a change to tell of, and it may be told.
     async fn is_due(&self, state: &State) {
         let caches = state.caches();
+        // Most changes are of other resources: who waits for all of them is woken for each.
+        if let Some(cache) = caches.get(&self.stored) {
+            cache.changed_after(self.told).await;
+        }
         caches.until(|| self.is_behind(caches, caches.applied()).then_some(())).await;
         tokio::time::sleep_until(self.rests_until).await;
     }

@@ -46,11 +46,13 @@ struct State {
     changes: Box<dyn Changes>,
     /// Logs with events that their watchers were not woken for. The task wakes them: a writer's answer comes first.
     unheard: Vec<Arc<Log>>,
+    /// The caches have come further, and who waits for that was not woken.
+    has_advanced: bool,
 }
 
 impl Feed {
     pub fn new(changes: Box<dyn Changes>) -> Self {
-        Self(Mutex::new(State { changes, unheard: Vec::new() }))
+        Self(Mutex::new(State { changes, unheard: Vec::new(), has_advanced: false }))
     }
 
     /// Applies what is there now, unless somebody is about it: then the task sees to what that one leaves.
@@ -68,8 +70,11 @@ impl Feed {
     fn pump(&self, caches: &Caches) -> Result<(), Error> {
         let mut state = self.0.lock();
         let pumped = state.pump(caches);
-        let unheard = mem::take(&mut state.unheard);
+        let (unheard, has_advanced) = (mem::take(&mut state.unheard), mem::take(&mut state.has_advanced));
         drop(state);
+        if has_advanced {
+            caches.tell_advanced();
+        }
         unheard.iter().for_each(|it| it.wake());
         pumped
     }
@@ -79,12 +84,14 @@ impl State {
     fn pump(&mut self, caches: &Caches) -> Result<(), Error> {
         while let Some(batch) = self.changes.ready() {
             self.unheard.extend(apply(caches, batch?));
+            self.has_advanced = true;
         }
         // Others may have written what is in no cache.
         if let Some(revision) = self.changes.progress()
             && revision > caches.applied()
         {
             caches.advance(revision);
+            self.has_advanced = true;
         }
         Ok(())
     }
@@ -180,7 +187,7 @@ impl Ages {
     }
 }
 
-/// Gives the logs whose watchers are to be woken.
+/// Gives the logs whose watchers are to be woken; [`Caches::tell_advanced`] is due, too.
 pub(super) fn apply(caches: &Caches, batch: Vec<corten_store::Change>) -> Vec<Arc<Log>> {
     let Some(newest) = batch.last().map(|it| it.revision) else { return Vec::new() };
     let mut by_prefix: BTreeMap<&str, (&ResourceCache, Vec<Change>)> = BTreeMap::new();
@@ -234,6 +241,7 @@ async fn resync(store: &dyn Store, caches: &Caches) -> Result<Box<dyn Changes>, 
         unheard.extend(cache.apply(changes));
     }
     caches.advance(page.revision);
+    caches.tell_advanced();
     unheard.iter().for_each(|it| it.wake());
     store.watch(Range::prefix(ROOT), page.revision).await
 }

@@ -125,8 +125,12 @@ impl Caches {
         let _ = self.other_keys.set(follower);
     }
 
+    /// Wakes nobody: that is [`Caches::tell_advanced`].
     fn advance(&self, revision: Revision) {
         self.applied.store(revision, Release);
+    }
+
+    fn tell_advanced(&self) {
         self.advanced.notify_waiters();
     }
 

@@ -415,6 +415,10 @@ impl ResourceCache {
             let logs = lanes.values().map(|it| &it.log).chain([&self.log]);
             return logs.inspect(|it| it.break_off(revision)).cloned().collect();
         }
+        if events.is_empty() {
+            // It has come further all the same, and somebody may wait for that.
+            unheard.push(self.log.clone());
+        }
         for event in events {
             publish(&lanes, &event, &mut unheard);
             if self.log.push(event) {
@@ -427,6 +431,19 @@ impl ResourceCache {
     /// For who only wants to know that something has changed.
     pub fn events(&self) -> Events {
         Events(self.log.clone())
+    }
+
+    /// Waits until the newest change is one after `revision`.
+    pub async fn changed_after(&self, revision: Revision) {
+        loop {
+            let mut woken = pin!(self.log.woken());
+            // Before the look: a change that comes after it wakes.
+            woken.as_mut().enable();
+            if self.snapshot_revision() > revision {
+                return;
+            }
+            woken.await;
+        }
     }
 
     /// Wakes every watcher, so that it looks whether the server stops.

@@ -103,7 +103,7 @@ impl ValidatingPolicy {
     pub fn unmatched(&self, verdict: Verdict) -> Evaluation {
         match verdict {
             Verdict::Failed(message) => self.failed(message),
-            Verdict::Matches | Verdict::Excluded(_) | Verdict::Ignored => Evaluation::default(),
+            Verdict::Matches | Verdict::Excluded(_) | Verdict::Ignored(_) => Evaluation::default(),
         }
     }
 

@@ -35,7 +35,7 @@ pub enum Verdict {
     /// This one does not hold.
     Excluded(String),
     /// Some failed, and failures are to be ignored: it does not match.
-    Ignored,
+    Ignored(String),
     /// Some failed, and the request must fail with them.
     Failed(String),
 }
@@ -92,7 +92,7 @@ impl Conditions {
     }
 
     fn failed(&self, message: String) -> Verdict {
-        if self.ignores_errors { Verdict::Ignored } else { Verdict::Failed(message) }
+        if self.ignores_errors { Verdict::Ignored(message) } else { Verdict::Failed(message) }
     }
 }
 

@@ -204,7 +204,7 @@ fn a_false_condition_wins_over_one_that_fails() {
         (&["true", "object.n == 3"], true, Verdict::Matches),
         (&["object.x == 1", "object.n == 4"], true, Verdict::Excluded("c1".into())),
         (&["object.x == 1", "object.n == 3"], true, Verdict::Failed(failed.into())),
-        (&["object.x == 1", "object.n == 3"], false, Verdict::Ignored),
+        (&["object.x == 1", "object.n == 3"], false, Verdict::Ignored(failed.into())),
         (&["object.x == 1", "object.x == 1"], true, Verdict::Failed(failed.into())),
         (
             &["object.x == 1", "object.y == 1"],

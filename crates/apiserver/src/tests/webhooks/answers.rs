@@ -411,5 +411,11 @@ async fn the_journal_says_which_webhook_fails_now_and_then_or_cannot_be_asked() 
     let says = "webhook v.example.com cannot be asked, for one of its matchConditions fails, and what it is about is refused: expression 'object.data.nope";
     assert_eq!((&told[0]["reason"], &told[0]["actor"]), (&json!("WebhookConditionFailed"), &json!("Author")), "{told}");
     assert!(told[0]["message"].as_str().is_some_and(|it| it.starts_with(says)), "{told}");
+    let ignored = json!({ "failurePolicy": "Ignore", "matchConditions": condition["matchConditions"] });
+    configure(&server, VALIDATING, "v", &[webhook("v.example.com", &hook.client_config(), &ignored)]).await;
+    assert_eq!(create(&server, "passed").await.code, 201);
+    let says = says.replace("is refused", "passes without it");
+    let told = waits().await;
+    assert!(told[0]["message"].as_str().is_some_and(|it| it.starts_with(&says)), "{told}");
     server.stop().await;
 }

@@ -10,11 +10,10 @@ use std::{
     time::Duration,
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use corten_cacher::watch_cache::Caches;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use http::{HeaderMap, HeaderValue, Request, StatusCode, Uri, header, response::Parts};
+use http_body_util::Full;
 use parking_lot::Mutex;
 use rustls_pki_types::ServerName;
 use tokio::{net::TcpStream, sync::Semaphore};
@@ -146,9 +145,7 @@ impl Client {
         let unanswered = |reason| Error::Unanswered { url: url.clone(), reason };
         let asking = async {
             let _turn = self.under_way.acquire().await.expect("it is never closed");
-            let (connection, response) = self.exchange(&question).await.map_err(|it| unanswered(it.into()))?;
-            let (head, body) = response.into_parts();
-            let body = collected(body, question.answer_bytes_max).await.map_err(|it| unanswered(it.into()))?;
+            let (connection, head, body) = self.exchange(&question).await.map_err(|it| unanswered(it.into()))?;
             // Only one that has been read to its end can be asked again.
             self.idle.put(connection);
             if is_success(head.status) { Ok(body) } else { Err(refusal(head.status, &body)) }
@@ -169,12 +166,10 @@ impl Client {
         request.headers_mut().insert(header::USER_AGENT, HeaderValue::from_static(AGENT));
         request.headers_mut().extend(headers);
         let mut connection = Connection::over(self.connected().await?).await?;
-        let response = connection.send(request).await.map_err(|it| it.reason)?;
-        let (head, body) = response.into_parts();
+        let (head, body) = connection.ask(request, bytes_max).await.map_err(|it| it.reason)?;
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             return Err("it switches protocols without being asked to".to_owned());
         }
-        let body = collected(body, bytes_max).await?;
         Ok(Document { code: head.status, headers: head.headers, body })
     }
 
@@ -191,15 +186,15 @@ impl Client {
         if query.is_empty() { self.url.to_string() } else { format!("{}?{query}", self.url) }
     }
 
-    async fn exchange(&self, question: &Question<'_>) -> Result<(Connection, Response<Incoming>), String> {
+    async fn exchange(&self, question: &Question<'_>) -> Result<(Connection, Parts, Bytes), String> {
         let mut request = self.request(question)?;
         for _ in 0..CONNECTIONS_TRIED {
             let mut connection = match self.idle.take() {
                 Some(kept) => kept,
                 None => Connection::over(self.connected().await?).await?,
             };
-            match connection.send(request).await {
-                Ok(response) => return Ok((connection, response)),
+            match connection.ask(request, question.answer_bytes_max).await {
+                Ok((head, body)) => return Ok((connection, head, body)),
                 Err(Failed { unsent: Some(unsent), .. }) => request = unsent,
                 Err(Failed { reason, unsent: None }) => return Err(reason),
             }
@@ -298,17 +293,4 @@ fn is_success(status: StatusCode) -> bool {
 
 fn refusal(status: StatusCode, body: &[u8]) -> Error {
     Error::Refused(Box::new(error::refused(status.as_u16(), body)))
-}
-
-async fn collected(mut body: Incoming, bytes_max: usize) -> Result<Bytes, String> {
-    let mut whole = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|it| format!("the answer broke off: {it}"))?;
-        let Ok(data) = frame.into_data() else { continue };
-        if whole.len() + data.len() > bytes_max {
-            return Err(format!("the answer is larger than {bytes_max} bytes"));
-        }
-        whole.extend_from_slice(&data);
-    }
-    Ok(whole.freeze())
 }

@@ -1,18 +1,26 @@
-//! One HTTP/1.1 connection, driven by a task that it owns, and those that wait for the next request.
+//! One HTTP/1.1 connection, driven by who asks over it, and those that wait for the next request.
 
-use std::{error::Error, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    error::Error,
+    future::poll_fn,
+    io,
+    net::SocketAddr,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use corten_cacher::body::BoxFuture;
-use http::{Request, Response};
-use http_body_util::Full;
+use http::{Request, response::Parts};
+use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::{
     net::TcpStream,
     runtime::{self, Handle},
-    task::JoinSet,
     time::Instant,
 };
 use tokio_rustls::client::TlsStream;
@@ -29,11 +37,13 @@ const IDLE_CONNECTIONS_MAX: usize = 16;
 /// Of an answer's head.
 const HEADERS_BYTES_MAX: usize = 64 * 1024;
 
+type Driver = Pin<Box<http1::Connection<TokioIo<Stream>, Full<Bytes>>>>;
+
 pub(crate) struct Connection {
     sender: http1::SendRequest<Full<Bytes>>,
-    /// Dropped with the connection, which ends it.
-    _driver: JoinSet<()>,
-    /// The threads that read and write it. Others would wait until these have time.
+    /// Reads and writes; nothing once it has ended. A task of its own would have to be woken for each, by another thread at times.
+    driver: Option<Driver>,
+    /// The threads that are told when there is something to read. Others would wait until these have time.
     driven_by: runtime::Id,
     idle_since: Instant,
 }
@@ -45,29 +55,91 @@ pub(crate) struct Failed {
     pub(crate) unsent: Option<Request<Full<Bytes>>>,
 }
 
+impl Failed {
+    fn midway(reason: String) -> Self {
+        Self { reason, unsent: None }
+    }
+}
+
 impl Connection {
     pub(crate) async fn over(stream: Stream) -> Result<Self, String> {
         let handshake = http1::Builder::new().max_buf_size(HEADERS_BYTES_MAX).handshake(TokioIo::new(stream)).await;
-        let (sender, connection) = handshake.map_err(|it| it.to_string())?;
-        let mut driver = JoinSet::new();
-        driver.spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection to a webhook ended");
-            }
-        });
-        Ok(Self { sender, _driver: driver, driven_by: Handle::current().id(), idle_since: Instant::now() })
-    }
-
-    pub(crate) async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Failed> {
-        self.sender.try_send_request(request).await.map_err(|mut failure| {
-            let reason = in_gos_words(failure.error());
-            Failed { reason, unsent: failure.take_message() }
+        let (sender, driver) = handshake.map_err(|it| it.to_string())?;
+        Ok(Self {
+            sender,
+            driver: Some(Box::pin(driver)),
+            driven_by: Handle::current().id(),
+            idle_since: Instant::now(),
         })
     }
 
-    fn is_usable(&self) -> bool {
-        !self.sender.is_closed() && self.idle_since.elapsed() < IDLE_MAX
+    /// The answer, whole.
+    pub(crate) async fn ask(
+        &mut self,
+        request: Request<Full<Bytes>>,
+        bytes_max: usize,
+    ) -> Result<(Parts, Bytes), Failed> {
+        let Self { sender, driver, .. } = self;
+        let mut asking = pin!(asked(sender, request, bytes_max));
+        poll_fn(|context| {
+            if let Poll::Ready(answer) = asking.as_mut().poll(context) {
+                return Poll::Ready(answer);
+            }
+            drive(driver, context);
+            // What was read just now.
+            asking.as_mut().poll(context)
+        })
+        .await
     }
+
+    fn is_usable(&mut self) -> bool {
+        // Whoever closed it meanwhile is heard of here.
+        drive(&mut self.driver, &mut Context::from_waker(Waker::noop()));
+        self.driver.is_some() && !self.sender.is_closed() && self.idle_since.elapsed() < IDLE_MAX
+    }
+}
+
+/// Who waits for an answer over one that ends is told by its end.
+fn drive(driver: &mut Option<Driver>, context: &mut Context<'_>) {
+    let Some(Poll::Ready(outcome)) = driver.as_mut().map(|it| it.as_mut().poll(context)) else { return };
+    *driver = None;
+    if let Err(error) = outcome {
+        tracing::debug!(%error, "a connection to a webhook ended");
+    }
+}
+
+async fn asked(
+    sender: &mut http1::SendRequest<Full<Bytes>>,
+    request: Request<Full<Bytes>>,
+    bytes_max: usize,
+) -> Result<(Parts, Bytes), Failed> {
+    if let Err(error) = sender.ready().await {
+        return Err(Failed { reason: in_gos_words(&error), unsent: Some(request) });
+    }
+    let response = sender.try_send_request(request).await.map_err(|mut failure| {
+        let reason = in_gos_words(failure.error());
+        Failed { reason, unsent: failure.take_message() }
+    })?;
+    let (head, body) = response.into_parts();
+    // Who is asked for no other protocol has no body in it.
+    if head.status == http::StatusCode::SWITCHING_PROTOCOLS {
+        return Ok((head, Bytes::new()));
+    }
+    let body = collected(body, bytes_max).await.map_err(Failed::midway)?;
+    Ok((head, body))
+}
+
+async fn collected(mut body: Incoming, bytes_max: usize) -> Result<Bytes, String> {
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|it| format!("the answer broke off: {it}"))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if whole.len() + data.len() > bytes_max {
+            return Err(format!("the answer is larger than {bytes_max} bytes"));
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole.freeze())
 }
 
 fn in_gos_words(error: &hyper::Error) -> String {
@@ -84,7 +156,7 @@ pub(crate) struct Pool(Mutex<Vec<Connection>>);
 impl Pool {
     pub(crate) fn take(&self) -> Option<Connection> {
         let mut idle = self.0.lock();
-        idle.retain(Connection::is_usable);
+        idle.retain_mut(Connection::is_usable);
         let here = Handle::current().id();
         let at = idle.iter().rposition(|it| it.driven_by == here)?;
         Some(idle.remove(at))
@@ -93,7 +165,7 @@ impl Pool {
     pub(crate) fn put(&self, mut connection: Connection) {
         connection.idle_since = Instant::now();
         let mut idle = self.0.lock();
-        idle.retain(Connection::is_usable);
+        idle.retain_mut(Connection::is_usable);
         if idle.len() < IDLE_CONNECTIONS_MAX && connection.is_usable() {
             idle.push(connection);
         }

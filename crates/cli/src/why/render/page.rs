@@ -125,31 +125,56 @@ impl Page {
     }
 }
 
-/// Breaks a text between words; what does not fit the last row is cut off, and an ellipsis says so.
+/// Breaks a text between words. Of what does not fit one row the end is cut off; of what does not fit several, the middle: the cause
+/// stands last in the messages of most programs.
 fn wrap(text: &str, room: usize, hang: usize, n_rows_max: usize) -> Vec<String> {
+    let rows = broken(text, room, hang);
+    if rows.len() <= n_rows_max {
+        return rows;
+    }
+    if n_rows_max <= 1 {
+        let head: String = text.chars().take(room - 1).collect();
+        return vec![format!("{}…", head.trim_end())];
+    }
+    let mut length = room + (n_rows_max - 1) * (room - hang);
+    loop {
+        let rows = broken(&both_ends(text, length), room, hang);
+        // Breaks between words leave room unused.
+        if rows.len() <= n_rows_max || length <= room {
+            return rows;
+        }
+        length -= 1;
+    }
+}
+
+/// Of a text that does not fit, its beginning and its end.
+pub(super) fn both_ends(text: &str, room: usize) -> String {
+    let n = text.chars().count();
+    if n <= room || room < 2 {
+        return text.to_owned();
+    }
+    let begin = room / 2;
+    let head: String = text.chars().take(begin).collect();
+    let tail: String = text.chars().skip(n - (room - begin - 1)).collect();
+    format!("{head}…{tail}")
+}
+
+fn broken(text: &str, room: usize, hang: usize) -> Vec<String> {
     let mut rows: Vec<String> = Vec::new();
     let mut rest: Vec<char> = text.chars().collect();
     loop {
         let hang = if rows.is_empty() { 0 } else { hang };
         let room = room - hang;
-        let is_last = rows.len() + 1 >= n_rows_max;
         if rest.len() <= room {
             rows.push(" ".repeat(hang) + &rest.iter().collect::<String>());
-            return rows;
-        }
-        if is_last {
-            let head: String = rest[..room - 1].iter().collect();
-            rows.push(format!("{}{}…", " ".repeat(hang), head.trim_end()));
             return rows;
         }
         // A word that is longer than half a row is broken rather than moved.
         let end = rest[..=room].iter().rposition(|it| *it == ' ').filter(|it| *it > room / 2).unwrap_or(room);
         let head: String = rest[..end].iter().collect();
         rows.push(" ".repeat(hang) + head.trim_end());
-        rest.drain(..end);
-        while rest.first() == Some(&' ') {
-            rest.remove(0);
-        }
+        let n_blanks = rest[end..].iter().take_while(|it| **it == ' ').count();
+        rest.drain(..end + n_blanks);
     }
 }
 
@@ -235,9 +260,16 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_cut_and_says_so() {
-        let rows = wrap(&"word ".repeat(100), 50, 3, 2);
-        assert_eq!(rows.len(), 2);
-        assert!(rows[1].starts_with("   word") && rows[1].ends_with('…'), "{rows:?}");
-        assert!(rows.iter().all(|it| it.chars().count() <= 50));
+        let text = format!("expression '{}' failed: no such key: wanted", "word ".repeat(100));
+        for (n_rows, begins, ends) in [(1, "expression", "…"), (2, "expression", "wanted"), (3, "expression", "wanted")]
+        {
+            let rows = wrap(&text, 50, 3, n_rows);
+            assert_eq!(rows.len(), n_rows);
+            assert!(rows[0].starts_with(begins) && rows[n_rows - 1].ends_with(ends), "{rows:?}");
+            assert!(
+                rows.iter().any(|it| it.contains('…')) && rows.iter().all(|it| it.chars().count() <= 50),
+                "{rows:?}"
+            );
+        }
     }
 }

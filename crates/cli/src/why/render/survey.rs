@@ -4,7 +4,7 @@ use corten_meta::Time;
 
 use super::{
     PageStyle, of_whom,
-    page::{DIM, GREEN, HEIGHT, Line, Page, RED, YELLOW},
+    page::{DIM, GREEN, HEIGHT, Line, Page, RED, YELLOW, both_ends},
 };
 use crate::why::{State, Survey, duration::duration, survey::Group};
 
@@ -86,18 +86,6 @@ fn head(survey: &Survey, place: &str) -> String {
         }
         (false, _) => format!("the cluster itself and {objects} of {place} are not fine, for {causes}:"),
     }
-}
-
-/// Of a text that does not fit, its beginning and its end.
-fn both_ends(text: &str, room: usize) -> String {
-    let n = text.chars().count();
-    if n <= room || room < 2 {
-        return text.to_owned();
-    }
-    let begin = room / 2;
-    let head: String = text.chars().take(begin).collect();
-    let tail: String = text.chars().skip(n - (room - begin - 1)).collect();
-    format!("{head}…{tail}")
 }
 
 fn show(page: &mut Page, group: &Group, (is_cluster, width): (bool, usize), now: Time) {

@@ -21,10 +21,11 @@ use tokio_rustls::TlsConnector;
 
 use crate::{
     client_config::{ClientConfig, ConfigError, Location, Proof},
-    connection::{Connection, Dial, Failed, Pool, Stream},
+    connection::{Connection, Dial, Failed, Pool},
     error::{self, Error, Reason},
     reach,
     service::{self, NoEndpoint},
+    stream::Stream,
     trust,
 };
 
@@ -222,7 +223,7 @@ impl Client {
     async fn connected(&self) -> Result<Stream, String> {
         let stream = self.dialled().await?;
         let shaken = self.tls.connect(self.server_name.clone(), stream).await;
-        shaken.map_err(|it| error::handshake(&it, &self.shown_name))
+        shaken.map(Stream).map_err(|it| error::handshake(&it, &self.shown_name))
     }
 
     async fn dialled(&self) -> Result<TcpStream, String> {

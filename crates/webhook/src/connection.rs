@@ -23,13 +23,11 @@ use tokio::{
     runtime::{self, Handle},
     time::Instant,
 };
-use tokio_rustls::client::TlsStream;
+
+use crate::stream::Stream;
 
 /// How an address is reached.
 pub type Dial = Arc<dyn Fn(SocketAddr) -> BoxFuture<'static, io::Result<TcpStream>> + Send + Sync>;
-
-/// A connection to a server, after the handshake.
-pub type Stream = TlsStream<TcpStream>;
 
 /// One that is idle for longer is not used again: what stands between may have forgotten it.
 const IDLE_MAX: Duration = Duration::from_secs(30);

@@ -419,3 +419,16 @@ async fn the_journal_says_which_webhook_fails_now_and_then_or_cannot_be_asked() 
     assert!(told[0]["message"].as_str().is_some_and(|it| it.starts_with(&says)), "{told}");
     server.stop().await;
 }
+
+/// As Go's client takes it.
+#[tokio::test]
+async fn an_answer_may_end_with_its_connection() {
+    let server = started().await;
+    let hook = Hook::start_abrupt().await;
+    configure(&server, VALIDATING, "v", &[webhook("v.example.com", &hook.client_config(), &json!({}))]).await;
+    for name in ["a", "b"] {
+        let created = create(&server, name).await;
+        assert_eq!(created.code, 201, "{}", created.body);
+    }
+    server.stop().await;
+}

@@ -18,7 +18,11 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, task::JoinSet};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+    task::JoinSet,
+};
 use tokio_rustls::TlsAcceptor;
 
 pub(in crate::tests) enum Reply {
@@ -50,26 +54,17 @@ impl Hook {
     }
 
     pub(in crate::tests) async fn start_with(answer: Answerer) -> Self {
-        let names = ["hook.default.svc", "localhost", "127.0.0.1"].map(str::to_owned);
-        let mut parameters = rcgen::CertificateParams::new(names).expect("names");
-        parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-        let key = rcgen::KeyPair::generate().expect("a key");
-        let certificate = parameters.self_signed(&key).expect("a certificate");
-        let private = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let tls = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], private)
-            .expect("a certificate and its key");
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("an address");
         let (seen, connections) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
-        let mut running = JoinSet::new();
-        running.spawn(serve(listener, Arc::new(tls).into(), answer, seen.clone(), connections.clone()));
-        let bundle = BASE64_STANDARD.encode(certificate.pem());
+        let (its_seen, its_connections) = (seen.clone(), connections.clone());
+        let serving = |listener, tls| serve(listener, tls, answer, its_seen, its_connections);
+        let (address, bundle, running) = listening(serving).await;
         Self { address, bundle, seen, connections, _running: running }
+    }
+
+    /// One that allows all, says no length, and ends each connection without the word that TLS has for that: a script of Python's.
+    pub(in crate::tests) async fn start_abrupt() -> Self {
+        let (address, bundle, running) = listening(serve_abruptly).await;
+        Self { address, bundle, seen: Arc::default(), connections: Arc::default(), _running: running }
     }
 
     /// Its `clientConfig`.
@@ -83,6 +78,50 @@ impl Hook {
 
     pub(in crate::tests) fn connections(&self) -> usize {
         self.connections.load(Relaxed)
+    }
+}
+
+/// Behind a certificate of its own, which it gives, too.
+async fn listening<F: Future<Output = ()> + Send + 'static>(
+    serving: impl FnOnce(TcpListener, TlsAcceptor) -> F,
+) -> (SocketAddr, String, JoinSet<()>) {
+    let names = ["hook.default.svc", "localhost", "127.0.0.1"].map(str::to_owned);
+    let mut parameters = rcgen::CertificateParams::new(names).expect("names");
+    parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let certificate = parameters.self_signed(&key).expect("a certificate");
+    let private = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let tls = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], private)
+        .expect("a certificate and its key");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let mut running = JoinSet::new();
+    running.spawn(serving(listener, Arc::new(tls).into()));
+    (address, BASE64_STANDARD.encode(certificate.pem()), running)
+}
+
+async fn serve_abruptly(listener: TcpListener, tls: TlsAcceptor) {
+    loop {
+        let (stream, _) = listener.accept().await.expect("a connection");
+        let mut stream = tls.accept(stream).await.expect("a handshake");
+        let mut read = Vec::new();
+        let review: Value = loop {
+            stream.read_buf(&mut read).await.expect("a question");
+            let body = read.windows(4).position(|it| it == b"\r\n\r\n").map(|at| &read[at + 4..]);
+            if let Some(review) = body.and_then(|it| serde_json::from_slice(it).ok()) {
+                break review;
+            }
+        };
+        let Reply::Json(answer) = allowed(&review) else { unreachable!("it is JSON") };
+        let answer = format!("HTTP/1.0 200 OK\r\ncontent-type: application/json\r\n\r\n{answer}");
+        stream.write_all(answer.as_bytes()).await.expect("it is read");
+        stream.flush().await.expect("it is read");
+        drop(stream.into_inner());
     }
 }
 

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use corten_flowcontrol::{
     Allotment, Arrival, Demand, Dispatched, PriorityLevel, QueuePosition, QueueSet, Refusal, Ticket,
 };
+use corten_meta::Time;
 use parking_lot::Mutex;
 use tokio::{sync::oneshot, time::Instant};
 
@@ -12,6 +13,7 @@ use crate::{
     counters::Counters,
     executing::{Executing, ExecutingRequest},
     reads_and_writes::Phase,
+    refusals::{RefusalRow, RefusingLevel},
     request::{DescribedRequest, Standing, StandingRequest},
     utilization::{LevelMeasures, Load, Utilization},
 };
@@ -20,6 +22,7 @@ pub(super) struct Level {
     name: String,
     began: Instant,
     going_on: Mutex<GoingOn>,
+    refused: Mutex<Option<RefusalRow>>,
 }
 
 struct GoingOn {
@@ -170,7 +173,7 @@ impl Level {
             utilization: Utilization::default(),
             noted: Duration::ZERO,
         };
-        Self { name: of.name.clone(), began: Instant::now(), going_on: Mutex::new(going_on) }
+        Self { name: of.name.clone(), began: Instant::now(), going_on: Mutex::new(going_on), refused: Mutex::default() }
     }
 
     fn now(&self) -> Duration {
@@ -327,6 +330,8 @@ impl Level {
                 }
                 Arrival::Refused(refusal) => {
                     counters.not_accommodated.inc();
+                    drop(going_on);
+                    self.note_refused(refusal, &request);
                     return Err(refusal);
                 }
                 Arrival::Queued(place) => {
@@ -340,7 +345,22 @@ impl Level {
         let _in_queue = Queued::begin(counters, width, is_mutating);
         let outcome = self.wait(waiting, patience).await;
         counters.waited(self.now().saturating_sub(came), outcome.is_ok());
+        if let Err(refusal) = outcome {
+            self.note_refused(refusal, &request);
+        }
         outcome
+    }
+
+    /// As of when the request came: it waits no longer than a row lasts.
+    fn note_refused(&self, refusal: Refusal, request: &DescribedRequest) {
+        RefusalRow::note(&mut self.refused.lock(), refusal, request, request.came());
+    }
+
+    /// What it turned away lately.
+    pub(super) fn refusing(&self, now: Time) -> Option<RefusingLevel> {
+        let row = self.refused.lock().clone().filter(|it| it.goes_on(now))?;
+        let seats = self.going_on.lock().set.seats();
+        Some(RefusingLevel { level: self.name.clone(), row, seats })
     }
 
     async fn wait(self: &Arc<Self>, mut waiting: QueuedRequest, patience: Duration) -> Result<Seats, Refusal> {

@@ -16,6 +16,7 @@ mod flow;
 mod level;
 mod limits;
 mod reads_and_writes;
+mod refusals;
 mod request;
 mod timed_ratio;
 mod utilization;
@@ -27,6 +28,7 @@ use corten_cacher::{
     watch_cache::Caches,
 };
 use corten_flowcontrol::{Allotment, RequestDigest, allot};
+use corten_meta::Time;
 use corten_metrics::{MetricFamily, Registry};
 use tokio::{sync::watch, time::Instant};
 
@@ -36,6 +38,7 @@ pub use dump::Dump;
 pub use flow::{Classified, Underway};
 use level::Level;
 pub use limits::{Budget, Limits, Permit};
+pub use refusals::RefusingLevel;
 pub use request::{DescribedRequest, RequestWords};
 
 /// How often the seats are divided anew.
@@ -67,6 +70,11 @@ impl Fairness {
     /// What goes on now, as a table.
     pub fn dump(&self, caches: &Caches, what: Dump) -> String {
         what.table(&self.configured(caches))
+    }
+
+    /// The levels that turned requests away lately.
+    pub fn refusing(&self, now: Time) -> Vec<RefusingLevel> {
+        self.configured.last().levels.values().filter_map(|it| it.refusing(now)).collect()
     }
 
     /// What only a look tells: for how long each level was how full.

@@ -176,6 +176,17 @@ async fn without_queues_who_finds_no_seat_is_refused() {
     assert!(headers.contains_key("x-kubernetes-pf-prioritylevel-uid"));
     assert_eq!(ask(&server, admin(), Method::GET, MAPS, &Value::Null).await.0, 200, "who is exempt waits for nobody");
 
+    for journal in [
+        "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io.narrow",
+        "flowschemas.flowcontrol.apiserver.k8s.io.janes",
+    ] {
+        let path = format!("/apis/corten.dev/v1/namespaces/default/journals/{journal}");
+        let (_, _, journal) = ask(&server, admin(), Method::GET, &path, &Value::Null).await;
+        let wait = &journal["decisions"][0]["waits"][0];
+        let says = "1 request was turned away (concurrency-limit) from priority level narrow, for its 1 seat is too few; the newest was of user \"jane\", by flow schema janes";
+        assert_eq!((&wait["reason"], &wait["message"]), (&json!("RequestsRefused"), &json!(says)), "{journal}");
+    }
+
     drop(seat);
     assert_eq!(write(&server, "again").await.0, 201);
     let refused =

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use corten_api::resources::{
-    CUSTOM_RESOURCE_DEFINITIONS, MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS,
-    MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_ADMISSION_POLICIES, VALIDATING_ADMISSION_POLICY_BINDINGS,
-    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    CUSTOM_RESOURCE_DEFINITIONS, FLOW_SCHEMAS, MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS,
+    MUTATING_WEBHOOK_CONFIGURATIONS, PRIORITY_LEVEL_CONFIGURATIONS, VALIDATING_ADMISSION_POLICIES,
+    VALIDATING_ADMISSION_POLICY_BINDINGS, VALIDATING_WEBHOOK_CONFIGURATIONS,
 };
 use corten_meta::{Key, Resource};
 use corten_reconcile::Decision;
@@ -28,6 +28,9 @@ pub(super) fn of(state: &State, resource: &Resource, key: &Key) -> Vec<Decision>
     if POLICIES.contains(resource) {
         return failing_policies(state).remove(&(resource.clone(), key.clone())).into_iter().collect();
     }
+    if [FLOW_SCHEMAS, PRIORITY_LEVEL_CONFIGURATIONS].contains(resource) {
+        return refusing_levels(state).filter(|it| it.0 == (resource.clone(), key.clone())).map(|it| it.1).collect();
+    }
     if ![MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS].contains(resource) {
         return Vec::new();
     }
@@ -39,7 +42,17 @@ pub(super) fn all(state: &State) -> impl Iterator<Item = ((Resource, Key), Decis
     let conversion = conversion.map(|(name, it)| (name, it.decision()));
     let definitions = conversion.chain(state.refused_definitions().all());
     let definitions = definitions.map(|(name, it)| ((CUSTOM_RESOURCE_DEFINITIONS, Key::cluster(name)), it));
-    definitions.chain(failing_webhooks(state)).chain(failing_policies(state))
+    definitions.chain(failing_webhooks(state)).chain(failing_policies(state)).chain(refusing_levels(state))
+}
+
+/// Levels that turn requests away, and the flow schemas that lead these there.
+fn refusing_levels(state: &State) -> impl Iterator<Item = ((Resource, Key), Decision)> + use<> {
+    let levels = state.fairness().refusing(state.cluster().now()).into_iter();
+    levels.flat_map(|it| {
+        let decision = Decision { by: "flowcontrol".into(), waits: vec![it.wait()], ..Decision::default() };
+        let schema = (FLOW_SCHEMAS, Key::cluster(it.flow_schema().to_owned()));
+        [((PRIORITY_LEVEL_CONFIGURATIONS, Key::cluster(it.level)), decision.clone()), (schema, decision)]
+    })
 }
 
 /// By their configurations.

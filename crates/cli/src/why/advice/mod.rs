@@ -165,6 +165,7 @@ async fn of_refusals(case: &Case<'_>) -> Option<Option<Advice>> {
         | "WebhookRefusesItsOwn" => Some(refusals::webhook(case).await),
         "ParameterNotFound" => Some(refusals::parameter(case)),
         "PolicyRefused" | "PolicyFailed" | "PolicyFailing" | "PolicyDenying" => Some(refusals::policy(case).await),
+        "RequestsRefused" => Some(refusals::turned_away()),
         "QuotaExceeded" => Some(refusals::quota(case).await),
         "QuotaNeedsRequests" => Some(refusals::requests(case)),
         "PodSecurityViolated" => Some(refusals::pod_security(case)),

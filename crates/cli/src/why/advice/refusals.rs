@@ -182,6 +182,12 @@ pub(super) fn parameter(case: &Case<'_>) -> Advice {
     Advice::run(kubectl("", &["describe", binding])).who(who)
 }
 
+/// Who asks so much is seen best where they wait.
+pub(super) fn turned_away() -> Advice {
+    Advice::run("kubectl get --raw /debug/api_priority_and_fairness/dump_requests".into())
+        .who("whoever runs the cluster: the level needs more nominalConcurrencyShares, or its user fewer requests")
+}
+
 pub(super) async fn policy(case: &Case<'_>) -> Advice {
     // One that fails or denies whatever it is asked is what the wait is about.
     let is_itself = ["PolicyFailing", "PolicyDenying"].contains(&&*case.wait.reason);

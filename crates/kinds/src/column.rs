@@ -8,13 +8,36 @@ use crate::PathColumn;
 /// A column of a built-in kind.
 pub struct Column {
     pub name: &'static str,
-    /// `string`, `integer`, `boolean`, `date`, `number`.
-    pub column_type: &'static str,
+    pub column_type: ColumnType,
     pub format: &'static str,
     pub description: &'static str,
     /// 0: always; 1: with `-o wide`.
     pub priority: u8,
     pub cell: Cell,
+}
+
+/// What the cells of a column are. A definition's columns have these types and no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnType {
+    Boolean,
+    Date,
+    Integer,
+    Number,
+    String,
+}
+
+impl ColumnType {
+    /// As refusals name them.
+    pub(crate) const NAMES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+    const ALL: [Self; 5] = [Self::Boolean, Self::Date, Self::Integer, Self::Number, Self::String];
+
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    pub(crate) fn read(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name)
+    }
 }
 
 /// Computes a cell from the whole object. Ages are relative to the given time.
@@ -54,7 +77,7 @@ impl<'k> ColumnRef<'k> {
 
     pub fn column_type(self) -> &'k str {
         match self {
-            Self::Constant(it) => it.column_type,
+            Self::Constant(it) => it.column_type.name(),
             Self::Path(it) => &it.column_type,
         }
     }

@@ -4,13 +4,12 @@
 //! What runs there is not trusted: it sees no credential, its addresses must be its own, and links it answers with lead
 //! through here again.
 
-use corten_kubelets::{KubeletClient, Location};
-
 use corten_cacher::{
     answer,
     body::{Body, BoxError, Response, whole},
 };
 use corten_forwarding::{Links, Page, cleaned, headers};
+use corten_kubelets::{KubeletClient, Location};
 use corten_meta::Status;
 use corten_stream::{Accepted, Answer, Dialed, SILENCE_MAX};
 use http::{HeaderValue, Method, Request, StatusCode, header};

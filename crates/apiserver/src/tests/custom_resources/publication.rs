@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use corten_cacher::body::whole;
-use http::{HeaderMap, Request};
+use http::Request;
 use http_body_util::BodyExt;
 use serde_json::{Map, Value, json};
 
@@ -93,13 +93,12 @@ async fn a_schema_of_megabytes_is_served_as_any_and_a_larger_one_refused() {
     server.stop().await;
 }
 
-async fn events(server: &Server, query: &str, accept: &str) -> (HeaderMap, Bytes) {
+async fn events(server: &Server, query: &str, accept: &str) -> Bytes {
     let who = Identity::new("kubernetes-admin", &["system:masters", "system:authenticated"]);
     let request = Request::builder().uri(format!("{CARS}?watch=true&{query}")).header("accept", accept);
     let response = server.answer(request.body(whole("")).expect("a request"), None, Some(who)).await;
-    let (head, body) = response.into_parts();
-    assert_eq!(head.status, 200);
-    (head.headers, body.collect().await.expect("it ends").to_bytes())
+    assert_eq!(response.status(), 200);
+    response.into_body().collect().await.expect("it ends").to_bytes()
 }
 
 fn lines(text: &Bytes) -> Vec<Value> {
@@ -118,7 +117,7 @@ async fn watches_of_custom_kinds_have_bookmarks() {
     let revision = read(made).await["metadata"]["resourceVersion"].clone();
 
     let list = "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1";
-    let (_, text) = events(&server, list, "application/json").await;
+    let text = events(&server, list, "application/json").await;
     let told = lines(&text);
     let types: Vec<_> = told.iter().map(|it| it["type"].as_str().unwrap_or_default()).collect();
     assert_eq!(types, ["ADDED", "BOOKMARK"]);
@@ -130,17 +129,17 @@ async fn watches_of_custom_kinds_have_bookmarks() {
 
     // From time to time; and only to who asked for them.
     let path = format!("resourceVersion={}&timeoutSeconds=200", revision.as_str().expect("a revision"));
-    let (_, text) = events(&server, &format!("{path}&allowWatchBookmarks=true"), "application/json").await;
+    let text = events(&server, &format!("{path}&allowWatchBookmarks=true"), "application/json").await;
     let told = lines(&text);
     assert!(!told.is_empty() && told.iter().all(|it| it["type"] == "BOOKMARK"), "{told:?}");
     let seen = |it: &Value| it["object"]["metadata"]["resourceVersion"].as_str().and_then(|it| it.parse::<u64>().ok());
     let from = revision.as_str().and_then(|it| it.parse().ok());
     assert!(told.iter().all(|it| it["object"]["kind"] == "Car" && seen(it) >= from), "{told:?}");
-    assert!(events(&server, &path, "application/json").await.1.is_empty());
+    assert!(events(&server, &path, "application/json").await.is_empty());
 
     // Of what clients that need metadata alone are sent.
     let partial = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-    let (_, text) = events(&server, list, partial).await;
+    let text = events(&server, list, partial).await;
     let told = lines(&text);
     assert_eq!(told[1]["object"]["kind"], "PartialObjectMetadata", "{told:?}");
     server.stop().await;

@@ -3,7 +3,7 @@
 use corten_meta::Time;
 use serde_json::Value;
 
-use crate::PathColumn;
+use crate::{ColumnType, PathColumn};
 
 /// A column of a built-in kind.
 pub struct Column {
@@ -14,30 +14,6 @@ pub struct Column {
     /// 0: always; 1: with `-o wide`.
     pub priority: u8,
     pub cell: Cell,
-}
-
-/// What the cells of a column are. A definition's columns have these types and no other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ColumnType {
-    Boolean,
-    Date,
-    Integer,
-    Number,
-    String,
-}
-
-impl ColumnType {
-    /// As refusals name them.
-    pub(crate) const NAMES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
-    const ALL: [Self; 5] = [Self::Boolean, Self::Date, Self::Integer, Self::Number, Self::String];
-
-    pub const fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-
-    pub(crate) fn read(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.name() == name)
-    }
 }
 
 /// Computes a cell from the whole object. Ages are relative to the given time.

@@ -10,8 +10,9 @@ use anyhow::{Context, Result, ensure};
 
 /// The admission plugins, in the order in which they are asked, and in which round.
 pub(super) fn plugins(page: &str) -> Result<()> {
-    let (_, table) =
-        page.split_once("| plugin | round | what it does |\n|---|---|---|\n").context("there is no table of plugins")?;
+    let (_, table) = page
+        .split_once("| plugin | round | what it does |\n|---|---|---|\n")
+        .context("there is no table of plugins")?;
     let rows = table.lines().take_while(|it| it.starts_with('|'));
     let told: Vec<_> = rows
         .flat_map(|row| first_names(row).map(move |name| (name, row.split('|').nth(2).unwrap_or_default().trim())))

@@ -116,15 +116,20 @@ async fn watches_of_custom_kinds_have_bookmarks() {
     assert_eq!(code, 201);
     let revision = read(made).await["metadata"]["resourceVersion"].clone();
 
+    let seen = |it: &Value| it["object"]["metadata"]["resourceVersion"].as_str().and_then(|it| it.parse::<u64>().ok());
+    let from = revision.as_str().and_then(|it| it.parse().ok());
+
     let list = "allowWatchBookmarks=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1";
     let text = events(&server, list, "application/json").await;
     let told = lines(&text);
     let types: Vec<_> = told.iter().map(|it| it["type"].as_str().unwrap_or_default()).collect();
-    assert_eq!(types, ["ADDED", "BOOKMARK"]);
+    // A last one tells where the watch has ended.
+    assert_eq!(types, ["ADDED", "BOOKMARK", "BOOKMARK"]);
     let end = &told[1]["object"];
     assert_eq!((&end["kind"], &end["apiVersion"]), (&json!("Car"), &json!("example.com/v1")));
     assert_eq!(end["metadata"]["annotations"], json!({ "k8s.io/initial-events-end": "true" }));
-    assert_eq!(end["metadata"]["resourceVersion"], revision);
+    assert!(told[2]["object"]["metadata"].get("annotations").is_none(), "{told:?}");
+    assert!(told.iter().all(|it| seen(it) >= from), "{told:?}");
     assert!(end.get("spec").is_none(), "{end}");
 
     // From time to time; and only to who asked for them.
@@ -132,8 +137,6 @@ async fn watches_of_custom_kinds_have_bookmarks() {
     let text = events(&server, &format!("{path}&allowWatchBookmarks=true"), "application/json").await;
     let told = lines(&text);
     assert!(!told.is_empty() && told.iter().all(|it| it["type"] == "BOOKMARK"), "{told:?}");
-    let seen = |it: &Value| it["object"]["metadata"]["resourceVersion"].as_str().and_then(|it| it.parse::<u64>().ok());
-    let from = revision.as_str().and_then(|it| it.parse().ok());
     assert!(told.iter().all(|it| it["object"]["kind"] == "Car" && seen(it) >= from), "{told:?}");
     assert!(events(&server, &path, "application/json").await.is_empty());
 

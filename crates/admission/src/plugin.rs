@@ -74,8 +74,8 @@ impl<'a> Attributes<'a> {
 /// One row of the table of plugins, with the halves that are asked.
 pub struct Plugin {
     pub plugin: &'static dyn Admission,
-    pub(crate) admits: bool,
-    pub(crate) validates: bool,
+    pub admits: bool,
+    pub validates: bool,
 }
 
 impl Plugin {

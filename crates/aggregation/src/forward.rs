@@ -1,17 +1,12 @@
 //! The way of a request to another API server (`proxyHandler` of kube-aggregator).
 
-use std::time::Duration;
-
 use corten_access::{Identity, request_header};
 use corten_cacher::{answer, body::Response};
 use corten_forwarding::headers;
-use corten_stream::{Answer, Dialed, dial};
+use corten_stream::{Answer, Dialed, SILENCE_MAX, dial};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
 
 use crate::{aggregator::Aggregator, backend::PASSED_ON};
-
-/// Until the answer begins. Who does not want to wait as long has a deadline of their own.
-const ANSWER_DEADLINE: Duration = Duration::from_secs(4 * 3600);
 
 /// A request that is passed on.
 pub struct Forwarded<'a, B> {
@@ -69,7 +64,8 @@ impl Aggregator {
             refused(StatusCode::SERVICE_UNAVAILABLE, &format!("error trying to reach service: {error}"))
         };
         let stream = backend.connected().await.map_err(unreached)?;
-        let dialed = dial(stream, request, ANSWER_DEADLINE).await.map_err(|it| unreached(it.to_string()))?;
+        // Who does not want to wait as long for the answer has a deadline of their own.
+        let dialed = dial(stream, request, SILENCE_MAX).await.map_err(|it| unreached(it.to_string()))?;
         match dialed {
             Dialed::Answered(response) => answered(response, upgrade).map(Dialed::Answered),
             // What follows would be read as answers to the client's next requests.

@@ -92,8 +92,16 @@ pub(crate) struct KmsConfiguration {
 }
 
 impl KmsConfiguration {
+    const V1: &str = "v1";
+    /// Which there are.
+    pub(crate) const VERSIONS: [&str; 2] = [Self::V1, "v2"];
+
     /// `SetDefaults_KMSConfiguration`: without a version it is the first.
     pub(crate) fn version(&self) -> &str {
-        self.api_version.as_deref().filter(|it| !it.is_empty()).unwrap_or("v1")
+        self.api_version.as_deref().filter(|it| !it.is_empty()).unwrap_or(Self::V1)
+    }
+
+    pub(crate) fn is_v1(&self) -> bool {
+        self.version() == Self::V1
     }
 }

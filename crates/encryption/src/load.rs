@@ -135,7 +135,7 @@ fn build(
 }
 
 fn plugin(configuration: &KmsConfiguration, before: &[Arc<Kms>], metrics: &Arc<Metrics>) -> Result<Arc<Kms>, String> {
-    if configuration.version() == "v1" {
+    if configuration.is_v1() {
         // The gate KMSv1 is off by default since 1.29, and is not here.
         return Err(
             "KMSv1 is deprecated and will only receive security updates going forward. Use KMSv2 instead.".into()

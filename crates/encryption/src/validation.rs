@@ -188,7 +188,7 @@ fn kms_problems(problems: &mut Problems, path: &str, kms: &KmsConfiguration, nam
     if kms.name.is_empty() {
         problems.required(&name, "name is a mandatory field for a provider");
     }
-    if kms.version() != "v1" && kms.name.contains(':') {
+    if !kms.is_v1() && kms.name.contains(':') {
         let detail = format!("invalid KMS provider name {}, must not contain ':'", kms.name);
         problems.invalid(&name, &format!("{:?}", kms.name), &detail);
     }
@@ -206,7 +206,7 @@ fn kms_problems(problems: &mut Problems, path: &str, kms: &KmsConfiguration, nam
     endpoint_problems(problems, &format!("{path}.endpoint"), &kms.endpoint);
     let size = format!("{path}.cachesize");
     match kms.cachesize {
-        Some(n) if kms.version() != "v1" => {
+        Some(n) if !kms.is_v1() => {
             problems.invalid(&size, &n.to_string(), "cachesize is not supported in v2");
         }
         Some(0) => {
@@ -214,9 +214,10 @@ fn kms_problems(problems: &mut Problems, path: &str, kms: &KmsConfiguration, nam
         }
         _ => {}
     }
-    if !matches!(kms.version(), "v1" | "v2") {
-        let detail = "unsupported apiVersion apiVersion for KMS provider, only v1 and v2 are supported";
-        problems.invalid(&format!("{path}.apiVersion"), &format!("{:?}", kms.version()), detail);
+    if !KmsConfiguration::VERSIONS.contains(&kms.version()) {
+        let supported = KmsConfiguration::VERSIONS.join(" and ");
+        let detail = format!("unsupported apiVersion apiVersion for KMS provider, only {supported} are supported");
+        problems.invalid(&format!("{path}.apiVersion"), &format!("{:?}", kms.version()), &detail);
     }
 }
 

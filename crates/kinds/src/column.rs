@@ -3,13 +3,12 @@
 use corten_meta::Time;
 use serde_json::Value;
 
-use crate::PathColumn;
+use crate::{ColumnType, PathColumn};
 
 /// A column of a built-in kind.
 pub struct Column {
     pub name: &'static str,
-    /// `string`, `integer`, `boolean`, `date`, `number`.
-    pub column_type: &'static str,
+    pub column_type: ColumnType,
     pub format: &'static str,
     pub description: &'static str,
     /// 0: always; 1: with `-o wide`.
@@ -54,7 +53,7 @@ impl<'k> ColumnRef<'k> {
 
     pub fn column_type(self) -> &'k str {
         match self {
-            Self::Constant(it) => it.column_type,
+            Self::Constant(it) => it.column_type.name(),
             Self::Path(it) => &it.column_type,
         }
     }

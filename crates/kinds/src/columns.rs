@@ -6,13 +6,13 @@ use corten_meta::{LabelSelector, Time, selector::Requirement};
 use corten_validation::read::{items, text};
 use serde_json::{Value, json};
 
-use crate::{Cell, Column, age::since};
+use crate::{Cell, Column, ColumnType, age::since};
 
 pub(crate) const AGE: Column =
     column("Age", "How long ago the object was created.", |object, now| json!(age_of(object, now)));
 /// What kinds without a printer of their own show instead of an age.
 pub(crate) const CREATED_AT: Column = Column {
-    column_type: "date",
+    column_type: ColumnType::Date,
     ..column("Created At", "When the object was created.", |object, _| object["metadata"]["creationTimestamp"].clone())
 };
 pub(crate) const CONTAINERS: Column =
@@ -23,15 +23,15 @@ pub(crate) const SELECTOR: Column =
     wide("Selector", "Which Pods it counts as its own.", |object, _| json!(selector_text(&object["spec"]["selector"])));
 
 pub(crate) const fn column(name: &'static str, description: &'static str, cell: Cell) -> Column {
-    Column { name, column_type: "string", format: "", description, priority: 0, cell }
+    Column { name, column_type: ColumnType::String, format: "", description, priority: 0, cell }
 }
 
 pub(crate) const fn integer(name: &'static str, description: &'static str, cell: Cell) -> Column {
-    Column { column_type: "integer", ..column(name, description, cell) }
+    Column { column_type: ColumnType::Integer, ..column(name, description, cell) }
 }
 
 pub(crate) const fn boolean(name: &'static str, description: &'static str, cell: Cell) -> Column {
-    Column { column_type: "boolean", ..column(name, description, cell) }
+    Column { column_type: ColumnType::Boolean, ..column(name, description, cell) }
 }
 
 /// Shown with `-o wide`.

@@ -3,11 +3,12 @@
 use corten_meta::Time;
 use serde_json::Value;
 
-use crate::{age::since, json_path::JsonPath};
+use crate::{ColumnType, age::since, json_path::JsonPath};
 
 /// A column that shows the value at a path.
 pub struct PathColumn {
     pub name: String,
+    /// As it is written; a definition that another server stored may have one that is not known.
     pub column_type: String,
     pub format: String,
     pub description: String,
@@ -20,7 +21,7 @@ impl PathColumn {
     pub(crate) fn age() -> Self {
         Self {
             name: "Age".into(),
-            column_type: "date".into(),
+            column_type: ColumnType::Date.name().into(),
             format: String::new(),
             description: AGE.into(),
             priority: 0,
@@ -47,9 +48,11 @@ impl PathColumn {
     pub fn cell(&self, object: &Value, now: Time) -> Value {
         let value = self.path.as_ref().and_then(|it| it.first(object));
         let Some(value) = value.filter(|it| !it.is_null()) else { return Value::Null };
-        match &*self.column_type {
-            "string" => text_of(value).into(),
-            "integer" => match (value.as_i64(), value.as_f64()) {
+        // As upstream (`cellForJSONValue`): nothing is shown under a type that is not known.
+        let Some(column_type) = ColumnType::read(&self.column_type) else { return Value::Null };
+        match column_type {
+            ColumnType::String => text_of(value).into(),
+            ColumnType::Integer => match (value.as_i64(), value.as_f64()) {
                 (Some(it), _) => it.into(),
                 #[expect(
                     clippy::cast_possible_truncation,
@@ -58,26 +61,25 @@ impl PathColumn {
                 (None, Some(it)) => (it as i64).into(),
                 _ => Value::Null,
             },
-            "number" => {
+            ColumnType::Number => {
                 if value.is_number() {
                     value.clone()
                 } else {
                     Value::Null
                 }
             }
-            "boolean" => {
+            ColumnType::Boolean => {
                 if value.is_boolean() {
                     value.clone()
                 } else {
                     Value::Null
                 }
             }
-            "date" => match value.as_str() {
+            ColumnType::Date => match value.as_str() {
                 Some(text) if text.parse::<Time>().is_ok() => since(text, now).into(),
                 Some(_) => "<invalid>".into(),
                 None => Value::Null,
             },
-            _ => Value::Null,
         }
     }
 }

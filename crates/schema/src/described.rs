@@ -1,9 +1,11 @@
 //! What server-side apply asks of a type, whoever describes it: the constant table, or the schema of a custom resource
 //! (kube-openapi's `pkg/schemaconv`, which makes one form of both).
 
+use corten_cel::ListKind;
+
 use crate::{
     Apply, Default, Field, Shape, Type, find,
-    structural::{ListType, Structural, Values},
+    structural::{Structural, Values},
 };
 
 /// The type of an object or a struct within one.
@@ -156,9 +158,9 @@ impl<'t> Described<'t> {
     pub(crate) fn list_keys(self) -> Option<ListKeys<'t>> {
         let Self::Custom(of) = self else { return None };
         match of.list_type() {
-            ListType::Atomic => None,
-            ListType::Set => Some(ListKeys::Set),
-            ListType::Map(keys) => Some(ListKeys::Keys(Keys::Custom(keys))),
+            ListKind::Atomic => None,
+            ListKind::Set => Some(ListKeys::Set),
+            ListKind::Map(keys) => Some(ListKeys::Keys(Keys::Custom(keys))),
         }
     }
 

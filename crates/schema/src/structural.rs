@@ -24,7 +24,7 @@ mod violations_of_defaults;
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
-use corten_cel::Pattern;
+use corten_cel::{ListKind, Pattern};
 use serde_json::Value;
 
 use self::{allowed_values::AllowedValues, expressions::Expressions, formats::NumericFormat};
@@ -47,7 +47,7 @@ pub struct Structural {
     items: Option<Box<Self>>,
     preserves_unknown: bool,
     embedded_resource: bool,
-    list: ListType,
+    list: ListKind,
     is_atomic_map: bool,
     default: Option<DefaultValue>,
     /// Of most parts nothing is asked but a type.
@@ -86,16 +86,6 @@ enum AdditionalProperties {
     /// `additionalProperties: true`, or `false`.
     Allowed(bool),
     Values(Box<Structural>),
-}
-
-/// How the items of a list are told apart (`x-kubernetes-list-type`).
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) enum ListType {
-    #[default]
-    Atomic,
-    Set,
-    /// By these fields.
-    Map(Vec<String>),
 }
 
 /// What the value itself must be. A bound that is absent bounds nothing.

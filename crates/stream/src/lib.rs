@@ -23,5 +23,5 @@ pub use dial::{Answer, Dialed, Error, dial};
 pub use messages::Messages;
 pub use server_identity::{IdentifiedServer, ServerIdentity};
 pub use translate::Streams;
-pub use tunnel::{Copied, Limits, copy_both};
+pub use tunnel::{Copied, Limits, SILENCE_MAX, copy_both};
 pub use upgrade::{Accepted, Protocol, Purpose, Refusal, Upgrade};

@@ -8,6 +8,8 @@ use tokio::{
     time::Instant,
 };
 
+/// So long a connection to another server of the cluster may be silent, as upstream and the kubelet allow.
+pub const SILENCE_MAX: Duration = Duration::from_secs(4 * 3600);
 /// Up to its version 1.33 kubectl reads before it has made its channels, and drops what is for none of them: a refusal that
 /// came at once would be lost, and it would end with 0 (kubernetes#131203). No command says anything so soon.
 const HEAD_START: Duration = Duration::from_millis(20);
@@ -28,10 +30,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Four hours of silence, as the kubelet allows.
     fn default() -> Self {
         Self {
-            idle: Duration::from_secs(4 * 3600),
+            idle: SILENCE_MAX,
             half_closed: Duration::from_secs(30),
             switch: Duration::from_secs(30),
             buffer_bytes: 16 * 1024,

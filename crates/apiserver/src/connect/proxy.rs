@@ -4,24 +4,19 @@
 //! What runs there is not trusted: it sees no credential, its addresses must be its own, and links it answers with lead
 //! through here again.
 
-use corten_kubelets::{KubeletClient, Location};
-use std::time::Duration;
-
 use corten_cacher::{
     answer,
     body::{Body, BoxError, Response, whole},
 };
 use corten_forwarding::{Links, Page, cleaned, headers};
+use corten_kubelets::{KubeletClient, Location};
 use corten_meta::Status;
-use corten_stream::{Accepted, Answer, Dialed};
+use corten_stream::{Accepted, Answer, Dialed, SILENCE_MAX};
 use http::{HeaderValue, Method, Request, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 
 use crate::context::Context;
-
-/// As long as kube-apiserver lets a connection to a kubelet be quiet.
-const ANSWER_DEADLINE: Duration = Duration::from_secs(4 * 3600);
 
 pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
     let client = ctx.state.config().kubelet_dial.clone().ok_or_else(corten_kubelets::no_way)?;
@@ -71,9 +66,9 @@ async fn send(
     request: Request<Body>,
 ) -> Result<Dialed, corten_kubelets::Error> {
     match location {
-        Location::Kubelet(node) => client.ask(node, request, ANSWER_DEADLINE).await,
+        Location::Kubelet(node) => client.ask(node, request, SILENCE_MAX).await,
         Location::Stranger { authority, is_https } => {
-            client.ask_stranger(authority, *is_https, request, ANSWER_DEADLINE).await
+            client.ask_stranger(authority, *is_https, request, SILENCE_MAX).await
         }
     }
 }

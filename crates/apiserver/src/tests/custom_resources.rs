@@ -3,6 +3,7 @@
 mod bodies;
 mod defaults;
 mod deletion;
+mod publication;
 
 use corten_access::Identity;
 use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
@@ -59,10 +60,28 @@ async fn gone(server: &Server, name: &str) {
     caches.until(|| cache.get("", name).is_none().then_some(())).await;
 }
 
+fn n_alive_tasks() -> usize {
+    tokio::runtime::Handle::current().metrics().num_alive_tasks()
+}
+
+async fn metrics(server: &Server) -> String {
+    let (_, text) = ask(server, "GET", "/metrics", &Value::Null).await;
+    String::from_utf8_lossy(&text.collect().await.expect("a whole body").to_bytes()).into_owned()
+}
+
+/// Those that go on, of all kinds.
+async fn n_watches(server: &Server) -> u64 {
+    let text = metrics(server).await;
+    let counts = text.lines().filter(|it| it.starts_with("apiserver_longrunning_requests{"));
+    counts.filter_map(|it| it.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+}
+
 #[tokio::test]
 async fn what_comes_and_goes_a_hundred_times_leaves_nothing() {
     let server = server::started().await;
     let n_caches = server.caches().iter().count();
+    let n_watches_before = n_watches(&server).await;
+    let mut n_tasks = 0;
     for round in 0..100 {
         let name = define(&server, &definition("example.com", "cars", "Car")).await;
         let cars = "/apis/example.com/v1/namespaces/default/cars";
@@ -88,7 +107,13 @@ async fn what_comes_and_goes_a_hundred_times_leaves_nothing() {
         assert_eq!(types, ["ADDED", "DELETED"], "{round}");
         assert_eq!(ask(&server, "GET", cars, &Value::Null).await.0, 404);
         assert_eq!(server.caches().iter().count(), n_caches);
+        if round == 0 {
+            n_tasks = n_alive_tasks();
+        }
     }
+    assert_eq!(n_watches(&server).await, n_watches_before);
+    // A task that has just ended may still be counted; one that each round leaves would be a hundred.
+    assert!(n_alive_tasks() <= n_tasks + 10, "{} tasks, and {n_tasks} after the first round", n_alive_tasks());
     // Nor does what is counted grow with the names there once were. What was asked last may still be counted.
     for round in 0..10 {
         let group = format!("g{round}.example.com");
@@ -103,9 +128,7 @@ async fn what_comes_and_goes_a_hundred_times_leaves_nothing() {
     let name = define(&server, &definition("last.example.com", "cars", "Car")).await;
     assert_eq!(ask(&server, "DELETE", &format!("{DEFINITIONS}/{name}"), &Value::Null).await.0, 200);
     gone(&server, &name).await;
-    let (_, metrics) = ask(&server, "GET", "/metrics", &Value::Null).await;
-    let metrics = metrics.collect().await.expect("a whole body").to_bytes();
-    let metrics = String::from_utf8_lossy(&metrics).into_owned();
+    let metrics = metrics(&server).await;
     let n_left = (0..9).filter(|it| metrics.contains(&format!("g{it}.example.com"))).count();
     assert_eq!(n_left, 0);
     server.stop().await;

@@ -11,6 +11,7 @@ use std::{
 };
 
 pub use cel_type::Type;
+use serde_json::Value as Json;
 
 use crate::budget::REQUEST_BYTES_MAX;
 
@@ -49,13 +50,34 @@ pub enum Shape {
     Other(Type),
 }
 
-/// `x-kubernetes-list-type`: when lists are equal, and what their sum is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// `x-kubernetes-list-type`: how items are told apart, when lists are equal, and what their sum is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ListKind {
+    #[default]
     Atomic,
     Set,
     /// Items have these keys.
     Map(Vec<String>),
+}
+
+impl ListKind {
+    pub const ATOMIC: &str = "atomic";
+    pub const MAP: &str = "map";
+    pub const SET: &str = "set";
+    /// All that a schema may say, as refusals name it.
+    pub const NAMES: [&str; 3] = [Self::ATOMIC, Self::MAP, Self::SET];
+
+    /// What the schema of a list says. What says nothing that is known is atomic: the definition's own check has refused it.
+    pub fn of_schema(schema: &Json) -> Self {
+        match schema["x-kubernetes-list-type"].as_str() {
+            Some(Self::SET) => Self::Set,
+            Some(Self::MAP) => {
+                let keys = schema["x-kubernetes-list-map-keys"].as_array();
+                Self::Map(keys.into_iter().flatten().filter_map(Json::as_str).map(str::to_owned).collect())
+            }
+            _ => Self::Atomic,
+        }
+    }
 }
 
 /// An object with declared fields.

@@ -9,20 +9,15 @@ use super::{DeclType, ListKind, UNNAMED};
 impl DeclType {
     /// The type that a schema in JSON (as a CustomResourceDefinition has it) declares; `None` for what expressions do not see.
     /// The root of a resource, and of an embedded one, has `apiVersion`, `kind` and a name.
-    pub fn from_schema(schema: &Json, is_resource_root: bool) -> Option<Self> {
-        let schema = schema.as_object()?;
+    pub fn from_schema(whole: &Json, is_resource_root: bool) -> Option<Self> {
+        let schema = whole.as_object()?;
         if is_true(schema, "x-kubernetes-int-or-string") {
             return Some(Self::int_or_string(number(schema, "maxLength")));
         }
         match text(schema, "type") {
             "array" => {
                 let of = inner(schema.get("items")?)?;
-                let kind = match text(schema, "x-kubernetes-list-type") {
-                    "set" => ListKind::Set,
-                    "map" => ListKind::Map(texts(schema, "x-kubernetes-list-map-keys")),
-                    _ => ListKind::Atomic,
-                };
-                Some(Self::list(of, number(schema, "maxItems"), kind))
+                Some(Self::list(of, number(schema, "maxItems"), ListKind::of_schema(whole)))
             }
             "object" => object(schema, is_resource_root),
             "string" => Some(string(schema)),

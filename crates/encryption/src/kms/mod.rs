@@ -42,6 +42,7 @@ const BAD_NEWS: Duration = Duration::from_secs(3);
 /// So long a plugin that kept still is asked for no seed.
 const SILENCE: Duration = Duration::from_secs(10);
 
+/// Of the API that a plugin may speak, by its own word; `KmsConfiguration::VERSIONS` are those of the file.
 const VERSIONS: [&str; 2] = ["v2", "v2beta1"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]

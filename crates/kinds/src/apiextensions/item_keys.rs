@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use corten_cel::ListKind;
 use corten_schema::Cursor;
 
 use super::parts;
@@ -9,14 +10,14 @@ use super::parts;
 pub(super) fn validate(version: Cursor<'_>) {
     parts::structural(version.at("schema").at("openAPIV3Schema"), &mut |schema| {
         let (kind, items) = (schema.at("x-kubernetes-list-type").str(), schema.at("items"));
-        if !matches!(kind, "map" | "set") || items.map().is_none() {
+        if !matches!(kind, ListKind::MAP | ListKind::SET) || items.map().is_none() {
             return;
         }
         if items.at("nullable").bool() {
             let detail = format!("cannot be nullable when x-kubernetes-list-type is {kind}");
             items.at("nullable").forbidden(&detail);
         }
-        if kind == "map" {
+        if kind == ListKind::MAP {
             keys(schema.at("x-kubernetes-list-map-keys"), items);
         }
     });

@@ -1,6 +1,7 @@
 //! The keywords of a schema have values that are known, and fit each other. A schema that breaks this may still be structural
 //! (`SchemaErrors` of `ValidateCustomResourceDefinitionOpenAPISchema`).
 
+use corten_cel::ListKind;
 use corten_meta::Violation;
 use corten_schema::Cursor;
 
@@ -49,15 +50,15 @@ fn list(schema: Cursor<'_>) {
     let (list, keys) = (schema.at("x-kubernetes-list-type"), schema.at("x-kubernetes-list-map-keys"));
     let kind = schema.at("type");
     if list.exists() {
-        list.one_of(&["atomic", "map", "set"]);
+        list.one_of(&ListKind::NAMES);
         if kind.str() != "array" {
             kind.invalid_as(kind.str(), "must be array if x-kubernetes-list-type is specified");
         }
     }
-    if list.str() == "map" && keys.is_empty() {
+    if list.str() == ListKind::MAP && keys.is_empty() {
         keys.missing("must not be empty if x-kubernetes-list-type is map");
     }
-    if !keys.is_empty() && list.str() != "map" {
+    if !keys.is_empty() && list.str() != ListKind::MAP {
         let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
         list.report(Violation::invalid(list.path(), format!("{:?}", list.str()), detail));
     }

@@ -4,6 +4,7 @@
 //! Rules are looked at where the schema is right: what a wrong one says of them is no help (`validateCustomResourceDefinitionValidation`
 //! and `ValidateCustomResourceDefinitionOpenAPISchema`).
 
+use corten_cel::ListKind;
 use corten_meta::Violation;
 use corten_schema::{
     Cursor,
@@ -82,7 +83,7 @@ fn part<'a>(
         cost = cost.saturating_add(part(schema.at("additionalProperties"), false, below, uncorrelated, faulty));
     }
     if schema.at("items").map().is_some() {
-        let has_keys = schema.at("x-kubernetes-list-type").str() == "map";
+        let has_keys = schema.at("x-kubernetes-list-type").str() == ListKind::MAP;
         let uncorrelated = uncorrelated.or((!has_keys).then_some(schema));
         cost = cost.saturating_add(part(schema.at("items"), false, below, uncorrelated, faulty));
     }

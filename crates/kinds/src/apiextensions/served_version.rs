@@ -4,6 +4,7 @@ use corten_meta::field;
 use corten_schema::Cursor;
 
 use super::{keywords, structural_schema};
+use crate::ColumnType;
 
 const WARNING_BYTES_MAX: usize = 256;
 const SELECTABLE_MAX: usize = 8;
@@ -64,7 +65,7 @@ fn column(column: Cursor<'_>) {
     column.at("name").required();
     let kind = column.at("type");
     if kind.required() {
-        kind.one_of(&["boolean", "date", "integer", "number", "string"]);
+        kind.one_of(&ColumnType::NAMES);
     }
     if !column.at("format").is_empty() {
         column.at("format").one_of(&["byte", "date", "date-time", "double", "float", "int32", "int64", "password"]);

@@ -28,7 +28,7 @@ pub(crate) const KIND: BuiltIn = BuiltIn {
     columns: &[
         integer("Value", "The priority of its Pods.", |object, _| json!(number(object, "/value"))),
         crate::Column {
-            column_type: "boolean",
+            column_type: crate::ColumnType::Boolean,
             ..column("Global-Default", "Whether Pods without a class get it.", |object, _| {
                 json!(object["globalDefault"] == true)
             })

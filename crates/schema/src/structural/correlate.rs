@@ -1,9 +1,9 @@
 //! Which part of what stood before a part of an object goes back to (apiserver, `pkg/cel/common.CorrelatedObject`).
 
-use corten_cel::is_spent;
+use corten_cel::{ListKind, is_spent};
 use serde_json::Value;
 
-use super::{ListType, Structural};
+use super::Structural;
 
 impl Structural {
     /// The object whose entries go back to this one's: those of an atomic map go back to nothing.
@@ -17,7 +17,7 @@ pub(super) struct Before<'a>(Vec<(String, &'a Value)>);
 
 impl<'a> Before<'a> {
     pub(super) fn of(schema: &Structural, old: Option<&'a Value>) -> Self {
-        let ListType::Map(keys) = &schema.list else { return Self(Vec::new()) };
+        let ListKind::Map(keys) = &schema.list else { return Self(Vec::new()) };
         let items = old.and_then(Value::as_array).into_iter().flatten();
         let items = items.take_while(|_| !is_spent());
         let mut keyed: Vec<_> = items.map(|it| (schema.key(keys, it).to_string(), it)).collect();
@@ -26,7 +26,7 @@ impl<'a> Before<'a> {
     }
 
     pub(super) fn find(&self, schema: &Structural, item: &Value) -> Option<&'a Value> {
-        let ListType::Map(keys) = &schema.list else { return None };
+        let ListKind::Map(keys) = &schema.list else { return None };
         if self.0.is_empty() {
             return None;
         }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use corten_cel::ListKind;
 use serde_json::Value;
 
-use super::{AdditionalProperties, ListType, Structural, Type};
+use super::{AdditionalProperties, Structural, Type};
 use crate::Shape;
 
 /// What the values of a schema are made of.
@@ -49,7 +50,7 @@ impl Structural {
         self.embedded_resource
     }
 
-    pub(crate) fn list_type(&self) -> &ListType {
+    pub(crate) fn list_type(&self) -> &ListKind {
         &self.list
     }
 

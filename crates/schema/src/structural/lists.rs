@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use corten_cel::spend;
+use corten_cel::{ListKind, spend};
 use corten_meta::Violation;
 use serde_json::{Map, Value};
 
-use super::{ListType, Structural, report::Report};
+use super::{Structural, report::Report};
 
 /// What it takes to make a key, or one field of it, in units of fuel.
 const FUEL_OF_KEY: u64 = 5;
@@ -26,9 +26,9 @@ impl Structural {
             }
             Value::Array(items) => {
                 match &self.list {
-                    ListType::Atomic => {}
-                    ListType::Set => twice(items.iter().map(in_order), path, report),
-                    ListType::Map(keys) => twice(items.iter().map(|it| self.key(keys, it).to_string()), path, report),
+                    ListKind::Atomic => {}
+                    ListKind::Set => twice(items.iter().map(in_order), path, report),
+                    ListKind::Map(keys) => twice(items.iter().map(|it| self.key(keys, it).to_string()), path, report),
                 }
                 let Some(of) = &self.items else { return };
                 for (at, item) in items.iter().enumerate() {

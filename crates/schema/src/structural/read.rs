@@ -1,11 +1,11 @@
 //! Reads a schema out of its JSON form.
 
-use corten_cel::Pattern;
+use corten_cel::{ListKind, Pattern};
 use serde_json::{Map, Value};
 
 use super::{
-    AdditionalProperties, AllowedValues, DefaultValue, Expressions, ListType, NestedValueValidation, NumberLimit,
-    NumericFormat, Structural, Type, ValueValidation,
+    AdditionalProperties, AllowedValues, DefaultValue, Expressions, NestedValueValidation, NumberLimit, NumericFormat,
+    Structural, Type, ValueValidation,
 };
 
 impl Structural {
@@ -29,7 +29,7 @@ fn part(schema: &Value, is_root: bool) -> Structural {
         items: schema["items"].is_object().then(|| Box::new(part(&schema["items"], false))),
         preserves_unknown: is_set(schema, "x-kubernetes-preserve-unknown-fields"),
         embedded_resource: is_set(schema, "x-kubernetes-embedded-resource"),
-        list: list_type(schema),
+        list: ListKind::of_schema(schema),
         is_atomic_map: schema["x-kubernetes-map-type"] == "atomic",
         default: schema.get("default").map(|it| DefaultValue { value: it.clone(), bytes: it.to_string().len() }),
         logic: logic(schema),
@@ -76,14 +76,6 @@ fn additional_properties(schema: &Value) -> AdditionalProperties {
         Value::Bool(allowed) => AdditionalProperties::Allowed(*allowed),
         Value::Object(_) => AdditionalProperties::Values(Box::new(part(schema, false))),
         _ => AdditionalProperties::Unsaid,
-    }
-}
-
-fn list_type(schema: &Value) -> ListType {
-    match schema["x-kubernetes-list-type"].as_str() {
-        Some("set") => ListType::Set,
-        Some("map") => ListType::Map(texts(&schema["x-kubernetes-list-map-keys"])),
-        _ => ListType::Atomic,
     }
 }
 

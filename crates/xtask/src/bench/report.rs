@@ -85,7 +85,7 @@ impl Row {
 const CONTROL_PLANE: (&str, &str, &str) = (
     "Benchmarks",
     "cargo xtask bench --write docs/benchmarks.md",
-    "The server is a release build of `corten server`, the control plane alone, with durable writes. The load comes from \
+    "The server is `corten server`, the control plane alone, built with the profile `dist`, with durable writes. The load comes from \
      the same machine over TLS and HTTP/1.1, and takes its share of the cores. The column Kubernetes is kube-apiserver 1.36 \
      with etcd 3.5 (memory: the whole control plane), measured on a machine of 2 cores too; it stays empty where nothing \
      comparable was measured. The first rows are the machine's own: where they are worse, so is all that follows. \
@@ -94,7 +94,7 @@ const CONTROL_PLANE: (&str, &str, &str) = (
 const NODE: (&str, &str, &str) = (
     "Benchmarks of the node",
     "cargo xtask bench node --write docs/benchmarks-node.md",
-    "A release build of `corten node`, the whole cluster in one process, with real containers. `The runtime by itself` is \
+    "`corten node`, the whole cluster in one process, built with the profile `dist`, with real containers. `The runtime by itself` is \
      the same containerd asked by three plain calls (RunPodSandbox, CreateContainer, StartContainer) for the same image in \
      the same network, by turns with Corten and while Corten stands still. They are asked for the least that makes a container \
      run, and for all that every kubelet asks for the shortest Pod (a seccomp filter, a log, resolv.conf, three mounts, hidden \
@@ -106,7 +106,7 @@ const NODE: (&str, &str, &str) = (
 const STORAGE: (&str, &str, &str) = (
     "Benchmarks of storage",
     "cargo xtask bench storage --write docs/benchmarks-storage.md",
-    "A release build of `corten node`, the whole cluster in one process, with volumes of the built-in driver (a file with ext4 in \
+    "`corten node`, the whole cluster in one process, built with the profile `dist`, with volumes of the built-in driver (a file with ext4 in \
      it). A claim and its Pod are timed from before the claim's create until a watcher is told that the Pod runs, by turns with \
      the same Pod with an `emptyDir`. Claims and clones are measured on a node whose data is on an XFS of its own, in a file: it \
      shares blocks.",

@@ -8,13 +8,21 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-/// The admission plugins, in the order in which they are asked.
+/// The admission plugins, in the order in which they are asked, and in which round.
 pub(super) fn plugins(page: &str) -> Result<()> {
-    let (_, table) =
-        page.split_once("| plugin | what it does |\n|---|---|\n").context("there is no table of plugins")?;
+    let (_, table) = page
+        .split_once("| plugin | round | what it does |\n|---|---|---|\n")
+        .context("there is no table of plugins")?;
     let rows = table.lines().take_while(|it| it.starts_with('|'));
-    let told: Vec<&str> = rows.flat_map(first_names).collect();
-    let asked: Vec<&str> = corten_admission::PLUGINS.iter().map(|it| it.plugin.name()).collect();
+    let told: Vec<_> = rows
+        .flat_map(|row| first_names(row).map(move |name| (name, row.split('|').nth(2).unwrap_or_default().trim())))
+        .collect();
+    let round = |it: &corten_admission::Plugin| match (it.admits, it.validates) {
+        (true, true) => "both",
+        (true, false) => "first",
+        (false, _) => "second",
+    };
+    let asked: Vec<_> = corten_admission::PLUGINS.iter().map(|it| (it.plugin.name(), round(it))).collect();
     ensure!(told == asked, "the table of plugins has {told:?}, and asked are {asked:?}");
     Ok(())
 }

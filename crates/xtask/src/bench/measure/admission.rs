@@ -68,8 +68,11 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
         let mut note =
             format!("median of {TURNS} turns, {:.1} µs of the server's processor time each", microseconds[at]);
         if at > 0 {
-            let (slower, more) = (1.0 - per_second[at] / per_second[0], microseconds[at] - microseconds[0]);
-            note += &format!("; {:.1} % fewer than without, {more:.1} µs more", slower * 100.0);
+            let (more, longer) = (per_second[at] / per_second[0] - 1.0, microseconds[at] - microseconds[0]);
+            let (percent, microseconds) = (more.abs() * 100.0, longer.abs());
+            let which = if more < 0.0 { "fewer" } else { "more" };
+            let how = if longer < 0.0 { "less" } else { "more" };
+            note += &format!("; {percent:.1} % {which} than without, {microseconds:.1} µs {how}");
         }
         rows.push(Row::new(what, per_second[at], Unit::PerSecond).note(note));
     }

@@ -26,7 +26,8 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
     let (server, _) = launcher.start(&data).await?;
     let mut connections = server.connect_many(CONNECTIONS).await?;
     let n_each = scale.comings / LOOKS / CONNECTIONS;
-    let mut grown = vec![megabytes(server.memory()?)];
+    let before = megabytes(server.memory()?);
+    let mut grown = Vec::new();
     let start = Instant::now();
     for _ in 0..LOOKS {
         let mut loops = JoinSet::new();
@@ -46,7 +47,7 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
     let n = n_each * LOOKS * CONNECTIONS;
     let told: Vec<String> = grown.iter().map(|it| format!("{it:.0}")).collect();
     let note = format!(
-        "resident; from the start on, after each fifth: {}; {:.0} a second",
+        "resident; {before:.0} MB before the first, after each fifth: {}; {:.0} a second",
         told.join(", "),
         n as f64 / start.elapsed().as_secs_f64()
     );

@@ -11,8 +11,8 @@ use corten_meta::{Resource, Time};
 use corten_pki::Authority;
 
 use crate::{
-    measures::Measures, namespace_locks::NamespaceLocks, policy_source::Policies, service_reservations::Ranges,
-    webhook_source::Webhooks,
+    host_port_pool::HostPortPool, measures::Measures, namespace_locks::NamespaceLocks, policy_source::Policies,
+    service_reservations::Ranges, webhook_source::Webhooks,
 };
 
 /// Makes UUIDs; random, or the simulator's from a seed.
@@ -37,6 +37,8 @@ pub struct Cluster {
     pub advertise: Option<SocketAddr>,
     pub network: ClusterNetwork,
     pub node_ports: NodePorts,
+    /// What Pods with their node's network have of ports.
+    pub host_ports: HostPortPool,
     pub namespace_locks: NamespaceLocks,
     /// What Services have of addresses and ports.
     pub ranges: Ranges,

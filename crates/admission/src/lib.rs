@@ -19,6 +19,8 @@ mod escalation;
 mod evaluation;
 mod expression_authorizer;
 mod failure_row;
+mod host_port_pool;
+mod host_ports;
 mod known_rules;
 mod legacy_token;
 mod limit_ranger;
@@ -61,6 +63,8 @@ pub use cluster::{Cluster, Machine, Uids};
 pub use converted::ConvertedObjects;
 pub use corten_cel::Fuel;
 pub use evaluation::evaluated;
+pub use host_port_pool::HostPortPool;
+pub use host_ports::HostPortChoice;
 pub use measures::Measures;
 pub use name_suffix::{SUFFIX_BYTES, name_suffix};
 pub use namespace_locks::NamespaceLocks;
@@ -83,6 +87,8 @@ pub const PLUGINS: &[Plugin] = &[
     Plugin::admits(&node_restriction::NodeRestriction),
     Plugin::admits(&taint_nodes_by_condition::TaintNodesByCondition),
     Plugin::admits(&legacy_token::LegacyServiceAccountToken),
+    // It has no counterpart upstream, and stands before what judges the node's network.
+    Plugin::both(&host_ports::HostPorts),
     Plugin::validates(&pod_security::PodSecurity),
     Plugin::both(&priority::Priority),
     Plugin::admits(&default_toleration_seconds::DefaultTolerationSeconds),

@@ -1,6 +1,6 @@
 //! Nothing is created in a namespace that is missing or going, and three namespaces never go.
 
-use corten_api::resources::NAMESPACES;
+use corten_api::{host_ports::HOST, resources::NAMESPACES};
 use corten_cacher::{
     body::BoxFuture,
     watch_cache::{ResourceCache, Stored},
@@ -61,6 +61,20 @@ struct Namespace {
 struct Fields {
     deletion_timestamp: Option<IgnoredAny>,
     phase: String,
+    annotations: Option<Annotations>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Annotations {
+    #[serde(rename = "corten.dev/network")]
+    network: String,
+}
+
+/// Do its Pods get their node's network, where they say nothing of it?
+pub(crate) fn asks_for_host_network(namespace: &Stored) -> bool {
+    let namespace = namespace.projection::<Namespace>();
+    namespace.metadata.annotations.as_ref().is_some_and(|it| it.network == HOST)
 }
 
 fn is_terminating(namespace: &Stored) -> bool {

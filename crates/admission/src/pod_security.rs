@@ -11,7 +11,7 @@ use corten_meta::{Resource, Status};
 use corten_policies::pod_security::{Level, LevelVersion, Policy, Refusal, detail, reason, refusals};
 use serde_json::{Value, json};
 
-use super::{Admission, Attributes, Operation, refusal::forbidden};
+use super::{Admission, Attributes, Operation, host_ports, refusal::forbidden};
 
 pub(crate) struct PodSecurity;
 
@@ -42,6 +42,7 @@ impl Admission for PodSecurity {
                 && let Some(template) = template(resource, object)
                 && let Some(policy) = policy(request)
             {
+                let template = host_ports::completed(request, template);
                 tell(request, policy, &template["metadata"], &template["spec"]);
             }
             Ok(())

@@ -5,9 +5,10 @@ use std::{net::SocketAddr, sync::Arc};
 
 use arc_swap::ArcSwap;
 use corten_access::{Access, AuthorizationSettings, Clock, Issuers, RightsChanged, tokens};
-use corten_admission::{Cluster, Machine, NamespaceLocks, Policies, Ranges, Uids, Webhooks};
+use corten_admission::{Cluster, HostPortPool, Machine, NamespaceLocks, Policies, Ranges, Uids, Webhooks};
 use corten_aggregation::Aggregator;
 use corten_api::cluster_network::{ClusterNetwork, NodePorts};
+use corten_api::host_ports::HostPortRange;
 use corten_cacher::watch_cache::{Caches, Feed, ResourceCache};
 use corten_conversion::{Conversion, RefusedDefinitions};
 use corten_encryption::EncryptedStore;
@@ -43,6 +44,7 @@ pub struct Config {
     /// Is that what this server's own record says? Then no object says otherwise.
     pub is_network_settled: bool,
     pub node_ports: NodePorts,
+    pub host_ports: HostPortRange,
     /// Have Pods IPv6 addresses, too? Then Services can have them.
     pub has_ipv6: bool,
     /// How webhooks are reached; `None`: over the machine's network.
@@ -147,6 +149,7 @@ impl State {
             advertise: config.advertise,
             network: config.network.clone(),
             node_ports: config.node_ports.clone(),
+            host_ports: HostPortPool::new(config.host_ports.clone()),
             namespace_locks: NamespaceLocks::default(),
             ranges,
             webhooks: Webhooks::new(clients, &metrics),

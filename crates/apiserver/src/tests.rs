@@ -38,6 +38,7 @@ mod framing;
 mod future;
 mod hang_ups;
 mod head;
+mod host_ports;
 mod https;
 mod indented;
 mod lag;
@@ -84,6 +85,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("delete", include_str!("../testdata/http/delete.txt")),
     ("device_admin_access", include_str!("../testdata/http/device_admin_access.txt")),
     ("discovery", include_str!("../testdata/http/discovery.txt")),
+    ("host_ports", include_str!("../testdata/http/host_ports.txt")),
     ("impersonation", include_str!("../testdata/http/impersonation.txt")),
     ("journals", include_str!("../testdata/http/journals.txt")),
     ("limit_ranger", include_str!("../testdata/http/limit_ranger.txt")),

@@ -191,6 +191,13 @@ const ROWS: &[Row] = &[
         "Keep the cluster in an etcd that Corten runs, with a member on this machine and on each that joins by `corten token create --control-plane`",
     ),
     (
+        "host-port-range",
+        Takes::Text,
+        "FIRST-LAST",
+        "",
+        "The ports of nodes that Pods with the annotation corten.dev/network: host are given [default: 20000-29999]",
+    ),
+    (
         "leader-elect-lease-duration",
         Takes::Time,
         "TIME",

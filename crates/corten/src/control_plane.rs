@@ -218,6 +218,7 @@ impl ControlPlane {
             machine: machine.clone(),
             network: settings.network.network.clone(),
             node_ports: settings.network.node_ports.clone(),
+            host_ports: settings.network.host_ports.clone(),
             is_network_settled: settings.network.is_settled,
             has_ipv6: settings.gateways.iter().any(IpAddr::is_ipv6),
             webhook_dial: None,

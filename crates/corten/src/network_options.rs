@@ -12,9 +12,12 @@ use std::{
     path::Path,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ArgMatches;
-use corten_api::cluster_network::{ClusterNetwork, NODE_PORT_RANGE, NodePorts, OPTIONS};
+use corten_api::{
+    cluster_network::{ClusterNetwork, NODE_PORT_RANGE, NodePorts, OPTIONS},
+    host_ports::{HOST_PORT_RANGE, HostPortRange},
+};
 use corten_cli::{Failure, control_plane_record::ControlPlaneRecord, server_options};
 use corten_dns::Name;
 use corten_machine::write_whole;
@@ -24,13 +27,14 @@ const UPSTREAMS: &str = "dns-upstreams";
 const STUB_DOMAIN: &str = "dns-stub-domain";
 const DNS_PORT: u16 = 53;
 
-/// Of the cluster, less the last two, which each server is told.
+/// Of the cluster, less the last three, which each server is told.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NetworkOptions {
     pub(crate) network: ClusterNetwork,
     /// It was made before: this server has a record of it.
     pub(crate) is_settled: bool,
     pub(crate) node_ports: NodePorts,
+    pub(crate) host_ports: HostPortRange,
     pub(crate) dns: DnsForwarding,
 }
 
@@ -65,7 +69,8 @@ impl NetworkOptions {
             })?,
             None => NodePorts::default(),
         };
-        Ok(Self { network, is_settled, node_ports, dns: DnsForwarding::of(matches)? })
+        let host_ports = host_ports(matches, &node_ports)?;
+        Ok(Self { network, is_settled, node_ports, host_ports, dns: DnsForwarding::of(matches)? })
     }
 
     /// Written once the cluster is there: whoever could not begin it may begin it otherwise.
@@ -104,6 +109,20 @@ fn unchanged(kept: &BTreeMap<String, String>, given: &BTreeMap<String, String>) 
         failure.details.push(format!("this cluster has --{name}={has}, and not {}", given[&name]));
     }
     Err(failure.into())
+}
+
+/// The default gives way to what somebody says of Services.
+fn host_ports(matches: &ArgMatches, services: &NodePorts) -> Result<HostPortRange> {
+    let Some(text) = server_options::text_given(matches, HOST_PORT_RANGE) else { return Ok(HostPortRange::default()) };
+    let range = HostPortRange::parse(&text).with_context(|| {
+        format!("--{HOST_PORT_RANGE} must be a range of ports, as {}, and not {text}", HostPortRange::default())
+    })?;
+    if range.overlaps(services) {
+        bail!(
+            "--{HOST_PORT_RANGE} {range} and the ports of Services, {services}, overlap: a port would be a Pod's and a Service's"
+        );
+    }
+    Ok(range)
 }
 
 fn refused(errors: Vec<String>) -> anyhow::Error {
@@ -173,6 +192,16 @@ mod tests {
     }
 
     #[test]
+    fn ports_of_pods_are_apart_from_those_of_services() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let ports = |line: &str| read(line, folder.path()).expect(line).host_ports.to_string();
+        assert_eq!(ports("server"), "20000-29999");
+        assert_eq!(ports("server --host-port-range=31000-31009 --service-node-port-range=30000-30999"), "31000-31009");
+        // Who had these before there were ports of Pods starts as before.
+        assert_eq!(ports("server --service-node-port-range=20000-20999"), "20000-29999");
+    }
+
+    #[test]
     fn name_servers_are_read_in_any_spelling() {
         let folder = tempfile::tempdir().expect("a folder");
         let line = "server --dns-upstreams=192.0.2.1,[fd00::1]:5353 --dns-stub-domain=corp.example=10.0.0.1,fd00::2 --dns-stub-domain=a.b=10.0.0.3:54";
@@ -185,6 +214,11 @@ mod tests {
         for (line, expected) in [
             ("server --dns-upstreams=dns.example", "--dns-upstreams: dns.example is no address of a name server"),
             ("server --dns-stub-domain=10.0.0.1", "--dns-stub-domain must be DOMAIN=ADDRESS,…, and not 10.0.0.1"),
+            ("server --host-port-range=x", "--host-port-range must be a range of ports, as 20000-29999, and not x"),
+            (
+                "server --host-port-range=29000-30000",
+                "--host-port-range 29000-30000 and the ports of Services, 30000-32767, overlap: a port would be a Pod's and a Service's",
+            ),
             ("server --dns-stub-domain=a..b=10.0.0.1", "--dns-stub-domain: \"a..b\" is no domain"),
             (
                 "server --service-node-port-range=x",

@@ -53,6 +53,8 @@ pub use apiregistration::api_service::served_here_alone;
 pub(crate) use built_in::BuiltIn;
 pub use column::{Cell, Column, ColumnRef, Columns};
 pub use column_type::ColumnType;
+pub use core::binding;
+pub use core::pod::host_ports;
 pub use core::service::allocation as service_allocation;
 pub use deleted::returns_deleted_object;
 pub use deprecated::{Deprecation, deprecation};

@@ -148,6 +148,7 @@ pub(crate) struct Requirements {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ContainerPort {
+    pub(crate) name: String,
     pub(crate) container_port: i32,
     pub(crate) host_port: i32,
     #[serde(rename = "hostIP")]

@@ -6,7 +6,10 @@ use std::{
 };
 
 use corten_access::Identity;
-use corten_api::cluster_network::{ClusterNetwork, NodePorts};
+use corten_api::{
+    cluster_network::{ClusterNetwork, NodePorts},
+    host_ports::HostPortRange,
+};
 use corten_apiserver::{Config, JournalSource, Limits, Server};
 use corten_client::Client;
 use corten_controllers::{CONTROLLERS, Settings};
@@ -121,6 +124,7 @@ impl World {
             advertise: None,
             network: ClusterNetwork::default(),
             node_ports: NodePorts::default(),
+            host_ports: HostPortRange::default(),
             is_network_settled: false,
             has_ipv6: false,
             // Beyond the simulated cluster there is nobody.

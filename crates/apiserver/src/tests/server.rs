@@ -5,8 +5,11 @@ use std::sync::{
     atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use corten_api::cluster_network::{ClusterNetwork, NodePorts};
 use corten_api::resources::{NODES, PODS, SECRETS};
+use corten_api::{
+    cluster_network::{ClusterNetwork, NodePorts},
+    host_ports::HostPortRange,
+};
 use corten_meta::{Key, Resource, Time};
 use corten_reconcile::{Actor, Decision, Step, StepState, Wait};
 use corten_store::backend::memory::Memory;
@@ -79,6 +82,7 @@ pub(crate) fn over(store: Arc<Memory>) -> Config {
         advertise: Some("192.0.2.10:6443".parse().expect("an address")),
         network: ClusterNetwork::default(),
         node_ports: NodePorts::default(),
+        host_ports: HostPortRange::default(),
         is_network_settled: false,
         has_ipv6: false,
         encryption: None,

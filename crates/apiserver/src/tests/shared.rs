@@ -21,7 +21,7 @@ const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 
 /// A memory that others write to, whose watches tell nothing while it is deaf.
-struct Shared {
+pub(super) struct Shared {
     memory: Arc<Memory>,
     is_deaf: Arc<watch::Sender<bool>>,
     is_away: AtomicBool,
@@ -112,10 +112,14 @@ impl Changes for Late {
 
 /// One server, and another one over the same memory.
 async fn two() -> (Server, Server, Arc<Shared>) {
+    two_with(|it| it).await
+}
+
+pub(super) async fn two_with(settings: impl Fn(Config) -> Config) -> (Server, Server, Arc<Shared>) {
     let memory = Arc::new(Memory::new());
-    let one = Server::start(server::over(memory.clone())).await.expect("an empty store is filled");
+    let one = Server::start(settings(server::over(memory.clone()))).await.expect("an empty store is filled");
     let shared = Shared::over(&memory);
-    let config = Config { store: shared.clone(), ..server::over(memory) };
+    let config = Config { store: shared.clone(), ..settings(server::over(memory)) };
     (one, Server::start(config).await.expect("a filled store is read"), shared)
 }
 

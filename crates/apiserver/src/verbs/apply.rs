@@ -89,13 +89,13 @@ async fn created(
     metadata::place(&mut object, target, "")?;
     metadata::rename(&mut object, target)?;
     versions::to_stored(&target.asked, &mut object);
-    let object = create::prepared(ctx, target, object, Some(&tracked.text)).await?;
+    let mut object = create::prepared(ctx, target, object, Some(&tracked.text)).await?;
     write::warn(ctx, target, &object, None);
     let json = if ctx.dry_run() {
         write::pretend(ctx, target, &object, None).await?
     } else {
         let asked = WriteRequest::create(ctx, target);
-        match write::put(&asked, &object, 0).await? {
+        match write::put(&asked, &mut object, 0).await? {
             WriteOutcome::Done(json, _) => write::shown(ctx, target, json).await?,
             WriteOutcome::Conflict => return Ok(None),
         }

@@ -1,9 +1,10 @@
 //! `pods/NAME/binding`: a scheduler's decision, written into the Pod once.
 
 use corten_cacher::{answer, body::Response};
-use corten_meta::{Status, Violation};
+use corten_kinds::binding;
+use corten_meta::Status;
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     body, metadata,
@@ -39,7 +40,7 @@ async fn assign(ctx: &mut Context, target: &RequestScope, mut binding: Value) ->
     let asked = WriteRequest::create(ctx, target);
     asked.admit(&mut binding).await?;
     asked.validate(&binding).await?;
-    let violations = violations(&binding);
+    let violations = binding::violations(&binding);
     if !violations.is_empty() {
         let resource = corten_meta::Resource::namespaced("", "v1", "Binding", "bindings");
         return Err(Status::invalid(&resource, &target.name, &violations));
@@ -48,19 +49,6 @@ async fn assign(ctx: &mut Context, target: &RequestScope, mut binding: Value) ->
     let mut status = Status::success();
     status.code = 201;
     Ok(answer::json(StatusCode::CREATED, &status))
-}
-
-fn violations(binding: &Value) -> Vec<Violation> {
-    let mut found = Vec::new();
-    let target = &binding["target"];
-    if !matches!(target["kind"].as_str(), None | Some("" | "Node")) {
-        let kind = target["kind"].as_str().unwrap_or_default();
-        found.push(Violation::not_supported("target.kind", kind, &["Node", "<empty>"]));
-    }
-    if target["name"].as_str().unwrap_or_default().is_empty() {
-        found.push(Violation::required("target.name", ""));
-    }
-    found
 }
 
 /// The Pod with its node, unless it has one or must not get one.
@@ -86,27 +74,5 @@ fn assigned(ctx: &mut Context, target: &RequestScope, binding: &Value, pod: &Val
     if pod["spec"]["schedulingGates"].as_array().is_some_and(|it| !it.is_empty()) {
         return conflict(format!("pod {} has non-empty .spec.schedulingGates", target.name));
     }
-    let mut pod = pod.clone();
-    pod["spec"]["nodeName"] = binding["target"]["name"].clone();
-    // Whoever bound it, where it was expected to go is over (KEP-5278, `ClearingNominatedNodeNameAfterBinding`).
-    if let Some(status) = pod["status"].as_object_mut() {
-        status.remove("nominatedNodeName");
-    }
-    for (key, value) in wanted["annotations"].as_object().into_iter().flatten() {
-        pod["metadata"]["annotations"][key.as_str()] = value.clone();
-    }
-    for (key, value) in wanted["labels"].as_object().into_iter().flatten() {
-        pod["metadata"]["labels"][key.as_str()] = value.clone();
-    }
-    let scheduled = json!({
-        "type": "PodScheduled", "status": "True", "lastProbeTime": null,
-        "lastTransitionTime": ctx.state.now().to_string(),
-    });
-    if !pod["status"]["conditions"].is_array() {
-        pod["status"]["conditions"] = json!([]);
-    }
-    let conditions = pod["status"]["conditions"].as_array_mut().expect("made a list above");
-    conditions.retain(|it| it["type"] != "PodScheduled");
-    conditions.push(scheduled);
-    Ok(pod)
+    Ok(binding::bound(pod, binding, ctx.state.now()))
 }

@@ -31,7 +31,7 @@ pub(crate) async fn create(ctx: &mut Context, target: &RequestScope, form: Form)
         tries += 1;
         // Only a generated name is tried again (KEP-4420), and an address or port that another server was faster to give away.
         let object = if generated || allocated { body.clone() } else { body.take() };
-        let object = prepared(ctx, target, object, None).await?;
+        let mut object = prepared(ctx, target, object, None).await?;
         write::warn(ctx, target, &object, None);
         let target =
             RequestScope { name: object["metadata"]["name"].as_str().unwrap_or_default().into(), ..target.clone() };
@@ -43,7 +43,7 @@ pub(crate) async fn create(ctx: &mut Context, target: &RequestScope, form: Form)
             return Err(Status::failure(500, "", "resourceVersion should not be set on objects to be created"));
         }
         let asked = WriteRequest::create(ctx, &target);
-        match write::put(&asked, &object, 0).await? {
+        match write::put(&asked, &mut object, 0).await? {
             WriteOutcome::Done(json, revision) => {
                 write::keep_draft(ctx, &target, revision, &json, object);
                 let json = write::shown(ctx, &target, json).await?;

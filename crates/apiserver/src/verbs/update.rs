@@ -126,7 +126,7 @@ pub(super) async fn change_owned(
             if write::remove(&asked, current.revision).await? {
                 return Ok(write::last(target, &new, current.revision));
             }
-        } else if let WriteOutcome::Done(json, revision) = write::put(&asked, &new, current.revision).await? {
+        } else if let WriteOutcome::Done(json, revision) = write::put(&asked, &mut new, current.revision).await? {
             write::keep_draft(ctx, target, revision, &json, new);
             return write::shown(ctx, target, json).await;
         }

@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use corten_admission::commit::{Commit, Write};
+use corten_admission::{
+    HostPortChoice,
+    commit::{Commit, Write},
+};
 use corten_cacher::{
     body::BODY_BYTES_MAX,
     watch_cache::{encode, head, key_of, owners_fit, spliced, versions},
@@ -21,8 +24,9 @@ use crate::context::Context;
 
 /// How often a write is tried again when what it commits beside its object has changed, such as what a quota counts.
 const CONTENTIONS_MAX: usize = 6;
-/// How often an object is converted for a write whose definition meanwhile comes to store yet another version.
-const FORMS_MAX: usize = 4;
+/// How often a write is begun anew: its definition has meanwhile come to store yet another version, or another server was faster to
+/// give ports of the Pod's node.
+const BEGINNINGS_MAX: usize = 16;
 
 pub(super) enum WriteOutcome {
     /// The object as it is stored, with its new `resourceVersion`, which is the number: see [`shown`].
@@ -32,17 +36,26 @@ pub(super) enum WriteOutcome {
 }
 
 /// Stores `object` where its last change was at `expected` (0: where nothing is), and with it what its kind writes along.
-pub(super) async fn put(asked: &WriteRequest<'_>, object: &Value, expected: Revision) -> Result<WriteOutcome, Status> {
-    for _ in 0..FORMS_MAX {
+/// The object gets what is chosen for it in its commit.
+pub(super) async fn put(
+    asked: &WriteRequest<'_>,
+    object: &mut Value,
+    expected: Revision,
+) -> Result<WriteOutcome, Status> {
+    let attributes = asked.attributes();
+    for _ in 0..BEGINNINGS_MAX {
+        let choice = HostPortChoice::make(&attributes, &*asked.ctx.state.config().store, object).await?;
         let target = &*served_now(asked.ctx, asked.target)?;
         let stored = &*storage_form(asked.ctx, target, object).await?;
         let value = bounded(asked.ctx, target, stored)?;
-        let put = Put { asked, target, read: as_read(target, stored), value, expected, is_bound: true };
-        if let Some(written) = put.with_hooks(object, stored).await? {
-            return Ok(written);
+        let put = Put { asked, target, read: as_read(target, stored), value, expected, choice, is_bound: true };
+        match put.with_hooks(object, stored).await? {
+            Some(WriteOutcome::Conflict) if put.choice.is_some() && !put.is_stale() => {}
+            Some(written) => return Ok(written),
+            None => {}
         }
     }
-    Err(outdated(asked.target))
+    if asked.target.kind.is_custom() { Err(outdated(asked.target)) } else { Ok(WriteOutcome::Conflict) }
 }
 
 /// As [`put`], in the version that `stored` is in: that of the object which it takes the place of.
@@ -54,7 +67,7 @@ pub(super) async fn put_as_it_is(
 ) -> Result<WriteOutcome, Status> {
     let value = bounded(asked.ctx, asked.target, stored)?;
     let read = as_read(asked.target, stored);
-    let put = Put { asked, target: asked.target, read, value, expected, is_bound: false };
+    let put = Put { asked, target: asked.target, read, value, expected, choice: None, is_bound: false };
     put.with_hooks(object, stored).await?.ok_or_else(|| outdated(asked.target))
 }
 
@@ -137,6 +150,7 @@ struct Put<'a> {
     /// Where it is read as more than is stored: see [`as_read`].
     read: Option<Bytes>,
     expected: Revision,
+    choice: Option<HostPortChoice<'a>>,
     /// Must it be in the version that objects are written in when it is committed?
     is_bound: bool,
 }
@@ -222,10 +236,12 @@ impl Put<'_> {
     fn txn(&self) -> Txn {
         let target = self.target;
         let key = target.cache(self.asked.ctx).store_key(&target.namespace, &target.name);
-        Txn {
+        let mut txn = Txn {
             compares: vec![Compare { key: key.clone(), mod_revision: self.expected }],
             operations: vec![Operation::Put { key, value: self.value.clone() }],
-        }
+        };
+        self.choice.iter().for_each(|it| it.add_to(&mut txn));
+        txn
     }
 
     async fn commit(&self, txn: Txn) -> Result<Committed, Status> {

@@ -1,6 +1,6 @@
 //! The core group.
 
-pub(crate) mod binding;
+pub mod binding;
 pub(crate) mod component_status;
 pub(crate) mod config_map;
 pub(crate) mod endpoints;

@@ -5,6 +5,7 @@ mod affinity;
 mod app_armor;
 mod columns;
 mod ephemeral_containers;
+pub mod host_ports;
 mod resize;
 mod update;
 
@@ -72,9 +73,10 @@ fn claims_of_its_own(pod: Cursor<'_>) {
 
 impl Policy for Pod {
     fn default(&self, object: &mut Value) {
+        let is_open = host_ports::openness(object);
         if let Some(spec) = object.as_object_mut().and_then(|it| made(it, "spec")) {
             pod_spec::default(spec);
-            pod_spec::default_requests(spec);
+            pod_spec::default_requests(spec, is_open);
         }
     }
 
@@ -106,7 +108,7 @@ impl Policy for Pod {
     fn validate(&self, object: &Value) -> Vec<Violation> {
         violations(object, |pod| {
             claims_of_its_own(pod);
-            pod_spec::validate(pod.at("spec"));
+            pod_spec::validate(pod.at("spec"), &host_ports::open(&host_ports::noted(object)));
             // They come by a subresource of their own, to Pods that are stored.
             let is_new = !pod.at("metadata").at("resourceVersion").exists();
             if is_new && !pod.at("spec").at("ephemeralContainers").is_empty() {

@@ -11,6 +11,7 @@ use crate::{
         downward::Surroundings,
         env::{self, ConfigError, environment, expand},
         env_file::EnvFilesRead,
+        host_ports::ChosenPorts,
         pod::spec_of,
         read_only, resources,
         sandbox::{self, hosts, identity, seccomp},
@@ -45,10 +46,11 @@ pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> 
     let mut env = from.devices.granted.env.clone();
     env.extend(environment(pod, container, from.sources, from.files, &from.around)?);
     let values: Values<'_> = env.iter().rev().map(|it| (&*it.0, &*it.1)).collect();
+    let ports = ChosenPorts::of(pod);
     let mut room = EXPANDED_BYTES_MAX;
     let mut expanded = |list: &Option<Vec<String>>| -> Result<Vec<String>, ConfigError> {
         let expanded = list.iter().flatten().map(|it| {
-            let text = expand(it, |name| values.get(name).copied())?;
+            let text = expand(&ports.put_into(it), |name| values.get(name).copied())?;
             room = room.checked_sub(text.len()).ok_or_else(too_much)?;
             Ok(text)
         });

@@ -10,6 +10,7 @@ use crate::{
     spec::{
         downward::{self, Surroundings},
         env_file::{self, EnvFilesRead},
+        host_ports::ChosenPorts,
         pod::{is_static, spec_of},
         sources::{Lookup, Sources},
     },
@@ -43,6 +44,7 @@ pub(crate) fn environment(
     }
     let links = spec_of(pod).enable_service_links != Some(false);
     let mut env = Environment { given: around.services.variables(&namespace, links), ..Environment::default() };
+    env.given.extend(ChosenPorts::of(pod).variables());
     let mut files_read = BTreeMap::new();
     for from in container.env_from.iter().flatten() {
         let prefix = from.prefix.clone().unwrap_or_default();
@@ -76,7 +78,7 @@ struct Environment {
     vars: Vec<(String, String)>,
     index: BTreeMap<String, usize>,
     bytes: usize,
-    /// Of Services: seen by those that are defined, which come first and replace them.
+    /// Of Services and of ports that were chosen: seen by those that are defined, which come first and replace them.
     given: BTreeMap<String, String>,
 }
 

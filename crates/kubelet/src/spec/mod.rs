@@ -6,6 +6,7 @@ pub(crate) mod downward;
 pub(crate) mod env;
 pub(crate) mod env_file;
 pub(crate) mod foreign;
+pub(crate) mod host_ports;
 pub(crate) mod huge_pages;
 pub(crate) mod image_volumes;
 pub(crate) mod images;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::projections::PodSpec;
+use corten_api::host_ports::{HOST_PORTS, Noted};
+
+use crate::projections::Pod;
 
 const ANY: &str = "0.0.0.0";
 
@@ -15,11 +17,16 @@ pub(crate) struct HostPort {
 }
 
 impl HostPort {
-    /// The ports a pod asks its node for. Sidecars count and other init containers do not (`GetHostPorts`).
-    pub(crate) fn of(spec: &PodSpec) -> Vec<Self> {
+    /// The ports a pod asks its node for. Sidecars count and other init containers do not (`GetHostPorts`), nor does a port whose
+    /// number the API server chooses when the pod is bound: any node has one that is free.
+    pub(crate) fn of(pod: &Pod) -> Vec<Self> {
+        let spec = &pod.spec;
+        let note = pod.metadata.annotations.get(HOST_PORTS);
+        let noted: Noted = note.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
         let sidecars = spec.init_containers.iter().filter(|it| it.restart_policy == "Always");
         let ports = spec.containers.iter().chain(sidecars).flat_map(|it| &it.ports);
         let mut ports: Vec<Self> = ports
+            .filter(|it| noted.get(&it.name) != Some(&0))
             .filter_map(|it| {
                 let port = if spec.host_network && it.host_port == 0 { it.container_port } else { it.host_port };
                 let or = |text: &str, default: &str| if text.is_empty() { default.into() } else { text.to_owned() };
@@ -40,5 +47,31 @@ impl HostPort {
             return next.is_some_and(|(it, _)| it.port == self.port && it.protocol == self.protocol);
         }
         given.contains_key(self) || given.contains_key(&at(ANY))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_port_that_is_still_to_be_chosen_is_none() {
+        let ports = |note: &str| {
+            let pod = json!({
+                "metadata": { "name": "p", "annotations": { HOST_PORTS: note } },
+                "spec": { "hostNetwork": true, "containers": [{ "name": "c", "ports": [
+                    { "name": "http", "containerPort": 8080 },
+                    { "name": "fixed", "containerPort": 81, "hostPort": 81 },
+                    { "containerPort": 82 },
+                ] }] },
+            });
+            let pod: Pod = serde_json::from_value(pod).expect("a pod");
+            HostPort::of(&pod).into_iter().map(|it| it.port).collect::<Vec<_>>()
+        };
+        assert_eq!(ports(r#"{"http":0}"#), [81, 82]);
+        assert_eq!(ports(r#"{"http":8080}"#), [81, 82, 8080], "it is chosen");
+        assert_eq!(ports("no JSON"), [81, 82, 8080]);
     }
 }

@@ -85,7 +85,7 @@ impl PodInfo {
             node_name: spec.node_name.clone(),
             requested: requests::requested(spec),
             guessed: requests::guessed(spec),
-            ports: HostPort::of(spec),
+            ports: HostPort::of(pod),
             tolerations: spec.tolerations.clone(),
             node_selector: spec.node_selector.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
             affinity: spec.affinity.node_affinity.clone(),

@@ -18,15 +18,16 @@ pub fn default(spec: &mut Object) {
     each(spec, "volumes").for_each(volume);
 }
 
-/// Defaults of a Pod alone: templates stay as short as they were written.
-pub fn default_requests(spec: &mut Object) {
+/// Defaults of a Pod alone: templates stay as short as they were written. On the node's network a port is the node's, unless it
+/// `is_open`: then its number is still to be chosen.
+pub fn default_requests(spec: &mut Object, is_open: impl Fn(&Object) -> bool) {
     fill(spec, "enableServiceLinks", true);
     let host_network = spec.get("hostNetwork").is_some_and(|it| *it == true);
     for list in ["initContainers", "containers"] {
         for container in each(spec, list) {
             requests_from_limits(container);
             if host_network {
-                for port in each(container, "ports") {
+                for port in each(container, "ports").filter(|it| !is_open(it)) {
                     if let Some(number) = port.get("containerPort").cloned()
                         && port.get("hostPort").is_none_or(|it| *it == 0)
                     {

@@ -15,6 +15,8 @@ mod spec;
 mod volumes;
 mod warnings;
 
+use std::collections::BTreeSet;
+
 use corten_schema::Cursor;
 
 use crate::labels;
@@ -27,9 +29,9 @@ pub use resources::qos_class;
 pub use volumes::source as volume_source;
 pub use warnings::{Name, old_sources, warnings};
 
-/// The rules of a Pod's own spec.
-pub fn validate(spec: Cursor<'_>) {
-    spec::validate(spec, spec::Owner::Pod, std::iter::empty());
+/// The rules of a Pod's own spec. The ports of the node whose number is still to be chosen are `open`, by their names.
+pub fn validate(spec: Cursor<'_>, open: &BTreeSet<&str>) {
+    spec::validate(spec, spec::Owner::Pod(open), std::iter::empty());
 }
 
 /// The rules of a template: its labels, annotations and spec.

@@ -12,14 +12,15 @@ use super::{
 };
 
 /// Whose spec it is: some rules wait until the Pod itself is made.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Owner {
-    Pod,
+#[derive(Clone, Copy)]
+pub(super) enum Owner<'a> {
+    /// With the names of ports whose number is still to be chosen.
+    Pod(&'a BTreeSet<&'a str>),
     Template,
 }
 
 /// `claimed` are volumes that the spec has not, but its Pods will.
-pub(super) fn validate<'a>(spec: Cursor<'a>, owner: Owner, claimed: impl Iterator<Item = &'a str>) {
+pub(super) fn validate<'a>(spec: Cursor<'a>, owner: Owner<'_>, claimed: impl Iterator<Item = &'a str>) {
     let mut volumes = volumes::validate(spec);
     volumes.extend(claimed);
     let claims = claims::validate(spec.at("resourceClaims"));
@@ -75,7 +76,7 @@ pub(super) fn validate<'a>(spec: Cursor<'a>, owner: Owner, claimed: impl Iterato
     }
 }
 
-fn containers(spec: Cursor<'_>, owner: Owner, volumes: &BTreeSet<&str>, claims: &BTreeSet<&str>) {
+fn containers(spec: Cursor<'_>, owner: Owner<'_>, volumes: &BTreeSet<&str>, claims: &BTreeSet<&str>) {
     if spec.at("containers").is_empty() {
         spec.at("containers").missing("");
     }
@@ -101,10 +102,14 @@ fn containers(spec: Cursor<'_>, owner: Owner, volumes: &BTreeSet<&str>, claims: 
 }
 
 /// On the node's own network a port is the node's port. A template may leave that to the Pod.
-fn host_network(spec: Cursor<'_>, owner: Owner) {
+fn host_network(spec: Cursor<'_>, owner: Owner<'_>) {
     for port in spec.list("initContainers").chain(spec.list("containers")).flat_map(|it| it.list("ports")) {
         let (host, own) = (port.at("hostPort"), port.at("containerPort"));
-        if (owner == Owner::Pod || host.int() != 0) && host.int() != own.int() {
+        let may_be_open = match owner {
+            Owner::Pod(open) => open.contains(port.at("name").str()),
+            Owner::Template => true,
+        };
+        if host.int() != own.int() && !(may_be_open && host.int() == 0) {
             host.invalid("must match `containerPort` when `hostNetwork` is true");
         }
     }

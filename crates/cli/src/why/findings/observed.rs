@@ -70,11 +70,14 @@ fn name_servers(pod: &Value, silent: &[String], found: &mut Findings) {
     }
 }
 
-/// Packets for a host port are led to the Pod, whoever listens there.
+/// Packets for a host port are led to the Pod, whoever listens there. With its node's network the Pod listens there itself: of a
+/// container that does not run it is somebody else who does.
 async fn host_ports(reader: &Reader<'_>, pod: &Value, found: &mut Findings) {
-    let ports = items(pod, "/spec/containers").iter().flat_map(|it| items(it, "/ports"));
+    let is_host = pod["spec"]["hostNetwork"] == true;
+    let containers = items(pod, "/spec/containers").iter().filter(|it| !is_host || !runs(pod, text(it, "/name")));
+    let ports = containers.flat_map(|it| items(it, "/ports"));
     let tcp: Vec<u64> = ports.filter(|it| is_tcp(it)).filter_map(|it| it["hostPort"].as_u64()).collect();
-    if tcp.is_empty() || pod["spec"]["hostNetwork"] == true {
+    if tcp.is_empty() {
         return;
     }
     let node = text(pod, "/spec/nodeName");
@@ -82,12 +85,19 @@ async fn host_ports(reader: &Reader<'_>, pod: &Value, found: &mut Findings) {
         return;
     };
     for port in tcp.into_iter().filter(|it| taken.iter().any(|taken| u64::from(*taken) == *it)) {
-        let message = format!(
-            "a process of the machine of node {node} listens at port {port}, too: packets for the host port are led to the pod, \
-             and that process gets none"
-        );
+        let then = if is_host {
+            "the pod has that machine's network, and gets no such port while the process has it"
+        } else {
+            "packets for the host port are led to the pod, and that process gets none"
+        };
+        let message = format!("a process of the machine of node {node} listens at port {port}, too: {then}");
         found.add("HostPortTaken", message, Actor::Author);
     }
+}
+
+fn runs(pod: &Value, container: &str) -> bool {
+    let mut statuses = items(pod, "/status/containerStatuses").iter();
+    statuses.any(|it| it["name"] == container && it["state"]["running"].is_object())
 }
 
 fn is_tcp(port: &Value) -> bool {

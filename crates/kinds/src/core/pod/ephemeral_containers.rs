@@ -7,6 +7,7 @@ use corten_schema::{Cursor, violations};
 use corten_validation::{fill::means_the_same, pod_spec};
 use serde_json::Value;
 
+use super::host_ports;
 use crate::keep;
 
 const LIST: &str = "ephemeralContainers";
@@ -36,7 +37,7 @@ pub(super) fn violations_of(new: &Value, old: &Value) -> Vec<Violation> {
     }
     violations(new, |pod| {
         let spec = pod.at("spec");
-        pod_spec::validate(spec);
+        pod_spec::validate(spec, &host_ports::open(&host_ports::noted(new)));
         let containers = spec.list("containers").chain(spec.list("initContainers"));
         let targets: BTreeSet<&str> = containers.map(|it| it.at("name").str()).collect();
         spec.list(LIST).for_each(|it| particular(&targets, it));

@@ -9,6 +9,7 @@ use corten_validation::{
 };
 use serde_json::Value;
 
+use super::host_ports;
 use crate::keep;
 
 /// The old Pod with the resources and resize policies that were asked for, container by container of the same name.
@@ -43,7 +44,7 @@ pub(super) fn violations_of(new: &Value, old: &Value) -> Vec<Violation> {
     }
     violations(new, |pod| {
         let spec = pod.at("spec");
-        pod_spec::validate(spec);
+        pod_spec::validate(spec, &host_ports::open(&host_ports::noted(new)));
         if pod_spec::qos_class(old) != pod_spec::qos_class(new) {
             let class = text(new, "/status/qosClass");
             spec.invalid_as(class, "Pod QOS Class may not change as a result of resizing");
@@ -149,7 +150,7 @@ mod tests {
         });
         let spec = pod.as_object_mut().and_then(|it| made(it, "spec")).expect("there is a spec");
         pod_spec::default(spec);
-        pod_spec::default_requests(spec);
+        pod_spec::default_requests(spec, |_| false);
         pod
     }
 

@@ -43,6 +43,7 @@ use crate::{
     network_options::{DnsForwarding, NetworkOptions},
     process::{self, Clock},
     server_presence::{self, ServerPresence},
+    server_versions,
     switches::Switches,
 };
 
@@ -198,6 +199,9 @@ impl ControlPlane {
         let store = encryption.clone().map_or(store, |it| Arc::new(it));
         // Others read what is in an etcd, and write to it.
         let store: Arc<dyn Store> = if etcd.is_some() { Arc::new(KubernetesForm::new(store)) } else { store };
+        if let Some(etcd) = &etcd {
+            server_versions::refuse_distant(etcd, &*store, advertise).await?;
+        }
         let authority = Arc::new(Authority::load_or_create(dir.join("pki")).context("preparing the certificates")?);
         let clock = process::clock();
         let journal = Arc::new(JournalBook::default());

@@ -1,7 +1,13 @@
 //! What the server holds: the caches, who may what, what is counted and bounded. It knows no request, and starts nothing.
 
 use corten_kubelets::{KubeletClient, Tunnels, Usages};
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use arc_swap::ArcSwap;
 use corten_access::{Access, AuthorizationSettings, Clock, Issuers, RightsChanged, tokens};
@@ -78,6 +84,8 @@ struct StateInner {
     usages: Usages,
     tunnels: Tunnels,
     started: Time,
+    /// Is it told that it will stop?
+    is_leaving: AtomicBool,
     /// True from the moment the server begins to stop.
     stopping: watch::Sender<bool>,
     /// Which kinds are served, and what is said of them.
@@ -167,6 +175,7 @@ impl State {
             started: (config.clock)(),
             config,
             cluster,
+            is_leaving: AtomicBool::new(false),
             stopping: watch::Sender::new(false),
             served: ArcSwap::default(),
             served_changed: watch::Sender::new(()),
@@ -283,6 +292,11 @@ impl State {
         self.0.started
     }
 
+    /// From now on `readyz` fails, so that nobody is led here any more; all else goes on.
+    pub fn announce_stop(&self) {
+        self.0.is_leaving.store(true, Ordering::Relaxed);
+    }
+
     /// From now on `readyz` fails and watches end; what was asked before is still answered.
     pub(crate) fn begin_stop(&self) {
         self.0.stopping.send_replace(true);
@@ -310,6 +324,11 @@ impl State {
 
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
         self.0.stopping.subscribe()
+    }
+
+    /// Is it about to stop, or does it?
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.0.is_leaving.load(Ordering::Relaxed) || self.is_stopping()
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

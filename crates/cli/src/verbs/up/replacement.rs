@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Adds `--restart`.
-pub(crate) fn args(command: Command) -> Command {
+pub fn args(command: Command) -> Command {
     command.arg(
         Arg::new("restart")
             .long("restart")

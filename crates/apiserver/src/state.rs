@@ -1,13 +1,7 @@
 //! What the server holds: the caches, who may what, what is counted and bounded. It knows no request, and starts nothing.
 
 use corten_kubelets::{KubeletClient, Tunnels, Usages};
-use std::{
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::{net::SocketAddr, sync::Arc};
 
 use arc_swap::ArcSwap;
 use corten_access::{Access, AuthorizationSettings, Clock, Issuers, RightsChanged, tokens};
@@ -84,9 +78,8 @@ struct StateInner {
     usages: Usages,
     tunnels: Tunnels,
     started: Time,
-    /// Is it told that it will stop?
-    is_leaving: AtomicBool,
-    /// True from the moment the server begins to stop.
+    /// True from the moment others are told that the server will stop, and from the moment it begins to.
+    leaving: watch::Sender<bool>,
     stopping: watch::Sender<bool>,
     /// Which kinds are served, and what is said of them.
     served: ArcSwap<Documents>,
@@ -175,7 +168,7 @@ impl State {
             started: (config.clock)(),
             config,
             cluster,
-            is_leaving: AtomicBool::new(false),
+            leaving: watch::Sender::new(false),
             stopping: watch::Sender::new(false),
             served: ArcSwap::default(),
             served_changed: watch::Sender::new(()),
@@ -294,7 +287,7 @@ impl State {
 
     /// From now on `readyz` fails, so that nobody is led here any more; all else goes on.
     pub fn announce_stop(&self) {
-        self.0.is_leaving.store(true, Ordering::Relaxed);
+        self.0.leaving.send_replace(true);
     }
 
     /// From now on `readyz` fails and watches end; what was asked before is still answered.
@@ -328,7 +321,7 @@ impl State {
 
     /// Is it about to stop, or does it?
     pub(crate) fn is_leaving(&self) -> bool {
-        self.0.is_leaving.load(Ordering::Relaxed) || self.is_stopping()
+        *self.0.leaving.borrow() || self.is_stopping()
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

@@ -186,6 +186,18 @@ async fn open(settings: &Settings) -> Result<Opened> {
     Ok(Opened { store, etcd: None, etcd_api })
 }
 
+/// The store as the server sees it. Others read what is in an etcd, and write to it: then they are of releases that fit to this one.
+async fn in_form(
+    store: Arc<dyn Store>,
+    etcd: Option<&EtcdStore>,
+    advertise: Option<SocketAddr>,
+) -> Result<Arc<dyn Store>> {
+    let Some(etcd) = etcd else { return Ok(store) };
+    let store = Arc::new(KubernetesForm::new(store));
+    server_versions::refuse_distant(etcd, &*store, advertise).await?;
+    Ok(store)
+}
+
 impl ControlPlane {
     /// Opens the store, starts to serve, writes `admin.kubeconfig`, and starts the loops.
     pub(crate) async fn start(settings: &Settings) -> Result<Self> {
@@ -202,11 +214,7 @@ impl ControlPlane {
         let Opened { store, etcd, etcd_api } = open(settings).await?;
         let encryption = encryption.map(|it| EncryptedStore::new(store.clone(), it));
         let store = encryption.clone().map_or(store, |it| Arc::new(it));
-        // Others read what is in an etcd, and write to it.
-        let store: Arc<dyn Store> = if etcd.is_some() { Arc::new(KubernetesForm::new(store)) } else { store };
-        if let Some(etcd) = &etcd {
-            server_versions::refuse_distant(etcd, &*store, advertise).await?;
-        }
+        let store = in_form(store, etcd.as_deref(), advertise).await?;
         let authority = Arc::new(Authority::load_or_create(dir.join("pki")).context("preparing the certificates")?);
         let clock = process::clock();
         let journal = Arc::new(JournalBook::default());

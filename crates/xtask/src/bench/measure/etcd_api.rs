@@ -202,7 +202,7 @@ async fn puts_per_second(server: &Running, n_clients: usize, time: Duration) -> 
     Ok(written as f64 / begun.elapsed().as_secs_f64())
 }
 
-async fn ranges_per_second(server: &Running, (n_keys, prefix): (usize, &str), time: Duration) -> Result<f64> {
+async fn ranges_per_second(server: &Running, (n_keys, prefix): (usize, &'static str), time: Duration) -> Result<f64> {
     let store = server.connect().await?;
     let (begun, mut n) = (Instant::now(), 0_u64);
     while begun.elapsed() < time {

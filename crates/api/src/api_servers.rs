@@ -10,6 +10,9 @@ pub const IDENTITY_LABEL: &str = "apiserver.kubernetes.io/identity";
 /// The annotation that says at which address the server is reached.
 pub const ADVERTISED: &str = "corten.dev/advertise-address";
 
+/// The annotation that says which release the server is.
+pub const RELEASE: &str = "corten.dev/version";
+
 /// The annotation that names the node in the server's process: where the server is it is, too.
 pub const NODE: &str = "corten.dev/node";
 

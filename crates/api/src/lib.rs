@@ -11,6 +11,7 @@ pub mod resources;
 pub mod scheduling;
 pub mod secret_names;
 pub mod snapshots;
+pub mod version;
 pub mod volumes;
 
 pub use k8s_openapi::{self, api::*, apimachinery};

@@ -117,7 +117,7 @@ const CONFIGURATION_FILES: Check = ("configuration-files", |ctx| {
 /// They make nothing unready.
 const BY_NAME: &[Check] = &[STORE_ROOM, ACCESS_WEBHOOKS, CONFIGURATION_FILES, CUSTOM_CACHES];
 const SHUTDOWN: Check =
-    ("shutdown", |ctx| if ctx.state.is_stopping() { Err("process is shutting down".to_owned()) } else { Ok(()) });
+    ("shutdown", |ctx| if ctx.state.is_leaving() { Err("process is shutting down".to_owned()) } else { Ok(()) });
 
 const LIVE: &[Check] = &[PING, STORE, KMS];
 const HEALTHY: &[Check] = &[PING, STORE, KMS];

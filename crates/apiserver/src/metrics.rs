@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use corten_access::Reloads;
+use corten_api::version::VERSION;
 use corten_cacher::watch_cache::Caches;
 use corten_meta::Time;
 use corten_metrics::{
@@ -10,7 +11,7 @@ use corten_metrics::{
     scraped::{counter, gauge, number},
 };
 
-use crate::{context::Context, version::VERSION};
+use crate::context::Context;
 
 pub(crate) fn text(ctx: &Context) -> String {
     let state = &ctx.state;

@@ -80,7 +80,8 @@ struct StateInner {
     usages: Usages,
     tunnels: Tunnels,
     started: Time,
-    /// True from the moment the server begins to stop.
+    /// True from the moment others are told that the server will stop, and from the moment it begins to.
+    leaving: watch::Sender<bool>,
     stopping: watch::Sender<bool>,
     /// Which kinds are served, and what is said of them.
     served: ArcSwap<Documents>,
@@ -170,6 +171,7 @@ impl State {
             started: (config.clock)(),
             config,
             cluster,
+            leaving: watch::Sender::new(false),
             stopping: watch::Sender::new(false),
             served: ArcSwap::default(),
             served_changed: watch::Sender::new(()),
@@ -286,6 +288,11 @@ impl State {
         self.0.started
     }
 
+    /// From now on `readyz` fails, so that nobody is led here any more; all else goes on.
+    pub fn announce_stop(&self) {
+        self.0.leaving.send_replace(true);
+    }
+
     /// From now on `readyz` fails and watches end; what was asked before is still answered.
     pub(crate) fn begin_stop(&self) {
         self.0.stopping.send_replace(true);
@@ -313,6 +320,11 @@ impl State {
 
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
         self.0.stopping.subscribe()
+    }
+
+    /// Is it about to stop, or does it?
+    pub(crate) fn is_leaving(&self) -> bool {
+        *self.0.leaving.borrow() || self.is_stopping()
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

@@ -4,6 +4,7 @@
 //! DATA/etcd/member.json    the member: written before it is started for the first time
 //! DATA/etcd/health.json    how all members are, as this machine sees it: written anew while Corten runs
 //! DATA/etcd/lock           held by etcd itself, as its standard input
+//! DATA/etcd/goes-on        the node ends to be replaced by another program: its member goes on meanwhile
 //! DATA/etcd/data/          etcd's own
 //! DATA/etcd/data.before/   what a start left that failed before etcd had begun there
 //! ```
@@ -52,6 +53,11 @@ impl EtcdFolder {
 
     pub fn lock(&self) -> PathBuf {
         self.0.join("lock")
+    }
+
+    /// There while the node of another program takes the place of the one that ends: the member need not end with it.
+    pub fn goes_on(&self) -> PathBuf {
+        self.0.join("goes-on")
     }
 
     pub fn data(&self) -> PathBuf {

@@ -255,6 +255,13 @@ const ROWS: &[Row] = &[
         "",
         "The ports of nodes that Services are given [default: 30000-32767]",
     ),
+    (
+        "shutdown-delay-duration",
+        Takes::Time,
+        "TIME",
+        "0s",
+        "How long the server goes on to serve once it was told to end, while /readyz says so and the Service `kubernetes` leads to it no longer: for balancers that look at /readyz; 10s at most",
+    ),
 ];
 
 /// Adds the options.

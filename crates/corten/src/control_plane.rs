@@ -43,6 +43,7 @@ use crate::{
     network_options::{DnsForwarding, NetworkOptions},
     process::{self, Clock},
     server_presence::{self, ServerPresence},
+    server_versions,
     switches::Switches,
 };
 
@@ -79,6 +80,8 @@ pub(crate) struct Settings {
     /// Of those who lead, where several share a store.
     pub(crate) lease_times: LeaseTimes,
     pub(crate) scheduler: corten_scheduler::Config,
+    /// How long it goes on to serve once it was told to end.
+    pub(crate) shutdown_delay: Duration,
     pub(crate) log: Arc<dyn LogFilter>,
 }
 
@@ -99,6 +102,9 @@ pub(crate) struct ControlPlane {
     /// Of those who lead, where several share the store.
     pub(crate) lease_times: Option<LeaseTimes>,
     stopping: watch::Sender<bool>,
+    /// True from the moment that others are told that this server will stop.
+    leaving: watch::Sender<bool>,
+    shutdown_delay: Duration,
     /// Whom the name server beside it asks.
     pub(crate) dns: DnsForwarding,
 }
@@ -180,6 +186,18 @@ async fn open(settings: &Settings) -> Result<Opened> {
     Ok(Opened { store, etcd: None, etcd_api })
 }
 
+/// The store as the server sees it. Others read what is in an etcd, and write to it: then they are of releases that fit to this one.
+async fn in_form(
+    store: Arc<dyn Store>,
+    etcd: Option<&EtcdStore>,
+    advertise: Option<SocketAddr>,
+) -> Result<Arc<dyn Store>> {
+    let Some(etcd) = etcd else { return Ok(store) };
+    let store = Arc::new(KubernetesForm::new(store));
+    server_versions::refuse_distant(etcd, &*store, advertise).await?;
+    Ok(store)
+}
+
 impl ControlPlane {
     /// Opens the store, starts to serve, writes `admin.kubeconfig`, and starts the loops.
     pub(crate) async fn start(settings: &Settings) -> Result<Self> {
@@ -196,8 +214,7 @@ impl ControlPlane {
         let Opened { store, etcd, etcd_api } = open(settings).await?;
         let encryption = encryption.map(|it| EncryptedStore::new(store.clone(), it));
         let store = encryption.clone().map_or(store, |it| Arc::new(it));
-        // Others read what is in an etcd, and write to it.
-        let store: Arc<dyn Store> = if etcd.is_some() { Arc::new(KubernetesForm::new(store)) } else { store };
+        let store = in_form(store, etcd.as_deref(), advertise).await?;
         let authority = Arc::new(Authority::load_or_create(dir.join("pki")).context("preparing the certificates")?);
         let clock = process::clock();
         let journal = Arc::new(JournalBook::default());
@@ -230,7 +247,7 @@ impl ControlPlane {
             .write_admin_kubeconfig(&dir.join("admin.kubeconfig"), &url(address))
             .context("writing the administrator's kubeconfig")?;
 
-        let (stopping, _) = watch::channel(false);
+        let (stopping, leaving) = (watch::Sender::new(false), watch::Sender::new(false));
         let loops = process::loops(journal.clone(), clock.clone())?;
         let for_pods = gateway.filter(|_| address.ip().is_loopback());
         let tasks = JoinSet::new();
@@ -249,6 +266,8 @@ impl ControlPlane {
             loops,
             lease_times,
             stopping,
+            leaving,
+            shutdown_delay: settings.shutdown_delay,
             dns: settings.network.dns.clone(),
         };
         this.serve(listener);
@@ -311,7 +330,7 @@ impl ControlPlane {
         let client = in_process::client(&self.server, server_presence::identity());
         let uid = process::uids()();
         let presence = ServerPresence::new(client, etcd, advertise, (machine, &*uid), ha, self.clock.clone());
-        self.tasks.spawn(presence.keep(self.stopping()));
+        self.tasks.spawn(presence.keep(Stopping::new(self.leaving.subscribe()).now()));
     }
 
     fn keep_certificates(&mut self, data: &Path, url: String, informers: Arc<Mutex<SharedInformers>>) {
@@ -361,8 +380,19 @@ impl ControlPlane {
         }
     }
 
+    /// Has nobody led here any more, and goes on to serve for those who still come, for as long as `--shutdown-delay-duration` says.
+    pub(crate) async fn leave(&self) {
+        self.leaving.send_replace(true);
+        self.server.announce_stop();
+        if !self.shutdown_delay.is_zero() {
+            tracing::info!(delay = ?self.shutdown_delay, "told to end: serving goes on for a while");
+            tokio::time::sleep(self.shutdown_delay).await;
+        }
+    }
+
     /// Tells everything that waits for [`ControlPlane::stopping`].
     pub(crate) fn begin_stop(&self) {
+        self.leaving.send_replace(true);
         self.stopping.send_replace(true);
     }
 

@@ -1,7 +1,8 @@
 //! `--ha`: the cluster is in an etcd that Corten runs, with a member on this machine. The member is there before the control plane, is
 //! looked after beside it, and ends after it.
 //!
-//! etcd goes on where this process is killed, and is found again by the next one: the others need not vote anew for that.
+//! etcd goes on where this process is killed or another program takes its place, and is found again by the next one: the others need not
+//! vote anew for that.
 
 mod entry;
 mod look;
@@ -33,6 +34,7 @@ use crate::{
 
 /// A member that is looked after until [`Member::stop`].
 pub(crate) struct Member {
+    folder: EtcdFolder,
     stopping: watch::Sender<bool>,
     state: watch::Receiver<State>,
     /// Where the control plane leaves its store, once it has one.
@@ -76,6 +78,8 @@ pub(crate) async fn start(settings: &mut Settings, name: &str, signals: &mut pro
     let Some(options) = settings.ha.clone() else { return Ok(Start::Without) };
     corten_machine::close_for_server(&options.data)?;
     let place = Place::of(&options.data);
+    // Of the program whose place this one takes.
+    let _ = std::fs::remove_file(place.folder.goes_on());
     let mut record = entry::record(&place, &options, name)?;
     if options.bind.is_none() {
         settings.bind = record.address;
@@ -116,10 +120,11 @@ fn begin(place: Place, options: &HaOptions, record: EtcdMemberRecord, authority:
     let (said, state) = watch::channel(State::default());
     let process = MemberProcess::new(place.clone(), options.clone())?;
     let joint = Joint::default();
+    let folder = place.folder.clone();
     let kept = tokio::spawn(process.keep(stop.clone(), state.clone()));
     let upkeep = Upkeep::new(place, record, options.quota_bytes, authority, joint.clone());
     let tasks = vec![kept, tokio::spawn(upkeep.keep(stop, said))];
-    Ok(Member { stopping, state, joint, tasks })
+    Ok(Member { folder, stopping, state, joint, tasks })
 }
 
 impl Member {
@@ -138,8 +143,12 @@ impl Member {
         Ok(state.urls.clone())
     }
 
-    /// Ends the member in order.
+    /// Ends the member in order; leaves it where another program takes this one's place.
     pub(crate) async fn stop(self) {
+        if self.folder.goes_on().exists() {
+            tracing::info!("the member of etcd goes on: another program takes this one's place");
+            return self.leave().await;
+        }
         self.stopping.send_replace(true);
         for task in self.tasks {
             if let Err(error) = task.await {
@@ -147,9 +156,18 @@ impl Member {
             }
         }
     }
+
+    /// Nobody looks after it from now on, until the next start.
+    async fn leave(self) {
+        for task in self.tasks {
+            task.abort();
+            // It was told to.
+            let _ = task.await;
+        }
+    }
 }
 
-/// Ends it, where there is one.
+/// Ends it, where there is one, or leaves it to who comes next.
 pub(crate) async fn stop(member: Option<Member>) {
     if let Some(member) = member {
         member.stop().await;

@@ -31,6 +31,7 @@ mod process;
 mod remote_volumes;
 mod scheduler_options;
 mod server_presence;
+mod server_versions;
 mod service_proxy;
 mod signer;
 mod switches;

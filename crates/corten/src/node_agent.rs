@@ -282,6 +282,7 @@ async fn lead_packets(
 fn kubelet_config(settings: &Settings, layout: &Layout, address: IpAddr) -> Result<Config> {
     let mut config = Config::new(&settings.node_name, &address.to_string());
     config.port = settings.kubelet_port;
+    config.version = corten_api::version::VERSION.to_owned();
     config.pod_cidrs.clone_from(&settings.runtime.pod_cidrs);
     config.cluster_dns = settings.network.cluster_dns().iter().map(ToString::to_string).collect();
     config.cluster_domain.clone_from(&settings.network.domain);

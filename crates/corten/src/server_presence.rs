@@ -18,8 +18,9 @@ use bytes::Bytes;
 use corten_access::Identity;
 use corten_admission::Machine;
 use corten_api::{
-    api_servers::{ADVERTISED, IDENTITY_LABEL, NODE},
+    api_servers::{ADVERTISED, IDENTITY_LABEL, NODE, RELEASE},
     resources::{ENDPOINT_SLICES, ENDPOINTS, LEASES},
+    version::VERSION,
 };
 use corten_cli::etcd_member::{EtcdHealth, MEMBERS};
 use corten_client::{Client, DeleteParams, ListParams, PatchType};
@@ -40,7 +41,7 @@ const ADDRESS_SECONDS: u32 = 15;
 /// Upstream's `IdentityLeaseGCPeriod`, in renewals.
 const CLEAN_EVERY: u32 = 360;
 const LEAVE_DEADLINE: Duration = Duration::from_secs(5);
-const ADDRESSES: &str = "/registry/masterleases/";
+pub(crate) const ADDRESSES: &str = "/registry/masterleases/";
 const COMPONENT: &str = "kube-apiserver";
 
 /// This server, among all of its cluster.
@@ -128,6 +129,7 @@ impl ServerPresence {
         // What is not so any more is taken away.
         let annotations = json!({
             ADVERTISED: self.advertise.map(|it| it.ip().to_string()), NODE: self.machine.node, MEMBERS: self.members(),
+            RELEASE: VERSION,
         });
         let lease = json!({ "metadata": { "labels": labels, "annotations": annotations }, "spec": spec });
         match self.client.patch(&LEASES, &self.lease(), "", &PatchType::Merge, &lease).await {
@@ -275,7 +277,7 @@ fn record(address: SocketAddr) -> Bytes {
     corten_stored_form::to_stored(b"/registry/services/endpoints/default/kubernetes", &endpoints.to_string().into())
 }
 
-fn address_of(key: &[u8]) -> Option<IpAddr> {
+pub(crate) fn address_of(key: &[u8]) -> Option<IpAddr> {
     std::str::from_utf8(key).ok()?.strip_prefix(ADDRESSES)?.parse().ok()
 }
 

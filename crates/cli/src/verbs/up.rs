@@ -1,6 +1,7 @@
 //! `corten up`: a cluster of one node in the background, ready when this returns.
 
 mod member;
+pub(crate) mod replacement;
 
 use std::{
     ffi::OsString,
@@ -34,12 +35,15 @@ use crate::{
 };
 
 pub use member::start_member;
+pub use replacement::args as restart_args;
 
 pub const VERB: Verb = Verb {
     name: "up",
     about: "Start a cluster on this machine, and wait until it is ready",
     long_about: "Starts the control plane and a node in the background, waits until the node is Ready, and writes a kubeconfig. \
-                 A cluster that was taken down goes on with all its data; without options it has those of before. Harmless when it is up already. When Corten fails it \
+                 A cluster that was taken down goes on with all its data; without options it has those of before. Harmless when it is up already. \
+                 Where another program of Corten runs than this one, as after an upgrade, this one takes its place: Corten's process ends in \
+                 order, containers and the member of etcd go on, and Pods are not restarted; --restart does the same for other options. When Corten fails it \
                  is started again, by systemd where that runs, else by a small process beside it; after too many failures \
                  within a short time it is given up, and `corten up` starts over. \
                  With --ha the cluster is kept in an etcd that Corten runs (needs Debian's etcd-server), and other machines come with the line \
@@ -83,7 +87,7 @@ fn args(command: Command) -> Command {
                 .default_value("180")
                 .help("How long to wait until the node is Ready"),
         );
-    node_options::args(server_options::args(command))
+    replacement::args(node_options::args(server_options::args(command)))
 }
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
@@ -118,7 +122,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let object = loop {
         node.refuse_others()?;
         let turn = NodeLock::wait(&node, end, &mut progress)?;
-        let mut started = start(&node, &args, options(matches), &mut progress)?;
+        let mut started = start(&node, (&args, options(matches)), replacement::is_asked(matches), &mut progress)?;
         drop(turn);
         let mut is_refused = false;
         let ready = runtime.block_on(async {
@@ -172,12 +176,13 @@ fn as_before(matches: &ArgMatches, before: &[String]) -> (ArgMatches, Option<Str
         let remark = format!("not as before, when it was started with {}", words(&gone));
         return (matches.clone(), (!gone.is_empty()).then_some(remark));
     }
+    let restart = replacement::is_asked(matches).then(|| OsString::from("--restart"));
     let own = ["data-dir", "run-dir", "timeout"].iter().filter_map(|name| {
         let mut option = OsString::from(format!("--{name}="));
         option.push(matches.get_raw(name)?.next()?);
         Some(option)
     });
-    let line = [OsString::from("up")].into_iter().chain(own).chain(before.iter().map(OsString::from));
+    let line = [OsString::from("up")].into_iter().chain(own).chain(restart).chain(before.iter().map(OsString::from));
     // An option that this version knows no more is not taken up.
     match args(Command::new("up")).try_get_matches_from(line) {
         Ok(all) => (all, Some(format!("as before: {}", words(before)))),
@@ -193,9 +198,15 @@ fn refuse_other_options(node: &NodeProcess, args: &[String], matches: &ArgMatche
     if differing.is_empty() {
         return Ok(());
     }
-    let message = format!("the cluster runs already, and not as asked: {}; take it down first", differing.join(", "));
-    let again = options(matches).iter().fold(command_for(&node.layout, "up"), |it, option| it + " " + &quoted(option));
-    Err(Failure::new(message).next(format!("{} && {again}", command_for(&node.layout, "down"))).into())
+    let with_options =
+        |verb| options(matches).iter().fold(command_for(&node.layout, verb), |it, option| it + " " + &quoted(option));
+    let runs = format!("the cluster runs already, and not as asked: {}", differing.join(", "));
+    // Its Pods are of a node with another name.
+    if differing.iter().any(|it| it.starts_with("--node-name ")) {
+        let (down, up) = (command_for(&node.layout, "down"), with_options("up"));
+        return Err(Failure::new(format!("{runs}; take it down first")).next(format!("{down} && {up}")).into());
+    }
+    Err(Failure::new(runs).next(with_options("up --restart")).into())
 }
 
 /// Of the options that were given, those that the running node has with other values. Where it was given none, the default
@@ -225,19 +236,20 @@ fn default_of(option: &str, data: &Path) -> Option<String> {
 
 /// The options of the node that stood on the command line.
 fn given(matches: &ArgMatches) -> Vec<&str> {
-    const NOT_OF_NODE: [&str; 7] = ["data-dir", "run-dir", "timeout", "join", "token", "ca-hash", "certificate-key"];
+    const NOT_OF_NODE: [&str; 8] =
+        ["data-dir", "run-dir", "timeout", "restart", "join", "token", "ca-hash", "certificate-key"];
     let is_given = |it: &&str| matches.value_source(it) == Some(ValueSource::CommandLine) && !NOT_OF_NODE.contains(it);
     matches.ids().map(clap::Id::as_str).filter(is_given).collect()
 }
 
-/// Starts the node, unless it runs; then there is nothing to look at but the cluster.
+/// Starts the node, unless it runs; then there is nothing to look at but the cluster. One of another program ends first.
 fn start(
     node: &NodeProcess,
-    args: &[String],
-    options: Vec<String>,
+    (args, options): (&[String], Vec<String>),
+    is_restart: bool,
     progress: &mut Progress,
 ) -> Result<Option<Started>> {
-    if has_node(node)? {
+    if has_node(node)? && !replacement::end_other(node, is_restart, progress)? {
         progress.done("the cluster is running already");
         if supervision::resume(node)? {
             progress.done("its parent had ended: it is looked after again");

@@ -150,7 +150,7 @@ fn only_one_lost(place: &Place) -> Failure {
         false => String::new(),
     };
     failure.next(format!(
-        "{aside}etcdutl snapshot restore FILE --data-dir {} && rm -f {} && corten up",
+        "{aside}etcdutl snapshot restore FILE --bump-revision 1000000000 --mark-compacted --data-dir {} && rm -f {} && corten up",
         data.display(),
         place.data.join(ETCD_CLUSTER).display()
     ))
@@ -373,7 +373,8 @@ mod tests {
         };
         let (root, etcd) = (folder.path().display(), folder.path().join("etcd"));
         let restore = format!(
-            "etcdutl snapshot restore FILE --data-dir {root}/etcd/data && rm -f {root}/etcd-cluster && corten up"
+            "etcdutl snapshot restore FILE --bump-revision 1000000000 --mark-compacted --data-dir {root}/etcd/data && rm -f \
+             {root}/etcd-cluster && corten up"
         );
         assert_eq!(refused(&mut record).await, restore);
         // etcd makes these before it knows whether it can begin.

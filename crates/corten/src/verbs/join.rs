@@ -19,6 +19,7 @@ pub(crate) const VERB: Verb = Verb {
                  authority, believes the one whose public key has the hash, is given a node's certificate by its token, and runs \
                  Pods from then on: with a containerd of its own, the kubelet, Services and the ways to other nodes' Pods. The node is \
                  started in the background and looked after as that of `corten up`; `corten down` ends it. \
+                 Where another program of Corten runs it than this one, as after an upgrade, this one takes its place, and containers go on. \
                  The token is needed once: later starts go on with the certificate, which is replaced before it ends. Needs \
                  root and what `corten up` needs.",
     examples: "  corten join https://10.0.0.1:6443 --token abcdef.0123456789abcdef --ca-hash sha256:…\n  corten join\n  corten join --foreground",
@@ -53,7 +54,7 @@ fn args(command: Command) -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Run the node in this process, which nobody starts again when it fails"),
         );
-    corten_cli::node_options::args(command)
+    corten_cli::restart_args(corten_cli::node_options::args(command))
 }
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {

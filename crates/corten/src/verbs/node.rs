@@ -194,6 +194,11 @@ async fn until_told(
         }
     }
     notify_service_manager("STOPPING=1");
+    tokio::select! {
+        () = control_plane.leave() => {}
+        () = signals.told_to_end() => {}
+        ended = &mut node => return ended,
+    }
     control_plane.begin_stop();
     tokio::time::timeout(STOP_DEADLINE, node).await.context("the node did not end in time")?
 }

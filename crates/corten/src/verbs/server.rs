@@ -1,6 +1,9 @@
 //! `corten server`: the control plane alone, in the foreground.
 
-use std::{ffi::OsString, net::IpAddr, os::unix::process::CommandExt, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{
+    ffi::OsString, net::IpAddr, os::unix::process::CommandExt, path::PathBuf, process::ExitCode, sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Context, Error, Result, bail};
 use clap::{Arg, ArgMatches, Command, parser::ValueSource, value_parser};
@@ -117,6 +120,9 @@ pub(super) fn refuse_for_member(matches: &ArgMatches, server: &str) -> Result<()
     }
 }
 
+/// `corten down` waits for this, and then for all that ends.
+const SHUTDOWN_DELAY_MAX: Duration = Duration::from_secs(10);
+
 /// Addresses that are nobody's in the cluster.
 fn load_balancer_pool(matches: &ArgMatches, network: &ClusterNetwork) -> Result<AddressPool, String> {
     AddressPool::parse(&server_options::list(matches, "load-balancer-pool"))?
@@ -147,6 +153,10 @@ pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<
             NodePorts::default()
         );
     }
+    let shutdown_delay = server_options::time(matches, "shutdown-delay-duration");
+    if shutdown_delay > SHUTDOWN_DELAY_MAX {
+        bail!("--shutdown-delay-duration must be {SHUTDOWN_DELAY_MAX:?} at most: what ends Corten waits no longer");
+    }
     Ok(Settings {
         data_dir,
         bind: *matches.get_one("bind").context(required)?,
@@ -169,6 +179,7 @@ pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<
         )?,
         load_balancer_pool,
         scheduler: scheduler_options::config(server_options::file(matches, "scheduler-config").as_deref())?,
+        shutdown_delay,
         log,
     })
 }
@@ -195,6 +206,11 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
 async fn serve(settings: &Settings, signals: &mut process::Signals) -> Result<()> {
     let control_plane = ControlPlane::start(settings).await?;
     signals.told_to_end().await;
+    tokio::select! {
+        () = control_plane.leave() => {}
+        // Who says it twice does not wait.
+        () = signals.told_to_end() => {}
+    }
     control_plane.stop().await;
     Ok(())
 }

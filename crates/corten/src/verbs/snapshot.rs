@@ -7,7 +7,13 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use corten_cli::{Failure, Verb, output};
+use corten_cli::{
+    Failure, Verb,
+    control_plane_record::ETCD_CLUSTER,
+    etcd_member::{EtcdFolder, EtcdMemberRecord},
+    output,
+};
+use corten_pki::EtcdFiles;
 use corten_store::embedded::{Archive, ArchiveError, OpenError};
 use serde::Serialize;
 
@@ -18,7 +24,7 @@ pub(crate) const VERB: Verb = Verb {
                  waits for it. With --revision it goes back to an earlier resourceVersion, as far as the log still has it. \
                  `restore` makes the store of a data folder that has none. The file holds all Secrets: only its owner may read \
                  it. Certificates and keys are not in it: they are in DIR/pki. Works on the store in DIR/store; an etcd is \
-                 copied with `etcdctl snapshot save`.",
+                 copied with `etcdctl snapshot save`, and where Corten runs it both commands are said.",
     examples: "  corten snapshot save /backup/monday\n  corten snapshot save /backup/before --revision 1042\n  \
                corten snapshot status /backup/monday\n  corten down && mv /var/lib/corten/store /var/lib/corten/store.old && \
                corten snapshot restore /backup/monday && corten up",
@@ -61,6 +67,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let file: &PathBuf = matches.get_one("file").context("clap asks for it")?;
     match verb {
         "save" => {
+            refuse_member(matches, |dir, member| copy_member(dir, member, file))?;
             let store = store(matches)?;
             let archive =
                 Archive::of_store(&store, matches.get_one("revision").copied()).map_err(|it| unreadable(it, &store))?;
@@ -79,8 +86,9 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
 }
 
 fn restore(matches: &ArgMatches, file: &Path) -> Result<()> {
-    let (store, archive) = (store(matches)?, Archive::of_file(file)?);
     let bump = *matches.get_one("bump-revision").context("clap gives a default")?;
+    refuse_member(matches, |dir, _| restore_member(dir, file, bump))?;
+    let (store, archive) = (store(matches)?, Archive::of_file(file)?);
     let mut summary = Summary::of(&archive);
     summary.revision = archive.restore(&store, bump).map_err(|error| match error {
         ArchiveError::Exists { path } => {
@@ -95,9 +103,50 @@ fn restore(matches: &ArgMatches, file: &Path) -> Result<()> {
     tell(matches, &summary, "restored")
 }
 
-fn store(matches: &ArgMatches) -> Result<PathBuf> {
+fn data_dir(matches: &ArgMatches) -> Result<PathBuf> {
     let dir: &PathBuf = matches.get_one("data-dir").context("clap gives a default")?;
-    Ok(std::path::absolute(dir).with_context(|| format!("finding {}", dir.display()))?.join("store"))
+    std::path::absolute(dir).with_context(|| format!("finding {}", dir.display()))
+}
+
+fn store(matches: &ArgMatches) -> Result<PathBuf> {
+    Ok(data_dir(matches)?.join("store"))
+}
+
+/// Where Corten runs an etcd the cluster is there, and etcd's own programs copy it: `command` says how.
+fn refuse_member(matches: &ArgMatches, command: impl Fn(&Path, &EtcdMemberRecord) -> Failure) -> Result<()> {
+    let dir = data_dir(matches)?;
+    match EtcdMemberRecord::load(&dir)? {
+        Some(member) => Err(command(&dir, &member).into()),
+        None => Ok(()),
+    }
+}
+
+fn copy_member(dir: &Path, member: &EtcdMemberRecord, file: &Path) -> Failure {
+    let files = EtcdFiles::of(&dir.join("pki"));
+    let [ca, certificate, key] = [&files.ca, &files.client.0, &files.client.1].map(|it| it.display());
+    Failure::new("the cluster is in an etcd that Corten runs, which copies itself").next(format!(
+        "etcdctl --endpoints {} --cacert {ca} --cert {certificate} --key {key} snapshot save {}",
+        member.client_url(),
+        file.display()
+    ))
+}
+
+fn restore_member(dir: &Path, file: &Path, bump: u64) -> Failure {
+    let (etcd, cluster, file) = (EtcdFolder::of(dir), dir.join(ETCD_CLUSTER), file.display());
+    let (data, before) = (etcd.data(), etcd.data_before());
+    let mut failure = Failure::new("the cluster is in an etcd that Corten runs, and is restored on one machine first");
+    failure.details.push(
+        "the other machines take part again as those that have lost their disk: `corten reset` there, and then a new line of \
+         `corten token create --control-plane`"
+            .to_owned(),
+    );
+    failure.next(format!(
+        "corten down && mv -T {0} {1} && etcdutl snapshot restore {file} --bump-revision {bump} --mark-compacted --data-dir {0} && rm -f {2} \
+         && corten up",
+        data.display(),
+        before.display(),
+        cluster.display()
+    ))
 }
 
 fn unreadable(error: ArchiveError, store: &Path) -> anyhow::Error {

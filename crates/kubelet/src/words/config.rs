@@ -51,7 +51,7 @@ pub struct Config {
     pub stopped_with_machine: BTreeSet<String>,
     /// Of pods, by their uids: terminations that an earlier run of the kubelet has begun.
     pub terminations: BTreeMap<String, TerminationNote>,
-    /// `v1.37.0`.
+    /// What the node says it is: a release of Kubernetes, `v1.37.0`.
     pub version: String,
 }
 

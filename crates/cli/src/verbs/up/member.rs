@@ -12,7 +12,7 @@ use corten_client::{Client, https::HttpsTransport, kubeconfig::Kubeconfig};
 use corten_meta::Time;
 use serde_json::Value;
 
-use super::{TIMEOUT_MAX, lacks, readiness, start, wait_until_ready};
+use super::{TIMEOUT_MAX, lacks, readiness, replacement, start, wait_until_ready};
 use crate::{
     failure::Failure,
     node_lock::NodeLock,
@@ -53,11 +53,13 @@ pub fn start_member(matches: &ArgMatches, name: &str, kubeconfig: &Path) -> Resu
     }
     progress.doing("starting the node");
     node.refuse_others()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
+    runtime.block_on(async { replacement::refuse_skew(&client(kubeconfig)?).await })?;
     let turn = NodeLock::wait(&node, end, &mut progress)?;
-    let mut started = start(&node, &options, options.clone(), &mut progress)?;
+    let is_restart = replacement::is_asked(matches);
+    let mut started = start(&node, (&options, options.clone()), is_restart, &mut progress)?;
     drop(turn);
     let runs_already = started.is_none();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
     let object = runtime.block_on(async {
         // Read anew each time: the node may be replacing its certificate just now.
         let ask = async || ask(kubeconfig, name, (!runs_already).then_some(begin)).await;
@@ -85,8 +87,7 @@ fn given(matches: &ArgMatches) -> Result<Vec<String>> {
 
 /// The Node, where it is Ready, if its kubelet has said since `begin` that it is there.
 async fn ask(kubeconfig: &Path, name: &str, begin: Option<Time>) -> Result<Value> {
-    let target = Kubeconfig::load(kubeconfig)?.target(None)?;
-    let client = Client::new(Arc::new(HttpsTransport::new(&target)?)).with_deadline(Duration::from_secs(5));
+    let client = client(kubeconfig)?;
     let object = client.get_path(&format!("/api/v1/nodes/{name}")).await?;
     let object: Value = serde_json::from_slice(&object).context("reading the node")?;
     readiness(&object).map_err(anyhow::Error::msg)?;
@@ -99,4 +100,9 @@ async fn ask(kubeconfig: &Path, name: &str, begin: Option<Time>) -> Result<Value
         bail!("its kubelet has not said since its start that it is there");
     }
     Ok(object)
+}
+
+fn client(kubeconfig: &Path) -> Result<Client> {
+    let target = Kubeconfig::load(kubeconfig)?.target(None)?;
+    Ok(Client::new(Arc::new(HttpsTransport::new(&target)?)).with_deadline(Duration::from_secs(5)))
 }

@@ -122,6 +122,10 @@ async fn of_nodes(case: &Case<'_>) -> Option<Option<Advice>> {
         "NotScheduled" => Some(scheduling::other(case).await),
         "NoNodes" => Some(scheduling::no_nodes(case).await),
         "NodeSilent" | "NodeNotReady" | "NotReady" => Some(scheduling::node(case)),
+        "VersionSkew" => Some(
+            Advice::run(kubectl("", &["get", "nodes"]))
+                .who("whoever runs the cluster: all servers are upgraded first, then nodes, each by `corten up` of the new program"),
+        ),
         "NodeGone" => Some(Advice::run(kubectl("", &["get", "nodes"]))),
         _ => return None,
     })

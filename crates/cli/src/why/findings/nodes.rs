@@ -1,6 +1,10 @@
 //! Nodes: what they say of themselves, and whom a cordoned one cannot be rid of.
 
-use corten_api::resources::{LEASES, POD_DISRUPTION_BUDGETS, PODS};
+use corten_api::{
+    api_servers::{LEASE_NAMESPACE, RELEASE},
+    resources::{LEASES, POD_DISRUPTION_BUDGETS, PODS},
+    version::{VERSION, kubelet_skew},
+};
 use corten_meta::{Key, LabelSelector, Time};
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
@@ -34,6 +38,9 @@ pub(super) async fn node(reader: &Reader<'_>, object: &Value, found: &mut Findin
             found.wait(wait);
         }
     }
+    if let Some(skew) = skew(reader, object).await {
+        found.add("VersionSkew", skew, Actor::Operator);
+    }
     let lacks = object["metadata"]["annotations"][corten_host::LACKS_ANNOTATION].as_str().unwrap_or_default();
     let lacks = corten_host::lacks_of(lacks);
     if !lacks.is_empty() {
@@ -43,6 +50,18 @@ pub(super) async fn node(reader: &Reader<'_>, object: &Value, found: &mut Findin
     if object["spec"]["unschedulable"] == true {
         cordoned(reader, object, name, found).await;
     }
+}
+
+/// Why its kubelet cannot count on some server of the cluster, by the releases that they say. Of a node of this program's own release that
+/// is not asked.
+async fn skew(reader: &Reader<'_>, node: &Value) -> Option<String> {
+    let kubelet = text(node, "/status/nodeInfo/kubeletVersion");
+    if matches!(kubelet, "" | VERSION) {
+        return None;
+    }
+    let leases = reader.list(&LEASES, LEASE_NAMESPACE).await;
+    let releases = leases.iter().filter_map(|it| it["metadata"]["annotations"][RELEASE].as_str());
+    releases.filter_map(|it| kubelet_skew(kubelet, it)).next()
 }
 
 fn not_ready(ready: &Value, heard: Option<Time>, now: Time) -> Wait {

@@ -1,5 +1,5 @@
 //! etcd's API over the embedded store (`corten etcd`), beside the etcd that Debian packages, where `cargo xtask etcd --fetch` has
-//! fetched it: both on one disk, one after the other, with TLS, asked by the client that `corten server --etcd-servers` has.
+//! fetched it: both on one disk, by turns, with TLS, asked by the client that `corten server --etcd-servers` has.
 
 use std::{
     fs,
@@ -23,7 +23,10 @@ use crate::{
 
 const VALUE_BYTES: usize = 1_024;
 const CLIENTS: [usize; 2] = [1, 64];
-const KEYS_OF_RANGE: usize = 1_000;
+/// Those that a range finds, and what their names begin with.
+const RANGES: [(usize, &str); 2] = [(100, "/registry/ranges/000"), (10_000, "/registry/ranges/")];
+/// Of which the middle one is told: what else the machine does meanwhile falls on both alike.
+const TURNS: usize = 3;
 const READY_WAIT: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -34,35 +37,56 @@ pub(super) struct Load {
     pub(super) watched_writes: usize,
 }
 
-/// What was measured of one of the two, in the order of [`NAMES`].
-type Figures = [f64; 4];
+/// What was measured of one of the two in one turn, in the order of [`NAMES`].
+type Figures = [f64; 5];
 
-const NAMES: [(&str, Unit); 4] = [
+const NAMES: [(&str, Unit); 5] = [
     ("etcd's API: puts of 1 KiB, 1 client", Unit::PerSecond),
     ("etcd's API: puts of 1 KiB, 64 clients", Unit::PerSecond),
-    ("etcd's API: ranges of 1,000 keys of 1 KiB, 1 client", Unit::PerSecond),
+    ("etcd's API: ranges of 100 keys of 1 KiB, 1 client", Unit::PerSecond),
+    ("etcd's API: ranges of 10,000 keys of 1 KiB, 1 client", Unit::PerSecond),
     ("etcd's API: a put until all watchers are told", Unit::Milliseconds),
 ];
 
 pub(super) async fn measure(launcher: &Launcher, load: Load, rows: &mut Vec<Row>) -> Result<()> {
     let data = Data::new()?;
     let own = Running::corten(launcher.program(), data.path())?;
-    let ours = figures(&own, load).await.context("measuring corten etcd")?;
-    drop(own);
-    let theirs = match etcd::fetched(&root()?) {
-        // It shows and trusts the same certificates.
-        Some(programs) => Some(figures(&Running::etcd(&programs, data.path())?, load).await.context("measuring etcd")?),
+    fill(&own).await.context("filling corten etcd")?;
+    // It shows and trusts the same certificates, which are there now.
+    let other = match etcd::fetched(&root()?) {
+        Some(programs) => {
+            let other = Running::etcd(&programs, data.path())?;
+            fill(&other).await.context("filling etcd")?;
+            Some(other)
+        }
         None => None,
     };
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for turn in 0..TURNS {
+        ours.push(figures(&own, turn, load).await.context("measuring corten etcd")?);
+        if let Some(other) = &other {
+            theirs.push(figures(other, turn, load).await.context("measuring etcd")?);
+        }
+    }
     for (at, (name, unit)) in NAMES.into_iter().enumerate() {
-        let of = if at == 3 { format!("{} watchers of one key; ", load.watchers) } else { String::new() };
-        let row = Row::new(name, ours[at], unit);
-        rows.push(match theirs {
-            Some(theirs) => row.note(format!("{of}beside it etcd on the same disk")).kubernetes(theirs[at]),
-            None => row.note(format!("{of}`cargo xtask etcd --fetch` puts etcd beside it")),
+        let of =
+            if at == NAMES.len() - 1 { format!("{} watchers of one prefix; ", load.watchers) } else { String::new() };
+        let row = Row::new(name, middle(&ours, at), unit);
+        rows.push(match theirs.is_empty() {
+            false => {
+                let note = format!("{of}median of {TURNS} turns with etcd on the same disk");
+                row.note(note).kubernetes(middle(&theirs, at))
+            }
+            true => row.note(format!("{of}median of {TURNS}; `cargo xtask etcd --fetch` puts etcd beside it")),
         });
     }
     Ok(())
+}
+
+fn middle(turns: &[Figures], at: usize) -> f64 {
+    let mut figures: Vec<f64> = turns.iter().map(|it| it[at]).collect();
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
 }
 
 /// A server of etcd's API, which ends when it is dropped.
@@ -108,7 +132,7 @@ impl Running {
     }
 
     fn start(mut command: Command, data: &Path, port: u16) -> Result<Self> {
-        let log = fs::File::create(data.join("etcd-api.log")).context("writing its log")?;
+        let log = fs::File::create(data.join(format!("etcd-api-{port}.log"))).context("writing its log")?;
         let process = command.stdout(Stdio::null()).stderr(log).spawn().context("starting a server of etcd's API")?;
         let pki = data.join("pki");
         let client = Some((pki.join("apiserver-etcd-client.crt"), pki.join("apiserver-etcd-client.key")));
@@ -130,12 +154,30 @@ impl Running {
     }
 }
 
-async fn figures(server: &Running, load: Load) -> Result<Figures> {
-    let mut puts = Vec::new();
-    for n_clients in CLIENTS {
-        puts.push(puts_per_second(server, n_clients, load.time).await?);
+async fn figures(server: &Running, turn: usize, load: Load) -> Result<Figures> {
+    let mut figures = [0.0; NAMES.len()];
+    for (figure, n_clients) in figures.iter_mut().zip(CLIENTS) {
+        *figure = puts_per_second(server, n_clients, load.time).await?;
     }
-    Ok([puts[0], puts[1], ranges_per_second(server, load.time).await?, told_in(server, load).await?])
+    for (figure, range) in figures[CLIENTS.len()..].iter_mut().zip(RANGES) {
+        *figure = ranges_per_second(server, range, load.time).await?;
+    }
+    figures[NAMES.len() - 1] = told_in(server, turn, load).await?;
+    Ok(figures)
+}
+
+/// Puts what ranges find.
+async fn fill(server: &Running) -> Result<()> {
+    let (n_clients, n_keys) = (CLIENTS[1], RANGES[1].0);
+    let connected = join_all((0..n_clients).map(|_| server.connect())).await;
+    let stores = connected.into_iter().collect::<Result<Vec<_>>>()?;
+    let writing = stores.iter().enumerate().map(async |(client, store)| {
+        for n in (client..n_keys).step_by(n_clients) {
+            put(store, format!("{}{n:05}", RANGES[1].1)).await?;
+        }
+        Ok::<_, anyhow::Error>(())
+    });
+    join_all(writing).await.into_iter().collect()
 }
 
 async fn put(store: &EtcdStore, key: String) -> Result<u64> {
@@ -160,31 +202,28 @@ async fn puts_per_second(server: &Running, n_clients: usize, time: Duration) -> 
     Ok(written as f64 / begun.elapsed().as_secs_f64())
 }
 
-async fn ranges_per_second(server: &Running, time: Duration) -> Result<f64> {
+async fn ranges_per_second(server: &Running, (n_keys, prefix): (usize, &'static str), time: Duration) -> Result<f64> {
     let store = server.connect().await?;
-    for n in 0..KEYS_OF_RANGE {
-        put(&store, format!("/registry/ranges/{n:04}")).await?;
-    }
     let (begun, mut n) = (Instant::now(), 0_u64);
     while begun.elapsed() < time {
-        let page = store.range(Range::prefix("/registry/ranges/"), None, KEYS_OF_RANGE).await?;
-        anyhow::ensure!(page.entries.len() == KEYS_OF_RANGE, "a range is not whole");
+        let page = store.range(Range::prefix(prefix), None, n_keys).await?;
+        anyhow::ensure!(page.entries.len() == n_keys, "a range is not whole");
         n += 1;
     }
     Ok(n as f64 / begun.elapsed().as_secs_f64())
 }
 
 /// Milliseconds, the middle of several puts.
-async fn told_in(server: &Running, load: Load) -> Result<f64> {
+async fn told_in(server: &Running, turn: usize, load: Load) -> Result<f64> {
     let store = server.connect().await?;
     let after = store.newest().await?;
-    let range = || Range::prefix("/registry/watched");
+    let range = || Range::prefix("/registry/watched/");
     let begun = join_all((0..load.watchers).map(|_| store.watch(range(), after))).await;
     let mut watches = begun.into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut times = Vec::new();
-    for _ in 0..load.watched_writes {
+    for n in 0..load.watched_writes {
         let begun = Instant::now();
-        put(&store, "/registry/watched".into()).await?;
+        put(&store, format!("/registry/watched/{turn}-{n}")).await?;
         for told in join_all(watches.iter_mut().map(|it| it.next())).await {
             told?;
         }

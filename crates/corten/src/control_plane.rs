@@ -40,7 +40,7 @@ use crate::{
     etcd_options::EtcdOptions,
     ha_options::HaOptions,
     in_process,
-    network_options::{DnsForwarding, NetworkOptions},
+    network_options::NetworkOptions,
     process::{self, Clock},
     server_presence::{self, ServerPresence},
     switches::Switches,
@@ -99,8 +99,6 @@ pub(crate) struct ControlPlane {
     /// Of those who lead, where several share the store.
     pub(crate) lease_times: Option<LeaseTimes>,
     stopping: watch::Sender<bool>,
-    /// Whom the name server beside it asks.
-    pub(crate) dns: DnsForwarding,
 }
 
 /// How long loops and connections have to end.
@@ -218,6 +216,7 @@ impl ControlPlane {
             machine: machine.clone(),
             network: settings.network.network.clone(),
             node_ports: settings.network.node_ports.clone(),
+            name_servers: settings.network.dns.settings(),
             is_network_settled: settings.network.is_settled,
             has_ipv6: settings.gateways.iter().any(IpAddr::is_ipv6),
             webhook_dial: None,
@@ -248,7 +247,6 @@ impl ControlPlane {
             loops,
             lease_times,
             stopping,
-            dns: settings.network.dns.clone(),
         };
         this.serve(listener);
         if let (Some(etcd), Some(options)) = (&etcd, &settings.etcd) {

@@ -121,6 +121,7 @@ impl World {
             advertise: None,
             network: ClusterNetwork::default(),
             node_ports: NodePorts::default(),
+            name_servers: Default::default(),
             is_network_settled: false,
             has_ipv6: false,
             // Beyond the simulated cluster there is nobody.

@@ -79,6 +79,7 @@ pub(crate) fn over(store: Arc<Memory>) -> Config {
         advertise: Some("192.0.2.10:6443".parse().expect("an address")),
         network: ClusterNetwork::default(),
         node_ports: NodePorts::default(),
+        name_servers: Default::default(),
         is_network_settled: false,
         has_ipv6: false,
         encryption: None,

@@ -121,7 +121,8 @@ impl RemoteJournals {
 }
 
 async fn read<T: DeserializeOwned>(asking: &Asking<'_>, node: &str, path: &str) -> Result<Option<T>, String> {
-    let node = Node::find(asking.caches, node).map_err(|it| it.message)?;
+    // A Node that no kubelet has spoken for yet has nobody to ask.
+    let Ok(node) = Node::find(asking.caches, node) else { return Ok(None) };
     let response = match asking.kubelets.dial(&node, &Method::GET, path, None).await {
         Ok(Dialed::Answered(response)) => response,
         Ok(Dialed::Switched(..)) => return Err("it left HTTP without being asked to".to_owned()),

@@ -22,6 +22,11 @@ pub const NODE_PORT_RANGE: &str = "service-node-port-range";
 pub const CONFIG_MAP: &str = "corten-cluster-network";
 pub const CONFIG_MAP_NAMESPACE: &str = "kube-system";
 
+/// The Service by which Pods ask for names: namespace and name.
+pub const NAME_SERVER_SERVICE: (&str, &str) = ("kube-system", "kube-dns");
+/// Who manages that Service's slice, where it leads to Corten's own name server.
+pub const NAME_SERVER_MANAGER: &str = "dns.corten.dev";
+
 /// The Node's annotation with its public key, where Pods' packets go from node to node in WireGuard. The kubelet writes it, and the
 /// kernel of every other node goes by it.
 pub const WIREGUARD_PUBLIC_KEY: &str = "corten.dev/wireguard-public-key";

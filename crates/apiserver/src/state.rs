@@ -1,7 +1,7 @@
 //! What the server holds: the caches, who may what, what is counted and bounded. It knows no request, and starts nothing.
 
-use corten_kubelets::{KubeletClient, Tunnels, Usages};
-use std::{net::SocketAddr, sync::Arc};
+use corten_kubelets::{KubeletClient, RemoteJournals, Tunnels, Usages};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
 use arc_swap::ArcSwap;
 use corten_access::{Access, AuthorizationSettings, Clock, Issuers, RightsChanged, tokens};
@@ -43,6 +43,8 @@ pub struct Config {
     pub network: ClusterNetwork,
     /// Is that what this server's own record says? Then no object says otherwise.
     pub is_network_settled: bool,
+    /// Which name servers machines that join are told to ask, by option.
+    pub name_servers: BTreeMap<String, String>,
     pub node_ports: NodePorts,
     pub host_ports: HostPortRange,
     /// Have Pods IPv6 addresses, too? Then Services can have them.
@@ -78,6 +80,7 @@ struct StateInner {
     fairness: Arc<Fairness>,
     metrics: Metrics,
     usages: Usages,
+    remote_journals: RemoteJournals,
     tunnels: Tunnels,
     started: Time,
     /// True from the moment others are told that the server will stop, and from the moment it begins to.
@@ -167,6 +170,7 @@ impl State {
             fairness: Arc::new(Fairness::new(config.limits.seats, seed, metrics.registry())),
             metrics,
             usages: Usages::default(),
+            remote_journals: RemoteJournals::default(),
             tunnels: Tunnels::default(),
             started: (config.clock)(),
             config,
@@ -254,6 +258,11 @@ impl State {
     /// Takes into the caches what the store has for them, so that nobody need be woken for it.
     pub(crate) fn help_caches(&self) {
         self.0.feed.help(self.caches());
+    }
+
+    /// What nodes in other processes say of their loops.
+    pub(crate) fn remote_journals(&self) -> &RemoteJournals {
+        &self.0.remote_journals
     }
 
     /// What nodes and pods use.

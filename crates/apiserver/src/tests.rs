@@ -44,6 +44,7 @@ mod indented;
 mod lag;
 pub(crate) mod metrics;
 mod node_authorizer;
+mod node_journals;
 mod node_repertoire;
 mod numbers;
 mod openapi;

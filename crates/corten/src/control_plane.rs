@@ -40,7 +40,7 @@ use crate::{
     etcd_options::EtcdOptions,
     ha_options::HaOptions,
     in_process,
-    network_options::{DnsForwarding, NetworkOptions},
+    network_options::NetworkOptions,
     process::{self, Clock},
     server_presence::{self, ServerPresence},
     server_versions,
@@ -105,8 +105,6 @@ pub(crate) struct ControlPlane {
     /// True from the moment that others are told that this server will stop.
     leaving: watch::Sender<bool>,
     shutdown_delay: Duration,
-    /// Whom the name server beside it asks.
-    pub(crate) dns: DnsForwarding,
 }
 
 /// How long loops and connections have to end.
@@ -236,6 +234,7 @@ impl ControlPlane {
             network: settings.network.network.clone(),
             node_ports: settings.network.node_ports.clone(),
             host_ports: settings.network.host_ports.clone(),
+            name_servers: settings.network.dns.settings(),
             is_network_settled: settings.network.is_settled,
             has_ipv6: settings.gateways.iter().any(IpAddr::is_ipv6),
             webhook_dial: None,
@@ -268,7 +267,6 @@ impl ControlPlane {
             stopping,
             leaving,
             shutdown_delay: settings.shutdown_delay,
-            dns: settings.network.dns.clone(),
         };
         this.serve(listener);
         if let (Some(etcd), Some(options)) = (&etcd, &settings.etcd) {

@@ -1,9 +1,12 @@
-//! What the kubelet's server asks of the cluster, asked by its node; and what it serves with.
+//! What the kubelet's server asks of the cluster, asked by its node; what it serves with, and what it tells of the node's loops.
 
 use std::sync::Arc;
 
-use corten_host::{Caller, Cluster, Lasting, NodeAccess, ServingKey};
-use corten_runner::{NodeCaller, NodeInquiries, NodeQuestion, ServingCertificate, ServingKeys, ServingNames};
+use corten_host::{Caller, Cluster, Journals, Lasting, NodeAccess, ServingKey};
+use corten_reconcile::node_journal::{self, NODE_JOURNALS_MAX, NodeJournals};
+use corten_runner::{
+    JournalBook, NodeCaller, NodeInquiries, NodeQuestion, ServingCertificate, ServingKeys, ServingNames,
+};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
@@ -65,5 +68,24 @@ impl ServingKeys for Keys {
             // An error says that there is no authority any more.
             let _ = changes.changed().await;
         })
+    }
+}
+
+/// What the loops of this process have noted, as far as they are a node's.
+pub(crate) struct NodeLoops(pub(crate) Arc<JournalBook>);
+
+impl Journals for NodeLoops {
+    fn of(&self, namespace: &str, journal: &str) -> Option<Value> {
+        let (resource, key) = node_journal::about(namespace, journal)?;
+        let journal = node_journal::of_node(&resource, &key, self.0.decisions(&resource, &key));
+        serde_json::to_value(journal).ok()
+    }
+
+    fn waiting(&self) -> Value {
+        let waiting = self.0.waiting(|resource, _, _| node_journal::is_of_nodes(resource));
+        let journals =
+            waiting.iter().map(|(resource, key)| node_journal::of_node(resource, key, self.0.decisions(resource, key)));
+        let items = journals.filter(|it| !it.decisions.is_empty()).take(NODE_JOURNALS_MAX).collect();
+        serde_json::to_value(NodeJournals { items }).unwrap_or_default()
     }
 }

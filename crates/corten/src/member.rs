@@ -28,14 +28,14 @@ pub(crate) fn run(mut settings: node_agent::Settings, identity: NodeIdentity) ->
             let ranges = pod_ranges(&client, &settings.node_name, &settings.data_dir).await?;
             anyhow::Ok((ranges, cluster_network(&client, &settings.data_dir).await?))
         };
-        let (ranges, (network, node_ports)) = tokio::select! {
+        let (ranges, told) = tokio::select! {
             biased;
             told = asking => told?,
             () = signals.told_to_end() => return Ok(()),
         };
         settings.runtime.pod_cidrs = ranges;
-        settings.runtime.cluster_cidrs.clone_from(&network.cluster_cidrs);
-        (settings.network, settings.node_ports) = (network, node_ports);
+        settings.runtime.cluster_cidrs.clone_from(&told.network.cluster_cidrs);
+        (settings.network, settings.node_ports, settings.dns) = (told.network, told.node_ports, told.dns);
         claim.serves();
         until_told(&settings, identity, &mut signals).await
     })?;

@@ -1,12 +1,19 @@
 //! The cluster's name server on this node: its sockets, what feeds it, and the address Pods know it by.
+//!
+//! ```text
+//! DATA/kubelet/names   all names as they were known last, where the control plane may be another machine
+//! ```
 
-use std::{net::IpAddr, ops::RangeInclusive};
+use std::{net::IpAddr, ops::RangeInclusive, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result};
 use corten_api::cluster_network::ClusterNetwork;
-use corten_dns::{Keeper, Name, ServerLocation};
-use corten_host::{DnsOptions, DnsServer, ListServers, servers_of_machine};
-use corten_runner::{Candidate, LeaseTimes, Loops, whole};
+use corten_client::BoxFuture;
+use corten_dns::{Keeper, Name, ServerLocation, Zone};
+use corten_host::{DnsOptions, DnsServer, ListServers, ZoneSlot, servers_of_machine};
+use corten_machine::write_whole;
+use corten_proxy::rules::Backend;
+use corten_runner::{Candidate, LeaseTimes, Loops, NameHands, NameSettings, whole};
 use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
@@ -29,23 +36,70 @@ pub(crate) struct About<'a> {
     pub(crate) network: &'a ClusterNetwork,
     pub(crate) dns: &'a DnsForwarding,
     pub(crate) peers: OtherNodes,
-    /// Of the lease by which one of several name servers is the Service's; `None` where there is one.
-    pub(crate) lease_times: Option<LeaseTimes>,
+    pub(crate) upkeep: Upkeep,
+    /// Where names are kept for a start without the API; `None`: they are in this process.
+    pub(crate) kept: Option<PathBuf>,
+    /// Told where names are answered once they are.
+    pub(crate) place: watch::Sender<Option<Backend>>,
+}
+
+/// Who has the Service `kube-dns` lead to a name server, for nodes that have none.
+#[derive(Clone, Copy)]
+pub(crate) enum Upkeep {
+    Own,
+    /// Of several one, by a lease.
+    Elected(LeaseTimes),
+    OfOthers,
 }
 
 /// The lease of whom the Service `kube-dns` leads to.
 const LEASE: &str = "corten-name-server";
 
-/// Begins to serve on the node's address, for all Pods of the cluster; gives the address for their resolv.conf.
-///
-/// Without an address that Pods can reach there is no name server: then the answer is none.
+/// What this process has of names.
+struct Hands {
+    slot: ZoneSlot,
+    place: (Backend, watch::Sender<Option<Backend>>),
+    kept: Option<PathBuf>,
+}
+
+impl NameHands for Hands {
+    fn publish(&self, zone: Zone) {
+        let is_complete = zone.is_complete();
+        self.slot.publish(zone);
+        if is_complete {
+            self.place.1.send_if_modified(|it| it.replace(self.place.0) != Some(self.place.0));
+        }
+    }
+
+    fn keeps(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    fn keep(&self, zone: String) -> BoxFuture<'_, ()> {
+        let path = self.kept.clone();
+        Box::pin(async move {
+            let Some(path) = path else { return };
+            let shown = path.display().to_string();
+            let written = tokio::task::spawn_blocking(move || write_whole(&path, 0o600, zone.as_bytes())).await;
+            match written {
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, path = shown, "names are not kept for a start without the API")
+                }
+                Ok(Ok(())) | Err(_) => {}
+            }
+        })
+    }
+}
+
+/// Begins to serve on the node's address. Whether Pods are to ask is what it gives: without an address that they can reach there is no
+/// name server.
 pub(crate) async fn start(
     tasks: &mut JoinSet<()>,
     loops: &Loops,
     cluster: &ClusterAccess,
     about: About<'_>,
 ) -> Result<bool> {
-    let About { node_name, address, cluster_ip, network, dns, peers, lease_times } = about;
+    let About { node_name, address, cluster_ip, network, dns, peers, upkeep, kept, place } = about;
     if address.is_loopback() {
         tracing::warn!("this machine has no address that pods can reach: names of the cluster cannot be asked for");
         return Ok(false);
@@ -64,22 +118,36 @@ pub(crate) async fn start(
     let server = DnsServer::bind(options, keeper().zone()).await;
     let server =
         server.with_context(|| format!("listening on {address}, ports {PORTS:?}, for names of the cluster"))?;
-    let place = ServerLocation { cluster_ip, node_name: node_name.to_owned(), node_ip: address, port: server.port() };
-    tracing::info!(%address, port = server.port(), "names of the cluster are answered");
-    let slot = server.zone();
-    let leads = follow_lease(tasks, cluster, lease_times);
+    let port = server.port();
+    tracing::info!(%address, port, "names of the cluster are answered");
+    let hands = Arc::new(Hands { slot: server.zone(), place: (Backend { address, port }, place), kept });
+    if let Some(zone) = kept_zone(&hands, domain) {
+        hands.publish(zone);
+    }
+    let location = ServerLocation { cluster_ip, node_name: node_name.to_owned(), node_ip: address, port };
+    let upkeep = follow(tasks, cluster, upkeep).map(|leads| (location, leads));
     let client = cluster.client(in_process::controller("dns-controller"));
     let (clock, journal) = (cluster.clock.clone(), cluster.journal.clone());
     let told = cluster.when_stopping();
     tasks.spawn(loops.spawn("dns", move || {
-        let (client, place, slot) = (client.clone(), place.clone(), slot.clone());
-        let leads = leads.clone();
-        let (clock, journal) = (clock.clone(), journal.clone());
-        let publish = move |zone| slot.publish(zone);
-        whole(corten_runner::run_dns(client, keeper(), publish, (place, leads), (clock, journal), told.now()))
+        let settings = NameSettings {
+            client: client.clone(),
+            keeper: keeper(),
+            hands: hands.clone(),
+            upkeep: upkeep.clone(),
+            clock: clock.clone(),
+            journal: journal.clone(),
+        };
+        whole(corten_runner::run_dns(settings, told.now()))
     }));
     tasks.spawn(server.serve(cluster.stopping()));
     Ok(true)
+}
+
+/// What was known when this node ran last; the API's word takes its place.
+fn kept_zone(hands: &Hands, domain: Name) -> Option<Zone> {
+    let text = std::fs::read_to_string(hands.kept.as_ref()?).ok()?;
+    Zone::of_kept(domain, &text)
 }
 
 fn upstreams(dns: &DnsForwarding) -> ListServers {
@@ -90,10 +158,14 @@ fn upstreams(dns: &DnsForwarding) -> ListServers {
     Box::new(move || told.clone())
 }
 
-/// Of several name servers, which all answer, one is the Service's: is it this one? Whoever runs the controllers may have none.
-fn follow_lease(tasks: &mut JoinSet<()>, cluster: &ClusterAccess, times: Option<LeaseTimes>) -> watch::Receiver<bool> {
-    let (leads, told) = watch::channel(times.is_none());
-    let Some(times) = times else { return told };
+/// Is it this name server that the Service leads to? Whoever runs the controllers may have none.
+fn follow(tasks: &mut JoinSet<()>, cluster: &ClusterAccess, upkeep: Upkeep) -> Option<watch::Receiver<bool>> {
+    let times = match upkeep {
+        Upkeep::Own => return Some(watch::channel(true).1),
+        Upkeep::Elected(times) => times,
+        Upkeep::OfOthers => return None,
+    };
+    let (leads, told) = watch::channel(false);
     let candidate = Candidate {
         client: cluster.client(in_process::controller("dns-controller")),
         clock: cluster.clock.clone(),
@@ -115,5 +187,5 @@ fn follow_lease(tasks: &mut JoinSet<()>, cluster: &ClusterAccess, times: Option<
         };
         lead(candidate, &stopping, begin, || {}).await;
     });
-    told
+    Some(told)
 }

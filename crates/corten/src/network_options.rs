@@ -134,13 +134,33 @@ fn refused(errors: Vec<String>) -> anyhow::Error {
 
 impl DnsForwarding {
     fn of(matches: &ArgMatches) -> Result<Self> {
+        Self::read(server_options::list(matches, UPSTREAMS), server_options::list(matches, STUB_DOMAIN))
+    }
+
+    /// What machines that join are told of it.
+    pub(crate) fn settings(&self) -> BTreeMap<String, String> {
+        let list = |it: &[SocketAddr]| it.iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+        let stub_domains: Vec<_> = self.stub_domains.iter().map(|it| format!("{}={}", it.0, list(&it.1))).collect();
+        let all = [(UPSTREAMS, list(&self.upstreams)), (STUB_DOMAIN, stub_domains.join(","))];
+        all.into_iter().filter(|it| !it.1.is_empty()).map(|it| (it.0.to_owned(), it.1)).collect()
+    }
+
+    /// As [`Self::settings`] tells it.
+    ///
+    /// # Errors
+    /// It is no list of name servers.
+    pub(crate) fn told(told: &BTreeMap<String, String>) -> Result<Self> {
+        let list = |name: &str| told.get(name).into_iter().flat_map(|it| it.split(',')).collect();
+        Self::read(list(UPSTREAMS), list(STUB_DOMAIN))
+    }
+
+    fn read(upstreams: Vec<&str>, stubs: Vec<&str>) -> Result<Self> {
         let read = |option: &str, text: &str| {
             name_server(text).with_context(|| format!("--{option}: {text} is no address of a name server"))
         };
-        let upstreams = server_options::list(matches, UPSTREAMS);
         let upstreams = upstreams.into_iter().map(|it| read(UPSTREAMS, it)).collect::<Result<_>>()?;
         let mut stub_domains: Vec<(Name, Vec<SocketAddr>)> = Vec::new();
-        for word in server_options::list(matches, STUB_DOMAIN) {
+        for word in stubs {
             let address = match word.split_once('=') {
                 Some((domain, address)) => {
                     let name = Name::parse(domain).filter(|it| *it != Name::ROOT);
@@ -210,6 +230,8 @@ mod tests {
         assert_eq!(texts(&dns.upstreams), ["192.0.2.1:53", "[fd00::1]:5353"]);
         assert_eq!(dns.stub_domains.len(), 2);
         assert_eq!(texts(&dns.stub_domains[0].1), ["10.0.0.1:53", "[fd00::2]:53"]);
+        assert_eq!(DnsForwarding::told(&dns.settings()).expect("as it was told"), dns);
+        assert!(DnsForwarding::default().settings().is_empty());
         assert_eq!(texts(&dns.stub_domains[1].1), ["10.0.0.3:54"]);
         for (line, expected) in [
             ("server --dns-upstreams=dns.example", "--dns-upstreams: dns.example is no address of a name server"),

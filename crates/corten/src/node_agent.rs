@@ -34,8 +34,10 @@ use crate::{
     cluster_access::{ClusterAccess, ClusterTrust},
     control_plane::ControlPlane,
     in_process,
-    kubelet_cluster::{Keys, NodeCluster},
-    name_server, network_policy, node_routes, process, service_proxy, volume_provisioner,
+    kubelet_cluster::{Keys, NodeCluster, NodeLoops},
+    name_server::{self, Upkeep},
+    network_options::{DnsForwarding, NetworkOptions},
+    network_policy, node_routes, process, service_proxy, volume_provisioner,
 };
 
 /// What a node is told.
@@ -53,6 +55,8 @@ pub(crate) struct Settings {
     /// The cluster's addresses and domain.
     pub(crate) network: ClusterNetwork,
     pub(crate) node_ports: NodePorts,
+    /// Whom its name server asks.
+    pub(crate) dns: DnsForwarding,
 }
 
 impl Settings {
@@ -60,13 +64,14 @@ impl Settings {
     ///
     /// # Errors
     /// The machine has none of the cluster's families.
-    pub(crate) fn take_network(&mut self, network: &ClusterNetwork, node_ports: &NodePorts) -> Result<()> {
+    pub(crate) fn take_network(&mut self, options: &NetworkOptions) -> Result<()> {
+        let NetworkOptions { network, node_ports, dns, .. } = options;
         self.runtime = Options::of(network);
         anyhow::ensure!(
             !self.runtime.pod_cidrs.is_empty(),
             "Pods of this cluster have IPv6 addresses only, and this machine's kernel has no IPv6"
         );
-        (self.network, self.node_ports) = (network.clone(), node_ports.clone());
+        (self.network, self.node_ports, self.dns) = (network.clone(), node_ports.clone(), dns.clone());
         Ok(())
     }
 }
@@ -136,7 +141,7 @@ impl ObservationHands for HostReadings {
 }
 
 /// Runs the node until its cluster access stops, and its containers go on; or until it was told to `drain` and its pods have
-/// ended. Beside a control plane it also answers for names.
+/// ended.
 pub(crate) async fn run(
     settings: &Settings,
     cluster: &ClusterAccess,
@@ -232,7 +237,7 @@ async fn wireguard(settings: &Settings, layout: &Layout, hands: &NodeHands) -> W
     wireguard
 }
 
-/// Leads packets to Services and to the Pods of other nodes; beside a control plane also answers for names. Are names answered?
+/// Leads packets to Services and to the Pods of other nodes, and answers for names. Are names answered?
 async fn lead_packets(
     tasks: &mut JoinSet<()>,
     loops: &Loops,
@@ -246,6 +251,7 @@ async fn lead_packets(
     if let Some(control_plane) = control_plane {
         service_proxy::serve_pods(tasks, control_plane).await?;
     }
+    let names = watch::Sender::new(None);
     let about = service_proxy::About {
         node_name,
         addresses: gather(&layout).addresses,
@@ -254,28 +260,39 @@ async fn lead_packets(
         node_ports: settings.node_ports.clone(),
         own_ports: control_plane.map(|it| it.port).into_iter().chain([settings.kubelet_port]).collect(),
         network: network.clone(),
+        name_server: names.subscribe(),
     };
     service_proxy::start(tasks, loops, cluster, &layout, about);
     let (network, mode) = (&settings.network, settings.pod_network);
     let about = node_routes::About { node_name, networks, network, mode, wireguard };
     let peers = node_routes::start(tasks, cluster, &layout, about);
     announcements::start(tasks, cluster, &layout, node_name);
-    let Some(control_plane) = control_plane else {
-        // Those of the name server beside the control plane, which is asked by Pods of all nodes.
-        return Ok(true);
-    };
-    let lease_times = control_plane.lease_times;
     let Some(cluster_ip) = settings.network.cluster_dns() else { return Ok(false) };
+    let upkeep = match control_plane.map(|it| it.lease_times) {
+        Some(None) => Upkeep::Own,
+        Some(Some(times)) => Upkeep::Elected(times),
+        None => Upkeep::OfOthers,
+    };
+    let is_kept = !matches!(upkeep, Upkeep::Own);
     let about = name_server::About {
         node_name,
         address: name_server_address(settings, &layout, cluster_ip),
         cluster_ip,
         network: &settings.network,
-        dns: &control_plane.dns,
+        dns: &settings.dns,
         peers,
-        lease_times,
+        upkeep,
+        kept: is_kept.then(|| settings.data_dir.join("kubelet/names")),
+        place: names,
     };
-    name_server::start(tasks, loops, cluster, about).await
+    match name_server::start(tasks, loops, cluster, about).await {
+        // The one beside the control plane is asked.
+        Err(error) if control_plane.is_none() => {
+            tracing::warn!(error = format!("{error:#}"), "names are answered by another machine");
+            Ok(true)
+        }
+        is_there => is_there.map(|it| it || control_plane.is_none()),
+    }
 }
 
 /// What the kubelet is set to, with what the machine is and what earlier runs have written down.
@@ -428,6 +445,7 @@ fn kubelet_server(
         own,
         client_ca,
         cluster: Arc::new(NodeCluster(inquiries)),
+        journals: Arc::new(NodeLoops(cluster.journal.clone())),
     };
     KubeletServer::new(serving).context("preparing the kubelet's server")
 }

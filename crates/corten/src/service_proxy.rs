@@ -17,7 +17,7 @@ use corten_proxy::{
     rules::{Backend, Change, Protocol},
 };
 use corten_runner::{Loops, PacketHands, ProxySettings, TableHands, whole};
-use tokio::{net::TcpListener, task::JoinSet};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::{cluster_access::ClusterAccess, control_plane::ControlPlane, in_process, name_server};
 
@@ -27,6 +27,7 @@ struct KernelHands {
     /// The node's.
     addresses: Vec<IpAddr>,
     network: PodNetwork,
+    name_server: watch::Receiver<Option<Backend>>,
 }
 
 impl TableHands for KernelHands {
@@ -64,6 +65,17 @@ impl PacketHands for KernelHands {
         })
     }
 
+    fn name_server(&self, known: Option<Backend>) -> BoxFuture<'static, Option<Backend>> {
+        let mut told = self.name_server.clone();
+        Box::pin(async move {
+            match told.wait_for(|it| *it != known).await.map(|it| *it) {
+                Ok(place) => place,
+                // There is none on this node, and will be none.
+                Err(_) => std::future::pending().await,
+            }
+        })
+    }
+
     fn answer_health(&self, health: Vec<Health>) {
         self.health.set(health);
     }
@@ -86,6 +98,8 @@ pub(crate) struct About<'a> {
     /// TCP ports on which Corten itself listens.
     pub(crate) own_ports: Vec<u16>,
     pub(crate) network: PodNetwork,
+    /// Where names are answered on this node.
+    pub(crate) name_server: watch::Receiver<Option<Backend>>,
 }
 
 fn config(about: About<'_>) -> Config {
@@ -112,12 +126,13 @@ pub(crate) fn start(
     about: About<'_>,
 ) {
     let health = Arc::new(ServiceHealth::default());
-    let network = about.network.clone();
+    let (network, name_server) = (about.network.clone(), about.name_server.clone());
     let config = config(about);
     let client = cluster.client(in_process::kube_proxy());
     let addresses = config.addresses.clone();
+    let rules = ServiceRules::new(layout);
     let hands: Arc<dyn PacketHands> =
-        Arc::new(KernelHands { rules: ServiceRules::new(layout), health: health.clone(), addresses, network });
+        Arc::new(KernelHands { rules, health: health.clone(), addresses, network, name_server });
     let (clock, journal) = (cluster.clock.clone(), cluster.journal.clone());
     let told = cluster.when_stopping();
     tasks.spawn(loops.spawn(corten_proxy::NAME, move || {

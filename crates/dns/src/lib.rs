@@ -6,6 +6,7 @@
 mod address;
 mod answer;
 mod cache;
+mod kept;
 mod name;
 mod numbers;
 mod projections;

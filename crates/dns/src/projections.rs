@@ -3,23 +3,23 @@
 use std::{collections::BTreeMap, net::IpAddr};
 
 use corten_meta::{Key, ObjectMeta};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-const SERVICE_OF_SLICE: &str = "kubernetes.io/service-name";
+pub(crate) const SERVICE_OF_SLICE: &str = "kubernetes.io/service-name";
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Namespace {
     pub metadata: ObjectMeta,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Service {
     pub metadata: ObjectMeta,
     #[serde(default)]
     pub(crate) spec: ServiceSpec,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ServiceSpec {
     #[serde(rename = "type")]
@@ -33,7 +33,7 @@ pub(crate) struct ServiceSpec {
     pub(crate) selector: BTreeMap<String, String>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct ServicePort {
     pub(crate) name: String,
@@ -41,7 +41,7 @@ pub(crate) struct ServicePort {
     pub(crate) port: u16,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EndpointSlice {
     pub metadata: ObjectMeta,
@@ -53,7 +53,7 @@ pub struct EndpointSlice {
     pub(crate) ports: Option<Vec<SlicePort>>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Endpoint {
     pub(crate) addresses: Vec<String>,
@@ -61,13 +61,13 @@ pub(crate) struct Endpoint {
     pub(crate) conditions: Conditions,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Conditions {
     pub(crate) ready: Option<bool>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SlicePort {
     pub(crate) name: Option<String>,

@@ -5,17 +5,17 @@
 
 use std::net::IpAddr;
 
+use corten_api::cluster_network::{NAME_SERVER_MANAGER, NAME_SERVER_SERVICE};
 use corten_meta::Key;
 use corten_reconcile::{Actor, Wait};
 use serde_json::{Value, json};
 
 use crate::{EndpointSlice, Service};
 
-const NAMESPACE: &str = "kube-system";
-const NAME: &str = "kube-dns";
+const NAMESPACE: &str = NAME_SERVER_SERVICE.0;
+const NAME: &str = NAME_SERVER_SERVICE.1;
 /// Where clients ask.
 const PORT: u16 = 53;
-const MANAGER: &str = "dns.corten.dev";
 
 /// Where the name server is.
 #[derive(Clone, Debug)]
@@ -128,7 +128,7 @@ fn wanted_slice(place: &ServerLocation) -> Value {
         "metadata": {
             "name": NAME,
             "namespace": NAMESPACE,
-            "labels": { "kubernetes.io/service-name": NAME, "endpointslice.kubernetes.io/managed-by": MANAGER },
+            "labels": { "kubernetes.io/service-name": NAME, "endpointslice.kubernetes.io/managed-by": NAME_SERVER_MANAGER },
         },
         "addressType": if place.node_ip.is_ipv4() { "IPv4" } else { "IPv6" },
         "endpoints": [{

@@ -65,7 +65,7 @@ pub(crate) struct Port {
 }
 
 /// What is kept of a slice.
-struct Slice {
+pub(crate) struct Slice {
     name: Box<str>,
     /// Those that are ready, with their hostnames.
     endpoints: Box<[(IpAddr, Option<Box<str>>)]>,
@@ -106,6 +106,19 @@ impl Keeper {
             serial: 1,
         };
         Self { zone, services: BTreeMap::new(), slices: BTreeMap::new(), owners: BTreeMap::new() }
+    }
+
+    pub(crate) fn namespaces(&self) -> impl Iterator<Item = &str> {
+        self.zone.namespaces.iter().map(|it| &**it)
+    }
+
+    pub(crate) fn services(&self) -> impl Iterator<Item = (&Key, &Kind)> {
+        self.services.iter().map(|(key, kind)| (key, &**kind))
+    }
+
+    /// With the Service that each belongs to.
+    pub(crate) fn slices(&self) -> impl Iterator<Item = (&Key, &Slice)> {
+        self.slices.iter().flat_map(|(service, it)| it.iter().map(move |it| (service, it)))
     }
 
     /// The zone as it is now.
@@ -187,6 +200,21 @@ impl Keeper {
 }
 
 impl Zone {
+    /// Is nothing missing here that is there?
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Half of what there is does not take the place of the whole as it was.
+    pub fn may_follow(&self, before: &Self) -> bool {
+        self.is_complete || !before.is_complete
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (&self.namespaces, &self.services, &self.names) == (&other.namespaces, &other.services, &other.names)
+    }
+
     pub(crate) fn has_namespace(&self, name: &[u8]) -> bool {
         std::str::from_utf8(name).is_ok_and(|it| self.namespaces.contains(it))
     }
@@ -221,6 +249,18 @@ impl Entry {
 }
 
 impl Slice {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn endpoints(&self) -> &[(IpAddr, Option<Box<str>>)] {
+        &self.endpoints
+    }
+
+    pub(crate) fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
     fn of(slice: &EndpointSlice) -> Self {
         let endpoint =
             |(address, name): (IpAddr, Option<&str>)| (address, name.map(|it| it.to_ascii_lowercase().into()));

@@ -165,8 +165,11 @@ async fn bind(addresses: &[IpAddr], port: u16) -> io::Result<Vec<(UdpSocket, Tcp
 }
 
 impl ZoneSlot {
+    /// Answers with it from now on, unless it knows less.
     pub fn publish(&self, zone: Zone) {
-        self.0.zone.store(Arc::new(zone));
+        if zone.may_follow(&self.0.zone.load()) {
+            self.0.zone.store(Arc::new(zone));
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod certificate;
 mod checkpoint;
 mod configz;
 mod containers;
+mod journals;
 mod logs;
 mod metrics;
 mod routes;
@@ -47,6 +48,7 @@ use access::Certified;
 
 pub use access::{Caller, Cluster, NodeAccess};
 pub use certificate::{Lasting, ServingKey};
+pub use journals::Journals;
 
 pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
@@ -77,6 +79,7 @@ pub struct Serving {
     /// Who signs the certificates of clients, as PEM.
     pub client_ca: String,
     pub cluster: Arc<dyn Cluster>,
+    pub journals: Arc<dyn Journals>,
 }
 
 /// See the module's documentation. Cheap to clone.
@@ -134,6 +137,10 @@ impl KubeletServer {
 
     fn cluster(&self) -> &dyn Cluster {
         &*self.serving.cluster
+    }
+
+    fn journals(&self) -> &dyn Journals {
+        &*self.serving.journals
     }
 
     fn port(&self) -> u16 {

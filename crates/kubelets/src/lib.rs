@@ -8,6 +8,7 @@
 
 mod client;
 mod complaint;
+mod journals;
 mod location;
 mod node;
 mod scrape;
@@ -16,6 +17,7 @@ mod usage;
 
 pub use client::{Error, KubeletClient};
 pub use complaint::{complaint, status_in, words};
+pub use journals::{Asking, RemoteJournals};
 pub use location::Location;
 pub use node::{Node, cached};
 pub use scrape::{no_way, scrape};

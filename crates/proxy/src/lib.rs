@@ -10,6 +10,7 @@ mod compiled;
 mod config;
 mod desired;
 mod endpoints;
+mod name_server;
 mod node_routes;
 pub mod projections;
 mod reserved;
@@ -51,6 +52,8 @@ pub enum Event {
     RangeGone(String),
     /// The ports of the node's addresses that processes of the machine listen at.
     Listening(BTreeSet<(Protocol, u16)>),
+    /// Where names are answered on this node, once all of them are known there.
+    NameServer(Option<Backend>),
 }
 
 /// Flows that the kernel must forget: their next packet is to be led anew.
@@ -102,6 +105,7 @@ struct Entry {
 pub struct Proxy {
     config: Config,
     zone: String,
+    name_server: Option<Backend>,
     /// By the names of their objects.
     ranges: BTreeMap<String, Vec<Cidr>>,
     entries: BTreeMap<Key, Entry>,
@@ -254,6 +258,11 @@ impl Proxy {
                     dirty.extend(self.with_outside_addresses());
                 }
             }
+            Event::NameServer(place) if place == self.name_server => {}
+            Event::NameServer(place) => {
+                self.name_server = place;
+                dirty.insert(name_server::service());
+            }
             Event::Zone(zone) if zone == self.zone => {}
             Event::Zone(zone) => {
                 self.zone = zone;
@@ -281,7 +290,9 @@ impl Proxy {
     fn lead(&mut self, key: &Key, before: &mut Before, (gone, bodies): (&mut Bodies, &mut Bodies), step: &mut Step) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let around = Around { config: &self.config, zone: &self.zone, ranges: &self.ranges };
-        let slices: Vec<&EndpointSlice> = entry.slices.values().map(|it| &**it).collect();
+        let here = |it| name_server::led_here(it, self.name_server, &self.config.node_name);
+        let slices: Vec<_> = entry.slices.values().map(|it| here(&**it)).collect();
+        let slices: Vec<&EndpointSlice> = slices.iter().map(|it| &**it).collect();
         let service = entry.service.as_deref();
         let desired = service.map(|it| desired::desired(it, &slices, &around)).unwrap_or_default();
         let compiled = self.rows.lay(&desired, &entry.compiled);

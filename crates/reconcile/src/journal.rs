@@ -17,6 +17,9 @@ pub struct Journal {
     /// The controllers of such objects that are off here, by upstream's names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub off: Vec<String>,
+    /// What is not known of it, since a node does not answer: `m2 does not answer: …`
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unanswered: Vec<String>,
 }
 
 /// The newest decision of one loop about one object.

@@ -9,6 +9,7 @@ mod effect;
 #[cfg(feature = "fixture")]
 pub mod fixture;
 mod journal;
+pub mod node_journal;
 mod plan;
 mod projection;
 pub mod served;

@@ -1,6 +1,7 @@
 //! Feeds the name server: watches what names are made of, publishes a zone after each change, keeps the Service `kube-dns`.
 //!
-//! The server answers from the last zone whatever becomes of the API meanwhile.
+//! The server answers from the last zone whatever becomes of the API meanwhile. Where another machine may be the API's, the zone is
+//! kept for a start without it.
 
 use std::{pin::pin, sync::Arc, task::Poll, time::Duration};
 
@@ -26,30 +27,110 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(200);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// Runs until `shutdown` is ready. Only while it leads it has the Service lead to its place.
-pub async fn run_dns(
-    client: Client,
-    keeper: Keeper,
-    publish: impl Fn(Zone) + Send,
-    (place, mut leads): (ServerLocation, watch::Receiver<bool>),
-    (clock, journal): (Clock, Arc<JournalBook>),
-    shutdown: impl Future<Output = ()> + Send,
-) {
+/// How soon the first zone is kept, and how often one that has changed.
+const KEEP_FIRST: Duration = Duration::from_secs(1);
+const KEEP_AGAIN: Duration = Duration::from_secs(60);
+
+/// Where zones go to.
+pub trait NameHands: Send + Sync + 'static {
+    fn publish(&self, zone: Zone);
+    /// Is a zone to be kept for the next start?
+    fn keeps(&self) -> bool;
+    /// Keeps it, as [`Keeper::kept`] writes it.
+    fn keep(&self, zone: String) -> BoxFuture<'_, ()>;
+}
+
+/// What the loop is given.
+pub struct NameSettings {
+    pub client: Client,
+    pub keeper: Keeper,
+    pub hands: Arc<dyn NameHands>,
+    /// Where it has the Service lead to, whenever it is told to; none where other nodes do that.
+    pub upkeep: Option<(ServerLocation, watch::Receiver<bool>)>,
+    pub clock: Clock,
+    pub journal: Arc<JournalBook>,
+}
+
+/// Runs until `shutdown` is ready.
+pub async fn run_dns(settings: NameSettings, shutdown: impl Future<Output = ()> + Send) {
+    let NameSettings { client, keeper, hands, upkeep, clock, journal } = settings;
     let mut shutdown = pin!(shutdown);
     let mut informers = SharedInformers::new(&client, keeper, journal.queue("dns"));
-    let mut caretaker = Caretaker::new(client, place, clock, journal);
+    let (place, mut leads) = upkeep.unzip();
+    let mut caretaker = place.map(|it| Caretaker::new(client, it, clock, journal));
+    let mut keeping = Keeping { hands: hands.clone(), due: None, last: None };
     loop {
         tokio::select! {
             biased;
-            () = &mut shutdown => return,
-            () = informers.advance() => publish(informers.keeper.zone()),
-            () = caretaker.advance() => {}
-            Ok(()) = leads.changed() => {}
+            () = &mut shutdown => return keeping.end(&informers.keeper).await,
+            () = informers.advance() => {
+                hands.publish(informers.keeper.zone());
+                keeping.note(&informers);
+            }
+            () = keeping.is_due() => keeping.keep(&informers.keeper).await,
+            () = advanced(caretaker.as_mut()) => {}
+            () = changed(leads.as_mut()) => {}
         }
-        if informers.is_complete() && *leads.borrow() {
+        if let (Some(caretaker), Some(leads)) = (&mut caretaker, &leads)
+            && informers.is_complete()
+            && *leads.borrow()
+        {
             caretaker.look(informers.service.as_ref(), informers.slice.as_ref());
         }
         tokio::task::yield_now().await;
+    }
+}
+
+async fn advanced(caretaker: Option<&mut Caretaker>) {
+    match caretaker {
+        Some(caretaker) => caretaker.advance().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Ready when it has been told something else. Who can tell no more says nothing.
+async fn changed(leads: Option<&mut watch::Receiver<bool>>) {
+    let is_told = match leads {
+        Some(leads) => leads.changed().await.is_ok(),
+        None => false,
+    };
+    if !is_told {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// When the zone is kept next.
+struct Keeping {
+    hands: Arc<dyn NameHands>,
+    /// It has changed, and is kept then.
+    due: Option<Instant>,
+    last: Option<Instant>,
+}
+
+impl Keeping {
+    fn note(&mut self, informers: &SharedInformers) {
+        if self.due.is_none() && informers.is_complete() && self.hands.keeps() {
+            let first = Instant::now() + KEEP_FIRST;
+            self.due = Some(self.last.map_or(first, |it| first.max(it + KEEP_AGAIN)));
+        }
+    }
+
+    async fn is_due(&self) {
+        match self.due {
+            Some(due) => tokio::time::sleep_until(due).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn keep(&mut self, keeper: &Keeper) {
+        (self.due, self.last) = (None, Some(Instant::now()));
+        self.hands.keep(keeper.kept()).await;
+    }
+
+    async fn end(&mut self, keeper: &Keeper) {
+        if self.due.is_some() {
+            self.keep(keeper).await;
+        }
     }
 }
 

@@ -49,7 +49,7 @@ pub use announcements::{AnnouncementHands, AnnouncementSettings, run_announcemen
 pub use certificate_request::{CertificateWish, request_certificate, signed_certificate};
 pub use controller::{ControllerLoop, run_controller};
 pub use counted::CountedMetric;
-pub use dns::run_dns;
+pub use dns::{NameHands, NameSettings, run_dns};
 pub use durations::{CountedDurations, Durations};
 pub use events::EventRecorder;
 pub use joined_nodes::follow_joined_nodes;

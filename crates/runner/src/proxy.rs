@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    task::Context,
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -34,6 +34,10 @@ pub trait PacketHands: TableHands {
     fn forget_unbound(&self, bound: BTreeMap<Frontend, BTreeSet<Backend>>) -> BoxFuture<'_, Result<usize, String>>;
     /// The ports of the node's addresses that processes of the machine listen at.
     fn listening(&self) -> BoxFuture<'_, BTreeSet<(Protocol, u16)>>;
+    /// Where names are answered on this node, once that is another place than the `known` one.
+    fn name_server(&self, _known: Option<Backend>) -> BoxFuture<'static, Option<Backend>> {
+        Box::pin(std::future::pending())
+    }
     /// What is answered to load balancers from now on.
     fn answer_health(&self, health: Vec<Health>);
 }
@@ -76,6 +80,8 @@ struct ProxyLoop {
     slices: Informer<Box<EndpointSlice>>,
     ranges: Informer<Box<ServiceCidr>>,
     node: Informer<OnlyMeta>,
+    /// Ready where names are answered elsewhere than before.
+    name_server: BoxFuture<'static, Option<Backend>>,
 }
 
 impl ProxyLoop {
@@ -89,6 +95,7 @@ impl ProxyLoop {
             ranges: informer(&client, all(SERVICE_CIDRS)),
             node: informer(&client, of_node),
             table: Table::new(WORDS, (&node_name, &client), hands.clone(), clock, journal),
+            name_server: hands.name_server(None),
             proxy,
             hands,
         }
@@ -114,6 +121,10 @@ impl TableLoop for ProxyLoop {
         poll_informer(&mut self.ranges, context, events, Event::Range, |it| Some(Event::RangeGone(it.name)));
         let zone = |it: OnlyMeta| Event::Zone(it.metadata.labels.get(ZONE).cloned().unwrap_or_default());
         poll_informer(&mut self.node, context, events, zone, |_| None);
+        while let Poll::Ready(place) = self.name_server.as_mut().poll(context) {
+            self.name_server = self.hands.name_server(place);
+            events.push(Event::NameServer(place));
+        }
         false
     }
 

@@ -125,6 +125,7 @@ impl World {
             network: ClusterNetwork::default(),
             node_ports: NodePorts::default(),
             host_ports: HostPortRange::default(),
+            name_servers: Default::default(),
             is_network_settled: false,
             has_ipv6: false,
             // Beyond the simulated cluster there is nobody.

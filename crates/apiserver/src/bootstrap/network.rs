@@ -49,10 +49,11 @@ pub(crate) fn refuse_other(state: &State) -> Result<(), String> {
     }
 }
 
-/// Writes down what is told to this server. The ports of nodes may be others than before.
+/// Writes down what is told to this server. The ports of nodes and the name servers may be others than before.
 pub(super) async fn publish(state: &State) -> Result<(), Status> {
     let config = state.config();
     let mut data = config.network.settings();
+    data.extend(config.name_servers.clone());
     data.insert(NODE_PORT_RANGE.to_owned(), config.node_ports.to_string());
     let resource: Resource = CONFIG_MAPS;
     let stored = stored(state, &resource, CONFIG_MAP_NAMESPACE, CONFIG_MAP);

@@ -83,6 +83,7 @@ pub(crate) fn over(store: Arc<Memory>) -> Config {
         network: ClusterNetwork::default(),
         node_ports: NodePorts::default(),
         host_ports: HostPortRange::default(),
+        name_servers: Default::default(),
         is_network_settled: false,
         has_ipv6: false,
         encryption: None,

@@ -15,11 +15,26 @@ use corten_routes::list_options;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{own_decisions, unstored};
+use super::{
+    node_decisions::{self, FromNodes, Waiting},
+    own_decisions, unstored,
+};
 use crate::context::Context;
 
 pub(crate) async fn get(ctx: &Context, journals: &Kind) -> Result<Response, Status> {
-    answered(ctx, |answers| read(ctx, journals, answers)).await
+    let (kind, key) = named(ctx, journals)?;
+    // No node is asked for who may not see the object.
+    answered(ctx, |answers| Reader { ctx, answers, who: &ctx.who(), kind, key: key.clone() }.confirm()).await?;
+    let said = node_decisions::of(ctx, &kind.resource, &key).await;
+    answered(ctx, |answers| read(ctx, journals, (kind, &key), &said, answers)).await
+}
+
+/// The object that the journal is about.
+fn named(ctx: &Context, journals: &Kind) -> Result<(&'static Kind, Key), Status> {
+    let name = &ctx.info.name;
+    let (kind, object) = about(name).ok_or_else(|| Status::not_found(&journals.resource, name))?;
+    let namespace = if kind.resource.namespaced { &*ctx.info.namespace } else { "" };
+    Ok((kind, Key::new(namespace, object)))
 }
 
 /// Whose journals may be shown is asked of each: where others have to be asked about them, of all at once.
@@ -33,20 +48,24 @@ async fn answered<T>(ctx: &Context, think: impl Fn(&Answers<'_>) -> T) -> T {
     }
 }
 
-fn read(ctx: &Context, journals: &Kind, answers: &Answers<'_>) -> Result<Response, Status> {
+fn read(
+    ctx: &Context,
+    journals: &Kind,
+    (kind, key): (&'static Kind, &Key),
+    said: &FromNodes,
+    answers: &Answers<'_>,
+) -> Result<Response, Status> {
     let journals = &journals.resource;
-    let name = &ctx.info.name;
-    let missing = || Status::not_found(journals, name);
-    let (kind, object) = about(name).ok_or_else(missing)?;
-    let namespace = if kind.resource.namespaced { &*ctx.info.namespace } else { "" };
     let who = ctx.who();
-    let reader = Reader { ctx, answers, who: &who, kind, key: Key::new(namespace, object) };
-    reader.confirm()?;
-    let decisions = decisions(ctx, &kind.resource, &reader.key);
-    if decisions.is_empty() && ctx.state.cache(kind).get(namespace, object).is_none() {
-        return Err(missing());
+    let reader = Reader { ctx, answers, who: &who, kind, key: key.clone() };
+    let mut decisions = decisions(ctx, &kind.resource, key);
+    node_decisions::add(&mut decisions, said.decisions.clone());
+    if decisions.is_empty() && ctx.state.cache(kind).get(&key.namespace, &key.name).is_none() {
+        return Err(Status::not_found(journals, &ctx.info.name));
     }
-    Ok(answer::json(StatusCode::OK, &reader.journal(journals, &ctx.info.namespace, decisions)))
+    let mut journal = reader.journal(journals, &ctx.info.namespace, decisions);
+    journal.unanswered.clone_from(&said.unanswered);
+    Ok(answer::json(StatusCode::OK, &journal))
 }
 
 /// What the loops decided, and what the server itself knows of an object.
@@ -66,10 +85,11 @@ const REASON: &str = "decisions.waits.reason";
 const ACTOR: &str = "decisions.waits.actor";
 
 pub(crate) async fn list(ctx: &Context, journals: &'static Kind) -> Result<Response, Status> {
-    answered(ctx, |answers| page(ctx, journals, answers)).await
+    let on_nodes = node_decisions::all(ctx).await;
+    answered(ctx, |answers| page(ctx, journals, &on_nodes, answers)).await
 }
 
-fn page(ctx: &Context, journals: &'static Kind, answers: &Answers<'_>) -> Result<Response, Status> {
+fn page(ctx: &Context, journals: &'static Kind, on_nodes: &Waiting, answers: &Answers<'_>) -> Result<Response, Status> {
     let options = list_options::list(&ctx.info.query)?;
     let selector = |name: &str| ctx.info.query.get(name).unwrap_or_default();
     let labels = Selector::parse(selector("labelSelector"))
@@ -99,6 +119,7 @@ fn page(ctx: &Context, journals: &'static Kind, answers: &Answers<'_>) -> Result
     let own = own_decisions::all(&ctx.state)
         .filter(|((resource, key), it)| is_wanted(resource, key, std::slice::from_ref(it)));
     waiting.extend(own.map(|it| it.0));
+    waiting.extend(on_nodes.iter().filter(|((resource, key), it)| is_wanted(resource, key, it)).map(|it| it.0.clone()));
     waiting.sort();
     waiting.dedup();
     waiting.retain(|_| labels.matches(&Default::default()));
@@ -121,7 +142,9 @@ fn page(ctx: &Context, journals: &'static Kind, answers: &Answers<'_>) -> Result
         metadata["continue"] = URL_SAFE_NO_PAD.encode(last).into();
     }
     let shown = |it: Reader<'_>| {
-        let decisions = decisions(ctx, &it.kind.resource, &it.key);
+        let mut decisions = decisions(ctx, &it.kind.resource, &it.key);
+        let said = on_nodes.get(&(it.kind.resource.clone(), it.key.clone())).cloned();
+        node_decisions::add(&mut decisions, said.unwrap_or_default());
         let namespace = if it.key.namespace.is_empty() { NO_NAMESPACE } else { &it.key.namespace };
         let journal = it.journal(&journals.resource, namespace, decisions);
         serde_json::to_value(journal).expect("a journal is text and numbers")
@@ -202,6 +225,7 @@ impl Reader<'_> {
             kind: journals.kind.to_string(),
             metadata: ObjectMeta { name, namespace: namespace.to_owned(), ..ObjectMeta::default() },
             decisions: decisions.into_iter().map(|it| self.shown(it)).collect(),
+            unanswered: Vec::new(),
             off: self.ctx.state.config().journals.off(&self.kind.resource),
         }
     }

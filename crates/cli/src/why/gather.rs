@@ -66,7 +66,7 @@ fn below<'a>(
 ) -> Answer<'a, Result<Account, Error>> {
     Box::pin(async move {
         let object = reader.must_get(&kind.resource, &key).await?;
-        let Journal { mut decisions, mut off, .. } =
+        let Journal { mut decisions, mut off, unanswered, .. } =
             if kind.is_custom() { Journal::default() } else { reader.journal(kind, &key).await };
         decisions.extend(decisions_elsewhere(reader, kind, &object).await);
         path.push(format!("{}/{}", kind.singular, key.name));
@@ -74,6 +74,7 @@ fn below<'a>(
         let mut found = findings::of(reader, kind, &object).await;
         findings::without_collector(reader, &object, &mut off, &mut found).await;
         let Findings { waits: found, verdict, explains, mut notices } = found;
+        notices.extend(unanswered.iter().map(|it| format!("what its node waits for is not known: {it}")));
         if !off.is_empty() {
             notices.push(format!("off here, and left to another program: {}", off.join(", ")));
         }

@@ -1,6 +1,6 @@
 //! Learns which addresses and which domain the cluster has, that this machine is a node of.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 
 use anyhow::{Context, Result};
 use corten_api::{
@@ -12,17 +12,23 @@ use corten_client::Client;
 use corten_machine::write_whole;
 use corten_meta::Key;
 
+use crate::network_options::{DnsForwarding, NetworkOptions};
+
 /// Below the node's data: what the cluster said last.
 const FILE: &str = "kubelet/cluster-network.json";
+/// A node that was told before starts with that where the server does not answer for so long.
+const KNOWN_AFTER: Duration = Duration::from_secs(5);
 
 /// Without an answer it is what the cluster said before. A cluster that tells nobody has what every cluster has.
 ///
 /// # Errors
 /// What it says is no network, or cannot be kept.
-pub(crate) async fn cluster_network(client: &Client, data: &Path) -> Result<(ClusterNetwork, NodePorts)> {
+pub(crate) async fn cluster_network(client: &Client, data: &Path) -> Result<NetworkOptions> {
     let path = data.join(FILE);
     let known = fs::read(&path).ok().and_then(|it| serde_json::from_slice::<BTreeMap<String, String>>(&it).ok());
     let key = Key::new(CONFIG_MAP_NAMESPACE, CONFIG_MAP);
+    // Which a new node waits for as long as for any answer.
+    let client = if known.is_some() { client.clone().with_deadline(KNOWN_AFTER) } else { client.clone() };
     let told = match client.get_as::<ConfigMap>(&CONFIG_MAPS, &key).await {
         Ok(found) => found.data.unwrap_or_default(),
         // What the cluster has said before does not change because the object is gone.
@@ -44,5 +50,12 @@ pub(crate) async fn cluster_network(client: &Client, data: &Path) -> Result<(Clu
         let text = serde_json::to_vec_pretty(&told).context("writing the addresses of the cluster")?;
         write_whole(&path, 0o600, &text).with_context(|| format!("writing {}", path.display()))?;
     }
-    Ok((network, node_ports))
+    let dns = DnsForwarding::told(&told).unwrap_or_else(|error| {
+        tracing::warn!(
+            error = format!("{error:#}"),
+            "the cluster's ConfigMap {key}: the machine's name servers are asked"
+        );
+        DnsForwarding::default()
+    });
+    Ok(NetworkOptions { network, is_settled: true, node_ports, dns })
 }

@@ -47,7 +47,9 @@ async fn asked(client: &Client, name: &str, known: Option<&str>) -> Result<Vec<S
     let mut last = String::new();
     let given = async {
         loop {
-            match look(client, name).await {
+            let patience = if known.is_some() { KNOWN_AFTER } else { GIVEN_WITHIN };
+            let looked = tokio::time::timeout(patience, look(client, name)).await;
+            match looked.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
                 Ok(ranges) if !ranges.is_empty() => return ranges,
                 Ok(_) => last = format!("node {name} is given no range of the Pods' network (spec.podCIDRs)"),
                 Err(error) => match known.filter(|_| begin.elapsed() >= KNOWN_AFTER) {

@@ -20,7 +20,9 @@ use crate::{
     control_plane::{ControlPlane, Settings},
     ha, in_process,
     joined::{JoinedFiles, NodeIdentity, pod_ranges},
-    logging, member, node_agent, process,
+    logging, member,
+    network_options::DnsForwarding,
+    node_agent, process,
 };
 
 pub(crate) const VERB: Verb = Verb {
@@ -74,7 +76,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     if settings.ha.is_none() {
         refuse_second_control_plane(&data_dir)?;
     }
-    node.take_network(&settings.network.network, &settings.network.node_ports)?;
+    node.take_network(&settings.network)?;
     settings.gateways = node.runtime.gateways();
     settings.node = Some(name.name.clone());
     let claim = NodeClaim::new(Layout::new(&node.data_dir, &node.run_dir))?;
@@ -165,6 +167,7 @@ pub(super) fn settings(
         runtime: Options::default(),
         network: ClusterNetwork::default(),
         node_ports: NodePorts::default(),
+        dns: DnsForwarding::default(),
         pod_network: node_options::pod_network(matches)?,
     })
 }

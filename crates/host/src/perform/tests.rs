@@ -400,6 +400,18 @@ impl Cluster for TestCluster {
     }
 }
 
+struct TestJournals;
+
+impl crate::Journals for TestJournals {
+    fn of(&self, namespace: &str, journal: &str) -> Option<Value> {
+        (namespace == "default" && journal == "pods.web").then(|| json!({ "kind": "Journal" }))
+    }
+
+    fn waiting(&self) -> Value {
+        json!({ "items": [] })
+    }
+}
+
 async fn answers_the_api_server(hands: &NodeHands) {
     let pki = Pki::new();
     let (certificate, key) = pki.issue("system:node:n1", &["localhost"]);
@@ -410,6 +422,7 @@ async fn answers_the_api_server(hands: &NodeHands) {
         own: shown(&certificate, &key),
         client_ca: pki.ca.pem(),
         cluster: Arc::new(TestCluster),
+        journals: Arc::new(TestJournals),
     };
     let server = KubeletServer::new(serving).expect("usable");
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("bound");
@@ -442,6 +455,10 @@ async fn answers_the_api_server(hands: &NodeHands) {
         (API, get("/configz"), "\"cpuManagerPolicy\":\"none\""),
         (API, get("/runningpods/"), "\"name\":\"web\""),
         (API, get("/run/default/web/app?cmd=echo+ran").replace("GET", "POST"), "\r\n\r\nran\n"),
+        (API, get("/journals/default/pods.web"), "{\"kind\":\"Journal\"}"),
+        (API, get("/journals/default/secrets.web"), "HTTP/1.1 404 Not Found"),
+        (API, get("/journals"), "{\"items\":[]}"),
+        (Some("mallory"), get("/journals/default/pods.web"), "HTTP/1.1 403 Forbidden"),
         (API, get("/nothing"), "HTTP/1.1 404 Not Found"),
         (API, get("/pods"), "\"name\":\"web\""),
         (API, get("/containerLogs/default/web/app"), "hello web\nvalue\n"),

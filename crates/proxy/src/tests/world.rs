@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use corten_meta::{Key, address::Cidr};
 use serde_json::{Value, json};
 
-use crate::{Config, Event, rules::Protocol};
+use crate::{
+    Config, Event,
+    rules::{Backend, Protocol},
+};
 
 pub(super) fn config() -> Config {
     Config {
@@ -33,6 +36,12 @@ pub(super) fn event(line: &str) -> Option<Event> {
             Some(Event::Range(Box::new(parsed(range))))
         }
         ["gone", "range", name] => Some(Event::RangeGone(name.to_owned())),
+        ["name-server", place] => {
+            let (address, port) = place.rsplit_once(':').expect("an address and a port");
+            let (address, port) = (address.parse().expect("an address"), port.parse().expect("a port"));
+            Some(Event::NameServer(Some(Backend { address, port })))
+        }
+        ["no", "name-server"] => Some(Event::NameServer(None)),
         ["zone"] => Some(Event::Zone(String::new())),
         ["zone", name] => Some(Event::Zone(name.to_owned())),
         _ => None,
@@ -103,10 +112,12 @@ fn port(text: &str, number: &str) -> Value {
 }
 
 fn slice(name: &str, words: &[&str]) -> Value {
-    let mut object = json!({"metadata": {"name": name, "namespace": "default"}, "addressType": "IPv4"});
+    let (namespace, name) = name.split_once('/').unwrap_or(("default", name));
+    let mut object = json!({"metadata": {"name": name, "namespace": namespace}, "addressType": "IPv4"});
     for (name, value) in words.iter().filter_map(|it| it.split_once('=')) {
         match name {
             "of" => object["metadata"]["labels"]["kubernetes.io/service-name"] = json!(value),
+            "by" => object["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"] = json!(value),
             "ports" => object["ports"] = value.split(',').map(|it| port(it, "port")).collect(),
             "to" => object["endpoints"] = value.split(',').filter(|it| !it.is_empty()).map(endpoint).collect(),
             other => panic!("{other}?"),

@@ -11,10 +11,32 @@ const SLICE: &str = "/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointsl
 /// The loop, against a server that has namespaces and nothing else.
 struct RunningLoop {
     api: Arc<FakeApi>,
-    zone: Arc<Mutex<Option<Zone>>>,
+    hands: Arc<FakeHands>,
     journal: Arc<JournalBook>,
     leads: watch::Sender<bool>,
-    _task: tokio::task::JoinHandle<()>,
+    stop: watch::Sender<bool>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct FakeHands {
+    zone: Mutex<Option<Zone>>,
+    kept: Mutex<Vec<String>>,
+}
+
+impl NameHands for FakeHands {
+    fn publish(&self, zone: Zone) {
+        *self.zone.lock() = Some(zone);
+    }
+
+    fn keeps(&self) -> bool {
+        true
+    }
+
+    fn keep(&self, zone: String) -> BoxFuture<'_, ()> {
+        self.kept.lock().push(zone);
+        Box::pin(std::future::ready(()))
+    }
 }
 
 impl RunningLoop {
@@ -22,21 +44,36 @@ impl RunningLoop {
         for name in ["kube-system", "shop"] {
             api.put(&format!("/api/v1/namespaces/{name}"), json!({ "metadata": { "name": name } }));
         }
-        let zone: Arc<Mutex<Option<Zone>>> = Arc::default();
-        let journal = Arc::new(JournalBook::default());
+        let leads = watch::Sender::new(true);
         let place = ServerLocation {
             cluster_ip: [10, 96, 0, 10].into(),
             node_name: "n1".into(),
             node_ip: [192, 0, 2, 9].into(),
             port: 10053,
         };
-        let keeper = Keeper::new(Name::parse("cluster.local").expect("a name"));
-        let slot = zone.clone();
-        let publish = move |it| *slot.lock() = Some(it);
-        let leads = watch::Sender::new(true);
-        let told = (place, leads.subscribe());
-        let running = run_dns(api.client(), keeper, publish, told, (clock(), journal.clone()), std::future::pending());
-        Self { api, zone, journal, leads, _task: tokio::spawn(running) }
+        let upkeep = Some((place, leads.subscribe()));
+        Self::start_with(api, leads, upkeep)
+    }
+
+    fn start_with(
+        api: Arc<FakeApi>,
+        leads: watch::Sender<bool>,
+        upkeep: Option<(ServerLocation, watch::Receiver<bool>)>,
+    ) -> Self {
+        let (hands, journal) = (Arc::new(FakeHands::default()), Arc::new(JournalBook::default()));
+        let settings = NameSettings {
+            client: api.client(),
+            keeper: Keeper::new(Name::parse("cluster.local").expect("a name")),
+            hands: hands.clone(),
+            upkeep,
+            clock: clock(),
+            journal: journal.clone(),
+        };
+        let (stop, mut stopped) = watch::channel(false);
+        let shutdown = async move {
+            let _ = stopped.wait_for(|it| *it).await;
+        };
+        Self { api, hands, journal, leads, stop, task: tokio::spawn(run_dns(settings, shutdown)) }
     }
 
     /// Lets time pass until it is so.
@@ -59,7 +96,7 @@ impl RunningLoop {
             packet.extend_from_slice(label.as_bytes());
         }
         packet.extend_from_slice(&[0, 0, 1, 0, 1]);
-        let zone = self.zone.lock().clone()?;
+        let zone = self.hands.zone.lock().clone()?;
         let mut out = Vec::new();
         answer(&parse(&packet).expect("a query"), &zone, 0, 512, &mut out);
         Some((out[3] & 0xf, *out.last_chunk()?))
@@ -170,4 +207,38 @@ async fn who_stands_in_the_way_is_named() {
     let wait = caretaker.failed(&taken);
     assert_eq!((wait.reason.as_str(), wait.actor), ("ClusterDNSAddressTaken", Actor::Operator));
     assert!(wait.message.contains("10.96.0.10"), "{}", wait.message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_without_a_control_plane_writes_nothing_and_keeps_what_it_knows() {
+    let api = FakeApi::new();
+    for name in ["kube-system", "shop"] {
+        api.put(&format!("/api/v1/namespaces/{name}"), json!({ "metadata": { "name": name } }));
+    }
+    let path = "/api/v1/namespaces/shop/services/web";
+    api.put(path, service("web", "10.96.0.7"));
+    let running = RunningLoop::start_with(api, watch::Sender::new(false), None);
+    let n_kept = |it: &RunningLoop| it.hands.kept.lock().len();
+    running.until("it is kept", |it| n_kept(it) == 1).await;
+    assert!(running.hands.kept.lock()[0].contains("10.96.0.7"));
+
+    // What changes often is kept once a minute, and at the end.
+    let begin = Instant::now();
+    for address in 8..20 {
+        running.api.put(path, service("web", &format!("10.96.0.{address}")));
+        running
+            .until("it has changed", |it| it.ask("web.shop.svc.cluster.local") == Some((0, [10, 96, 0, address])))
+            .await;
+    }
+    running.until("it is kept again", |it| n_kept(it) == 2).await;
+    assert!(begin.elapsed() >= Duration::from_secs(55), "{:?}", begin.elapsed());
+    assert!(running.hands.kept.lock()[1].contains("10.96.0.19"));
+    running.api.remove(path);
+    running.until("it is gone", |it| it.ask("web.shop.svc.cluster.local").is_some_and(|it| it.0 == 3)).await;
+    let RunningLoop { api, hands, stop, task, .. } = running;
+    stop.send_replace(true);
+    task.await.expect("it ends");
+    let kept = hands.kept.lock();
+    assert!(kept.len() == 3 && !kept[2].contains("10.96.0.19"), "{kept:?}");
+    assert!(api.writes().is_empty() && api.object(SERVICE).is_none());
 }

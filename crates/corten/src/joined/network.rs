@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use corten_api::{
     cluster_network::{CONFIG_MAP, CONFIG_MAP_NAMESPACE, ClusterNetwork, NODE_PORT_RANGE, NodePorts},
     core::v1::ConfigMap,
+    host_ports::HostPortRange,
     resources::CONFIG_MAPS,
 };
 use corten_client::Client;
@@ -57,5 +58,7 @@ pub(crate) async fn cluster_network(client: &Client, data: &Path) -> Result<Netw
         );
         DnsForwarding::default()
     });
-    Ok(NetworkOptions { network, is_settled: true, node_ports, dns })
+    // An API server alone chooses ports of the host.
+    let host_ports = HostPortRange::default();
+    Ok(NetworkOptions { network, is_settled: true, node_ports, host_ports, dns })
 }

@@ -8,7 +8,6 @@ mod certificate;
 mod checkpoint;
 mod configz;
 mod containers;
-mod journals;
 mod logs;
 mod metrics;
 mod routes;
@@ -43,12 +42,11 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::{NodeHands, node_paths};
+use crate::{NodeHands, journals::Journals, node_paths};
 use access::Certified;
 
 pub use access::{Caller, Cluster, NodeAccess};
 pub use certificate::{Lasting, ServingKey};
-pub use journals::Journals;
 
 pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
 

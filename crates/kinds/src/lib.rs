@@ -200,6 +200,15 @@ pub fn by_kind(api_version: &str, kind: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|it| it.resource.kind == kind && it.resource.group == group && it.resource.version == version)
 }
 
+/// The kind and name of the object that a Journal is about: `deployments.apps.web`. Both may hold dots: the longest resource wins.
+pub fn by_journal(name: &str) -> Option<(&'static Kind, &str)> {
+    let candidates = KINDS.iter().filter(|it| it.is_stored()).filter_map(|kind| {
+        let object = name.strip_prefix(&kind.resource.qualified())?.strip_prefix('.')?;
+        (!object.is_empty()).then_some((kind, object))
+    });
+    candidates.min_by_key(|it| it.1.len())
+}
+
 /// The resource messages and journals name: `pods`, `deployments.apps`.
 pub fn by_qualified(qualified: &str) -> Option<&'static Kind> {
     let (plural, group) = qualified.split_once('.').unwrap_or((qualified, ""));

@@ -1,11 +1,13 @@
 //! What the loops of nodes in other processes have noted, asked of their kubelets' servers for `corten why`.
 //!
-//! Whoever asks why waits for it: a node has a moment to answer, and one that did not is not asked again for a while.
+//! Whoever asks why waits for it: a node has a moment to answer, and one that did not is not asked again for a while. A node is believed
+//! of itself and of the Pods that are bound to it. Of a Service or a policy each node says what it waits for itself.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use corten_access::Clock;
-use corten_cacher::watch_cache::Caches;
+use corten_api::resources::{NODES, PODS};
+use corten_cacher::watch_cache::{Caches, ResourceCache};
 use corten_meta::{Key, Resource, Status, Time};
 use corten_reconcile::{
     Decision, Journal,
@@ -16,9 +18,9 @@ use futures_util::{StreamExt, stream};
 use http::Method;
 use http_body_util::{BodyExt, Limited};
 use parking_lot::Mutex;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 
-use crate::{KubeletClient, Node, complaint};
+use crate::{KubeletClient, Node, cached, complaint};
 
 /// From the first packet to the last byte.
 const DEADLINE: Duration = Duration::from_millis(1500);
@@ -32,9 +34,20 @@ const NODES_MAX: usize = 128;
 
 /// With what nodes are asked.
 pub struct Asking<'a> {
-    pub kubelets: &'a KubeletClient,
+    /// `None`: there is no way to any node.
+    pub kubelets: Option<&'a KubeletClient>,
     pub caches: &'a Caches,
     pub clock: &'a Clock,
+    /// Whose loops are those of this process.
+    pub own: Option<&'a str>,
+}
+
+/// What nodes say of one object.
+#[derive(Default)]
+pub struct FromNodes {
+    pub decisions: Vec<Decision>,
+    /// `m2 does not answer: …`
+    pub unanswered: Vec<String>,
 }
 
 /// What was learnt of one node.
@@ -46,7 +59,8 @@ struct Known {
     waiting: Option<(Time, Arc<Waiting>)>,
 }
 
-type Waiting = BTreeMap<(Resource, Key), Vec<Decision>>;
+/// What is waited for, by what waits.
+pub type Waiting = BTreeMap<(Resource, Key), Vec<Decision>>;
 
 #[derive(Default)]
 pub struct RemoteJournals {
@@ -54,24 +68,53 @@ pub struct RemoteJournals {
 }
 
 impl RemoteJournals {
-    /// What the loops of `node` decided about an object.
-    ///
-    /// # Errors
-    /// `m2 does not answer: …`
-    pub async fn decisions(
-        &self,
-        asking: &Asking<'_>,
-        node: &str,
-        (resource, key): (&Resource, &Key),
-    ) -> Result<Vec<Decision>, String> {
+    /// What the loops of other processes decided about an object: of a Pod and a Node its node's, of anything else those that wait.
+    pub async fn of(&self, asking: &Asking<'_>, resource: &Resource, key: &Key) -> FromNodes {
+        if asking.kubelets.is_none() || !node_journal::is_of_nodes(resource) {
+            return FromNodes::default();
+        }
+        let Some(node) = node_of(asking.caches, resource, key) else {
+            let decisions = self.all(asking).await.remove(&(resource.clone(), key.clone())).unwrap_or_default();
+            return FromNodes { decisions, unanswered: Vec::new() };
+        };
+        if node.is_empty() || asking.own == Some(node.as_str()) {
+            return FromNodes::default();
+        }
         let (namespace, name) = node_journal::journal_name(resource, key);
         let path = format!("{NODE_JOURNALS}/{namespace}/{name}");
-        let journal: Option<Journal> = self.ask(asking, node, &path).await?;
-        Ok(journal.map(|it| it.decisions).unwrap_or_default())
+        match self.ask::<Journal>(asking, &node, &path).await {
+            Ok(journal) => {
+                FromNodes { decisions: journal.map(|it| it.decisions).unwrap_or_default(), unanswered: Vec::new() }
+            }
+            Err(why) => FromNodes { decisions: Vec::new(), unanswered: vec![why] },
+        }
+    }
+
+    /// What waits on other nodes, as far as each may say so. Those that do not answer in time say nothing.
+    pub async fn all(&self, asking: &Asking<'_>) -> Waiting {
+        let mut all = Waiting::new();
+        let nodes = asking.caches.get(&NODES).filter(|_| asking.kubelets.is_some()).map(|it| it.snapshot());
+        let names = nodes.iter().flat_map(|it| it.range("", None)).map(|it| it.name().to_owned());
+        let names: Vec<String> = names.filter(|it| asking.own != Some(it.as_str())).collect();
+        for (node, waiting) in self.waiting(asking, &names).await {
+            for ((resource, key), decisions) in waiting.iter() {
+                let is_there = |cache: &ResourceCache| cache.get(&key.namespace, &key.name).is_some();
+                let said = match node_of(asking.caches, resource, key) {
+                    Some(own) if own == node => decisions.clone(),
+                    None if asking.caches.get(resource).is_some_and(is_there) => decisions
+                        .iter()
+                        .map(|it| Decision { by: format!("{} on {node}", it.by), ..it.clone() })
+                        .collect(),
+                    _ => continue,
+                };
+                beside(all.entry((resource.clone(), key.clone())).or_default(), said);
+            }
+        }
+        all
     }
 
     /// What waits on each of `nodes` that answers in time.
-    pub async fn waiting(&self, asking: &Asking<'_>, nodes: &[String]) -> Vec<(String, Arc<Waiting>)> {
+    async fn waiting(&self, asking: &Asking<'_>, nodes: &[String]) -> Vec<(String, Arc<Waiting>)> {
         let names: Vec<String> = nodes.iter().take(NODES_MAX).cloned().collect();
         let mut telling = stream::iter(names)
             .map(|node| async move {
@@ -120,10 +163,49 @@ impl RemoteJournals {
     }
 }
 
+/// Puts what nodes say beside what is known. What is waited for on all nodes alike is said once.
+pub fn beside(decisions: &mut Vec<Decision>, said: Vec<Decision>) {
+    for mut decision in said {
+        let is_known = |reason: &str, message: &str| {
+            decisions.iter().flat_map(|it| &it.waits).any(|it| it.reason == reason && it.message == message)
+        };
+        let n_before = decision.waits.len();
+        decision.waits.retain(|it| !is_known(&it.reason, &it.message));
+        if decision.waits.is_empty() && n_before > 0 && decision.steps.is_empty() {
+            continue;
+        }
+        decisions.push(decision);
+    }
+}
+
+#[derive(Deserialize)]
+struct Pod {
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Spec {
+    #[serde(default)]
+    node_name: String,
+}
+
+/// The one node that looks after an object, empty where there is none yet; `None` where every node does.
+fn node_of(caches: &Caches, resource: &Resource, key: &Key) -> Option<String> {
+    if *resource == NODES {
+        return Some(key.name.clone());
+    }
+    if *resource != PODS {
+        return None;
+    }
+    Some(cached::<Pod>(caches, &PODS, &key.namespace, &key.name).map(|it| it.spec.node_name).unwrap_or_default())
+}
+
 async fn read<T: DeserializeOwned>(asking: &Asking<'_>, node: &str, path: &str) -> Result<Option<T>, String> {
     // A Node that no kubelet has spoken for yet has nobody to ask.
     let Ok(node) = Node::find(asking.caches, node) else { return Ok(None) };
-    let response = match asking.kubelets.dial(&node, &Method::GET, path, None).await {
+    let Some(kubelets) = asking.kubelets else { return Ok(None) };
+    let response = match kubelets.dial(&node, &Method::GET, path, None).await {
         Ok(Dialed::Answered(response)) => response,
         Ok(Dialed::Switched(..)) => return Err("it left HTTP without being asked to".to_owned()),
         Err(error) => return Err(error.to_string()),

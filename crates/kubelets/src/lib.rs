@@ -17,7 +17,7 @@ mod usage;
 
 pub use client::{Error, KubeletClient};
 pub use complaint::{complaint, status_in, words};
-pub use journals::{Asking, RemoteJournals};
+pub use journals::{Asking, FromNodes, RemoteJournals, Waiting, beside};
 pub use location::Location;
 pub use node::{Node, cached};
 pub use scrape::{no_way, scrape};

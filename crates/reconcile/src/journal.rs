@@ -48,6 +48,13 @@ pub struct Decision {
     pub retries: u32,
 }
 
+impl Decision {
+    /// What it waits for as a whole, and at its steps.
+    pub fn every_wait(&self) -> impl Iterator<Item = &Wait> {
+        self.waits.iter().chain(self.steps.iter().filter_map(|it| it.wait.as_ref()))
+    }
+}
+
 /// What a node sees of the processes of a Pod, or of its own machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -40,6 +40,11 @@ pub fn journal_name(resource: &Resource, key: &Key) -> (String, String) {
     (namespace.to_owned(), format!("{}.{}", resource.qualified(), key.name))
 }
 
+/// By which lists of journals are in order.
+pub fn place(resource: &Resource, key: &Key) -> String {
+    format!("{}/{}", key.namespace, journal_name(resource, key).1)
+}
+
 /// What a node's loops have decided about an object, of all that are known of it in its process.
 pub fn of_node(resource: &Resource, key: &Key, mut decisions: Vec<Decision>) -> Journal {
     decisions.retain(|it| LOOPS.contains(&&*it.by));

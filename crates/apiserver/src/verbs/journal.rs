@@ -7,32 +7,40 @@
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use corten_access::{Answers, Attributes, Decision as Access, Identity, ResourceOrPath};
 use corten_api::resources::{NAMESPACES, PODS};
-use corten_cacher::{answer, body::Response, watch_cache};
-use corten_kinds::{KINDS, Kind};
+use corten_cacher::{answer, body::Response};
+use corten_kinds::{KINDS, Kind, by_journal};
+use corten_kubelets::{Asking, FromNodes, Waiting, beside};
 use corten_meta::{FieldSelector, Key, ObjectMeta, Resource, Selector, Status};
-use corten_reconcile::{Decision, Journal, Wait};
+use corten_reconcile::{
+    Decision, Journal, Wait,
+    node_journal::{journal_name, place},
+};
 use corten_routes::list_options;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{
-    node_decisions::{self, FromNodes, Waiting},
-    own_decisions, unstored,
-};
+use super::{own_decisions, unstored};
 use crate::context::Context;
 
 pub(crate) async fn get(ctx: &Context, journals: &Kind) -> Result<Response, Status> {
     let (kind, key) = named(ctx, journals)?;
     // No node is asked for who may not see the object.
     answered(ctx, |answers| Reader { ctx, answers, who: &ctx.who(), kind, key: key.clone() }.confirm()).await?;
-    let said = node_decisions::of(ctx, &kind.resource, &key).await;
+    let said = ctx.state.remote_journals().of(&asking(ctx), &kind.resource, &key).await;
     answered(ctx, |answers| read(ctx, journals, (kind, &key), &said, answers)).await
+}
+
+/// Nodes whose loops are not those of this process.
+fn asking(ctx: &Context) -> Asking<'_> {
+    let config = ctx.state.config();
+    let own = config.machine.node.as_deref();
+    Asking { kubelets: config.kubelet_dial.as_ref(), caches: ctx.state.caches(), clock: &config.clock, own }
 }
 
 /// The object that the journal is about.
 fn named(ctx: &Context, journals: &Kind) -> Result<(&'static Kind, Key), Status> {
     let name = &ctx.info.name;
-    let (kind, object) = about(name).ok_or_else(|| Status::not_found(&journals.resource, name))?;
+    let (kind, object) = by_journal(name).ok_or_else(|| Status::not_found(&journals.resource, name))?;
     let namespace = if kind.resource.namespaced { &*ctx.info.namespace } else { "" };
     Ok((kind, Key::new(namespace, object)))
 }
@@ -59,7 +67,7 @@ fn read(
     let who = ctx.who();
     let reader = Reader { ctx, answers, who: &who, kind, key: key.clone() };
     let mut decisions = decisions(ctx, &kind.resource, key);
-    node_decisions::add(&mut decisions, said.decisions.clone());
+    beside(&mut decisions, said.decisions.clone());
     if decisions.is_empty() && ctx.state.cache(kind).get(&key.namespace, &key.name).is_none() {
         return Err(Status::not_found(journals, &ctx.info.name));
     }
@@ -75,8 +83,6 @@ fn decisions(ctx: &Context, resource: &Resource, key: &Key) -> Vec<Decision> {
     decisions
 }
 
-/// Where journals of objects that belong to no namespace are.
-const NO_NAMESPACE: &str = "default";
 /// What a request for no limit, or for a higher one, gets.
 const PAGE: usize = 500;
 const NAME: &str = "metadata.name";
@@ -85,7 +91,7 @@ const REASON: &str = "decisions.waits.reason";
 const ACTOR: &str = "decisions.waits.actor";
 
 pub(crate) async fn list(ctx: &Context, journals: &'static Kind) -> Result<Response, Status> {
-    let on_nodes = node_decisions::all(ctx).await;
+    let on_nodes = ctx.state.remote_journals().all(&asking(ctx)).await;
     answered(ctx, |answers| page(ctx, journals, &on_nodes, answers)).await
 }
 
@@ -100,20 +106,19 @@ fn page(ctx: &Context, journals: &'static Kind, on_nodes: &Waiting, answers: &An
     }
     let asked = &ctx.info.namespace;
     let is_wanted = |resource: &Resource, key: &Key, decisions: &[Decision]| {
-        let namespace = if key.namespace.is_empty() { NO_NAMESPACE } else { &key.namespace };
-        let name = journal_name(resource, key);
+        let (namespace, name) = journal_name(resource, key);
+        let waits = || decisions.iter().flat_map(Decision::every_wait);
         let has = |reason: &str, actor: &str| {
             fields.matches(|path| match path {
                 NAME => &name,
-                NAMESPACE => namespace,
+                NAMESPACE => &namespace,
                 ACTOR => actor,
                 _ => reason,
             })
         };
         // Of no namespace are objects of the whole cluster, which nobody may see by a right in one.
         (asked.is_empty() || *asked == *key.namespace)
-            && (waits(decisions).any(|it| has(&it.reason, it.actor.as_str()))
-                || (waits(decisions).next().is_none() && has("", "")))
+            && (waits().any(|it| has(&it.reason, it.actor.as_str())) || (waits().next().is_none() && has("", "")))
     };
     let mut waiting = ctx.state.config().journals.waiting(&is_wanted);
     let own = own_decisions::all(&ctx.state)
@@ -144,41 +149,19 @@ fn page(ctx: &Context, journals: &'static Kind, on_nodes: &Waiting, answers: &An
     let shown = |it: Reader<'_>| {
         let mut decisions = decisions(ctx, &it.kind.resource, &it.key);
         let said = on_nodes.get(&(it.kind.resource.clone(), it.key.clone())).cloned();
-        node_decisions::add(&mut decisions, said.unwrap_or_default());
-        let namespace = if it.key.namespace.is_empty() { NO_NAMESPACE } else { &it.key.namespace };
-        let journal = it.journal(&journals.resource, namespace, decisions);
+        beside(&mut decisions, said.unwrap_or_default());
+        let (namespace, _) = journal_name(&it.kind.resource, &it.key);
+        let journal = it.journal(&journals.resource, &namespace, decisions);
         serde_json::to_value(journal).expect("a journal is text and numbers")
     };
     let items: Vec<Value> = page.into_iter().map(shown).collect();
     unstored::list(ctx, journals, &metadata, &items)
 }
 
-fn waits(decisions: &[Decision]) -> impl Iterator<Item = &Wait> {
-    decisions.iter().flat_map(|it| it.waits.iter().chain(it.steps.iter().filter_map(|it| it.wait.as_ref())))
-}
-
-fn journal_name(resource: &Resource, key: &Key) -> String {
-    format!("{}.{}", resource.qualified(), key.name)
-}
-
-/// By which a list is in order, and what `continue` names.
-fn place(resource: &Resource, key: &Key) -> String {
-    format!("{}/{}", key.namespace, journal_name(resource, key))
-}
-
 fn continued(token: &str) -> Result<String, Status> {
     let wrong = |reason: &dyn std::fmt::Display| Status::bad_request(format!("continue key is not valid: {reason}"));
     let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|it| wrong(&it))?;
     String::from_utf8(bytes).map_err(|it| wrong(&it))
-}
-
-/// The kind and name of the object a journal is about. Both may hold dots: the longest resource wins.
-fn about(journal: &str) -> Option<(&'static Kind, &str)> {
-    let candidates = KINDS.iter().filter(|it| watch_cache::is_stored(it)).filter_map(|kind| {
-        let name = journal.strip_prefix(&kind.resource.qualified())?.strip_prefix('.')?;
-        (!name.is_empty()).then_some((kind, name))
-    });
-    candidates.min_by_key(|(_, name)| name.len())
 }
 
 /// Who asks, and for the journal of which object.
@@ -219,7 +202,7 @@ impl Reader<'_> {
     }
 
     fn journal(&self, journals: &Resource, namespace: &str, decisions: Vec<Decision>) -> Journal {
-        let name = journal_name(&self.kind.resource, &self.key);
+        let (_, name) = journal_name(&self.kind.resource, &self.key);
         Journal {
             api_version: journals.api_version(),
             kind: journals.kind.to_string(),
@@ -287,5 +270,5 @@ impl Reader<'_> {
 }
 
 fn kind_of(is_it: impl Fn(&str) -> bool) -> Option<&'static Kind> {
-    KINDS.iter().find(|it| watch_cache::is_stored(it) && is_it(&it.resource.kind))
+    KINDS.iter().find(|it| it.is_stored() && is_it(&it.resource.kind))
 }

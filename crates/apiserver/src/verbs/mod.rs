@@ -15,7 +15,6 @@ pub(crate) mod journal;
 pub(crate) mod list;
 pub(crate) mod managed;
 pub(crate) mod metadata;
-mod node_decisions;
 mod own_decisions;
 pub(crate) mod patch;
 pub(crate) mod request_scope;

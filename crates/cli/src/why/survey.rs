@@ -295,15 +295,10 @@ async fn add_waiting(
     well
 }
 
-/// What a journal is about. Both parts of its name may hold dots: the longest resource wins.
+/// What a journal is about.
 fn journal_of(object: &Value) -> Option<(&'static Kind, Key, Journal)> {
     let journal: Journal = serde_json::from_value(object.clone()).ok()?;
-    let named = corten_kinds::KINDS.iter().filter_map(|kind| {
-        let name = journal.metadata.name.strip_prefix(&kind.resource.qualified())?.strip_prefix('.')?;
-        (!name.is_empty()).then_some((kind, name))
-    });
-    let (kind, name) = named.min_by_key(|it| it.1.len())?;
-    let kind = corten_kinds::by_name(&kind.resource.qualified())?;
+    let (kind, name) = corten_kinds::by_journal(&journal.metadata.name)?;
     let namespace = if kind.resource.namespaced { &*journal.metadata.namespace } else { "" };
     let key = Key::new(namespace, name);
     Some((kind, key, journal))

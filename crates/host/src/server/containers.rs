@@ -156,3 +156,15 @@ fn status(container: &cri::Container) -> Value {
         "state": state,
     })
 }
+
+/// `GET /journals/NAMESPACE/RESOURCE.NAME`: what the loops of this node decided last about an object, for `corten why`.
+pub(super) async fn journal(call: Call) -> Result<Response<Body>, PlainTextError> {
+    let journal = call.server.journals().of(call.name(0), call.name(1));
+    let missing = || PlainTextError::new(StatusCode::NOT_FOUND, format!("no journal {:?}", call.name(1)));
+    journal.map(|it| json_body(&it)).ok_or_else(missing)
+}
+
+/// `GET /journals`: the same of all that waits for anything.
+pub(super) async fn waiting(call: Call) -> Result<Response<Body>, PlainTextError> {
+    Ok(json_body(&call.server.journals().waiting()))
+}

@@ -12,8 +12,8 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use super::{
-    Body, KubeletServer, PlainTextError, access::verb_of, checkpoint, configz, containers, journals, logs, metrics,
-    plain, run, streams, text, volumes,
+    Body, KubeletServer, PlainTextError, access::verb_of, checkpoint, configz, containers, logs, metrics, plain, run,
+    streams, text, volumes,
 };
 
 pub(super) struct Route {
@@ -84,8 +84,8 @@ pub(super) const ROUTES: &[Route] = &[
     read("/runningpods", &["pods", "proxy"], |it| Box::pin(containers::running_pods(it))),
     read("/configz", &["configz", "proxy"], |it| Box::pin(configz::answer(it))),
     read("/containerLogs/{}/{}/{}", PROXY, |it| Box::pin(logs::answer(it))),
-    read("/journals", PROXY, |it| Box::pin(journals::waiting(it))),
-    read("/journals/{}/{}", PROXY, |it| Box::pin(journals::of(it))),
+    read("/journals", PROXY, |it| Box::pin(containers::waiting(it))),
+    read("/journals/{}/{}", PROXY, |it| Box::pin(containers::journal(it))),
     read("/stats/summary", &["stats"], |it| Box::pin(metrics::summary(it))),
     read("/metrics", METRICS, |it| Box::pin(metrics::own(it))),
     read("/metrics/cadvisor", METRICS, |it| Box::pin(metrics::cadvisor(it))),

@@ -27,6 +27,8 @@ const CLIENTS: [usize; 2] = [1, 64];
 const RANGES: [(usize, &str); 2] = [(100, "/registry/ranges/000"), (10_000, "/registry/ranges/")];
 /// Of which the middle one is told: what else the machine does meanwhile falls on both alike.
 const TURNS: usize = 3;
+/// Of a folder: what `corten etcd` has to itself, with the certificates.
+const OWN: &str = "corten";
 const READY_WAIT: Duration = Duration::from_secs(30);
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -104,21 +106,21 @@ impl Drop for Running {
 }
 
 impl Running {
-    fn corten(program: &Path, data: &Path) -> Result<Self> {
+    fn corten(program: &Path, folder: &Path) -> Result<Self> {
         let port = free_port()?;
         let mut command = Command::new(program);
-        command.args(["etcd", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"]).arg(data);
-        Self::start(command, data, port)
+        command.args(["etcd", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"]).arg(folder.join(OWN));
+        Self::start(command, folder, port)
     }
 
-    fn etcd(programs: &Path, data: &Path) -> Result<Self> {
+    fn etcd(programs: &Path, folder: &Path) -> Result<Self> {
         let (port, peer) = (free_port()?, format!("http://127.0.0.1:{}", free_port()?));
         let url = format!("https://127.0.0.1:{port}");
-        let file = |name: &str| data.join("pki/etcd").join(name);
+        let file = |name: &str| folder.join(OWN).join("pki/etcd").join(name);
         let mut command = Command::new(programs.join("etcd"));
         command
             .arg("--data-dir")
-            .arg(data.join("debian"))
+            .arg(folder.join("debian"))
             .args(["--listen-client-urls", &url, "--advertise-client-urls", &url])
             .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
             .args(["--initial-cluster", &format!("default={peer}"), "--log-level", "error", "--client-cert-auth"])
@@ -128,13 +130,13 @@ impl Running {
             .arg(file("server.crt"))
             .arg("--key-file")
             .arg(file("server.key"));
-        Self::start(command, data, port)
+        Self::start(command, folder, port)
     }
 
-    fn start(mut command: Command, data: &Path, port: u16) -> Result<Self> {
-        let log = fs::File::create(data.join(format!("etcd-api-{port}.log"))).context("writing its log")?;
+    fn start(mut command: Command, folder: &Path, port: u16) -> Result<Self> {
+        let log = fs::File::create(folder.join(format!("etcd-api-{port}.log"))).context("writing its log")?;
         let process = command.stdout(Stdio::null()).stderr(log).spawn().context("starting a server of etcd's API")?;
-        let pki = data.join("pki");
+        let pki = folder.join(OWN).join("pki");
         let client = Some((pki.join("apiserver-etcd-client.crt"), pki.join("apiserver-etcd-client.key")));
         let tls = Some(TlsFiles { ca: pki.join("etcd/ca.crt"), client });
         let servers = vec![format!("https://127.0.0.1:{port}")];

@@ -89,7 +89,7 @@ impl<'a> Machines<'a> {
             guest.boot(&Boot::default())?;
         }
         let root = root()?;
-        guest.put(&[root.join("e2e")], &root.display().to_string())?;
+        guest.put(&[root.join("e2e/machine")], &root.join("e2e").display().to_string())?;
         self.slowness = slowness(&guest)?;
         println!("       {} as it was kept, {:.1} times slower than this machine", guest.host_name(), self.slowness);
         self.machines.push(guest);

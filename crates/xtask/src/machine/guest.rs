@@ -14,8 +14,8 @@ use super::{Arch, guest_folder, leftovers, network, qemu, ssh::Ssh, tail};
 use crate::real::free_port;
 
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
-/// An emulated machine of another architecture needs the longest.
-const BOOT_DEADLINE: Duration = Duration::from_secs(300);
+/// An emulated machine of another architecture needs the longest, or one whose processors are asked for by many others.
+const BOOT_DEADLINE: Duration = Duration::from_secs(900);
 
 /// What a guest shall be like.
 pub(crate) struct GuestSpec<'a> {
@@ -100,7 +100,7 @@ impl Guest {
     }
 
     /// One that was kept.
-    pub(super) fn open(name: &str) -> Result<Self> {
+    pub(crate) fn open(name: &str) -> Result<Self> {
         let dir = guest_folder(name);
         let settings = Settings::read(&dir).with_context(|| format!("there is no guest {name}"))?;
         Ok(Self { dir, settings, process: None, owner: None, powered_on: None })

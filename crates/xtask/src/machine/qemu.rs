@@ -63,9 +63,10 @@ fn kernel_words(settings: &Settings, boot: &Boot, console: &str) -> String {
     let (address, host_name) = (address(settings.number), &settings.host_name);
     let words = boot.kernel_words.as_deref().unwrap_or_default();
     // The base disk has a unit that reads `machine.…`. An emulated processor now and then stumbles over an instruction that the
-    // kernel replaces while it starts: a kernel that panics starts again.
+    // kernel replaces while it starts: a kernel that panics starts again. Where others use the processors no tick may come
+    // while the kernel looks whether its timer ticks, and Debian 12's would panic for it.
     format!(
-        "root=/dev/vda rw console={console} net.ifnames=0 quiet panic=1 mitigations=off systemd.hostname={host_name} \
+        "root=/dev/vda rw console={console} net.ifnames=0 quiet panic=1 mitigations=off no_timer_check systemd.hostname={host_name} \
          machine.address={address}/24 machine.gateway={GATEWAY} {words}"
     )
 }

@@ -38,6 +38,9 @@ pub(crate) struct Args {
     /// Leave the machines as they are when the scripts have been played, or one has failed: `cargo xtask guest` goes on
     #[arg(long)]
     keep: bool,
+    /// Go on with the machines that an earlier run kept: trixie-4711, of which each is trixie-4711-1 and so on
+    #[arg(long, requires = "suite")]
+    on: Option<String>,
     /// Play e2e/node in the machine instead
     #[arg(long)]
     node: bool,
@@ -74,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         } else {
             let payload = Payload::with_demo(&root, &corten, args.arch)?;
             let machines = || Machines::new(args, suite, base.clone(), &payload);
-            n_failed += play(&scripts, machines, args.keep)?;
+            n_failed += play(&scripts, machines, args.keep || args.on.is_some())?;
         }
         println!("{suite} {}: {:.0} s", args.arch, begin.elapsed().as_secs_f64());
     }

@@ -41,8 +41,8 @@ use crate::{
 use config::{Compiled, CompiledIssuer};
 use distributed::DistributedClaims;
 use keys::{Keys, Signed};
-pub use record::KeyFetch;
 use record::FetchRecord;
+pub use record::KeyFetch;
 
 /// How often the file is looked at.
 const LOOK: Duration = Duration::from_secs(1);

@@ -376,7 +376,10 @@ async fn an_issuer_whose_keys_cannot_be_read_is_named_until_they_are() {
     let unanswering = server.access.unanswering();
     assert_eq!(unanswering[0].who, format!("the issuer {:?}", issuer.url));
     let reason = &unanswering[0].reason;
-    assert!(reason.contains("did not match the issuer URL") && reason.ends_with("; its tokens are refused"), "{reason}");
+    assert!(
+        reason.contains("did not match the issuer URL") && reason.ends_with("; its tokens are refused"),
+        "{reason}"
+    );
     let fetch = || server.access.authenticator().issuers().key_fetches().remove(0);
     let failed = fetch();
     assert!(failed.since_failure.is_some() && failed.since_success.is_none() && failed.key_set.is_none(), "{failed:?}");

@@ -204,7 +204,10 @@ fn unanswering(line: String) -> Group {
     let since = since.and_then(|it| it.split(": ").next()?.split(", ").next()?.parse().ok());
     if let Some(said) = of_issuer(&line) {
         let next = "kubectl get --raw /metrics | grep jwt_authenticator";
-        return Group { since, ..Group::of_cluster("the API server", format!("IssuerUnreachable: {said}"), next.into()) };
+        return Group {
+            since,
+            ..Group::of_cluster("the API server", format!("IssuerUnreachable: {said}"), next.into())
+        };
     }
     let next = "kubectl get --raw /metrics | grep -E 'authorization_webhook|authentication_webhook'";
     Group { since, ..Group::of_cluster("the API server", format!("WebhookUnanswering: {line}"), next.into()) }

@@ -66,10 +66,12 @@ impl Access {
         self.authorizer.authorization().reloads()
     }
 
-    /// The webhooks that are asked about tokens or rights and gave no answer the last time; they are not asked for this.
+    /// The webhooks that are asked about tokens or rights, and the issuers that are asked for keys, which gave no answer the last
+    /// time; they are not asked for this.
     pub fn unanswering(&self) -> Vec<Unanswering> {
         let of_tokens = self.authenticator.unanswering();
-        of_tokens.into_iter().chain(self.authorizer.authorization().unanswering()).collect()
+        let of_rights = self.authorizer.authorization().unanswering();
+        of_tokens.into_iter().chain(of_rights).chain(self.authenticator.issuers().unanswering()).collect()
     }
 
     /// The configuration files that are not used as they are now.

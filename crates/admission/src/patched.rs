@@ -61,6 +61,30 @@ pub(crate) async fn take(
     Ok(true)
 }
 
+/// What says which object it is: name, namespace and uid.
+pub(crate) struct NamedAs([String; 3]);
+
+impl NamedAs {
+    const FIELDS: [&str; 3] = ["name", "namespace", "uid"];
+
+    pub(crate) fn of(object: &Value) -> Self {
+        Self(Self::FIELDS.map(|it| object["metadata"][it].as_str().unwrap_or_default().to_owned()))
+    }
+
+    /// What was changed of it so that the request will be refused: in upstream's words, which do not say by whom.
+    pub(crate) fn moved(&self, request: &Attributes<'_>, object: &Value) -> Option<String> {
+        if !review_request::is_whole(request) {
+            return None;
+        }
+        // A new object may be given another name, and its uid later.
+        let stays = |field: &str| field == "namespace" || request.operation == Operation::Update;
+        let now = Self::of(object);
+        let fields = Self::FIELDS.iter().zip(self.0.iter().zip(&now.0));
+        let mut moved = fields.filter(|(field, (before, now))| stays(field) && !now.is_empty() && before != now);
+        moved.next().map(|(field, (before, now))| format!("it changes metadata.{field} from {before:?} to {now:?}"))
+    }
+}
+
 async fn stored(request: &Attributes<'_>, row: &Kind, object: &Value, mut new: Value) -> Result<Value, Unfit> {
     keep_owners(&mut new, object);
     // The defaults of a custom resource are those of the version that was shown.

@@ -27,7 +27,7 @@ impl FailingWebhook {
         let becomes = becomes(self.may_fail);
         let often = often(", ", *n_in_a_row, self.now_and_then);
         let mut wait = match self.trouble {
-            Trouble::NoAnswer => {
+            Trouble::NoAnswer | Trouble::Moves => {
                 let begin = format!("failed calling webhook {webhook:?}: ");
                 let why = message.strip_prefix(&begin).unwrap_or(message);
                 let why = why.strip_prefix("failed to call webhook: ").unwrap_or(why);
@@ -56,7 +56,7 @@ impl FailingPolicy {
         let Self { operation, binding, message, n_in_a_row, .. } = self;
         let becomes = becomes(self.may_fail);
         let mut wait = match self.trouble {
-            PolicyTrouble::Fails => {
+            PolicyTrouble::Fails | PolicyTrouble::Moves => {
                 let often = often(" ", *n_in_a_row, self.now_and_then);
                 let message = format!("it failed{often}, and what it is about {becomes}: {message}");
                 Wait::new("PolicyFailing", message, Actor::Author)

@@ -87,7 +87,8 @@ const STORE_ROOM: Check = ("store-room", |ctx| {
     let concern = ctx.state.config().store.disk_use().and_then(|it| it.concern());
     concern.map_or(Ok(()), |it| Err(format!("the store: {it}")))
 });
-/// Asked for by name only: webhooks of others that decide about tokens and rights and do not answer.
+/// Asked for by name only: webhooks of others that decide about tokens and rights and do not answer, and issuers
+/// of tokens that do not say their keys.
 const ACCESS_WEBHOOKS: Check = ("access-webhooks", |ctx| {
     let now = ctx.state.now();
     let line = |it: Unanswering| {

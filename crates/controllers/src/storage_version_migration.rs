@@ -5,11 +5,15 @@
 //! the object is still the one that was seen. How far it has come stands in an annotation, so that a restart goes on there.
 //!
 //! ```text
+//! another of it runs  -> waits
+//! of a definition     -> StorageMigrating there, with its generation
 //! no checkpoint       -> Running, with the revision of now
 //! objects older       -> patched, page by page, in the order of their uids
-//! none is left        -> Succeeded
+//! none is left        -> Succeeded; a definition's status.storedVersions is one version
 //! a patch is refused  -> Failed
 //! ```
+
+mod stored_versions;
 
 use std::time::Duration;
 
@@ -46,6 +50,11 @@ macro_rules! migrated {
                 resource: resources::STORAGE_VERSION_MIGRATIONS,
                 fields: &["status", "metadata.annotations"],
             },
+            Write {
+                verb: Verb::Patch,
+                resource: resources::CUSTOM_RESOURCE_DEFINITIONS,
+                fields: &["status.conditions", "status.storedVersions"],
+            },
         ];
     };
 }
@@ -74,7 +83,7 @@ struct MigrationSpec {
     resource: ResourceName,
 }
 
-#[derive(Deserialize)]
+#[derive(PartialEq, Eq, Deserialize)]
 struct ResourceName {
     #[serde(default)]
     group: String,
@@ -98,6 +107,28 @@ impl Migration {
 
     fn is_over(&self) -> bool {
         self.holds("Succeeded") || self.holds("Failed")
+    }
+
+    fn has_begun(&self) -> bool {
+        !self.status.resource_version.is_empty() && self.holds("Running")
+    }
+
+    /// The one of the same resource that runs, or else is to run, before this.
+    fn goes_first<'a>(&self, view: &'a View) -> Option<&'a Self> {
+        let is_rival = |it: &&Self| {
+            it.metadata.uid != self.metadata.uid
+                && it.spec.resource == self.spec.resource
+                && !it.is_over()
+                && !it.metadata.is_deleting()
+        };
+        let turn = |it: &Self| (it.metadata.creation_timestamp, it.metadata.name.clone());
+        let rivals = || view.list::<Self>().filter(is_rival);
+        rivals().find(|it| it.has_begun()).or_else(|| rivals().find(|it| turn(it) < turn(self)))
+    }
+
+    fn definition<'a>(&self, view: &'a View) -> Option<&'a Definition> {
+        let ResourceName { group, resource } = &self.spec.resource;
+        view.get::<Definition>(&Key::new("", format!("{resource}.{group}")))
     }
 
     /// The resource in the version that is stored, where that is served.
@@ -126,27 +157,46 @@ impl Controller for StorageVersionMigrations {
         let apart = [resources::STORAGE_VERSION_MIGRATIONS, resources::CUSTOM_RESOURCE_DEFINITIONS];
         let all = MIGRATED.iter().filter(|it| !apart.contains(it)).map(watch);
         let definitions = Watch::new::<Definition>(Wake::With(migrations)).leading_to(defined_watches);
-        [Watch::new::<Migration>(Wake::Itself), definitions].into_iter().chain(all).collect()
+        [Watch::new::<Migration>(Wake::With(itself_and_waiting)), definitions].into_iter().chain(all).collect()
     }
 
     fn writes(&self) -> &'static [Write] {
         WRITES
     }
 
+    fn about(&self) -> Option<Resource> {
+        Some(resources::STORAGE_VERSION_MIGRATIONS)
+    }
+
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
-        let Some(migration) = view.get::<Migration>(key).filter(|it| !it.is_over() && !it.metadata.is_deleting())
-        else {
+        let Some(migration) = view.get::<Migration>(key) else { return taken_back(view, key, now) };
+        if migration.is_over() || migration.metadata.is_deleting() {
             return Plan::default();
-        };
+        }
         let Some(resource) = migration.resource(view) else { return unknown(migration, now) };
-        if migration.status.resource_version.is_empty() || !migration.holds("Running") {
-            return begin(migration, now);
+        let definition = migration.definition(view);
+        if !migration.has_begun() {
+            return match migration.goes_first(view) {
+                Some(other) => wait_for(other),
+                None => begin(migration, definition, now),
+            };
         }
         match view.failure(key).filter(|it| it.is_final && is_about_others(it)) {
-            Some(failure) => Plan { effects: fail(migration, &failure.message, now), ..Plan::default() },
+            Some(failure) => {
+                let told = definition.and_then(|it| stored_versions::failed(it, &key.name, now));
+                let effects = told.into_iter().chain(fail(migration, &failure.message, now)).collect();
+                Plan { effects, ..Plan::default() }
+            }
             None => go_on(view, migration, &resource, now),
         }
     }
+}
+
+/// Others may wait for it.
+fn itself_and_waiting(view: &View, migration: &ObjectMeta) -> Vec<Key> {
+    let is_waiting = |it: &&Migration| !it.is_over() && !it.has_begun() && it.metadata.uid != migration.uid;
+    let waiting = view.list::<Migration>().filter(is_waiting).map(|it| it.metadata.key());
+    std::iter::once(migration.key()).chain(waiting).collect()
 }
 
 /// What is only looked at where something migrates costs others nothing.
@@ -171,11 +221,29 @@ fn is_about_others(failure: &Failure) -> bool {
     matches!(&failure.effect, Effect::Patch { resource, .. } if *resource != resources::STORAGE_VERSION_MIGRATIONS)
 }
 
-/// No object that is stored later than the migration itself need be stored again.
-fn begin(migration: &Migration, now: Time) -> Plan {
+/// It was deleted before it was over: no definition says any longer that it goes on.
+fn taken_back(view: &View, key: &Key, now: Time) -> Plan {
+    let effects = view.list::<Definition>().filter_map(|it| stored_versions::failed(it, &key.name, now)).collect();
+    Plan { effects, ..Plan::default() }
+}
+
+fn wait_for(other: &Migration) -> Plan {
+    let message = format!("migration {} of the same resource goes first", other.metadata.name);
+    let wait = Wait::new("StorageVersionMigrationQueued", message, Actor::Cluster);
+    Plan { waits: vec![wait.on("StorageVersionMigration", &other.metadata.name)], ..Plan::default() }
+}
+
+/// No object that is stored later than the migration itself, and its definition, need be stored again.
+fn begin(migration: &Migration, definition: Option<&Definition>, now: Time) -> Plan {
+    let name = &migration.metadata.name;
+    if let Some(definition) = definition.filter(|it| !stored_versions::names(it, name)) {
+        return Plan { effects: vec![stored_versions::begun(definition, name, now)], ..Plan::default() };
+    }
     let mut status = migration.status.clone();
     if status.resource_version.is_empty() {
-        status.resource_version.clone_from(&migration.metadata.resource_version);
+        let newest = definition.map(|it| &it.metadata).into_iter().chain([&migration.metadata]);
+        let newest = newest.map(|it| &it.resource_version).max_by_key(|it| number(it));
+        status.resource_version = newest.cloned().unwrap_or_default();
     }
     Condition::set(&mut status.conditions, "Running", "True", ("StorageVersionMigrationInProgress", ""), now);
     Plan { effects: told(migration, &status), ..Plan::default() }
@@ -208,7 +276,11 @@ fn go_on(view: &View, migration: &Migration, resource: &Resource, now: Time) -> 
         let mut status = migration.status.clone();
         Condition::set(&mut status.conditions, "Running", "False", ("StorageVersionMigrationInProgress", ""), now);
         Condition::set(&mut status.conditions, "Succeeded", "True", ("StorageVersionMigrationSucceeded", ""), now);
-        return Plan { effects: told(migration, &status), ..Plan::default() };
+        // First the definition: who waits for the end may take the old version out of it then.
+        let definition = migration.definition(view);
+        let freed = definition.and_then(|it| stored_versions::succeeded(it, &migration.metadata.name, now));
+        let effects = freed.into_iter().chain(told(migration, &status)).collect();
+        return Plan { effects, ..Plan::default() };
     };
     let mut effects: Vec<Effect> = page.iter().map(|it| exact_patch(resource.clone(), it, json!({}))).collect();
     let cursor = json!({ "metadata": { "annotations": { CURSOR: last.uid } } });

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use corten_api::{resources, snapshots::APP_MANAGED_BY};
-use corten_meta::{ObjectMeta, Resource};
-use serde::{Deserialize, Deserializer, de::IgnoredAny};
+use corten_meta::{ObjectMeta, Resource, Time};
+use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 
 use crate::{API_GROUPS, Origin, View, Wake, Watch, projection::bare};
 
@@ -15,7 +15,7 @@ pub struct Definition {
     pub metadata: ObjectMeta,
     spec: DefinitionSpec,
     #[serde(default)]
-    status: DefinitionStatus,
+    pub status: DefinitionStatus,
 }
 crate::projection!(Definition, resources::CUSTOM_RESOURCE_DEFINITIONS);
 
@@ -35,15 +35,23 @@ struct DefinedVersion {
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct DefinitionStatus {
-    conditions: Vec<DefinitionCondition>,
+pub struct DefinitionStatus {
+    pub conditions: Vec<DefinitionCondition>,
     accepted_names: AcceptedNames,
 }
 
-#[derive(Deserialize)]
-struct DefinitionCondition {
-    r#type: String,
-    status: String,
+/// Whole: who writes one writes the others again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct DefinitionCondition {
+    pub r#type: Box<str>,
+    pub status: Box<str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<Time>,
+    pub reason: Box<str>,
+    pub message: Box<str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -66,7 +74,12 @@ enum Described {
 
 impl Definition {
     fn holds(&self, kind: &str) -> bool {
-        self.status.conditions.iter().any(|it| it.r#type == kind && it.status == "True")
+        self.status.conditions.iter().any(|it| &*it.r#type == kind && &*it.status == "True")
+    }
+
+    /// The version that objects are stored in.
+    pub fn stored_as(&self) -> Option<&str> {
+        self.spec.versions.iter().find(|it| it.storage).map(|it| &*it.name)
     }
 
     /// What is known of its objects.

@@ -30,7 +30,7 @@ use serde_json::Value;
 use self::{allowed_values::AllowedValues, expressions::Expressions, formats::NumericFormat};
 pub use default::{BYTES_MAX, TooLarge};
 pub(crate) use described::Values;
-pub use expressions::check::{Occurrences, RuleCheck, RuleProblem, check_rule, too_expensive_together};
+pub use expressions::check::{Excess, Occurrences, RuleCheck, RuleProblem, TotalCost, check_rule};
 pub use expressions::timing::timed;
 
 /// One schema, or a part of one.

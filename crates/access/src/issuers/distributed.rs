@@ -181,8 +181,8 @@ impl DistributedClaims {
         // Trusted as the issuer is whose token led here; where it describes itself only that one may say elsewhere.
         let signer = words::Issuer { url: signer.to_owned(), discovery_url: String::new(), ..issuer.clone() };
         match (fetch::keys(clients, &signer).await, &*known) {
-            (Ok(keys), _) => {
-                let keys = Arc::new(keys);
+            (Ok(fetched), _) => {
+                let keys = Arc::new(fetched.keys);
                 *known = Some(SignerKeys { since: Instant::now(), keys: keys.clone() });
                 Ok(keys)
             }

@@ -1,5 +1,6 @@
 //! Asks an issuer for its keys: first for its own description, which says where they are. And asks the sources that tokens name.
 
+use aws_lc_rs::digest::{SHA256, digest};
 use bytes::Bytes;
 use corten_webhook::{ClientConfig, Clients, Document, Location};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
@@ -21,9 +22,15 @@ struct Provider {
     jwks_uri: String,
 }
 
+/// The keys of an issuer, and a hash of what they were read from.
+pub(super) struct FetchedKeys {
+    pub(super) keys: Keys,
+    pub(super) hash: String,
+}
+
 /// # Errors
 /// The issuer cannot be reached, or says of itself that it is another, or has no keys. Put a deadline around it.
-pub(super) async fn keys(clients: &Clients, issuer: &Issuer) -> Result<Keys, String> {
+pub(super) async fn keys(clients: &Clients, issuer: &Issuer) -> Result<FetchedKeys, String> {
     let url = if issuer.discovery_url.is_empty() {
         format!("{}{WELL_KNOWN}", issuer.url.trim_end_matches('/'))
     } else {
@@ -38,7 +45,10 @@ pub(super) async fn keys(clients: &Clients, issuer: &Issuer) -> Result<Keys, Str
             issuer.url, provider.issuer
         ));
     }
-    Keys::read(&document(clients, issuer, &provider.jwks_uri).await?).map_err(|it| format!("oidc: {it}"))
+    let document = document(clients, issuer, &provider.jwks_uri).await?;
+    let digits: String = digest(&SHA256, &document).as_ref().iter().map(|it| format!("{it:02x}")).collect();
+    let keys = Keys::read(&document).map_err(|it| format!("oidc: {it}"))?;
+    Ok(FetchedKeys { keys, hash: format!("sha256:{digits}") })
 }
 
 /// The signed token that a source answers with. No redirect is followed, here either. Put a deadline around it.

@@ -10,6 +10,7 @@ mod distributed;
 mod expressions;
 mod fetch;
 mod keys;
+mod record;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -35,10 +36,13 @@ use crate::{
     identity::Identity,
     problems::{ConfigError, LoadError},
     reloads::Reloads,
+    remote::Unanswering,
 };
 use config::{Compiled, CompiledIssuer};
 use distributed::DistributedClaims;
 use keys::{Keys, Signed};
+use record::FetchRecord;
+pub use record::KeyFetch;
 
 /// How often the file is looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -77,6 +81,8 @@ struct Issuer {
     wanted: Notify,
     /// How often it was asked, and when it is being asked, since when.
     asked: watch::Sender<KeyFetches>,
+    /// What came of it.
+    record: Arc<FetchRecord>,
     distributed: DistributedClaims,
 }
 
@@ -132,6 +138,16 @@ impl Issuers {
     /// The file as it is now, where it is not used.
     pub(crate) fn refused(&self) -> Option<RefusedFile> {
         self.reloads.refusal.of("the authentication configuration", self.file.as_deref()?)
+    }
+
+    /// The issuers whose keys could not be read the last time; they are not asked for this.
+    pub(crate) fn unanswering(&self) -> Vec<Unanswering> {
+        self.current.load().issuers.iter().filter_map(|it| it.trouble()).collect()
+    }
+
+    /// What came of asking each issuer for its keys.
+    pub fn key_fetches(&self) -> Vec<KeyFetch> {
+        self.current.load().issuers.iter().map(|it| it.record.last(&it.compiled.issuer.url)).collect()
     }
 
     /// Does nobody else issue tokens?
@@ -253,6 +269,7 @@ impl Current {
                 compiled: it,
                 wanted: Notify::new(),
                 asked: watch::Sender::new(KeyFetches::default()),
+                record: same.map(|it| it.record.clone()).unwrap_or_default(),
                 distributed: DistributedClaims::default(),
             })
         };
@@ -285,6 +302,10 @@ impl Issuer {
         format!("oidc: authenticator for issuer {:?} is not initialized", self.compiled.issuer.url)
     }
 
+    fn trouble(&self) -> Option<Unanswering> {
+        self.record.trouble(&self.compiled.issuer.url, self.keys.load().is_some())
+    }
+
     /// Is the key here that a token names?
     fn knows(&self, key: &str) -> bool {
         self.keys.load().as_ref().is_some_and(|it| it.knows(key))
@@ -308,16 +329,19 @@ impl Issuer {
             let found = asking.await.unwrap_or_else(|_| Err("the issuer did not answer in time".into()));
             let issuer = &self.compiled.issuer.url;
             match found {
-                Ok(keys) => {
-                    self.keys.store(Some(Arc::new(keys)));
+                Ok(fetched) => {
+                    self.keys.store(Some(Arc::new(fetched.keys)));
+                    self.record.succeeded(fetched.hash);
                     last.clear();
                 }
                 // Keys that were good stay so: who cannot be reached has taken nothing back.
-                Err(error) if error != last => {
-                    tracing::warn!(issuer, error, "cannot read the keys of an issuer");
-                    last = error;
+                Err(error) => {
+                    self.record.failed(&error);
+                    if error != last {
+                        tracing::warn!(issuer, error, "cannot read the keys of an issuer");
+                        last = error;
+                    }
                 }
-                Err(_) => {}
             }
             self.asked.send_modify(|it| *it = KeyFetches { times: it.times + 1, since: None });
             tokio::time::sleep(PAUSE).await;

@@ -16,9 +16,9 @@ use super::{
 };
 use crate::{
     evaluation,
-    patched::{self, Unfit},
+    patched::{self, NamedAs, Unfit},
     plugin::{Admission, Attributes, Operation},
-    policy_source::{BoundPolicies, BoundPolicy},
+    policy_source::{BoundPolicies, BoundPolicy, PolicyTrouble},
     refusal::forbidden,
     review_request,
     versions::may_concern,
@@ -81,9 +81,13 @@ impl<'r> Round<'r> {
             }
             for params in &invocation.params {
                 let params = params.as_ref().map(|it| it.read(self.request));
+                let named_as = NamedAs::of(object);
                 let Some(errors) = self.invoke(&invocation, params.as_ref(), object).await? else { continue };
                 let cluster = self.request.cluster;
-                cluster.policies.note_mutating(invocation.bound, errors.first().map(|it| &**it), cluster.now());
+                let moved = named_as.moved(self.request, object);
+                let failed = errors.first().map(|it| (PolicyTrouble::Fails, &**it));
+                let trouble = failed.or(moved.as_deref().map(|it| (PolicyTrouble::Moves, it)));
+                cluster.policies.note_mutating(invocation.bound, trouble, cluster.now());
                 errors.iter().for_each(|it| self.refuse(policy, Some(invocation.binding), it));
                 tokio::task::consume_budget().await;
             }
@@ -121,7 +125,7 @@ impl<'r> Round<'r> {
                 Ok(None) => {}
                 Err(Misconfigured::Policy(message)) => {
                     let cluster = self.request.cluster;
-                    cluster.policies.note_mutating(bound, Some(&message), cluster.now());
+                    cluster.policies.note_mutating(bound, Some((PolicyTrouble::Fails, &message)), cluster.now());
                     return self.misconfigured(policy, None, &message);
                 }
                 Err(Misconfigured::Binding { message, detail }) => {
@@ -164,7 +168,8 @@ impl<'r> Round<'r> {
                         Verdict::Excluded(_) => return Ok(None),
                         Verdict::Ignored(message) => {
                             let cluster = self.request.cluster;
-                            cluster.policies.note_mutating(invocation.bound, Some(&message), cluster.now());
+                            let trouble = Some((PolicyTrouble::Fails, &*message));
+                            cluster.policies.note_mutating(invocation.bound, trouble, cluster.now());
                             return Ok(None);
                         }
                         Verdict::Failed(message) => {

@@ -167,8 +167,12 @@ impl Policies {
     }
 
     /// Notes what came of asking a mutating policy: an error, or none.
-    pub(crate) fn note_mutating(&self, bound: &BoundPolicy<MutatingPolicy>, error: Option<&str>, now: Time) {
-        let trouble = error.map(|it| (PolicyTrouble::Fails, it));
+    pub(crate) fn note_mutating(
+        &self,
+        bound: &BoundPolicy<MutatingPolicy>,
+        trouble: Option<(PolicyTrouble, &str)>,
+        now: Time,
+    ) {
         self.note(&MUTATING_ADMISSION_POLICIES, (&bound.policy.policy, bound.revision), "", trouble, now);
     }
 

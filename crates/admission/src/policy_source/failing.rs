@@ -15,6 +15,8 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PolicyTrouble {
     Fails,
+    /// What it made of the object is another one, which is refused, whatever its `failurePolicy`.
+    Moves,
     /// No, to each request.
     Denies,
     /// A binding of it cannot give it its parameters.
@@ -104,7 +106,7 @@ impl FailingPolicies {
             message: excerpt(message).into_owned(),
             n_in_a_row: n.saturating_add(1),
             now_and_then: None,
-            may_fail,
+            may_fail: may_fail && trouble != PolicyTrouble::Moves,
         };
         record.row.note(failing, now);
     }

@@ -26,6 +26,8 @@ pub(super) enum Failure {
     Rejected(Box<Status>),
     /// What the webhook wants cannot be done.
     Internal(Box<Status>),
+    /// What it made of the object is another one: that is refused when all were asked.
+    Moved(String),
 }
 
 /// The objects as the webhook is shown them.
@@ -117,7 +119,7 @@ impl Hook {
         }
         webhooks.note(phase, self, trouble(result), request.cluster.now());
         match result {
-            Ok(()) => {
+            Ok(()) | Err(Failure::Moved(_)) => {
                 webhooks.measures.called(&call, took, false, 200);
                 Ok(Settled::Answered)
             }
@@ -155,6 +157,7 @@ fn trouble(result: &Result<(), Failure>) -> Option<(Trouble, &str)> {
         // One that takes no dry run was not asked, and that is a bad request.
         Err(Failure::Internal(status)) if status.code >= 500 => Some((Trouble::NoAnswer, &status.message)),
         Err(Failure::Rejected(status)) => Some((Trouble::Denies, &status.message)),
+        Err(Failure::Moved(reason)) => Some((Trouble::Moves, reason)),
         Ok(()) | Err(Failure::Internal(_)) => None,
     }
 }

@@ -10,6 +10,7 @@ use super::{
     dispatch::Round,
 };
 use crate::{
+    patched::NamedAs,
     plugin::{Admission, Attributes},
     review_request,
     versions::may_concern,
@@ -51,6 +52,7 @@ async fn one(webhooks: &Webhooks, round: &Round<'_>, at: usize, hook: &Hook, obj
     }
     let mut new = review_request::shown(request, row, object).await?;
     review_request::hide_what_is_given_later(request, &mut new);
+    let named_as = NamedAs::of(object);
     let old = review_request::shown(request, row, request.old.unwrap_or(&Value::Null)).await?;
     let objects = Objects { new, old };
     let begun = Instant::now();
@@ -85,7 +87,9 @@ async fn one(webhooks: &Webhooks, round: &Round<'_>, at: usize, hook: &Hook, obj
     if hook.is_reinvoked {
         reinvocation.called(NAME, &hook.id);
     }
-    let settled = hook.settle(webhooks, request, Phase::Admit, begun, &outcome.map(drop))?;
+    let moved = named_as.moved(request, object).filter(|_| has_changed);
+    let result = moved.map_or(outcome.map(drop), |it| Err(Failure::Moved(it)));
+    let settled = hook.settle(webhooks, request, Phase::Admit, begun, &result)?;
     if settled == Settled::FailedOpen {
         let key = format!("failed-open.mutating.webhook.admission.k8s.io/{place}");
         request.notes.annotate(&key, hook.name.clone());

@@ -16,6 +16,8 @@ pub enum Trouble {
     NoAnswer,
     /// Whether it is to be asked cannot be found out: one of its `matchConditions` fails.
     Condition,
+    /// What it made of the object is another one, which is refused, whatever its `failurePolicy`.
+    Moves,
     /// No, to each request.
     Denies,
 }
@@ -93,7 +95,7 @@ impl FailingWebhooks {
             message: excerpt(message).into_owned(),
             n_in_a_row: n.saturating_add(1),
             now_and_then: None,
-            may_fail: hook.may_fail,
+            may_fail: hook.may_fail && trouble != Trouble::Moves,
         };
         record.row.note(failing, now);
     }

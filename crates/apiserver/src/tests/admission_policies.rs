@@ -96,6 +96,32 @@ async fn the_journal_says_which_mutating_policy_fails() {
     server.stop().await;
 }
 
+/// The refusal is in upstream's words, which name nobody.
+#[tokio::test]
+async fn a_mutating_policy_that_moves_objects_elsewhere_is_named_in_its_journal() {
+    const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
+    const JOURNAL: &str =
+        "/apis/corten.dev/v1/namespaces/default/journals/mutatingadmissionpolicies.admissionregistration.k8s.io.m";
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    let rule =
+        json!({ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"] });
+    let expression = "[JSONPatch{op: 'add', path: '/metadata/namespace', value: 'elsewhere'}]";
+    let policy = json!({ "metadata": { "name": "m" }, "spec": {
+        "failurePolicy": "Ignore", "reinvocationPolicy": "Never", "matchConstraints": { "resourceRules": [rule] },
+        "mutations": [{ "patchType": "JSONPatch", "jsonPatch": { "expression": expression } }],
+    } });
+    assert_eq!(call(&server, "POST", MUTATING, policy).await.0, 201);
+    let binding = json!({ "metadata": { "name": "m" }, "spec": { "policyName": "m" } });
+    assert_eq!(call(&server, "POST", &MUTATING.replace("policies", "policybindings"), binding).await.0, 201);
+    let (code, status) = call(&server, "POST", MAPS, json!({ "metadata": { "name": "a" } })).await;
+    assert_eq!(code, 400, "{status}");
+    let told = call(&server, "GET", JOURNAL, Value::Null).await.1["decisions"][0]["waits"][0].clone();
+    assert_eq!((&told["reason"], &told["actor"]), (&json!("PolicyFailing"), &json!("Author")), "{told}");
+    let says = "it failed, and what it is about is refused: it changes metadata.namespace from ";
+    assert!(told["message"].as_str().is_some_and(|it| it.starts_with(says)), "{told}");
+    server.stop().await;
+}
+
 /// What a deletion and the server set is nothing that admission sets of a new object.
 #[tokio::test]
 async fn a_mutating_policy_marks_no_new_object_as_deleted() {

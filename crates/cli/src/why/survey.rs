@@ -198,12 +198,27 @@ fn no_room(what: String) -> Group {
     Group::of_cluster("the API server", format!("StoreDiskFull: {what}"), next.into())
 }
 
-/// `the token webhook has not answered since TIME, last asked at TIME: why`.
+/// `the token webhook has not answered since TIME, last asked at TIME: why`, or `the issuer "URL" has not …`.
 fn unanswering(line: String) -> Group {
     let since = line.split(" has not answered since ").nth(1);
     let since = since.and_then(|it| it.split(": ").next()?.split(", ").next()?.parse().ok());
+    if let Some(said) = of_issuer(&line) {
+        let next = "kubectl get --raw /metrics | grep jwt_authenticator";
+        return Group {
+            since,
+            ..Group::of_cluster("the API server", format!("IssuerUnreachable: {said}"), next.into())
+        };
+    }
     let next = "kubectl get --raw /metrics | grep -E 'authorization_webhook|authentication_webhook'";
     Group { since, ..Group::of_cluster("the API server", format!("WebhookUnanswering: {line}"), next.into()) }
+}
+
+/// What becomes of its tokens and who must act, before the reason, which may be long.
+fn of_issuer(line: &str) -> Option<String> {
+    let (issuer, rest) = line.split_once(" has not answered since ").filter(|it| it.0.starts_with("the issuer "))?;
+    let (reason, becomes) = rest.split_once(": ")?.1.rsplit_once("; ")?;
+    let who = "whoever runs it, or wrote its entry in the authentication configuration, must act";
+    Some(format!("{issuer} does not say its keys, and {becomes}: {who}: {reason}"))
 }
 
 /// `the encryption configuration stays as it was: FILE has been refused since TIME: why`.

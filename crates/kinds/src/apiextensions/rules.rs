@@ -8,7 +8,7 @@ use corten_cel::ListKind;
 use corten_meta::Violation;
 use corten_schema::{
     Cursor,
-    structural::{Occurrences, check_rule, too_expensive_together},
+    structural::{Occurrences, TotalCost, check_rule},
 };
 
 use super::{checks, internal_form, parts};
@@ -23,9 +23,13 @@ pub(super) fn validate(version: Cursor<'_>) {
     }
     let Some(faults) = checks::faults_of(version.value()) else { return };
     let faulty = Faulty { version: version.path(), faults };
-    let cost = part(schema, true, Occurrences::ONCE, None, &faulty);
-    if let Some(problem) = too_expensive_together(cost) {
-        schema.forbidden(&problem);
+    let mut total = TotalCost::default();
+    part(schema, true, Occurrences::ONCE, None, (&faulty, &mut total));
+    if let Some(excess) = total.excess() {
+        for path in excess.contributors {
+            schema.report(Violation::forbidden(path, excess.contributor));
+        }
+        schema.forbidden(&excess.whole);
     }
 }
 
@@ -48,20 +52,21 @@ impl Faulty {
     }
 }
 
-/// What its rules cost together. `uncorrelated` is the outermost list whose items of before nobody can find again.
+/// Its rules, and those of what is in it. `uncorrelated` is the outermost list whose items of before nobody can find again.
 fn part<'a>(
     schema: Cursor<'a>,
     is_root: bool,
     occurs: Occurrences,
     uncorrelated: Option<Cursor<'a>>,
-    faulty: &Faulty,
-) -> u64 {
-    let mut cost = 0_u64;
+    (faulty, total): (&Faulty, &mut TotalCost),
+) {
     let rules = schema.at("x-kubernetes-validations");
     let are_looked_at = !rules.is_empty() && !faulty.has(schema);
     for rule in rules.each().filter(|_| are_looked_at) {
         let found = check_rule(schema.value(), is_root, rule.value(), occurs);
-        cost = cost.saturating_add(found.cost);
+        for (field, cost) in &found.costs {
+            total.add(*cost, || rule.at(field).path());
+        }
         for problem in &found.problems {
             let at = rule.at(problem.field);
             if problem.is_cost {
@@ -77,17 +82,16 @@ fn part<'a>(
     }
     let below = occurs.below(schema.value());
     for (_, property) in schema.at("properties").entries() {
-        cost = cost.saturating_add(part(property, false, occurs, uncorrelated, faulty));
+        part(property, false, occurs, uncorrelated, (faulty, &mut *total));
     }
     if schema.at("additionalProperties").map().is_some() {
-        cost = cost.saturating_add(part(schema.at("additionalProperties"), false, below, uncorrelated, faulty));
+        part(schema.at("additionalProperties"), false, below, uncorrelated, (faulty, &mut *total));
     }
     if schema.at("items").map().is_some() {
         let has_keys = schema.at("x-kubernetes-list-type").str() == ListKind::MAP;
         let uncorrelated = uncorrelated.or((!has_keys).then_some(schema));
-        cost = cost.saturating_add(part(schema.at("items"), false, below, uncorrelated, faulty));
+        part(schema.at("items"), false, below, uncorrelated, (faulty, &mut *total));
     }
-    cost
 }
 
 fn old_self(rule: Cursor<'_>, is_used: bool, uncorrelated: Option<Cursor<'_>>) {

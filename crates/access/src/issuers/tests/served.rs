@@ -367,6 +367,35 @@ async fn an_issuer_that_hangs_redirects_or_lies_lets_nobody_in_and_holds_nobody_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_issuer_whose_keys_cannot_be_read_is_named_until_they_are() {
+    let (good, issuer) = (Signer::curve("c"), Issuer::start().await);
+    issuer.signs_with(&[&good]);
+    issuer.describes_itself_as("https://issuer.example");
+    let server = running(&issuer.configuration(MAPPED)).await;
+    until(|| !server.access.unanswering().is_empty()).await;
+    let unanswering = server.access.unanswering();
+    assert_eq!(unanswering[0].who, format!("the issuer {:?}", issuer.url));
+    let reason = &unanswering[0].reason;
+    assert!(
+        reason.contains("did not match the issuer URL") && reason.ends_with("; its tokens are refused"),
+        "{reason}"
+    );
+    let fetch = || server.access.authenticator().issuers().key_fetches().remove(0);
+    let failed = fetch();
+    assert!(failed.since_failure.is_some() && failed.since_success.is_none() && failed.key_set.is_none(), "{failed:?}");
+    issuer.describes_itself_as(&issuer.url.clone());
+    // Whoever shows a token is a reason to ask again.
+    let _ = who(&server, &good.token("ES256", &issuer.claims())).await;
+    until(|| server.access.unanswering().is_empty()).await;
+    let read = fetch();
+    assert!(read.since_success.is_some() && read.key_set.is_some_and(|it| it.starts_with("sha256:")));
+    issuer.describes_itself_as("https://issuer.example");
+    let _ = who(&server, &Signer::curve("d").token("ES256", &issuer.claims())).await;
+    until(|| !server.access.unanswering().is_empty()).await;
+    assert!(server.access.unanswering()[0].reason.ends_with("; the keys that it had are still used"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn strangers_come_as_far_as_the_configuration_lets_them() {
     let head = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n";
     for (anonymous, healthz, version) in [

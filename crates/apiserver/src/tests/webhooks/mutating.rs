@@ -79,6 +79,43 @@ async fn a_webhook_sees_the_request() {
     server.stop().await;
 }
 
+/// The refusal is in upstream's words, which name nobody: the journal of the configuration says whose it is.
+#[tokio::test]
+async fn who_moves_an_object_elsewhere_is_named_in_its_journal() {
+    let server = started().await;
+    let hook = Hook::start(|it| {
+        let field = it["request"]["object"]["data"]["moves"].as_str().unwrap_or("labels").to_owned();
+        let value = if field == "labels" { json!({ "a": "b" }) } else { json!("elsewhere") };
+        patched(it, &json!([{ "op": "add", "path": format!("/metadata/{field}"), "value": value }]))
+    })
+    .await;
+    let rules = json!([{ "operations": ["CREATE", "UPDATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"] }]);
+    let more = json!({ "rules": rules, "failurePolicy": "Ignore" });
+    configure(&server, MUTATING, "m", &[webhook("m.example.com", &hook.client_config(), &more)]).await;
+    let journal =
+        "/apis/corten.dev/v1/namespaces/default/journals/mutatingwebhookconfigurations.admissionregistration.k8s.io.m";
+    let waits = async || ask(&server, "GET", journal, &Value::Null).await.body["decisions"][0]["waits"].clone();
+    let map = |moves: &str| json!({ "metadata": { "name": "a" }, "data": { "moves": moves } });
+    assert_eq!(ask(&server, "POST", CONFIGMAPS, &map("namespace")).await.code, 400);
+    let told = waits().await;
+    let says = "webhook m.example.com gives no valid answer, and what it is about is refused: it changes metadata.namespace from ";
+    assert_eq!((&told[0]["reason"], &told[0]["actor"]), (&json!("WebhookFailing"), &json!("External")), "{told}");
+    assert!(told[0]["message"].as_str().is_some_and(|it| it.starts_with(says)), "{told}");
+    // A new object may be given another name.
+    assert_eq!(ask(&server, "POST", CONFIGMAPS, &map("name")).await.body["metadata"]["name"], "elsewhere");
+    assert_eq!(waits().await, Value::Null, "what it left in its place was taken");
+    assert_eq!(ask(&server, "POST", CONFIGMAPS, &map("labels")).await.code, 201);
+    for field in ["name", "namespace", "uid"] {
+        let answered = ask(&server, "PUT", &format!("{CONFIGMAPS}/a"), &map(field)).await;
+        assert!(answered.code >= 400, "{field}: {}", answered.body);
+        let told = waits().await;
+        let says = format!("it changes metadata.{field} from ");
+        assert!(told[0]["message"].as_str().is_some_and(|it| it.contains(&says)), "{field}: {told} {}", answered.body);
+    }
+    assert_eq!(ask(&server, "PUT", &format!("{CONFIGMAPS}/a"), &map("labels")).await.code, 200);
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn what_a_patch_makes_is_read_as_an_object() {
     let server = started().await;

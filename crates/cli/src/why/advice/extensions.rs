@@ -9,7 +9,7 @@ use crate::why::{
     command::kubectl,
     custom,
     fields::{items, text},
-    findings::{conditions, refusers},
+    findings::{conditions, refusal::between, refusers},
     trust,
 };
 
@@ -51,6 +51,19 @@ async fn api_service(case: &Case<'_>) -> Advice {
     let who = trust::who(&case.wait.message, &case.at.subject, &place);
     let down = || format!("whoever runs {place}: until it answers, what it serves can be neither read nor written");
     Advice::run(case.describe()).who(who.unwrap_or_else(down)).hint(format!("it is asked at {place}{owner}"))
+}
+
+/// Requests go to a Service, or a port of one, that is not there.
+pub(super) fn service(case: &Case<'_>) -> Advice {
+    let (message, names) = (&case.wait.message, format!("whoever wrote {}, which names it", case.author));
+    let missing = between(message, "it sends requests to the service ", ", which is not there");
+    let port = between(message, "it sends requests to port ", ", which has").and_then(|it| it.split_once(" of "));
+    let who = match (missing, port) {
+        (Some(service), _) => format!("whoever is to make the service {service}; or {names}"),
+        (None, Some((port, service))) => format!("whoever wrote {service}: it has no port {port}; or {names}"),
+        (None, None) => names,
+    };
+    Advice::run(case.describe()).who(who)
 }
 
 /// Another definition of the group has a name already: which one?

@@ -168,6 +168,8 @@ async fn of_refusals(case: &Case<'_>) -> Option<Option<Advice>> {
         | "WebhookConditionFailed"
         | "WebhookRefusesItsOwn" => Some(refusals::webhook(case).await),
         "ParameterNotFound" => Some(refusals::parameter(case)),
+        "ParamKindNotFound" => Some(refusals::param_kind(case)),
+        "ServiceNotFound" | "ServicePortMissing" => Some(extensions::service(case)),
         "PolicyRefused" | "PolicyFailed" | "PolicyFailing" | "PolicyDenying" => Some(refusals::policy(case).await),
         "RequestsRefused" => Some(refusals::turned_away()),
         "QuotaExceeded" => Some(refusals::quota(case).await),

@@ -8,7 +8,7 @@ use super::case::{Advice, Case};
 use crate::why::{
     command::{kubectl, merge},
     fields::text,
-    findings::refusers,
+    findings::{refusal::between, refusers},
     nearest::nearest,
     trust,
 };
@@ -132,6 +132,9 @@ pub(super) async fn webhook(case: &Case<'_>) -> Advice {
             let on = case.wait.on.as_deref().unwrap_or(&case.at.subject);
             format!("whoever wrote {on}: its condition must change")
         }
+        refusers::WEBHOOK_FAILED if case.wait.message.contains(": it changes metadata.") => {
+            format!("whoever runs the webhook {name}: until it leaves that alone, what it is about is refused")
+        }
         refusers::WEBHOOK_FAILED => {
             format!("whoever runs the webhook {name}: until it answers, what it is about is refused")
         }
@@ -186,6 +189,15 @@ pub(super) fn parameter(case: &Case<'_>) -> Advice {
 pub(super) fn turned_away() -> Advice {
     Advice::run("kubectl get --raw /debug/api_priority_and_fairness/dump_requests".into())
         .who("whoever runs the cluster: the level needs more nominalConcurrencyShares, or its user fewer requests")
+}
+
+/// A policy takes parameters of a kind that nobody serves.
+pub(super) fn param_kind(case: &Case<'_>) -> Advice {
+    let policy = case.wait.on.as_deref().unwrap_or(&case.at.subject);
+    let kind = between(&case.wait.message, "its parameters are of the ", ", which nobody serves");
+    let kind = kind.unwrap_or("kind of its parameters");
+    let who = format!("whoever is to define the {kind}; or whoever wrote {policy}, which names it in its paramKind");
+    Advice::run(kubectl("", &["describe", policy])).who(who)
 }
 
 pub(super) async fn policy(case: &Case<'_>) -> Advice {

@@ -95,8 +95,16 @@ pub(super) async fn webhooks(reader: &Reader<'_>, object: &Value, found: &mut Fi
 }
 
 pub(super) async fn api_service(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
+    let n_before = found.waits.len();
     of_client(reader, &object["spec"]["service"], found).await;
+    let is_it = |it: &&Value| it["type"] == "Available" && OF_BACKEND.contains(&text(it, "/reason"));
+    let condition = items(object, "/status/conditions").iter().find(is_it);
+    let since = condition.and_then(|it| time(&it["lastTransitionTime"]));
+    found.waits[n_before..].iter_mut().for_each(|(_, wait)| wait.since = wait.since.or(since));
 }
+
+/// Why the server does not even ask who is to answer for an APIService.
+const OF_BACKEND: [&str; 4] = ["ServiceNotFound", "ServicePortError", "EndpointsNotFound", "MissingEndpoints"];
 
 pub(super) async fn of_client(reader: &Reader<'_>, service: &Value, found: &mut Findings) {
     if service.is_object() {

@@ -9,13 +9,15 @@ use serde_json::Value;
 use super::{found::Findings, refusal::between};
 use crate::why::{
     custom,
-    fields::{items, one_line, text},
+    fields::{items, key_of, one_line, text},
     reader::Reader,
 };
 
 /// A policy: its parameters' kind, and what the type check says of its expressions.
 pub(super) async fn policy(reader: &Reader<'_>, kind: &str, object: &Value, found: &mut Findings) {
-    if let Some(wait) = unserved_parameters(reader, object).await {
+    if let Some(wait) = unserved_parameters(reader, kind, object).await {
+        // That it fails whenever it is asked follows from that.
+        found.explains.push("PolicyFailing");
         found.wait(wait);
     }
     for warning in items(object, "/status/typeChecking/expressionWarnings") {
@@ -37,15 +39,25 @@ pub(super) async fn policy(reader: &Reader<'_>, kind: &str, object: &Value, foun
     }
 }
 
-async fn unserved_parameters(reader: &Reader<'_>, policy: &Value) -> Option<Wait> {
+/// Nobody writes down when a kind went: it is blamed since the server has asked for it in vain.
+async fn unserved_parameters(reader: &Reader<'_>, policies: &str, policy: &Value) -> Option<Wait> {
     let (version, kind) = (text(policy, "/spec/paramKind/apiVersion"), text(policy, "/spec/paramKind/kind"));
     if kind.is_empty() || !custom::is_unserved(reader, version, kind).await {
         return None;
     }
     let message =
         format!("its parameters are of the kind {kind} of {version}, which nobody serves: {}", becomes(policy));
-    Some(Wait::new("ParamKindNotFound", message, Actor::Author))
+    let decisions = match corten_kinds::by_name(policies) {
+        Some(kind) => reader.decisions_if_shown(kind, &key_of(policy)).await,
+        None => Vec::new(),
+    };
+    let of_kind = decisions.iter().flat_map(|it| &it.waits).filter(|it| it.message.contains(NO_KIND));
+    let since = of_kind.filter_map(|it| it.since).min();
+    Some(Wait { since, ..Wait::new("ParamKindNotFound", message, Actor::Author) })
 }
+
+/// What the server says, in upstream's words, of a policy whose parameters are of a kind that nobody serves.
+const NO_KIND: &str = "failed to find resource referenced by paramKind";
 
 /// What becomes of requests, where it cannot be asked.
 fn becomes(policy: &Value) -> &'static str {
@@ -66,9 +78,9 @@ pub(super) async fn binding(reader: &Reader<'_>, policies: &str, object: &Value,
         }
         return;
     };
-    if let Some(wait) = unserved_parameters(reader, &policy).await {
+    if let Some(wait) = unserved_parameters(reader, &policies.singular, &policy).await {
         let of_policy = format!("{}/{}: {}", policies.singular, key.name, wait.message);
-        found.wait(Wait { message: of_policy, ..wait });
+        found.wait(Wait { message: of_policy, ..wait }.on(&policies.singular, &key.name));
         return;
     }
     let (version, kind) = (text(&policy, "/spec/paramKind/apiVersion"), text(&policy, "/spec/paramKind/kind"));

@@ -76,7 +76,7 @@ fn read(message: &str) -> Option<Wait> {
     None
 }
 
-pub(super) fn between<'a>(message: &'a str, before: &str, after: &str) -> Option<&'a str> {
+pub(crate) fn between<'a>(message: &'a str, before: &str, after: &str) -> Option<&'a str> {
     let (_, rest) = message.split_once(before)?;
     Some(rest.split_once(after)?.0)
 }

@@ -1,5 +1,5 @@
 //! Which webhook a write failed by, where the server's words, which are kube-apiserver's, do not name it: its patch cannot be
-//! applied, or an expression of its `matchConditions` fails.
+//! applied or makes the object another one, or an expression of its `matchConditions` fails. And which policy makes it another.
 //!
 //! The server knows of each webhook what it last failed with, and a configuration holds its own expressions.
 
@@ -18,6 +18,8 @@ use crate::why::{
 /// More configurations than these are not asked about.
 const CONFIGURATIONS_MAX: usize = 20;
 const MUTATING: &str = "mutatingwebhookconfiguration";
+const MUTATING_POLICY: &str = "mutatingadmissionpolicy";
+const OTHER_NAMESPACE: &str = "the namespace of the provided object does not match the namespace sent on the request";
 /// What a message of [`corten_meta::Status::internal`] begins with.
 const INTERNAL: &str = "Internal error occurred: ";
 
@@ -49,6 +51,9 @@ async fn of(reader: &Reader<'_>, message: &str) -> Option<Wait> {
     if let Some((_, why)) = message.split_once(INTERNAL) {
         return of_patch(reader, why).await;
     }
+    if is_another_object(&message) {
+        return of_move(reader, message.contains(OTHER_NAMESPACE)).await;
+    }
     let (_, why) = message.split_once(" is forbidden: ")?;
     of_condition(reader, why).await
 }
@@ -79,6 +84,42 @@ async fn of_patch(reader: &Reader<'_>, why: &str) -> Option<Wait> {
             Wait::new(WEBHOOK_FAILED, message, Actor::External)
         }
     })
+}
+
+/// Which one changes what says which object it is. The cluster's own loops ask for objects where they belong: that somebody does
+/// is certain where the server complains of the namespace.
+async fn of_move(reader: &Reader<'_>, is_certain: bool) -> Option<Wait> {
+    let what = |wait: &Wait| {
+        let (_, what) = wait.message.split_once(": it changes metadata.")?;
+        Some(format!("it changes metadata.{}", one_line(what)))
+    };
+    for kind in [MUTATING, MUTATING_POLICY].into_iter().filter_map(corten_kinds::by_name) {
+        for object in reader.list(&kind.resource, "").await.iter().take(CONFIGURATIONS_MAX) {
+            let decisions = reader.decisions_if_shown(kind, &key_of(object)).await;
+            for wait in decisions.iter().flat_map(|it| &it.waits) {
+                let Some(what) = what(wait) else { continue };
+                if let Some(webhook) = refusers::webhook_of(wait) {
+                    let message = format!("webhook {webhook} gives no valid answer: {what}");
+                    return Some(Wait::new(WEBHOOK_FAILED, message, Actor::External));
+                }
+                let name = text(object, "/metadata/name");
+                let wait = Wait::new("PolicyFailed", format!("policy {name} fails: {what}"), Actor::Author);
+                return Some(wait.on(&kind.singular, name));
+            }
+        }
+    }
+    // The server has restarted since, or it is not to be seen.
+    let message = "a mutating webhook or policy gives no valid answer: it changes the namespace of the object";
+    is_certain.then(|| Wait::new(WEBHOOK_FAILED, message, Actor::External))
+}
+
+/// The words of a write of an object that was made another one before it was stored.
+fn is_another_object(message: &str) -> bool {
+    let is_immutable = |field: &str| {
+        let said = between(message, &format!("metadata.{field}: Invalid value: "), "field is immutable");
+        said.is_some_and(|it| !it.contains(": Invalid value: "))
+    };
+    message.contains(OTHER_NAMESPACE) || ["name", "namespace", "uid"].into_iter().any(is_immutable)
 }
 
 /// Does the server say of a webhook that it last failed with these words? Of long ones it keeps the beginning and the end.
@@ -132,6 +173,17 @@ mod tests {
             ("dial tcp: connection refused", "dial tcp: connection refused", false),
         ] {
             assert_eq!(tells(&failing(said), why), is_it, "{said}");
+        }
+        for (message, is_it) in [
+            (
+                "Error creating: the namespace of the provided object does not match the namespace sent on the request",
+                true,
+            ),
+            ("Pod \"a\" is invalid: metadata.name: Invalid value: \"b\": field is immutable", true),
+            ("Pod \"a\" is invalid: spec.nodeName: Invalid value: \"b\": field is immutable", false),
+            ("[metadata.name: Invalid value: \"B\": no, spec.x: Invalid value: 1: field is immutable]", false),
+        ] {
+            assert_eq!(is_another_object(message), is_it, "{message}");
         }
         for (why, is_it) in [
             ("remove operation does not apply: doc is missing path: \"/nope\": missing value", true),

@@ -10,8 +10,8 @@ use serde_json::Value;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RuleCheck {
     pub problems: Vec<RuleProblem>,
-    /// What it costs at most in one object.
-    pub cost: u64,
+    /// What each of its expressions, `rule` or `messageExpression`, costs at most in one object.
+    pub costs: Vec<(&'static str, u64)>,
     /// Is it about what stood there before?
     pub uses_old_self: bool,
 }
@@ -70,7 +70,7 @@ pub fn check_rule(schema: &Value, is_root: bool, rule: &Value, occurs: Occurrenc
                 if estimate > STATIC_ESTIMATE_LIMIT {
                     found.problems.push(problem(too_expensive(name, estimate, STATIC_ESTIMATE_LIMIT), true));
                 }
-                found.cost = found.cost.saturating_add(estimate);
+                found.costs.push((field, estimate));
                 found.uses_old_self |= field == "rule" && checked.program().uses("oldSelf");
             }
         }
@@ -78,10 +78,49 @@ pub fn check_rule(schema: &Value, is_root: bool, rule: &Value, occurs: Occurrenc
     found
 }
 
-/// What is said where all rules of a version cost too much together.
-pub fn too_expensive_together(cost: u64) -> Option<String> {
-    let name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
-    (cost > STATIC_ESTIMATE_LIMIT_TOTAL).then(|| too_expensive(name, cost, STATIC_ESTIMATE_LIMIT_TOTAL))
+/// What all expressions of a version cost at most in one object, and which of them the most (`cel.TotalCost`).
+#[derive(Debug, Default)]
+pub struct TotalCost {
+    total: u64,
+    /// The most expensive one first.
+    most_expensive: Vec<(String, u64)>,
+}
+
+impl TotalCost {
+    /// So many are named.
+    const NAMED_MAX: usize = 4;
+    /// What costs less than a hundredth of what all may cost is not named.
+    const NAMED_FROM: u64 = STATIC_ESTIMATE_LIMIT_TOTAL / 100;
+
+    pub fn add(&mut self, cost: u64, path: impl FnOnce() -> String) {
+        self.total = self.total.saturating_add(cost);
+        let place = self.most_expensive.partition_point(|it| it.1 >= cost);
+        if cost >= Self::NAMED_FROM && place < Self::NAMED_MAX {
+            self.most_expensive.insert(place, (path(), cost));
+            self.most_expensive.truncate(Self::NAMED_MAX);
+        }
+    }
+
+    /// What is said where they cost too much together: of each path that makes it so, and of the whole schema.
+    pub fn excess(&self) -> Option<Excess<'_>> {
+        let name = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
+        let limit = STATIC_ESTIMATE_LIMIT_TOTAL;
+        (self.total > limit).then(|| Excess {
+            contributors: self.most_expensive.iter().map(|it| &*it.0).collect(),
+            contributor: "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema",
+            whole: too_expensive(name, self.total, limit),
+        })
+    }
+}
+
+/// More than all expressions of a version may cost.
+#[derive(Debug)]
+pub struct Excess<'a> {
+    pub contributors: Vec<&'a str>,
+    /// What is said of each of them.
+    pub contributor: &'static str,
+    /// What is said of the schema.
+    pub whole: String,
 }
 
 #[expect(clippy::cast_precision_loss, reason = "it is shown with one digit")]

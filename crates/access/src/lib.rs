@@ -20,6 +20,7 @@ pub mod held_rules;
 pub mod identity;
 pub mod impersonation;
 mod issuers;
+mod measured;
 pub mod node;
 mod problems;
 mod question;

@@ -81,11 +81,8 @@ impl NameHands for Hands {
             let Some(path) = path else { return };
             let shown = path.display().to_string();
             let written = tokio::task::spawn_blocking(move || write_whole(&path, 0o600, zone.as_bytes())).await;
-            match written {
-                Ok(Err(error)) => {
-                    tracing::warn!(%error, path = shown, "names are not kept for a start without the API")
-                }
-                Ok(Ok(())) | Err(_) => {}
+            if let Ok(Err(error)) = written {
+                tracing::warn!(%error, path = shown, "names are not kept for a start without the API")
             }
         })
     }

@@ -10,6 +10,7 @@
 pub mod answer;
 pub mod apart;
 pub mod body;
+pub mod by_node;
 pub mod codec;
 pub mod derived;
 pub mod fence;

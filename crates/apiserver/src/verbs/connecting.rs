@@ -14,7 +14,8 @@ pub(crate) async fn admit(ctx: &mut Context, target: &RequestScope) -> Result<()
     connection.admit(&mut options).await?;
     connection.validate(&options).await?;
     if options != asked {
-        ctx.info.take_connect_options(&options).map_err(Status::internal)?;
+        let taken = ctx.info.take_connect_options(&options);
+        taken.map_err(|it| Status::internal(format!("an admission webhook or policy changed the options: {it}")))?;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
 use rustls_pki_types::CertificateDer;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 pub const ANONYMOUS: &str = "system:anonymous";
@@ -51,17 +52,25 @@ pub struct Peer {
     pub certificates: Arc<[CertificateDer<'static>]>,
 }
 
+/// `authentication.k8s.io/v1 UserInfo`, as it is written.
+#[derive(Serialize)]
+pub struct UserInfo<'a> {
+    username: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    uid: &'a str,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    groups: &'a [String],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    extra: &'a BTreeMap<String, Vec<String>>,
+}
+
+impl<'a> UserInfo<'a> {
+    pub fn of(who: &'a Identity) -> Self {
+        Self { username: &who.user, uid: &who.uid, groups: &who.groups, extra: &who.extra }
+    }
+}
+
 /// `authentication.k8s.io/v1 UserInfo`.
 pub fn user_info(who: &Identity) -> Value {
-    let mut info = json!({ "username": who.user });
-    if !who.uid.is_empty() {
-        info["uid"] = json!(who.uid);
-    }
-    if !who.groups.is_empty() {
-        info["groups"] = json!(who.groups);
-    }
-    if !who.extra.is_empty() {
-        info["extra"] = json!(who.extra);
-    }
-    info
+    json!(UserInfo::of(who))
 }

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
-use corten_access::identity::user_info;
+use corten_access::identity::UserInfo;
 use corten_api::resources::NAMESPACES;
 use corten_cacher::watch_cache::versions;
 use corten_kinds::{Kind, Subresource};
 use corten_meta::Status;
 use corten_policies::matching::{self, GroupVersionResource};
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::plugin::{Attributes, Operation};
 
@@ -65,39 +66,140 @@ fn part(kind: &Kind, subresource: Subresource) -> Option<(&'static str, &'static
     })
 }
 
-/// The request in the version of `row`, without its objects.
-pub(crate) fn request(request: &Attributes<'_>, row: &Kind, object: &Value, uid: &str) -> Value {
-    let (asked, subresource) = (&request.asked, request.subresource);
-    let kind_of = |row: &Kind| {
+#[derive(Clone, Copy, Serialize)]
+struct GroupVersionKind<'a> {
+    group: &'a str,
+    version: &'a str,
+    kind: &'a str,
+}
+
+impl<'a> GroupVersionKind<'a> {
+    fn of(row: &'a Kind, subresource: Option<Subresource>) -> Self {
         let resource = &row.resource;
         let whole = (&*resource.group, &*resource.version, &*resource.kind);
         let (group, version, kind) = subresource.and_then(|it| part(row, it)).unwrap_or(whole);
-        json!({ "group": group, "version": version, "kind": kind })
-    };
-    let resource_of = |row: &Kind| {
+        Self { group, version, kind }
+    }
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct ResourceOf<'a> {
+    group: &'a str,
+    version: &'a str,
+    resource: &'a str,
+}
+
+impl<'a> ResourceOf<'a> {
+    fn of(row: &'a Kind) -> Self {
         let resource = &row.resource;
-        json!({ "group": resource.group, "version": resource.version, "resource": resource.plural })
-    };
-    let mut out = json!({ "uid": uid, "kind": kind_of(row), "resource": resource_of(row) });
-    let below = subresource.map_or("", Subresource::as_str);
-    if !below.is_empty() {
-        out["subResource"] = below.into();
+        Self { group: &resource.group, version: &resource.version, resource: &resource.plural }
     }
-    out["requestKind"] = kind_of(asked);
-    out["requestResource"] = resource_of(asked);
-    if !below.is_empty() {
-        out["requestSubResource"] = below.into();
+}
+
+/// `admission.k8s.io/v1 AdmissionRequest` without its objects, as it is written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Described<'a> {
+    uid: &'a str,
+    kind: GroupVersionKind<'a>,
+    resource: ResourceOf<'a>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    sub_resource: &'a str,
+    request_kind: GroupVersionKind<'a>,
+    request_resource: ResourceOf<'a>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    request_sub_resource: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    namespace: &'a str,
+    operation: &'a str,
+    user_info: UserInfo<'a>,
+    dry_run: bool,
+    options: Value,
+}
+
+/// The request in the version of `row`, without its objects.
+pub(crate) fn described<'a>(
+    request: &'a Attributes<'a>,
+    row: &'a Kind,
+    object: &'a Value,
+    uid: &'a str,
+) -> Described<'a> {
+    let below = request.subresource.map_or("", Subresource::as_str);
+    Described {
+        uid,
+        kind: GroupVersionKind::of(row, request.subresource),
+        resource: ResourceOf::of(row),
+        sub_resource: below,
+        request_kind: GroupVersionKind::of(&request.asked, request.subresource),
+        request_resource: ResourceOf::of(&request.asked),
+        request_sub_resource: below,
+        name: name(request, object),
+        namespace: namespace(request, object),
+        operation: operation(request.operation).as_str(),
+        user_info: UserInfo::of(request.who),
+        dry_run: request.dry_run,
+        options: request.form.options(),
     }
-    for (field, text) in [("name", name(request, object)), ("namespace", namespace(request, object))] {
-        if !text.is_empty() {
-            out[field] = text.into();
+}
+
+/// The same as a value, for expressions.
+pub(crate) fn request(request: &Attributes<'_>, row: &Kind, object: &Value) -> Value {
+    json!(described(request, row, object, ""))
+}
+
+/// An object of the request in the version of `row`, to be written: it is copied only where it is shown otherwise than it is.
+///
+/// # Errors
+/// See [`shown`].
+pub(crate) async fn written<'v>(
+    request: &Attributes<'_>,
+    row: &Kind,
+    object: &'v Value,
+) -> Result<Cow<'v, Value>, Status> {
+    let is_as_it_is = is_whole(request) && versions::is_shown_as_it_is(row, object);
+    if is_as_it_is { Ok(Cow::Borrowed(object)) } else { shown(request, row, object).await.map(Cow::Owned) }
+}
+
+/// An object that may still have its owners as one text, written with the list that others are shown.
+pub(crate) struct WithOwners<'v>(pub(crate) &'v Value);
+
+impl Serialize for WithOwners<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = self.0["metadata"]["managedFields"].as_str();
+        let list = text.and_then(|it| serde_json::from_str::<&RawValue>(it).ok());
+        let (Value::Object(fields), Some(list)) = (self.0, list) else { return self.0.serialize(serializer) };
+        let mut written = serializer.serialize_map(Some(fields.len()))?;
+        for (name, value) in fields {
+            match value {
+                Value::Object(metadata) if name == "metadata" => {
+                    written.serialize_entry(name, &OwnersSpelledOut { metadata, list })?;
+                }
+                _ => written.serialize_entry(name, value)?,
+            }
         }
+        written.end()
     }
-    out["operation"] = operation(request.operation).as_str().into();
-    out["userInfo"] = user_info(request.who);
-    out["dryRun"] = request.dry_run.into();
-    out["options"] = request.form.options();
-    out
+}
+
+struct OwnersSpelledOut<'v> {
+    metadata: &'v Map<String, Value>,
+    list: &'v RawValue,
+}
+
+impl Serialize for OwnersSpelledOut<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut written = serializer.serialize_map(Some(self.metadata.len()))?;
+        for (name, value) in self.metadata {
+            if name == "managedFields" {
+                written.serialize_entry(name, self.list)?;
+            } else {
+                written.serialize_entry(name, value)?;
+            }
+        }
+        written.end()
+    }
 }
 
 /// An object of the request as it is shown in the version of `row`; null where there is none.

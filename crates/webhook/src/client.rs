@@ -43,6 +43,8 @@ pub struct Client {
     /// As messages name it, without a query.
     url: Uri,
     host: String,
+    /// As requests name it.
+    authority: HeaderValue,
     port: u16,
     server_name: ServerName<'static>,
     shown_name: String,
@@ -103,6 +105,8 @@ impl Client {
     ) -> Result<Self, ConfigError> {
         let url = url(&config.location)?;
         let host = url.host().unwrap_or_default().to_owned();
+        let authority = HeaderValue::from_str(url.authority().map_or("", |it| it.as_str()));
+        let authority = authority.map_err(|it| ConfigError(format!("the host of {url}: {it}")))?;
         let shown_name = match (&config.server_name, &config.location) {
             (Some(name), _) => name.clone(),
             (None, Location::Service { namespace, name, .. }) => format!("{name}.{namespace}.svc"),
@@ -121,6 +125,7 @@ impl Client {
         };
         Ok(Self {
             location: config.location.clone(),
+            authority,
             port: url.port_u16().unwrap_or(443),
             url,
             host,
@@ -142,8 +147,7 @@ impl Client {
     /// # Errors
     /// There is none.
     pub async fn post_json(&self, question: Question<'_>) -> Result<Bytes, Error> {
-        let url = self.address(question.query);
-        let unanswered = |reason| Error::Unanswered { url: url.clone(), reason };
+        let unanswered = |reason| Error::Unanswered { url: self.address(question.query), reason };
         let asking = async {
             let _turn = self.under_way.acquire().await.expect("it is never closed");
             let (connection, head, body) = self.exchange(&question).await.map_err(|it| unanswered(it.into()))?;
@@ -162,8 +166,7 @@ impl Client {
     /// There is no answer, or one that is larger.
     pub async fn get(&self, target: &str, headers: HeaderMap, bytes_max: usize) -> Result<Document, String> {
         let mut request = Request::get(target).body(Full::default()).map_err(|it| it.to_string())?;
-        let host = HeaderValue::from_str(self.url.authority().map_or("", |it| it.as_str()));
-        request.headers_mut().insert(header::HOST, host.map_err(|it| it.to_string())?);
+        request.headers_mut().insert(header::HOST, self.authority.clone());
         request.headers_mut().insert(header::USER_AGENT, HeaderValue::from_static(AGENT));
         request.headers_mut().extend(headers);
         let mut connection = Connection::over(self.connected().await?).await?;
@@ -206,17 +209,14 @@ impl Client {
     fn request(&self, question: &Question<'_>) -> Result<Request<Full<Bytes>>, String> {
         let path = self.url.path();
         let target = if question.query.is_empty() { path.to_owned() } else { format!("{path}?{}", question.query) };
-        let authority = self.url.authority().map_or("", |it| it.as_str());
-        let mut request = Request::post(target)
-            .header(header::HOST, authority)
-            .header(header::USER_AGENT, AGENT)
-            .header(header::ACCEPT, "application/json, */*")
-            .header(header::CONTENT_TYPE, "application/json")
-            .body(Full::new(question.body.clone()))
-            .map_err(|it| it.to_string())?;
-        if let Some(bearer) = &self.bearer {
-            request.headers_mut().insert(header::AUTHORIZATION, bearer.clone());
-        }
+        let body = Full::new(question.body.clone());
+        let mut request = Request::post(target).body(body).map_err(|it| it.to_string())?;
+        let headers = request.headers_mut();
+        headers.insert(header::HOST, self.authority.clone());
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(AGENT));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, */*"));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.extend(self.bearer.clone().map(|it| (header::AUTHORIZATION, it)));
         Ok(request)
     }
 

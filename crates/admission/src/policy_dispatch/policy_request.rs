@@ -119,7 +119,7 @@ impl<'r> PolicyRequest<'r> {
         Ok(Shown {
             object: if object.is_null() { None } else { Some(self.show(policy, row, object).await?) },
             old,
-            request: uses.request.then(|| review_request::request(request, row, object, "")),
+            request: uses.request.then(|| review_request::request(request, row, object)),
             namespace,
             question: uses.authorizer.then(|| resource_attributes(request, object)),
         })

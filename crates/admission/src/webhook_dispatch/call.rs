@@ -1,22 +1,25 @@
 //! One question to one webhook.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 
 use corten_kinds::Kind;
 use corten_meta::{Status, field};
 use corten_webhook::Question;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::answer::{self, Answer, Expected};
 use crate::{
     plugin::Attributes,
-    review_request,
+    review_request::{self, Described, WithOwners},
     webhook_source::{Call, ErrorType, Hook, Phase, Trouble, Webhooks},
 };
 
 /// What a patch that makes the largest object takes as base64, and what is around it.
 const ANSWER_BYTES_MAX: usize = 6 * 1024 * 1024;
+/// What the review of a small object takes.
+const BODY_BYTES: usize = 4 * 1024;
 
 /// Why a request does not go on.
 pub(super) enum Failure {
@@ -30,10 +33,28 @@ pub(super) enum Failure {
     Moved(String),
 }
 
-/// The objects as the webhook is shown them.
-pub(super) struct Objects {
-    pub(super) new: Value,
-    pub(super) old: Value,
+/// The objects as the webhook is shown them; null where there is none.
+pub(super) struct Objects<'v> {
+    pub(super) new: Cow<'v, Value>,
+    pub(super) old: Cow<'v, Value>,
+}
+
+/// `admission.k8s.io/v1 AdmissionReview`, as it is written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Review<'a> {
+    kind: &'a str,
+    api_version: &'a str,
+    request: ReviewRequest<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ReviewRequest<'a> {
+    #[serde(flatten)]
+    described: Described<'a>,
+    object: WithOwners<'a>,
+    old_object: WithOwners<'a>,
 }
 
 impl Hook {
@@ -44,7 +65,7 @@ impl Hook {
         request: &Attributes<'_>,
         row: &Kind,
         named: &Value,
-        objects: &Objects,
+        objects: &Objects<'_>,
         phase: Phase,
     ) -> Result<Answer, Failure> {
         if request.dry_run && !self.takes_dry_run {
@@ -59,13 +80,21 @@ impl Hook {
         })?;
         let client = self.client.as_ref().map_err(|it| calling(&format!("could not get REST client: {it}"), 500))?;
         let uid = request.cluster.new_uid();
-        let mut asked = review_request::request(request, row, named, &uid);
-        asked["object"] = objects.new.clone();
-        asked["oldObject"] = objects.old.clone();
-        let review = json!({ "kind": "AdmissionReview", "apiVersion": version, "request": asked });
+        let review = Review {
+            kind: "AdmissionReview",
+            api_version: version,
+            request: ReviewRequest {
+                described: review_request::described(request, row, named, &uid),
+                object: WithOwners(&objects.new),
+                old_object: WithOwners(&objects.old),
+            },
+        };
+        let mut body = Vec::with_capacity(BODY_BYTES);
+        let unwritten = |it| calling(&format!("could not write the review: {it}"), 500);
+        serde_json::to_writer(&mut body, &review).map_err(unwritten)?;
         let deadline = self.deadline(request);
         let query = format!("timeout={}s", seconds(deadline));
-        let body = review.to_string().into();
+        let body = body.into();
         let question = Question { query: &query, body, deadline, answer_bytes_max: ANSWER_BYTES_MAX };
         let answered = client.post_json(question).await;
         let body = answered.map_err(|it| calling(&format!("failed to call webhook: {it}"), it.code()))?;

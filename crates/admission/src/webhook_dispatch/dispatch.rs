@@ -56,7 +56,7 @@ impl<'r> Round<'r> {
             Some(old) => Some(review_request::shown(request, row, old).await?),
             None => None,
         };
-        let described = uses.request.then(|| review_request::request(request, row, object, ""));
+        let described = uses.request.then(|| review_request::request(request, row, object));
         let namespace_name = review_request::namespace(request, object);
         let namespaces = request.cluster.cache_of(&NAMESPACES);
         let namespace = uses.namespace.then(|| namespaces.get("", namespace_name).map(|it| it.parse())).flatten();

@@ -1,5 +1,7 @@
 //! Webhooks that may change the object, one after another, each of which sees what those before it made of it.
 
+use std::borrow::Cow;
+
 use corten_cacher::body::BoxFuture;
 use corten_meta::Status;
 use serde_json::{Value, json};
@@ -53,8 +55,8 @@ async fn one(webhooks: &Webhooks, round: &Round<'_>, at: usize, hook: &Hook, obj
     let mut new = review_request::shown(request, row, object).await?;
     review_request::hide_what_is_given_later(request, &mut new);
     let named_as = NamedAs::of(object);
-    let old = review_request::shown(request, row, request.old.unwrap_or(&Value::Null)).await?;
-    let objects = Objects { new, old };
+    let old = review_request::written(request, row, request.old.unwrap_or(&Value::Null)).await?;
+    let objects = Objects { new: Cow::Owned(new), old };
     let begun = Instant::now();
     let mut patch = Vec::new();
     let outcome: Result<bool, Failure> = async {

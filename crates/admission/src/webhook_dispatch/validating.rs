@@ -55,8 +55,8 @@ async fn one(
 ) -> Result<(), Status> {
     let old = request.old.unwrap_or(&Value::Null);
     let objects = Objects {
-        new: review_request::shown(request, row, object).await?,
-        old: review_request::shown(request, row, old).await?,
+        new: review_request::written(request, row, object).await?,
+        old: review_request::written(request, row, old).await?,
     };
     let begun = Instant::now();
     let asked = hook.ask(request, row, object, &objects, Phase::Validating).await.map(drop);

@@ -44,6 +44,14 @@ pub fn to_stored(asked: &Kind, object: &mut Value) {
     identify(object, &view.stored.kind, view.stored.api_version());
 }
 
+/// Is [`from_stored`] nothing to be done, and no webhook to be asked?
+pub fn is_shown_as_it_is(asked: &Kind, object: &Value) -> bool {
+    match asked.versions {
+        Some(_) => object["apiVersion"] == asked.resource.api_version(),
+        None => asked.view_of.is_none(),
+    }
+}
+
 /// The stored object as `asked` shows it. One whose webhook must be asked is converted before.
 pub fn from_stored(asked: &Kind, object: &mut Value) {
     if asked.versions.is_some() {

@@ -228,13 +228,17 @@ impl Connection {
                         server.answer(with_body(request), Some(peer), None).await
                     }
                     None => {
-                        placement.set_wide(false);
-                        let place = lanes.place_of(request.body());
+                        // Where a list was answered before, it may have to come back.
+                        RequestPlacement::of_connection(placement).take_place(false).await;
+                        let place = lanes.other_place_of(request.body()).cloned();
                         let work = |it| {
                             let (server, request) = (server.clone(), with_body(attended(request, it)));
                             async move { server.answer(request, Some(peer), None).await }
                         };
-                        server.unattended().finish(place, work).await
+                        match place {
+                            Some(place) => server.unattended().finish(&place, work).await,
+                            None => server.unattended().finish_here(work).await,
+                        }
                     }
                 };
                 Ok::<_, std::convert::Infallible>(answer)

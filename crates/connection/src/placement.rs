@@ -204,7 +204,12 @@ impl Lanes {
 
     /// Where a request with this body is answered: what is much work is done where no other request waits behind it.
     pub fn place_of(&self, body: &impl Body) -> &Handle {
-        if is_heavy(body) { &self.large_bodies } else { &self.narrow }
+        self.other_place_of(body).unwrap_or(&self.narrow)
+    }
+
+    /// The same, where it is not among all others.
+    pub fn other_place_of(&self, body: &impl Body) -> Option<&Handle> {
+        is_heavy(body).then_some(&self.large_bodies)
     }
 
     /// Works on a request beside its connection; dropping this ends the work.

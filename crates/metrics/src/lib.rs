@@ -25,7 +25,7 @@ pub use process::{disk, process};
 use prometheus::{Encoder, TextEncoder};
 pub use prometheus::{
     Gauge, GaugeVec as Gauges, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
-    proto::MetricFamily,
+    local::LocalHistogram, proto::MetricFamily,
 };
 pub use requests::{RequestTime, Requests, Underway};
 pub use store::StoreMetrics;

@@ -23,7 +23,6 @@ pub(crate) fn text(ctx: &Context) -> String {
     families.extend(state.config().audit.iter().flat_map(|it| audit(&**it)));
     families.extend(state.fairness().measured());
     families.extend(state.config().encryption.iter().flat_map(|it| it.encryption().measured()));
-    state.cluster().measures.publish();
     state.metrics().text(families)
 }
 

@@ -7,6 +7,7 @@ mod bounded;
 mod cel;
 pub mod loops;
 mod match_conditions;
+mod per_thread;
 mod process;
 pub mod registered;
 mod requests;
@@ -21,6 +22,7 @@ pub use bounded::{BoundedLabels, forget_labelled};
 pub use cel::CelMetrics;
 use corten_meta::Resource;
 pub use match_conditions::{MatchConditions, Outcome};
+pub use per_thread::HistogramsPerThread;
 pub use process::{disk, process};
 use prometheus::{Encoder, TextEncoder};
 pub use prometheus::{

@@ -2,6 +2,8 @@
 
 use prometheus::{GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, core::Collector};
 
+use crate::per_thread::HistogramsPerThread;
+
 /// kube-apiserver's buckets for requests and for writes to its store, in seconds.
 const SECONDS_OF_REQUESTS: [f64; 23] = [
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0,
@@ -39,4 +41,18 @@ pub fn gauges(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> G
 pub fn histogram(registry: &Registry, name: &str, help: &str, buckets: Vec<f64>, labels: &[&str]) -> HistogramVec {
     let options = HistogramOpts::new(name, help).buckets(buckets);
     register(registry, HistogramVec::new(options, labels).expect("a constant name, labels and buckets"))
+}
+
+/// The same of what many threads observe all the time, with so many sets of labels.
+pub fn histogram_per_thread(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    buckets: Vec<f64>,
+    labels: &[&str],
+    n_places: usize,
+) -> HistogramsPerThread {
+    let options = HistogramOpts::new(name, help).buckets(buckets);
+    let all = HistogramVec::new(options, labels).expect("a constant name, labels and buckets");
+    register(registry, HistogramsPerThread::new(all, n_places))
 }

@@ -8,6 +8,8 @@ use std::{collections::BTreeMap, fmt};
 
 use corten_meta::address::Cidr;
 
+use crate::load_balancer::AddressPool;
+
 pub const CLUSTER_CIDR: &str = "cluster-cidr";
 pub const NODE_MASK_IPV4: &str = "node-cidr-mask-size-ipv4";
 pub const NODE_MASK_IPV6: &str = "node-cidr-mask-size-ipv6";
@@ -17,6 +19,9 @@ pub const DOMAIN: &str = "cluster-domain";
 pub const OPTIONS: [&str; 5] = [CLUSTER_CIDR, NODE_MASK_IPV4, NODE_MASK_IPV6, SERVICE_RANGE, DOMAIN];
 /// Of each server, which may change: [`NodePorts`].
 pub const NODE_PORT_RANGE: &str = "service-node-port-range";
+
+/// Of each server, too: what load balancers' addresses are out of. Empty where there is no pool.
+pub const LOAD_BALANCER_POOL: &str = "load-balancer-pool";
 
 /// The ConfigMap that says it to the machines of a cluster.
 pub const CONFIG_MAP: &str = "corten-cluster-network";
@@ -127,6 +132,18 @@ impl ClusterNetwork {
             self.domain.clone(),
         ];
         OPTIONS.map(str::to_owned).into_iter().zip(values).collect()
+    }
+
+    /// What the ConfigMap holds: beside these settings what each server may be told anew.
+    pub fn record(
+        &self,
+        node_ports: &NodePorts,
+        pool: &AddressPool,
+        name_servers: &BTreeMap<String, String>,
+    ) -> BTreeMap<String, String> {
+        let of_server = [(NODE_PORT_RANGE, node_ports.to_string()), (LOAD_BALANCER_POOL, pool.to_string())];
+        let of_server = of_server.map(|(name, text)| (name.to_owned(), text));
+        self.settings().into_iter().chain(name_servers.clone()).chain(of_server).collect()
     }
 
     /// The options that were given and say something else than this, with what this has.

@@ -1,5 +1,9 @@
 //! What controllers, nodes and `corten why` must agree on about addresses of load balancers.
 
+mod pool;
+
+pub use pool::AddressPool;
+
 /// The condition of a Service whose load balancer's addresses are from the pool: the nodes answer for them. `False` where it lacks some.
 pub const POOL_ADDRESSES: &str = "corten.dev/PoolAddresses";
 

@@ -8,7 +8,7 @@ use corten_access::{Access, AuthorizationSettings, Clock, Issuers, RightsChanged
 use corten_admission::{Cluster, HostPortPool, Machine, NamespaceLocks, Policies, Ranges, Uids, Webhooks};
 use corten_aggregation::Aggregator;
 use corten_api::cluster_network::{ClusterNetwork, NodePorts};
-use corten_api::host_ports::HostPortRange;
+use corten_api::{host_ports::HostPortRange, load_balancer::AddressPool};
 use corten_cacher::watch_cache::{Caches, Feed, ResourceCache};
 use corten_conversion::{Conversion, RefusedDefinitions};
 use corten_encryption::EncryptedStore;
@@ -46,6 +46,7 @@ pub struct Config {
     /// Which name servers machines that join are told to ask, by option.
     pub name_servers: BTreeMap<String, String>,
     pub node_ports: NodePorts,
+    pub load_balancer_pool: AddressPool,
     pub host_ports: HostPortRange,
     /// Have Pods IPv6 addresses, too? Then Services can have them.
     pub has_ipv6: bool,

@@ -141,6 +141,8 @@ pub struct Informer<T = Bytes> {
     n_lists: u64,
     /// The server has said so of the last list that was tried.
     cannot_list: bool,
+    /// The server said of the last list that was tried that this caller may not have it.
+    is_forbidden: bool,
     /// The list under way may be too old for whoever asked for one.
     lists_again: bool,
     ready: VecDeque<(StreamPosition, InformerEvent<T>)>,
@@ -216,6 +218,7 @@ impl<T> Informer<T> {
             is_amid_list: false,
             n_lists: 0,
             cannot_list: false,
+            is_forbidden: false,
             lists_again: false,
             ready: VecDeque::new(),
             backoff,
@@ -247,6 +250,11 @@ impl<T> Informer<T> {
         self.cannot_list
     }
 
+    /// This caller may not list it (403), as far as the server has said last.
+    pub fn is_forbidden(&self) -> bool {
+        self.is_forbidden
+    }
+
     /// Lists again: for a cache that is suspected to have missed something. Gives the [`Informer::n_lists`] at which a
     /// list begun after this call has been delivered. A list that is under way is not given up for it.
     pub fn relist(&mut self) -> u64 {
@@ -264,6 +272,12 @@ impl<T> Informer<T> {
                 so_far + 1
             }
         }
+    }
+
+    /// As [`Informer::relist`], and gives every object once more.
+    pub fn replay(&mut self) -> u64 {
+        self.known.values_mut().for_each(|it| it.version.clear());
+        self.relist()
     }
 
     /// The next event. Nothing is lost where the caller stops waiting.
@@ -336,6 +350,7 @@ impl<T> Informer<T> {
             Err(error) => {
                 // A server that is away, or in haste, will list them; one that says so cannot.
                 self.cannot_list = matches!(&error, Error::Status(it) if it.code == 500);
+                self.is_forbidden = matches!(&error, Error::Status(it) if it.code == 403);
                 return self.failed("list", &error, Then::List);
             }
         };
@@ -362,6 +377,7 @@ impl<T> Informer<T> {
             self.forget(&key);
         }
         self.cannot_list = false;
+        self.is_forbidden = false;
         self.from = page.resource_version;
         self.ready.push_back((StreamPosition::EndOfList, InformerEvent::Synced(self.from.clone())));
         if std::mem::take(&mut self.lists_again) {

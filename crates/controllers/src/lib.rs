@@ -3,6 +3,7 @@
 //! Each is a [`corten_reconcile::Controller`]: a pure function from what is seen to what is to be done.
 
 mod certificates;
+mod cluster_network;
 mod cluster_role_aggregation;
 mod cron_job;
 mod daemon_set;
@@ -47,13 +48,17 @@ mod token_secrets;
 mod ttl_after_finished;
 mod volumes;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use corten_api::cluster_network::{ClusterNetwork, NodePorts};
+use corten_api::{
+    cluster_network::{ClusterNetwork, NodePorts},
+    load_balancer::AddressPool,
+};
 use corten_autoscaling::{HorizontalPodAutoscalers, VerticalPodAutoscalers};
 use corten_reconcile::{Controller, EFFECTS_MAX, go_on_after_failed, status};
 
 pub use certificates::{CertificateApproval, CertificateCleaner, PodCertificateCleaner};
+pub use cluster_network::ClusterNetworkRecord;
 pub use cluster_role_aggregation::ClusterRoleAggregation;
 pub use cron_job::CronJobs;
 pub use daemon_set::DaemonSets;
@@ -67,7 +72,7 @@ pub use event_expiry::EventExpiry;
 pub use garbage_collector::GarbageCollector;
 pub use job::Jobs;
 pub use leader_election::{LeaderElection, LeaseCandidateExpiry};
-pub use load_balancer::{AddressPool, LoadBalancers};
+pub use load_balancer::LoadBalancers;
 pub use namespace::Namespaces;
 pub use node_ipam::{ClusterRange, NodeIpam};
 pub use node_lifecycle::NodeLifecycle;
@@ -95,6 +100,8 @@ pub struct Settings {
     pub network: ClusterNetwork,
     pub node_ports: NodePorts,
     pub load_balancer_pool: AddressPool,
+    /// Which name servers machines that join are told to ask, by option.
+    pub name_servers: BTreeMap<String, String>,
 }
 
 /// Makes a controller.
@@ -104,6 +111,7 @@ pub type Make = fn(&Settings) -> Arc<dyn Controller>;
 pub const CONTROLLERS: &[Make] = &[
     |_| Arc::new(AttachDetach),
     |it| Arc::new(CertificateApproval::new(&it.network.domain)),
+    |it| Arc::new(ClusterNetworkRecord::new(it)),
     |_| Arc::new(ClusterRoleAggregation),
     |_| Arc::new(CronJobs),
     |_| Arc::new(CertificateCleaner),

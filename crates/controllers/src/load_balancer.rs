@@ -4,14 +4,13 @@
 //! A port of the nodes' addresses has room for one Service. Of two that want it, who has it keeps it, else the older gets it;
 //! the other waits. Services with a `loadBalancerClass` are another's.
 
-mod pool;
 mod pooled;
 
 use std::{collections::BTreeSet, fmt, time::Duration};
 
 use corten_api::{
     cluster_network::NodePorts,
-    load_balancer::{EXCLUDED, POOL_ADDRESSES},
+    load_balancer::{AddressPool, EXCLUDED, POOL_ADDRESSES},
     resources,
 };
 use corten_meta::{Key, ObjectMeta, Resource, Time};
@@ -24,11 +23,6 @@ use crate::{
     projections::{EndpointSlice, Frontend, Ingress, ReachableService, projection, reference},
 };
 
-pub use pool::AddressPool;
-
-/// The one key, where there is a pool: of two Services that are looked at apart both would get an address that is free in the view
-/// of each.
-const POOL: &str = "load-balancer-pool";
 /// How soon a Service that waits for a port looks again.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
@@ -106,7 +100,7 @@ impl ReachableService {
     }
 }
 
-/// Without a pool each Service is a key of its own.
+/// With a pool and without one, each Service is a key of its own.
 #[derive(Default)]
 pub struct LoadBalancers {
     pool: AddressPool,
@@ -133,8 +127,8 @@ impl Controller for LoadBalancers {
             ];
         }
         vec![
-            Watch::new::<ReachableService>(Wake::With(all_together)),
-            Watch::new::<Node>(Wake::With(all_together)).telling_changes_of::<Node>(),
+            Watch::new::<ReachableService>(Wake::With(pooled::sharers)),
+            Watch::new::<Node>(Wake::With(balanced)).telling_changes_of::<Node>(),
         ]
     }
 
@@ -215,10 +209,6 @@ fn taken_away(service: &ReachableService) -> Vec<Effect> {
 /// A node came, went or moved.
 fn balanced(view: &View, _node: &ObjectMeta) -> Vec<Key> {
     view.list::<ReachableService>().filter(|it| it.spec.r#type == "LoadBalancer").map(|it| it.metadata.key()).collect()
-}
-
-fn all_together(_view: &View, _changed: &ObjectMeta) -> Vec<Key> {
-    vec![Key::cluster(POOL)]
 }
 
 fn ingress(view: &View, service: &ReachableService) -> Vec<Ingress> {

@@ -6,17 +6,18 @@ mod rollout;
 mod wide;
 mod workloads;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
+use corten_api::{load_balancer::AddressPool, resources};
 use corten_kinds::KINDS;
 use corten_meta::{Key, Resource};
 use corten_reconcile::{
-    Controller, DEFINED, Effect, Plan, Verb, Write,
+    Controller, DEFINED, Effect, Plan, Verb, Wait, Write,
     fixture::{self, World},
 };
 
 use crate::{
-    AddressPool, AttachDetach, AttributesClassProtection, CONTROLLERS, Deployments, DeviceClaimRelease, DeviceClaims,
+    AttachDetach, AttributesClassProtection, CONTROLLERS, Deployments, DeviceClaimRelease, DeviceClaims,
     DeviceTaintEviction, DeviceTaintRuleStatus, EFFECTS_MAX, EphemeralVolumes, EventExpiry, GarbageCollector,
     LoadBalancers, Namespaces, PolicyStatus, ReplicaSets, ServiceAccounts, Settings, VolumeBinder, VolumeSnapshots,
 };
@@ -48,8 +49,34 @@ fn load_balancer() {
 #[test]
 fn load_balancer_pool() {
     let pool = AddressPool::parse(&["10.0.0.10-10.0.0.12", "fd00::10/127"]).expect("a pool");
-    let settings = Settings { load_balancer_pool: pool, ..Settings::default() };
-    check(&LoadBalancers::new(&settings), "load_balancer_pool");
+    let balancers = LoadBalancers::new(&Settings { load_balancer_pool: pool, ..Settings::default() });
+    let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/load_balancer_pool");
+    fixture::check_with(dir, |world| shared_out(&balancers, world));
+    fixture::each_extreme(dir, |world| drop(shared_out(&balancers, world)));
+}
+
+/// What comes of each Service of the world: they are asked about in turn, and once more where only a note was made.
+fn shared_out(controller: &dyn Controller, world: &World) -> String {
+    let mut view = world.view(&controller.watches());
+    let mut queue: VecDeque<Key> = world.list(&resources::SERVICES).map(|it| it.0.clone()).collect();
+    let mut plans: BTreeMap<Key, String> = BTreeMap::new();
+    for _ in 0..3 * queue.len() {
+        let Some(key) = queue.pop_front() else { break };
+        let plan = controller.reconcile(&view, &key, world.now);
+        if let [Effect::Remember { note }] = &*plan.effects
+            && plan.wake_at == Some(world.now)
+        {
+            view.record_note(&key, note.clone());
+            queue.push_back(key);
+            continue;
+        }
+        let effects = plan.effects.iter().map(|it| format!("{it}\n"));
+        let wait = |it: &Wait| format!("wait {} of {key} ({:?}): {}\n", it.reason, it.actor, it.message);
+        let plan = effects.chain(plan.waits.iter().map(wait)).collect();
+        plans.insert(key, plan);
+    }
+    assert!(queue.is_empty(), "{queue:?} are noted again and again");
+    plans.into_values().collect()
 }
 
 #[test]

@@ -10,11 +10,11 @@ use std::{
 
 use anyhow::{Context, Result};
 use corten_admission::Machine;
+use corten_api::load_balancer::AddressPool;
 use corten_apiserver::{
     AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LogFilter, Rotation, Server, Sink,
 };
 use corten_cli::control_plane_record::ControlPlaneRecord;
-use corten_controllers::AddressPool;
 use corten_encryption::{EncryptedStore, Encryption};
 use corten_etcd::EtcdStore;
 use corten_meta::{Key, Resource};
@@ -235,6 +235,7 @@ impl ControlPlane {
             node_ports: settings.network.node_ports.clone(),
             host_ports: settings.network.host_ports.clone(),
             name_servers: settings.network.dns.settings(),
+            load_balancer_pool: settings.load_balancer_pool.clone(),
             is_network_settled: settings.network.is_settled,
             has_ipv6: settings.gateways.iter().any(IpAddr::is_ipv6),
             webhook_dial: None,
@@ -352,6 +353,7 @@ impl ControlPlane {
                 network: settings.network.network.clone(),
                 node_ports: settings.network.node_ports.clone(),
                 load_balancer_pool: settings.load_balancer_pool.clone(),
+                name_servers: settings.network.dns.settings(),
             },
         };
         let stopping = self.when_stopping();

@@ -13,7 +13,7 @@ use corten_dns::{Keeper, Name, ServerLocation, Zone};
 use corten_host::{DnsOptions, DnsServer, ListServers, ZoneSlot, servers_of_machine};
 use corten_machine::write_whole;
 use corten_proxy::rules::Backend;
-use corten_runner::{Candidate, LeaseTimes, Loops, NameHands, NameSettings, whole};
+use corten_runner::{Candidate, LeaseTimes, Loops, NameHands, NameSettings, NodeWatches, whole};
 use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
@@ -41,6 +41,7 @@ pub(crate) struct About<'a> {
     pub(crate) kept: Option<PathBuf>,
     /// Told where names are answered once they are.
     pub(crate) place: watch::Sender<Option<Backend>>,
+    pub(crate) watches: Option<NodeWatches>,
 }
 
 /// Who has the Service `kube-dns` lead to a name server, for nodes that have none.
@@ -96,7 +97,7 @@ pub(crate) async fn start(
     cluster: &ClusterAccess,
     about: About<'_>,
 ) -> Result<bool> {
-    let About { node_name, address, cluster_ip, network, dns, peers, upkeep, kept, place } = about;
+    let About { node_name, address, cluster_ip, network, dns, peers, upkeep, kept, place, watches } = about;
     if address.is_loopback() {
         tracing::warn!("this machine has no address that pods can reach: names of the cluster cannot be asked for");
         return Ok(false);
@@ -129,6 +130,7 @@ pub(crate) async fn start(
     tasks.spawn(loops.spawn("dns", move || {
         let settings = NameSettings {
             client: client.clone(),
+            watches: watches.clone(),
             keeper: keeper(),
             hands: hands.clone(),
             upkeep: upkeep.clone(),

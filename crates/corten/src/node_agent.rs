@@ -23,7 +23,7 @@ use corten_network::{
     peers::{WireGuard, prepare_wireguard},
 };
 use corten_proxy::{PodNetworkMode, rules::Protocol};
-use corten_runner::{Hands, Loops, NodeInquiries, NodeProblemHands, ObservationHands, Reading, whole};
+use corten_runner::{Hands, Loops, NodeInquiries, NodeProblemHands, NodeWatches, ObservationHands, Reading, whole};
 use corten_volumes::CsiPlugins;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
@@ -31,7 +31,7 @@ use crate::node_options::NodeOptions;
 use crate::{
     anew::Anew,
     announcements,
-    cluster_access::{ClusterAccess, ClusterTrust},
+    cluster_access::{ClusterAccess, ClusterTrust, ServerAccess},
     control_plane::ControlPlane,
     in_process,
     kubelet_cluster::{Keys, NodeCluster, NodeLoops},
@@ -252,6 +252,12 @@ async fn lead_packets(
         service_proxy::serve_pods(tasks, control_plane).await?;
     }
     let names = watch::Sender::new(None);
+    // From another machine each watch is a stream of its own; and there whoever asks, asks as the node.
+    let is_remote = matches!(cluster.server, ServerAccess::Remote(_));
+    let watches = is_remote.then(|| NodeWatches::new(&cluster.client(in_process::kube_proxy())));
+    if let Some(watches) = &watches {
+        tasks.spawn(watches.clone().run(cluster.stopping()));
+    }
     let about = service_proxy::About {
         node_name,
         addresses: gather(&layout).addresses,
@@ -261,6 +267,7 @@ async fn lead_packets(
         own_ports: control_plane.map(|it| it.port).into_iter().chain([settings.kubelet_port]).collect(),
         network: network.clone(),
         name_server: names.subscribe(),
+        watches: watches.clone(),
     };
     service_proxy::start(tasks, loops, cluster, &layout, about);
     let (network, mode) = (&settings.network, settings.pod_network);
@@ -284,6 +291,7 @@ async fn lead_packets(
         upkeep,
         kept: is_kept.then(|| settings.data_dir.join("kubelet/names")),
         place: names,
+        watches,
     };
     match name_server::start(tasks, loops, cluster, about).await {
         // The one beside the control plane is asked.

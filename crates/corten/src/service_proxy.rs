@@ -16,7 +16,7 @@ use corten_proxy::{
     Config, Existing, Frontend, Health, Proxy, Stale,
     rules::{Backend, Change, Protocol},
 };
-use corten_runner::{Loops, PacketHands, ProxySettings, TableHands, whole};
+use corten_runner::{Loops, NodeWatches, PacketHands, ProxySettings, TableHands, whole};
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
 use crate::{cluster_access::ClusterAccess, control_plane::ControlPlane, in_process, name_server};
@@ -100,6 +100,7 @@ pub(crate) struct About<'a> {
     pub(crate) network: PodNetwork,
     /// Where names are answered on this node.
     pub(crate) name_server: watch::Receiver<Option<Backend>>,
+    pub(crate) watches: Option<NodeWatches>,
 }
 
 fn config(about: About<'_>) -> Config {
@@ -127,6 +128,7 @@ pub(crate) fn start(
 ) {
     let health = Arc::new(ServiceHealth::default());
     let (network, name_server) = (about.network.clone(), about.name_server.clone());
+    let watches = about.watches.clone();
     let config = config(about);
     let client = cluster.client(in_process::kube_proxy());
     let addresses = config.addresses.clone();
@@ -140,6 +142,7 @@ pub(crate) fn start(
             node_name: config.node_name.clone(),
             proxy: Proxy::new(config.clone()),
             client: client.clone(),
+            watches: watches.clone(),
             hands: hands.clone(),
             clock: clock.clone(),
             journal: journal.clone(),

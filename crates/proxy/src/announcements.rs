@@ -7,7 +7,7 @@
 use core::{net::IpAddr, time::Duration};
 use std::collections::{BTreeMap, BTreeSet};
 
-use corten_api::load_balancer::EXCLUDED;
+use corten_api::load_balancer::{AddressPool, EXCLUDED};
 use corten_meta::{Key, ObjectMeta, Time, address::is_reachable};
 use serde::Deserialize;
 
@@ -88,12 +88,14 @@ impl Service {
     }
 }
 
-/// What the node of this name answers for.
+/// What the node of this name answers for. Without a pool the cluster has not said which addresses may be answered for, as older servers
+/// do not: then those are that Services show.
 pub fn announcements<'a>(
     node_name: &str,
     services: impl Iterator<Item = &'a Service>,
     nodes: &BTreeMap<String, BalancerNode>,
     slices: &BTreeMap<Key, EndpointSlice>,
+    pool: Option<&AddressPool>,
 ) -> BTreeSet<Announcement> {
     let mut of_service: BTreeMap<Key, Vec<&EndpointSlice>> = BTreeMap::new();
     for slice in slices.values() {
@@ -107,8 +109,9 @@ pub fn announcements<'a>(
         let may_answer =
             |it: &&BalancerNode| it.may_answer() && here.as_ref().is_none_or(|here| here.contains(&*it.metadata.name));
         let candidates: Vec<&BalancerNode> = nodes.values().filter(may_answer).collect();
-        // An address that is a node's is never another's, whoever wrote it there.
-        let is_free = |it: &IpAddr| is_reachable(*it) && !nodes.values().any(|node| node.has(*it));
+        // An address that is a node's is never another's, and one that is not the pool's nobody's, whoever wrote it there.
+        let is_of_pool = |it: &IpAddr| pool.is_none_or(|pool| pool.contains(*it));
+        let is_free = |it: &IpAddr| is_reachable(*it) && is_of_pool(it) && !nodes.values().any(|node| node.has(*it));
         let addresses = service.pool_addresses().into_iter().filter(is_free);
         let is_own = |it: &IpAddr| chosen(&candidates, *it) == Some(node_name);
         own.extend(addresses.filter(is_own).map(|address| Announcement { address, service: key.clone() }));
@@ -215,7 +218,7 @@ mod tests {
         let nodes: BTreeMap<_, _> = nodes.split_whitespace().map(node).collect();
         let slices = slices(endpoints);
         let answers = |name: &&String| {
-            let own = announcements(name, [service].into_iter(), &nodes, &slices);
+            let own = announcements(name, [service].into_iter(), &nodes, &slices, None);
             own.iter().any(|it| it.address == address.parse::<IpAddr>().expect("an address"))
         };
         nodes.keys().filter(answers).cloned().collect()
@@ -257,6 +260,21 @@ mod tests {
         assert!(who(&service, "n1 n2", "", "192.168.0.1").is_empty());
         assert!(who(&service, "n1 n2", "", "127.0.0.1").is_empty());
         assert_eq!(who(&service, "n1 n2", "", "10.0.0.9").len(), 1);
+    }
+
+    #[test]
+    fn only_for_addresses_of_the_pool_is_answered() {
+        let service = service(&json!({}), &["10.0.0.9", "10.0.0.10", "fd00::9"]);
+        let nodes = BTreeMap::from([node("n1")]);
+        for (pool, expected) in [
+            (None, &["10.0.0.9", "10.0.0.10", "fd00::9"][..]),
+            (Some(&["10.0.0.8/31", "fd00::/64"][..]), &["10.0.0.9", "fd00::9"]),
+            (Some(&[]), &[]),
+        ] {
+            let pool = pool.map(|it| AddressPool::parse(it).expect("a pool"));
+            let own = announcements("n1", [&service].into_iter(), &nodes, &BTreeMap::new(), pool.as_ref());
+            assert_eq!(own.iter().map(|it| it.address.to_string()).collect::<Vec<_>>(), expected);
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::{
     base_chains::REFUSE,
     endpoints::{ByPort, Chosen, choose},
     projections::{EndpointSlice, Service, ServicePort},
-    reserved::refusal,
+    reserved::{PoolOwners, of_another, refusal},
     rules::{Backend, Element, ElementKey, Family, Map, Protocol, Rule, Side, Term, Value},
 };
 
@@ -70,6 +70,7 @@ pub(crate) struct Around<'a> {
     pub(crate) zone: &'a str,
     /// Of Services' addresses, by the names of their objects.
     pub(crate) ranges: &'a BTreeMap<String, Vec<Cidr>>,
+    pub(crate) pool: &'a PoolOwners,
 }
 
 pub(crate) fn desired<'a>(service: &'a Service, slices: &[&'a EndpointSlice], around: &Around<'_>) -> Desired {
@@ -99,7 +100,8 @@ pub(crate) fn desired<'a>(service: &'a Service, slices: &[&'a EndpointSlice], ar
             let meta = &service.metadata;
             let path = format!("{}/{}/{}/{}", meta.namespace, meta.name, protocol.word(), port.port);
             here.extend(chosen.local.iter().map(|it| it.address));
-            PortRoute { service, config, ranges: around.ranges, cluster_ip, family, protocol, port, chosen, path }
+            let Around { ranges, pool, .. } = *around;
+            PortRoute { service, config, ranges, pool, cluster_ip, family, protocol, port, chosen, path }
                 .add_to(&mut desired);
         }
     }
@@ -141,6 +143,7 @@ struct PortRoute<'a> {
     service: &'a Service,
     config: &'a Config,
     ranges: &'a BTreeMap<String, Vec<Cidr>>,
+    pool: &'a PoolOwners,
     cluster_ip: IpAddr,
     family: Family,
     protocol: Protocol,
@@ -200,7 +203,7 @@ impl PortRoute<'_> {
         let spec = &self.service.spec;
         let has_balancer = spec.r#type == "LoadBalancer";
         let balancers = if has_balancer { self.free(self.service.balancer_addresses(), desired) } else { Vec::new() };
-        let externals = self.free(self.service.external_addresses(), desired);
+        let externals = self.free(self.not_of_others(desired), desired);
         let is_open = has_balancer || spec.r#type == "NodePort";
         let node_port = Some(self.port.node_port).filter(|it| is_open && *it != 0);
         if balancers.is_empty() && externals.is_empty() && node_port.is_none() {
@@ -230,6 +233,18 @@ impl PortRoute<'_> {
             desired.elements.extend(refused.map(|it| (Element { map: Map::RefusedPorts(self.family), key }, it)));
             self.bind(desired, None, port, usable);
         }
+    }
+
+    /// The external addresses, but for those that another namespace's Service has from the pool: of those it is said.
+    fn not_of_others(&self, desired: &mut Desired) -> Vec<IpAddr> {
+        let mut addresses = self.service.external_addresses();
+        let namespace = &self.service.metadata.namespace;
+        for address in addresses.extract_if(.., |it| self.pool.is_of_another(*it, namespace)) {
+            if Family::of(address) == self.family {
+                desired.waits.push(of_another(address, self.protocol, self.port.port));
+            }
+        }
+        addresses
     }
 
     /// Those of this family that may be led here; of the others it is said why.

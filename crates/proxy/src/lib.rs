@@ -20,7 +20,10 @@ mod slots;
 mod tests;
 mod wireguard;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use corten_meta::{Key, Time, address::Cidr};
 use corten_reconcile::{Actor, Decision, Wait};
@@ -33,6 +36,7 @@ pub use desired::Frontend;
 use desired::{Around, Desired};
 pub use node_routes::{Place, PlacedNode, PodNetworkMode, PodRoute, PodRoutes, RefusedWay, TunnelEnd, pod_routes};
 use projections::{EndpointSlice, Service, ServiceCidr};
+use reserved::PoolOwners;
 use rules::{Backend, Change, Element, ElementKey, Map, Protocol};
 pub use wireguard::{PeerChange, PresentPeer, PublicKey, WIREGUARD_PORT, WireGuardPeer, WireGuardTunnel, peer_changes};
 
@@ -108,6 +112,7 @@ pub struct Proxy {
     name_server: Option<Backend>,
     /// By the names of their objects.
     ranges: BTreeMap<String, Vec<Cidr>>,
+    pool: PoolOwners,
     entries: BTreeMap<Key, Entry>,
     /// Whose each slice is, by its own key.
     slices: BTreeMap<Key, Key>,
@@ -216,13 +221,16 @@ impl Proxy {
                 let key = service.metadata.key();
                 let entry = self.entries.entry(key.clone()).or_default();
                 if entry.service.as_ref() != Some(&service) {
-                    entry.service = Some(service);
+                    let new = service.pool_addresses();
+                    let old = entry.service.replace(service).map(|it| it.pool_addresses()).unwrap_or_default();
+                    self.note_pool(&key, old, new, dirty);
                     dirty.insert(key);
                 }
             }
             Event::ServiceGone(key) => {
                 if let Some(entry) = self.entries.get_mut(&key) {
-                    entry.service = None;
+                    let old = entry.service.take().map(|it| it.pool_addresses()).unwrap_or_default();
+                    self.note_pool(&key, old, Vec::new(), dirty);
                     dirty.insert(key);
                 }
             }
@@ -271,6 +279,18 @@ impl Proxy {
         }
     }
 
+    /// Whoever calls an address external that a Service now has from the pool, or has no longer, is led otherwise.
+    fn note_pool(&mut self, key: &Key, old: Vec<IpAddr>, new: Vec<IpAddr>, dirty: &mut BTreeSet<Key>) {
+        let changed = self.pool.change(key, old, new);
+        if changed.is_empty() {
+            return;
+        }
+        let names = |it: &Entry| {
+            it.service.as_ref().is_some_and(|it| it.external_addresses().iter().any(|it| changed.contains(it)))
+        };
+        dirty.extend(self.entries.iter().filter(|(_, it)| names(it)).map(|(key, _)| key.clone()));
+    }
+
     /// The Services of which not all addresses are the cluster's to give.
     fn with_outside_addresses(&self) -> impl Iterator<Item = Key> {
         let has_outside = |it: &Entry| it.service.as_ref().is_some_and(|it| it.has_outside_addresses());
@@ -289,7 +309,7 @@ impl Proxy {
     /// Finds what one Service wants now, and how that differs from before.
     fn lead(&mut self, key: &Key, before: &mut Before, (gone, bodies): (&mut Bodies, &mut Bodies), step: &mut Step) {
         let Some(entry) = self.entries.get_mut(key) else { return };
-        let around = Around { config: &self.config, zone: &self.zone, ranges: &self.ranges };
+        let around = Around { config: &self.config, zone: &self.zone, ranges: &self.ranges, pool: &self.pool };
         let here = |it| name_server::led_here(it, self.name_server, &self.config.node_name);
         let slices: Vec<_> = entry.slices.values().map(|it| here(&**it)).collect();
         let slices: Vec<&EndpointSlice> = slices.iter().map(|it| &**it).collect();

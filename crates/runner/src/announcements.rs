@@ -1,5 +1,5 @@
-//! Has this node answer for the addresses of load balancers that are its own: watches Services, Nodes and EndpointSlices, and has the
-//! kernel follow.
+//! Has this node answer for the addresses of load balancers that are its own: watches Services, Nodes, EndpointSlices and the pool that
+//! the cluster says it has, and has the kernel follow.
 //!
 //! The kernel forgets an address that is not renewed (see [`corten_proxy::ANSWER_LIFETIME`]): where this process is no more, another node answers
 //! alone by the time the cluster knows. What was decided last is renewed also while the API is not reached.
@@ -11,7 +11,11 @@ use std::{
     time::Duration,
 };
 
-use corten_api::resources::{ENDPOINT_SLICES, NODES, SERVICES};
+use corten_api::{
+    cluster_network::{CONFIG_MAP, CONFIG_MAP_NAMESPACE, LOAD_BALANCER_POOL},
+    load_balancer::AddressPool,
+    resources::{CONFIG_MAPS, ENDPOINT_SLICES, NODES, SERVICES},
+};
 use corten_client::{Backoff, BoxFuture, Client, Informer, InformerEvent, InformerParams};
 use corten_meta::{Key, Resource, Time};
 use corten_proxy::{
@@ -19,6 +23,7 @@ use corten_proxy::{
     projections::{EndpointSlice, Service},
 };
 use corten_reconcile::{Actor, Decision, Wait};
+use serde::Deserialize;
 use tokio::time::{Instant, sleep_until};
 
 use crate::{Clock, JournalBook, kernel_table::informer};
@@ -65,6 +70,8 @@ struct Announcing {
     services: Informer<Service>,
     /// Nobody need know them where no address is out of a pool.
     nodes: Option<Informer<BalancerNode>>,
+    /// As little.
+    record: Option<Informer<NetworkRecord>>,
     /// Only Services with `externalTrafficPolicy: Local` go by them.
     slices: Option<Informer<EndpointSlice>>,
     seen: Seen,
@@ -77,11 +84,30 @@ struct Announcing {
     n_repeats: u32,
 }
 
+/// What the cluster says of its addresses.
+#[derive(Deserialize)]
+struct NetworkRecord {
+    #[serde(default)]
+    data: Option<BTreeMap<String, String>>,
+}
+
 #[derive(Default)]
 struct Seen {
     services: BTreeMap<Key, Service>,
     nodes: BTreeMap<String, BalancerNode>,
     slices: BTreeMap<Key, EndpointSlice>,
+    pool: Pool,
+}
+
+/// Which addresses may be answered for.
+#[derive(Default)]
+enum Pool {
+    /// The cluster has not said anything: none.
+    #[default]
+    Unsaid,
+    /// It says other things and not this one, as older servers do: those that Services show.
+    Unknown,
+    These(AddressPool),
 }
 
 impl Announcing {
@@ -91,6 +117,7 @@ impl Announcing {
         Self {
             services: informer(&settings.client, balancers),
             nodes: None,
+            record: None,
             slices: None,
             seen: Seen::default(),
             failure: None,
@@ -112,6 +139,7 @@ impl Announcing {
                     self.look_further();
                 }
                 event = next(&mut self.nodes) => taken_in(&mut self.seen.nodes, event, |it| it.name),
+                event = next(&mut self.record) => self.seen.note_pool(event),
                 event = next(&mut self.slices) => taken_in(&mut self.seen.slices, event, |it| it),
                 () = sleep_until(due) => {
                     // Half a view would take away what an earlier run has begun.
@@ -136,6 +164,12 @@ impl Announcing {
         let client = &self.settings.client;
         if needs_nodes && self.nodes.is_none() {
             self.nodes = Some(informer(client, all(NODES)));
+            let params = InformerParams {
+                namespace: CONFIG_MAP_NAMESPACE.into(),
+                field_selector: format!("metadata.name={CONFIG_MAP}"),
+                ..all(CONFIG_MAPS)
+            };
+            self.record = Some(informer(client, params));
         }
         if needs_slices && self.slices.is_none() {
             self.slices = Some(informer(client, all(ENDPOINT_SLICES)));
@@ -145,13 +179,22 @@ impl Announcing {
     fn is_synced(&self) -> bool {
         let nodes = self.nodes.as_ref().is_none_or(|it| it.n_lists() > 0);
         let slices = self.slices.as_ref().is_none_or(|it| it.n_lists() > 0);
-        self.services.n_lists() > 0 && nodes && slices
+        let record = self.record.as_ref().is_none_or(|it| it.n_lists() > 0 || it.is_forbidden());
+        self.services.n_lists() > 0 && nodes && slices && record
     }
 
     /// Has the kernel do what is wanted now. Did it?
     async fn put(&mut self) -> bool {
-        let Seen { services, nodes, slices } = &self.seen;
-        let wanted = announcements(&self.settings.node_name, services.values(), nodes, slices);
+        let Seen { services, nodes, slices, pool } = &self.seen;
+        let none = AddressPool::default();
+        let pool = match pool {
+            // A server that is older lets no node read what it does not say.
+            Pool::Unsaid if self.record.as_ref().is_some_and(Informer::is_forbidden) => None,
+            Pool::Unsaid => Some(&none),
+            Pool::Unknown => None,
+            Pool::These(pool) => Some(pool),
+        };
+        let wanted = announcements(&self.settings.node_name, services.values(), nodes, slices, pool);
         let changed_at = nodes.get(&self.settings.node_name).and_then(BalancerNode::ready_changed_at);
         if changed_at != self.ready_changed_at {
             self.ready_changed_at = changed_at;
@@ -201,6 +244,22 @@ impl Announcing {
         };
         self.settings.journal.record(&NODES, &Key::cluster(&*self.settings.node_name), decision);
         self.failure = failure;
+    }
+}
+
+impl Seen {
+    /// The object is made anew where somebody deletes it, or writes what cannot be read: until then it is what it was.
+    fn note_pool(&mut self, event: InformerEvent<NetworkRecord>) {
+        let InformerEvent::Applied(record, _) = event else { return };
+        let data = record.data.unwrap_or_default();
+        let Some(text) = data.get(LOAD_BALANCER_POOL) else {
+            self.pool = Pool::Unknown;
+            return;
+        };
+        match AddressPool::parse(&text.split(',').collect::<Vec<_>>()) {
+            Ok(pool) => self.pool = Pool::These(pool),
+            Err(error) => tracing::warn!(error, "the ConfigMap {CONFIG_MAP} says {LOAD_BALANCER_POOL} in other words"),
+        }
     }
 }
 
@@ -265,6 +324,12 @@ mod tests {
         })
     }
 
+    const RECORD: &str = "/api/v1/namespaces/kube-system/configmaps/corten-cluster-network";
+
+    fn record(data: &Value) -> Value {
+        json!({ "metadata": { "name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE }, "data": data })
+    }
+
     async fn until(what: impl Fn() -> bool) {
         while !what() {
             tokio::time::advance(Duration::from_millis(10)).await;
@@ -277,6 +342,7 @@ mod tests {
         let (web, two) = ("/api/v1/namespaces/default/services/web", "/api/v1/nodes/n2");
         api.put(web, service("10.0.0.10", "Cluster"));
         api.put("/api/v1/nodes/n1", node("n1", "True"));
+        api.put(RECORD, record(&json!({ "load-balancer-pool": "10.0.0.10-10.0.0.20" })));
         // It has the address as long as it is there.
         api.put(two, node("n2", "True"));
         let (kernel, journal) = (Arc::new(FakeKernel::default()), Arc::new(JournalBook::default()));
@@ -320,6 +386,22 @@ mod tests {
             api.put("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/web-1", slice);
             api.put(web, service("10.0.0.10", "Local"));
             until(|| last() == Some(vec!["10.0.0.10".to_owned()])).await;
+            // Whoever may write its status makes it another: no node answers for what is not in the pool.
+            api.put(web, service("192.0.2.1", "Local"));
+            until(|| last() == Some(Vec::new())).await;
+            api.put(RECORD, record(&json!({ "load-balancer-pool": "192.0.2.0/24" })));
+            until(|| last() == Some(vec!["192.0.2.1".to_owned()])).await;
+            // What cannot be read, or is gone for a moment, is what it was.
+            kernel.applied.lock().clear();
+            api.put(RECORD, record(&json!({ "load-balancer-pool": "all of them" })));
+            api.remove(RECORD);
+            until(|| kernel.applied.lock().len() > 3).await;
+            assert!(kernel.applied.lock().iter().all(|it| it.1 == ["192.0.2.1"]));
+            api.put(RECORD, record(&json!({ "load-balancer-pool": "" })));
+            until(|| last() == Some(Vec::new())).await;
+            // An older server says nothing of a pool.
+            api.put(RECORD, record(&json!({ "cluster-domain": "cluster.local" })));
+            until(|| last() == Some(vec!["192.0.2.1".to_owned()])).await;
         };
         run_announcements(settings, work).await;
     }

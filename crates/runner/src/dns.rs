@@ -11,15 +11,13 @@ use corten_client::{
     decode,
 };
 use corten_dns::{Change, EndpointSlice, Keeper, Namespace, ServerLocation, Service, Upkeep, Zone};
-use corten_meta::Resource;
 use corten_reconcile::{Actor, Decision, Wait};
-use serde::de::DeserializeOwned;
 use tokio::{
     sync::watch,
     time::{Instant, Sleep},
 };
 
-use crate::{Clock, JournalBook, QueueCounts};
+use crate::{Clock, JournalBook, NodeWatches, QueueCounts, shared_watch::EventSource};
 
 /// So much is taken in before a zone is published.
 const BATCH: usize = 1024;
@@ -43,6 +41,8 @@ pub trait NameHands: Send + Sync + 'static {
 /// What the loop is given.
 pub struct NameSettings {
     pub client: Client,
+    /// What it watches together with other loops of the node.
+    pub watches: Option<NodeWatches>,
     pub keeper: Keeper,
     pub hands: Arc<dyn NameHands>,
     /// Where it has the Service lead to, whenever it is told to; none where other nodes do that.
@@ -53,9 +53,9 @@ pub struct NameSettings {
 
 /// Runs until `shutdown` is ready.
 pub async fn run_dns(settings: NameSettings, shutdown: impl Future<Output = ()> + Send) {
-    let NameSettings { client, keeper, hands, upkeep, clock, journal } = settings;
+    let NameSettings { client, watches, keeper, hands, upkeep, clock, journal } = settings;
     let mut shutdown = pin!(shutdown);
-    let mut informers = SharedInformers::new(&client, keeper, journal.queue("dns"));
+    let mut informers = SharedInformers::new((&client, watches.as_ref()), keeper, journal.queue("dns"));
     let (place, mut leads) = upkeep.unzip();
     let mut caretaker = place.map(|it| Caretaker::new(client, it, clock, journal));
     let mut keeping = Keeping { hands: hands.clone(), due: None, last: None };
@@ -136,8 +136,8 @@ impl Keeping {
 
 /// What is seen of the cluster.
 struct SharedInformers {
-    services: Informer<Service>,
-    slices: Informer<EndpointSlice>,
+    services: EventSource<Service>,
+    slices: EventSource<EndpointSlice>,
     namespaces: Informer<Namespace>,
     keeper: Keeper,
     /// The name server's own.
@@ -148,11 +148,16 @@ struct SharedInformers {
 }
 
 impl SharedInformers {
-    fn new(client: &Client, keeper: Keeper, counts: Arc<QueueCounts>) -> Self {
+    fn new((client, watches): (&Client, Option<&NodeWatches>), keeper: Keeper, counts: Arc<QueueCounts>) -> Self {
+        let all = |resource| InformerParams::all(resource).seeded_by("dns");
+        let (services, slices) = watches.map(|it| (&it.services, &it.slices)).unzip();
         Self {
-            services: informer(client, SERVICES, |it: &Service| Identity::of(&it.metadata)),
-            slices: informer(client, ENDPOINT_SLICES, |it: &EndpointSlice| Identity::of(&it.metadata)),
-            namespaces: informer(client, NAMESPACES, |it: &Namespace| Identity::of(&it.metadata)),
+            services: EventSource::new(client, all(SERVICES), services, |_| true),
+            slices: EventSource::new(client, all(ENDPOINT_SLICES), slices, |_| true),
+            namespaces: Informer::decoding(client.clone(), all(NAMESPACES), |bytes| {
+                let object: Namespace = decode(&bytes)?;
+                Ok((Identity::of(&object.metadata), object))
+            }),
             keeper,
             service: None,
             slice: None,
@@ -248,17 +253,6 @@ impl SharedInformers {
             InformerEvent::Synced(_) => {}
         }
     }
-}
-
-fn informer<T: DeserializeOwned + 'static>(
-    client: &Client,
-    resource: Resource,
-    identity: fn(&T) -> Identity,
-) -> Informer<T> {
-    Informer::decoding(client.clone(), InformerParams::all(resource).seeded_by("dns"), move |bytes| {
-        let object: T = decode(&bytes)?;
-        Ok((identity(&object), object))
-    })
 }
 
 /// Writes what keeps the name server findable, one thing at a time.

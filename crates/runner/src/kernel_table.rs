@@ -332,9 +332,20 @@ pub(crate) fn poll_informer<T: DeserializeOwned, E>(
     applied: impl Fn(T) -> E,
     gone: impl Fn(Key) -> Option<E>,
 ) {
+    poll_events(|context| informer.poll_event(context), context, events, applied, gone);
+}
+
+/// As [`poll_informer`], of whatever gives events.
+pub(crate) fn poll_events<T, E>(
+    mut poll_event: impl FnMut(&mut Context<'_>) -> Poll<InformerEvent<T>>,
+    context: &mut Context<'_>,
+    events: &mut Vec<E>,
+    applied: impl Fn(T) -> E,
+    gone: impl Fn(Key) -> Option<E>,
+) {
     let mut n_taken = 0;
     while n_taken < BATCH
-        && let Poll::Ready(event) = informer.poll_event(context)
+        && let Poll::Ready(event) = poll_event(context)
     {
         n_taken += 1;
         match event {

@@ -12,15 +12,16 @@ use corten_client::{BoxFuture, Client, Informer, InformerParams};
 use corten_meta::{Key, Resource};
 use corten_proxy::{
     Event, Existing, Frontend, Health, Proxy, Stale, Step,
-    projections::{EndpointSlice, Service, ServiceCidr},
+    projections::{EndpointSlice, Meta, Service, ServiceCidr},
     rules::{Backend, Change, Protocol},
 };
 use corten_reconcile::{Decision, EventType};
 use tokio::time::Instant;
 
 use crate::{
-    Clock, JournalBook,
+    Clock, JournalBook, NodeWatches,
     kernel_table::{OnlyMeta, Table, TableHands, TableLoop, Words, informer, poll_informer, run_table},
+    shared_watch::EventSource,
 };
 
 /// Acts on the kernel of one machine. Errors are told to people.
@@ -47,13 +48,16 @@ pub struct ProxySettings {
     pub proxy: Proxy,
     pub node_name: String,
     pub client: Client,
+    /// What it watches together with other loops of the node.
+    pub watches: Option<NodeWatches>,
     pub hands: Arc<dyn PacketHands>,
     pub clock: Clock,
     pub journal: Arc<JournalBook>,
 }
 
 /// Others' Services, and those without an address.
-const SELECTOR: &str = "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name";
+const HEADLESS: &str = "service.kubernetes.io/headless";
+const OTHER_PROXY: &str = "service.kubernetes.io/service-proxy-name";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
 const WORDS: Words = Words {
@@ -76,8 +80,8 @@ struct ProxyLoop {
     proxy: Proxy,
     hands: Arc<dyn PacketHands>,
     table: Table,
-    services: Informer<Box<Service>>,
-    slices: Informer<Box<EndpointSlice>>,
+    services: EventSource<Box<Service>>,
+    slices: EventSource<Box<EndpointSlice>>,
     ranges: Informer<Box<ServiceCidr>>,
     node: Informer<OnlyMeta>,
     /// Ready where names are answered elsewhere than before.
@@ -86,12 +90,14 @@ struct ProxyLoop {
 
 impl ProxyLoop {
     fn new(settings: ProxySettings) -> Self {
-        let ProxySettings { proxy, node_name, client, hands, clock, journal } = settings;
+        let ProxySettings { proxy, node_name, client, watches, hands, clock, journal } = settings;
         let of_node = InformerParams { field_selector: format!("metadata.name={node_name}"), ..all(NODES) };
-        let proxied = |resource| InformerParams { label_selector: SELECTOR.to_owned(), ..all(resource) };
+        let selector = format!("!{HEADLESS},!{OTHER_PROXY}");
+        let proxied = |resource| InformerParams { label_selector: selector.clone(), ..all(resource) };
+        let (services, slices) = watches.as_ref().map(|it| (&it.services, &it.slices)).unzip();
         Self {
-            services: informer(&client, proxied(SERVICES)),
-            slices: informer(&client, proxied(ENDPOINT_SLICES)),
+            services: EventSource::new(&client, proxied(SERVICES), services, |it| is_proxied(&it.metadata)),
+            slices: EventSource::new(&client, proxied(ENDPOINT_SLICES), slices, |it| is_proxied(&it.metadata)),
             ranges: informer(&client, all(SERVICE_CIDRS)),
             node: informer(&client, of_node),
             table: Table::new(WORDS, (&node_name, &client), hands.clone(), clock, journal),
@@ -116,8 +122,8 @@ impl TableLoop for ProxyLoop {
     }
 
     fn poll_news(&mut self, context: &mut Context<'_>, events: &mut Vec<Event>) -> bool {
-        poll_informer(&mut self.services, context, events, Event::Service, |it| Some(Event::ServiceGone(it)));
-        poll_informer(&mut self.slices, context, events, Event::Slice, |it| Some(Event::SliceGone(it)));
+        self.services.poll_events(context, events, Event::Service, |it| Some(Event::ServiceGone(it)));
+        self.slices.poll_events(context, events, Event::Slice, |it| Some(Event::SliceGone(it)));
         poll_informer(&mut self.ranges, context, events, Event::Range, |it| Some(Event::RangeGone(it.name)));
         let zone = |it: OnlyMeta| Event::Zone(it.metadata.labels.get(ZONE).cloned().unwrap_or_default());
         poll_informer(&mut self.node, context, events, zone, |_| None);
@@ -169,6 +175,10 @@ impl TableLoop for ProxyLoop {
     fn decisions(&self) -> Vec<(Key, Decision)> {
         self.proxy.decisions()
     }
+}
+
+fn is_proxied(meta: &Meta) -> bool {
+    !meta.labels.contains_key(HEADLESS) && !meta.labels.contains_key(OTHER_PROXY)
 }
 
 fn forgotten(result: Result<usize, String>) {

@@ -126,6 +126,7 @@ impl World {
             node_ports: NodePorts::default(),
             host_ports: HostPortRange::default(),
             name_servers: Default::default(),
+            load_balancer_pool: Default::default(),
             is_network_settled: false,
             has_ipv6: false,
             // Beyond the simulated cluster there is nobody.

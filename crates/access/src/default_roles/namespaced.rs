@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::role_objects::{CREATE, READ, account, binding, events, named, role, rule, user};
+use crate::role_objects::{CREATE, READ, account, binding, events, group, named, role, rule, user};
 
 const SYSTEM: &str = "kube-system";
 const PUBLIC: &str = "kube-public";
@@ -13,6 +13,8 @@ const CLOUD: &str = "system:controller:cloud-provider";
 const DNS: &str = "system:controller:dns-controller";
 /// Of Corten: which node acts for a driver of volumes is a Lease of the driver's name.
 const VOLUMES_LOCK: &str = "system::leader-locking-node-volume-provisioner";
+/// Of Corten: nodes go by the addresses, the domain and the pool of load balancers that the cluster says it has.
+const NETWORK: &str = "corten:cluster-network";
 const LOOPS_LOCK: &str = "system::leader-locking-kube-controller-manager";
 const SCHEDULER_LOCK: &str = "system::leader-locking-kube-scheduler";
 
@@ -28,6 +30,7 @@ pub fn roles() -> Vec<Value> {
     let of_cluster_info = named(&["update"], &[""], &["configmaps"], &["cluster-info"]);
     let delete_secrets = rule(&["delete", "get", "list", "watch"], &[""], &["secrets"]);
     let of_authentication = named(READ, &[""], &["configmaps"], &["extension-apiserver-authentication"]);
+    let of_network = named(READ, &[""], &["configmaps"], &["corten-cluster-network"]);
     vec![
         within(PUBLIC, role(SIGNER, vec![rule(READ, &[""], &["configmaps"]), of_cluster_info, events()])),
         within(SYSTEM, role(READER, vec![of_authentication])),
@@ -35,6 +38,7 @@ pub fn roles() -> Vec<Value> {
         within(SYSTEM, role(CLOUD, vec![rule(&[READ, CREATE].concat(), &[""], &["configmaps"])])),
         within(SYSTEM, role(DNS, name_server())),
         within(SYSTEM, role(CLEANER, vec![delete_secrets, events()])),
+        within(SYSTEM, role(NETWORK, vec![of_network])),
         within(SYSTEM, role(LOOPS_LOCK, lock("kube-controller-manager"))),
         within(SYSTEM, role(SCHEDULER_LOCK, lock("kube-scheduler"))),
         within(
@@ -76,6 +80,7 @@ pub fn bindings() -> Vec<Value> {
         bound(SYSTEM, CLOUD, CLOUD, vec![account("cloud-provider")]),
         bound(SYSTEM, DNS, DNS, vec![account("dns-controller")]),
         bound(SYSTEM, CLEANER, CLEANER, vec![account("token-cleaner")]),
+        bound(SYSTEM, NETWORK, NETWORK, vec![user("system:kube-proxy"), group("system:nodes")]),
         bound(SYSTEM, LOOPS_LOCK, LOOPS_LOCK, vec![loops, account("kube-controller-manager")]),
         bound(SYSTEM, SCHEDULER_LOCK, SCHEDULER_LOCK, vec![scheduler, account("kube-scheduler")]),
         bound(SYSTEM, VOLUMES_LOCK, VOLUMES_LOCK, vec![user("system:node-volume-provisioner")]),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use corten_api::{
-    cluster_network::{CLUSTER_CIDR, CONFIG_MAP, CONFIG_MAP_NAMESPACE, ClusterNetwork, NODE_PORT_RANGE, SERVICE_RANGE},
+    cluster_network::{CLUSTER_CIDR, CONFIG_MAP, CONFIG_MAP_NAMESPACE, ClusterNetwork, SERVICE_RANGE},
     resources::{CONFIG_MAPS, NODES, SERVICE_CIDRS},
 };
 use corten_meta::{Resource, Status, address::Cidr};
@@ -49,12 +49,11 @@ pub(crate) fn refuse_other(state: &State) -> Result<(), String> {
     }
 }
 
-/// Writes down what is told to this server. The ports of nodes and the name servers may be others than before.
+/// Writes down what is told to this server. The ports of nodes, the pool of load balancers and the name servers may be others than
+/// before. Later a loop of the server that leads keeps it so.
 pub(super) async fn publish(state: &State) -> Result<(), Status> {
     let config = state.config();
-    let mut data = config.network.settings();
-    data.extend(config.name_servers.clone());
-    data.insert(NODE_PORT_RANGE.to_owned(), config.node_ports.to_string());
+    let data = config.network.record(&config.node_ports, &config.load_balancer_pool, &config.name_servers);
     let resource: Resource = CONFIG_MAPS;
     let stored = stored(state, &resource, CONFIG_MAP_NAMESPACE, CONFIG_MAP);
     match root_ca::write(&resource, CONFIG_MAP_NAMESPACE, CONFIG_MAP, &json!(data), stored) {

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use corten_api::cluster_network::{ClusterNetwork, NodePorts};
+use corten_api::{
+    cluster_network::{ClusterNetwork, NodePorts},
+    load_balancer::AddressPool,
+};
 use corten_store::backend::memory::Memory;
 use serde_json::{Value, json};
 
@@ -101,6 +104,11 @@ async fn what_a_cluster_has_is_not_changed_by_a_server_that_is_told_otherwise() 
     assert_eq!(get(&settled, RECORD).await["data"]["cluster-domain"], "a.b");
     settled.stop().await;
     // The ports of nodes may be others.
-    let again = Server::start(with(&store, network(&own), "40000-40003")).await.expect("the same");
-    assert_eq!(get(&again, RECORD).await["data"]["service-node-port-range"], "40000-40003");
+    let pool = AddressPool::parse(&["10.9.0.8/31", "fd00::1"]).expect("a pool");
+    let config = Config { load_balancer_pool: pool, ..with(&store, network(&own), "40000-40003") };
+    let again = Server::start(config).await.expect("the same");
+    let record = get(&again, RECORD).await;
+    assert_eq!(record["data"]["service-node-port-range"], "40000-40003");
+    // Nodes may read it, and go by it.
+    assert_eq!(record["data"]["load-balancer-pool"], "10.9.0.8-10.9.0.9,fd00::1");
 }

@@ -84,6 +84,7 @@ pub(crate) fn over(store: Arc<Memory>) -> Config {
         node_ports: NodePorts::default(),
         host_ports: HostPortRange::default(),
         name_servers: Default::default(),
+        load_balancer_pool: Default::default(),
         is_network_settled: false,
         has_ipv6: false,
         encryption: None,

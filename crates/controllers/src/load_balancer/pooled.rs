@@ -2,55 +2,102 @@
 //! it wants it.
 //!
 //! Who has an address keeps it. Then those come that name theirs (`spec.loadBalancerIP`), then all others, the oldest first. What
-//! anybody's status still shows is nobody else's: an address is free once the API says so.
+//! anybody's status still shows is nobody else's: an address is free once the API says so. What a Service calls external is given
+//! away all the same: else whoever may write one could use the pool up.
+//!
+//! Each Service is looked at twice. At first only a note is made of what it gets, which every later look at any Service sees; then its
+//! status is written. So a write that is refused, or takes long, holds up nobody else, and its address is nobody else's meanwhile.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,
+    time::Duration,
 };
 
-use corten_api::load_balancer::POOL_ADDRESSES;
-use corten_meta::{Key, Time};
-use corten_reconcile::{Actor, EventType, Plan, View, Wait};
-use serde_json::json;
+use corten_api::load_balancer::{AddressPool, POOL_ADDRESSES};
+use corten_meta::{Key, ObjectMeta, Time};
+use corten_reconcile::{Actor, Effect, EventType, Plan, View, Wait};
+use serde_json::{Value, json};
 
-use super::{AddressPool, Node, balance, event, taken_away, vip};
-use crate::{
-    EFFECTS_MAX, go_on_after_failed,
-    projections::{Ingress, ReachableService},
-};
+use super::{Node, balance, event, taken_away, vip};
+use crate::projections::{Ingress, ReachableService};
 
 const ASSIGNED: &str = "Assigned";
+const NOT_IN_POOL: &str = "AddressNotInPool";
+/// How soon a Service that lacks an address looks again, though nobody said that one is free.
+const LOOK_AGAIN: Duration = Duration::from_secs(20);
+/// So many of those that lack one are woken by each change: who gets one wakes the next.
+const WOKEN_MAX: usize = 8;
 
 pub(super) fn assign(pool: &AddressPool, view: &View, key: &Key, now: Time) -> Plan {
     let mut plan = Plan::default();
+    let Some(service) = view.get::<ReachableService>(key) else { return plan };
+    if !service.is_ours() {
+        plan.effects.extend(view.note(key).map(|_| Effect::Remember { note: Value::Null }));
+        plan.effects.extend(taken_away(service));
+        return plan;
+    }
+    let shares = shares(pool, view);
+    let Some(share) = shares.into_iter().find(|it| it.service.metadata.key() == *key) else { return plan };
+    let addresses: Vec<IpAddr> = share.addresses.iter().filter_map(|it| it.1).collect();
+    plan.waits.clone_from(&share.lacks);
+    if addresses != reserved(view, service) {
+        let note = if addresses.is_empty() {
+            Value::Null
+        } else {
+            json!({ "uid": service.metadata.uid, "addresses": addresses })
+        };
+        plan.effects.push(Effect::Remember { note });
+        plan.wake_at = Some(now);
+        return plan;
+    }
+    plan.wake_at = (!share.lacks.is_empty()).then(|| now.after(LOOK_AGAIN));
+    share.tell(now, &mut plan);
+    plan
+}
+
+/// Whom a change of a Service wakes: itself, and the first of those to whom what it had may go.
+pub(super) fn sharers(view: &View, changed: &ObjectMeta) -> Vec<Key> {
+    let lacks = |it: &&ReachableService| {
+        it.is_ours() && it.pool_addresses().is_some_and(|it| it.status == "False" && it.reason != NOT_IN_POOL)
+    };
+    let mut lacking: Vec<&ReachableService> = view.list::<ReachableService>().filter(lacks).collect();
+    lacking.sort_by_cached_key(|it| (it.metadata.creation_timestamp, it.metadata.key()));
+    let lacking = lacking.into_iter().map(|it| it.metadata.key()).filter(|it| *it != changed.key());
+    [changed.key()].into_iter().chain(lacking.take(WOKEN_MAX)).collect()
+}
+
+/// What each Service gets, by what there is and what is noted.
+fn shares<'a>(pool: &'a AddressPool, view: &'a View) -> Vec<Share<'a>> {
     let all: Vec<&ReachableService> = view.list::<ReachableService>().collect();
-    plan.effects.extend(all.iter().filter(|it| !it.is_ours()).flat_map(|it| taken_away(it)));
-    let mut ours: Vec<&ReachableService> = all.iter().copied().filter(|it| it.is_ours()).collect();
-    ours.sort_by_key(|it| rank(it));
+    let mut ours: Vec<(&ReachableService, Vec<IpAddr>)> =
+        all.iter().filter(|it| it.is_ours()).map(|it| (*it, reserved(view, it))).collect();
+    ours.sort_by_cached_key(|it| rank(it.0, &it.1));
     let nodes: BTreeSet<IpAddr> =
         view.list::<Node>().flat_map(|it| &it.status.addresses).filter_map(|it| it.address.parse().ok()).collect();
     let mut sharing = Sharing { pool, taken: BTreeMap::new(), nodes };
-    let mut shares: Vec<Share<'_>> = ours.into_iter().map(|it| sharing.keep(it)).collect();
-    for service in &all {
-        let named = service.spec.external_ips.iter().filter_map(|it| it.parse().ok());
-        for address in ingress_of(service).chain(named) {
+    let mut shares: Vec<Share<'_>> = ours.iter().map(|it| sharing.keep(it.0, &it.1)).collect();
+    for service in all {
+        for address in ingress_of(service) {
             sharing.taken.entry(address).or_insert_with(|| service.metadata.key());
         }
     }
     shares.iter_mut().for_each(|it| sharing.give_named(it));
     sharing.give_free(&mut shares);
-    for share in shares {
-        share.tell(now, &mut plan);
-    }
-    go_on_after_failed(&mut plan.effects, view.failure(key));
-    plan.effects.truncate(EFFECTS_MAX);
-    plan
+    shares
 }
 
-/// Who had an address from the pool before comes first, then the older.
-fn rank(service: &ReachableService) -> (bool, Option<Time>, Key) {
-    (service.pool_addresses().is_none(), service.metadata.creation_timestamp, service.metadata.key())
+/// What was noted of it. Another Service of its name is not meant.
+fn reserved(view: &View, service: &ReachableService) -> Vec<IpAddr> {
+    let note = view.note(&service.metadata.key()).filter(|it| it["uid"] == *service.metadata.uid);
+    let addresses = note.and_then(|it| it["addresses"].as_array()).into_iter().flatten();
+    addresses.filter_map(|it| it.as_str()?.parse().ok()).collect()
+}
+
+/// Who had an address from the pool before, or is about to, comes first, then the older.
+fn rank(service: &ReachableService, reserved: &[IpAddr]) -> (bool, Option<Time>, Key) {
+    let is_new = service.pool_addresses().is_none() && reserved.is_empty();
+    (is_new, service.metadata.creation_timestamp, service.metadata.key())
 }
 
 fn ingress_of(service: &ReachableService) -> impl Iterator<Item = IpAddr> {
@@ -74,7 +121,7 @@ struct Share<'a> {
 
 impl<'a> Sharing<'a> {
     /// What it has already, as far as it may keep that.
-    fn keep(&mut self, service: &'a ReachableService) -> Share<'a> {
+    fn keep(&mut self, service: &'a ReachableService, reserved: &[IpAddr]) -> Share<'a> {
         let named = named(service);
         let families: Vec<bool> = service.spec.ip_families.iter().map(|it| it != "IPv6").collect();
         // A family that the pool has nothing of is done without where there is another.
@@ -86,7 +133,7 @@ impl<'a> Sharing<'a> {
                 let is_free = !self.taken.contains_key(it) && !self.nodes.contains(it);
                 it.is_ipv4() == is_ipv4 && is_wanted && is_free && self.pool.contains(*it)
             };
-            let kept = ingress_of(service).find(may_keep);
+            let kept = ingress_of(service).chain(reserved.iter().copied()).find(may_keep);
             if let Some(kept) = kept {
                 self.taken.insert(kept, service.metadata.key());
             }
@@ -105,7 +152,7 @@ impl<'a> Sharing<'a> {
         let own = share.service.metadata.key();
         let Some((_, place)) = share.addresses.iter_mut().find(|it| it.0 == address.is_ipv4()) else {
             let message = format!("spec.loadBalancerIP {address} is of no family in its ipFamilies");
-            return share.lacks.push(Wait::new("AddressNotInPool", message, Actor::Author));
+            return share.lacks.push(Wait::new(NOT_IN_POOL, message, Actor::Author));
         };
         if place.is_some() {
             return;
@@ -134,7 +181,7 @@ impl<'a> Sharing<'a> {
             "spec.loadBalancerIP {} is not in the pool of load balancers' addresses {}",
             service.spec.load_balancer_ip, self.pool
         );
-        Wait::new("AddressNotInPool", message, Actor::Author)
+        Wait::new(NOT_IN_POOL, message, Actor::Author)
     }
 
     fn give_free(&mut self, shares: &mut [Share<'_>]) {
@@ -196,7 +243,5 @@ impl Share<'_> {
                 plan.effects.push(event(service, EventType::Warning, "SyncLoadBalancerFailed", &message));
             }
         }
-        let on = service.metadata.key().to_string();
-        plan.waits.extend(self.lacks.into_iter().map(|it| it.on("Service", &on)));
     }
 }

@@ -1,13 +1,14 @@
 //! The controllers that look after the cluster itself, each against its text worlds.
 
-use corten_api::cluster_network::ClusterNetwork;
+use corten_api::{cluster_network::ClusterNetwork, load_balancer::AddressPool};
 
 use super::check;
 use crate::{
-    BootstrapTokens, CertificateApproval, CertificateCleaner, ClaimProtection, ClusterRoleAggregation, Disruption,
-    EndpointSliceMirroring, EndpointSlices, EndpointsOfServices, LeaderElection, LeaseCandidateExpiry, NodeIpam,
-    NodeLifecycle, NodeTtl, PodCertificateCleaner, PodGarbageCollector, ResourceQuotas, RootCaPublisher,
-    ServiceAccountTokens, ServiceCidrs, StorageVersionMigrations, TaintEviction, VolumeProtection,
+    BootstrapTokens, CertificateApproval, CertificateCleaner, ClaimProtection, ClusterNetworkRecord,
+    ClusterRoleAggregation, Disruption, EndpointSliceMirroring, EndpointSlices, EndpointsOfServices, LeaderElection,
+    LeaseCandidateExpiry, NodeIpam, NodeLifecycle, NodeTtl, PodCertificateCleaner, PodGarbageCollector, ResourceQuotas,
+    RootCaPublisher, ServiceAccountTokens, ServiceCidrs, Settings, StorageVersionMigrations, TaintEviction,
+    VolumeProtection,
 };
 
 #[test]
@@ -43,6 +44,13 @@ fn candidate_expiry() {
 #[test]
 fn node_ipam() {
     check(&NodeIpam::new(&ClusterNetwork::default()), "node_ipam");
+}
+
+#[test]
+fn cluster_network() {
+    let pool = AddressPool::parse(&["10.0.0.10-10.0.0.12"]).expect("a pool");
+    let settings = Settings { load_balancer_pool: pool, ..Settings::default() };
+    check(&ClusterNetworkRecord::new(&settings), "cluster_network");
 }
 
 #[test]

@@ -7,10 +7,12 @@ use std::{
 
 use anyhow::{Context, Error, Result, bail};
 use clap::{Arg, ArgMatches, Command, parser::ValueSource, value_parser};
-use corten_api::cluster_network::{ClusterNetwork, NodePorts};
+use corten_api::{
+    cluster_network::{ClusterNetwork, NodePorts},
+    load_balancer::AddressPool,
+};
 use corten_apiserver::LogFilter;
 use corten_cli::{Verb, control_plane_record::ControlPlaneRecord, server_options};
-use corten_controllers::AddressPool;
 use corten_pki::sharing::CertificateKey;
 
 use crate::{

@@ -63,6 +63,7 @@ impl RunningLoop {
         let (hands, journal) = (Arc::new(FakeHands::default()), Arc::new(JournalBook::default()));
         let settings = NameSettings {
             client: api.client(),
+            watches: None,
             keeper: Keeper::new(Name::parse("cluster.local").expect("a name")),
             hands: hands.clone(),
             upkeep,

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Loop, READ, UPDATE, rule};
+use super::{Loop, READ, UPDATE, named, rule};
 
 pub(super) const LOOPS: &[Loop] = &[
     Loop { name: "attachdetach", role: "attachdetach-controller", rules: attach_detach },
+    Loop { name: "cluster-network", role: "cluster-network-controller", rules: cluster_network },
     Loop { name: "clusterrole-aggregation", role: "clusterrole-aggregation-controller", rules: role_aggregation },
     Loop { name: "csrcleaner", role: "csrcleaner-controller", rules: csr_cleaner },
     Loop { name: "device-taint-eviction", role: "device-taint-eviction-controller", rules: device_taint_eviction },
@@ -230,6 +231,15 @@ fn claim_protection() -> Vec<Value> {
 fn root_ca() -> Vec<Value> {
     vec![
         rule(&["create", "get", "list", "patch", "update", "watch"], &[""], &["configmaps"]),
+        rule(READ, &[""], &["namespaces"]),
+    ]
+}
+
+/// A create names nothing that a rule could hold it to.
+fn cluster_network() -> Vec<Value> {
+    vec![
+        rule(&["create"], &[""], &["configmaps"]),
+        named(&["get", "list", "patch", "update", "watch"], &[""], &["configmaps"], &["corten-cluster-network"]),
         rule(READ, &[""], &["namespaces"]),
     ]
 }

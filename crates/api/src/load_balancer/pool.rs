@@ -59,17 +59,17 @@ impl AddressPool {
         self.0.is_empty()
     }
 
-    pub(super) fn contains(&self, address: IpAddr) -> bool {
+    pub fn contains(&self, address: IpAddr) -> bool {
         let number = number(address);
         self.0.iter().any(|it| it.is_ipv4 == address.is_ipv4() && (it.first..=it.last).contains(&number))
     }
 
-    pub(super) fn has_family(&self, is_ipv4: bool) -> bool {
+    pub fn has_family(&self, is_ipv4: bool) -> bool {
         self.0.iter().any(|it| it.is_ipv4 == is_ipv4)
     }
 
     /// All of one family, in the order of the ranges.
-    pub(super) fn addresses(&self, is_ipv4: bool) -> impl Iterator<Item = IpAddr> {
+    pub fn addresses(&self, is_ipv4: bool) -> impl Iterator<Item = IpAddr> {
         let of_family = self.0.iter().filter(move |it| it.is_ipv4 == is_ipv4);
         of_family.flat_map(move |it| (it.first..=it.last).map(move |it| address(is_ipv4, it)))
     }

@@ -1,6 +1,7 @@
 //! From what a request asks for to who does it: the last link of the chain.
 
 use corten_access::tokens;
+use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
 use corten_cacher::{
     answer,
     apart::stepwise,
@@ -72,6 +73,9 @@ async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
         Route::NonResource if ctx.info.path == debug_flags::PATH => return Box::pin(debug_flags::answer(ctx)).await,
         Route::NonResource => return elsewhere(ctx),
         Route::UnknownResource | Route::NoSuchPath(_) | Route::Aggregated { .. } => Err(Status::no_such_path()),
+    if route.kind().is_some_and(|it| has_lost_its_definition(ctx, it)) {
+        return Err(Status::no_such_path());
+    }
         Route::NoSuchMethod(kind) if ctx.method == Method::POST && ctx.info.name.is_empty() && is_leaving(&kind) => {
             Err(write::leaving(&kind.resource))
         }
@@ -186,6 +190,13 @@ fn is_leaving(kind: &Kind) -> bool {
 fn not_allowed() -> Status {
     let mut status =
         Status::failure(405, "MethodNotAllowed", "the server does not allow this method on the requested resource");
+/// Whoever is told that a definition is gone finds nothing of its kind, though the loop that takes its rows away may not have come to
+/// that yet.
+fn has_lost_its_definition(ctx: &Context, kind: &KindRef) -> bool {
+    let definitions = ctx.state.caches().get(&CUSTOM_RESOURCE_DEFINITIONS).filter(|_| kind.is_custom());
+    definitions.is_some_and(|it| it.get("", &kind.resource.qualified()).is_none())
+}
+
     status.details = Some(corten_meta::Details::default());
     status
 }

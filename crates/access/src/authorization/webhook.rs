@@ -21,8 +21,8 @@ use crate::{
 const KEPT_MAX: usize = 8192;
 /// What the asker chooses of a question may be so long where the answer is kept (`shouldCache`).
 const CHOSEN_BYTES_MAX: usize = 10_000;
-/// Nor is an answer kept that gives a longer reason: together they have no more than 32 MiB.
-const REASON_BYTES_MAX: usize = 4096;
+/// An answer with a longer reason takes the place of several: together they have no more than 32 MiB.
+const REASON_BYTES: usize = 4096;
 
 pub(super) struct Webhook {
     remote: Remote,
@@ -118,9 +118,10 @@ impl Webhook {
             }
         };
         let found = verdict(&answer);
-        if let Some(key) = key.filter(|_| answer.reason.len() <= REASON_BYTES_MAX) {
+        if let Some(key) = key {
             let keep = if answer.allowed { self.authorized } else { self.unauthorized };
-            self.known.put(key, Arc::new(answer), keep);
+            let n_places = answer.reason.len() / REASON_BYTES + 1;
+            self.known.put_large(key, Arc::new(answer), keep, n_places);
         }
         found
     }

@@ -31,6 +31,7 @@ mod state;
 mod state_metrics;
 #[cfg(test)]
 mod tests;
+mod token_uses;
 mod verbs;
 mod version;
 

@@ -28,6 +28,7 @@ use crate::{
     definitions::Definitions,
     flow_control_objects,
     state::{Config, Feeding, State},
+    token_uses,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -126,7 +127,8 @@ impl Server {
         let aggregating = tokio::spawn(aggregator.run(host, server.background.ended.subscribe()));
         let following = tokio::spawn(definitions.run(server.state.clone(), defined));
         let keeping = tokio::spawn(flow_control_objects::run(server.state.clone(), kept));
-        server.background.tasks.lock().extend([following, keeping, aggregating]);
+        let marking = tokio::spawn(token_uses::run(server.state.clone(), server.background.ended.subscribe()));
+        server.background.tasks.lock().extend([following, keeping, aggregating, marking]);
         Ok(server)
     }
 

@@ -127,7 +127,7 @@ impl TokenWebhook {
         };
         let accepted = |(who, audiences): &(Identity, Vec<String>)| {
             let (who, audiences) = (who.clone(), audiences.clone());
-            Accepted { who, audiences, stale: None }
+            Accepted { who, audiences, stale: None, unmarked: None }
         };
         Ok(found.as_ref().as_ref().map(accepted))
     }

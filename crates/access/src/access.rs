@@ -10,7 +10,7 @@ use corten_routes::RequestInfo;
 use corten_webhook::Clients;
 use http::HeaderMap;
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use crate::{
     access_reviews,
@@ -20,6 +20,7 @@ use crate::{
     credential::{self, Attempted, Credential, Holder, Proof},
     identity::{Identity, Peer},
     impersonation::{Allowed, ImpersonatedUser, ImpersonationRefusal},
+    measures::Measures,
     question::{Attributes, Decision},
     refusals::Refusals,
     reloads::Reloads,
@@ -38,6 +39,7 @@ pub struct Access {
     authorizer: Authorizer,
     rights_changed: Arc<RightsChanged>,
     refusals: Refusals,
+    measures: Measures,
 }
 
 impl Access {
@@ -52,7 +54,9 @@ impl Access {
         let authorization = Arc::new(Authorization::new(authorization, clients, registry));
         let rights_changed = Arc::new(RightsChanged::new(&caches, authorization.changes()));
         let authorizer = Authorizer::new(authorization);
-        Self { caches, clock, authenticator, authorizer, rights_changed, refusals: Refusals::default() }
+        let measures = Measures::new(registry);
+        authenticator.issuers().measured_by(&measures.tokens_of_issuers);
+        Self { caches, clock, authenticator, authorizer, rights_changed, refusals: Refusals::default(), measures }
     }
 
     /// Keeps who decides up to its file until the server ends.
@@ -103,8 +107,12 @@ impl Access {
     /// # Errors
     /// What was tried, where something is shown that proves nothing.
     pub async fn identify(&self, peer: Option<&Peer>, headers: &HeaderMap, path: &str) -> Result<Proof, Attempted> {
+        let begun = Instant::now();
         credential::prepare(&self.authenticator, headers).await;
-        credential::identify(&self.authenticator, &self.refusals, &self.look(), peer, headers, path).await
+        let at = self.look();
+        let found = credential::identify(&self.authenticator, &self.refusals, &at, peer, headers, path).await;
+        self.measures.identified(&found, begun.elapsed(), at.now);
+        found
     }
 
     /// The `status` of a TokenReview.
@@ -152,6 +160,14 @@ impl Access {
 
     pub async fn decide(&self, question: &Attributes<'_>) -> Decision {
         self.authorizer.decide(&self.caches, question).await
+    }
+
+    /// The same of what a request itself asks for, which is counted.
+    pub async fn decide_request(&self, question: &Attributes<'_>) -> Decision {
+        let begun = Instant::now();
+        let decision = self.decide(question).await;
+        self.measures.decided(&decision, begun.elapsed());
+        decision
     }
 
     /// Decisions for who cannot wait for them.

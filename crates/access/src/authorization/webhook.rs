@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use corten_webhook::Client;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{
     compiled::{CompiledWebhook, ReviewVersion},
@@ -64,7 +65,10 @@ impl Webhook {
     pub(super) fn known(&self, question: &Attributes<'_>) -> Result<Verdict, Unasked> {
         let spec = review::spec(question);
         if !self.conditions.is_empty() {
-            match self.conditions.hold(&review::shown(&spec)) {
+            let begun = Instant::now();
+            let holds = self.conditions.hold(&review::shown(&spec));
+            self.measures.conditions_took(begun.elapsed());
+            match holds {
                 Ok(true) => {}
                 Ok(false) => {
                     self.measures.excluded();

@@ -1,6 +1,6 @@
 //! Owners of parts of what has become one value since they wrote it: a definition says now that a list or map is `atomic`
-//! (structured-merge-diff's `ReconcileFieldSetWithSchema`). Whoever owned a part owns the whole. That a whole has become parts is left as it
-//! is, as there.
+//! (structured-merge-diff's `ReconcileFieldSetWithSchema`). Whoever owned a part owns the whole. That a whole has become parts is
+//! left as it is, as there.
 
 use super::{
     element::{Element, form_below},

@@ -26,7 +26,7 @@ use crate::{
     reloads::Reloads,
     remote::Unanswering,
     rights_changed::RightsChanged,
-    tokens::{Authenticator, CachesNow, review},
+    tokens::{Authenticator, CachesNow, Patch, review, uses},
 };
 
 /// Tells the time; real, or the simulator's.
@@ -63,6 +63,23 @@ impl Access {
     pub async fn keep(self: Arc<Self>, ended: watch::Receiver<bool>) {
         let authorization = self.authorizer.authorization().clone();
         authorization.keep(ended).await;
+    }
+
+    /// Says at the Secrets of tokens on which day these were last used, until the server ends.
+    pub async fn mark_used_tokens(self: Arc<Self>, patch: Box<Patch>, mut ended: watch::Receiver<bool>) {
+        let marking = async {
+            loop {
+                for secret in self.authenticator.token_uses().next().await {
+                    uses::mark(&self.look(), &secret, &*patch).await;
+                }
+                tokio::time::sleep(uses::PAUSE).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = ended.wait_for(|it| *it) => {}
+            () = marking => {}
+        }
     }
 
     /// How often the configuration of authorization was read anew.

@@ -31,7 +31,6 @@ mod state;
 mod state_metrics;
 #[cfg(test)]
 mod tests;
-mod token_uses;
 mod verbs;
 mod version;
 

@@ -26,9 +26,8 @@ use crate::{
     bootstrap, chain,
     context::Context,
     definitions::Definitions,
-    flow_control_objects,
+    flow_control_objects, own_requests,
     state::{Config, Feeding, State},
-    token_uses,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -127,7 +126,8 @@ impl Server {
         let aggregating = tokio::spawn(aggregator.run(host, server.background.ended.subscribe()));
         let following = tokio::spawn(definitions.run(server.state.clone(), defined));
         let keeping = tokio::spawn(flow_control_objects::run(server.state.clone(), kept));
-        let marking = tokio::spawn(token_uses::run(server.state.clone(), server.background.ended.subscribe()));
+        let (patches, until) = (own_requests::patches(&server.state), server.background.ended.subscribe());
+        let marking = tokio::spawn(server.state.access().clone().mark_used_tokens(patches, until));
         server.background.tasks.lock().extend([following, keeping, aggregating, marking]);
         Ok(server)
     }

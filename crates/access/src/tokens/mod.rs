@@ -12,7 +12,7 @@ pub mod legacy;
 pub(crate) mod review;
 mod shares;
 mod static_file;
-mod uses;
+pub(crate) mod uses;
 mod verify;
 mod webhook;
 
@@ -25,7 +25,7 @@ use corten_pki::Authority;
 use corten_webhook::Clients;
 
 pub use static_file::{StaticTokens, TokenFileError};
-pub use uses::TokenUses;
+pub use uses::{Patch, TokenUses};
 use verify::Verified;
 use webhook::TokenWebhook;
 pub use webhook::TokenWebhookSettings;
@@ -131,7 +131,7 @@ impl Authenticator {
     }
 
     /// The Secrets that are to say that their tokens were used.
-    pub fn token_uses(&self) -> &TokenUses {
+    pub(crate) fn token_uses(&self) -> &TokenUses {
         &self.uses
     }
 

@@ -10,7 +10,7 @@ use corten_routes::RequestInfo;
 use corten_webhook::Clients;
 use http::HeaderMap;
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use crate::{
     access_reviews,
@@ -20,12 +20,13 @@ use crate::{
     credential::{self, Attempted, Credential, Holder, Proof},
     identity::{Identity, Peer},
     impersonation::{Allowed, ImpersonatedUser, ImpersonationRefusal},
+    measures::Measures,
     question::{Attributes, Decision},
     refusals::Refusals,
     reloads::Reloads,
     remote::Unanswering,
     rights_changed::RightsChanged,
-    tokens::{Authenticator, CachesNow, review},
+    tokens::{Authenticator, CachesNow, Patch, review, uses},
 };
 
 /// Tells the time; real, or the simulator's.
@@ -38,6 +39,7 @@ pub struct Access {
     authorizer: Authorizer,
     rights_changed: Arc<RightsChanged>,
     refusals: Refusals,
+    measures: Measures,
 }
 
 impl Access {
@@ -52,13 +54,32 @@ impl Access {
         let authorization = Arc::new(Authorization::new(authorization, clients, registry));
         let rights_changed = Arc::new(RightsChanged::new(&caches, authorization.changes()));
         let authorizer = Authorizer::new(authorization);
-        Self { caches, clock, authenticator, authorizer, rights_changed, refusals: Refusals::default() }
+        let measures = Measures::new(registry);
+        authenticator.issuers().measured_by(&measures.tokens_of_issuers);
+        Self { caches, clock, authenticator, authorizer, rights_changed, refusals: Refusals::default(), measures }
     }
 
     /// Keeps who decides up to its file until the server ends.
     pub async fn keep(self: Arc<Self>, ended: watch::Receiver<bool>) {
         let authorization = self.authorizer.authorization().clone();
         authorization.keep(ended).await;
+    }
+
+    /// Says at the Secrets of tokens on which day these were last used, until the server ends.
+    pub async fn mark_used_tokens(self: Arc<Self>, patch: Box<Patch>, mut ended: watch::Receiver<bool>) {
+        let marking = async {
+            loop {
+                for secret in self.authenticator.token_uses().next().await {
+                    uses::mark(&self.look(), &secret, &*patch).await;
+                }
+                tokio::time::sleep(uses::PAUSE).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = ended.wait_for(|it| *it) => {}
+            () = marking => {}
+        }
     }
 
     /// How often the configuration of authorization was read anew.
@@ -103,8 +124,12 @@ impl Access {
     /// # Errors
     /// What was tried, where something is shown that proves nothing.
     pub async fn identify(&self, peer: Option<&Peer>, headers: &HeaderMap, path: &str) -> Result<Proof, Attempted> {
+        let begun = Instant::now();
         credential::prepare(&self.authenticator, headers).await;
-        credential::identify(&self.authenticator, &self.refusals, &self.look(), peer, headers, path).await
+        let at = self.look();
+        let found = credential::identify(&self.authenticator, &self.refusals, &at, peer, headers, path).await;
+        self.measures.identified(&found, begun.elapsed(), at.now);
+        found
     }
 
     /// The `status` of a TokenReview.
@@ -152,6 +177,14 @@ impl Access {
 
     pub async fn decide(&self, question: &Attributes<'_>) -> Decision {
         self.authorizer.decide(&self.caches, question).await
+    }
+
+    /// The same of what a request itself asks for, which is counted.
+    pub async fn decide_request(&self, question: &Attributes<'_>) -> Decision {
+        let begun = Instant::now();
+        let decision = self.decide(question).await;
+        self.measures.decided(&decision, begun.elapsed());
+        decision
     }
 
     /// Decisions for who cannot wait for them.

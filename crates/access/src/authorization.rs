@@ -25,6 +25,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::{
+    hash::hash,
     problems::{ConfigError, LoadError},
     question::Attributes,
     reloads::Reloads,
@@ -207,6 +208,11 @@ impl Authorization {
     /// How often the file was read anew.
     pub(crate) fn reloads(&self) -> &Reloads {
         &self.reloads
+    }
+
+    /// The hash of what the file says that is used; none where there is no file.
+    pub(crate) fn configuration_hash(&self) -> Option<String> {
+        self.file.as_ref().map(|_| hash(&self.source.lock().text))
     }
 
     /// The file as it is now, where it is not used.

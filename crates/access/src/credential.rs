@@ -2,7 +2,7 @@
 //!
 //! A credential that was presented and proves nothing is an error; only a request without any is anonymous.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::SystemTime};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use corten_pki::{Authority, Proven};
@@ -70,6 +70,14 @@ pub struct Proof {
     pub identity: Identity,
     pub credential: Credential,
     pub stale: Option<String>,
+    /// When the certificate ends that proves it.
+    pub certificate_end: Option<SystemTime>,
+}
+
+impl Proof {
+    fn new(identity: Identity, credential: Credential) -> Self {
+        Self { identity, credential, stale: None, certificate_end: None }
+    }
 }
 
 /// Has what is needed to judge the request's token brought here, where a moment is enough for that.
@@ -93,20 +101,20 @@ pub(crate) async fn identify(
     path: &str,
 ) -> Result<Proof, Attempted> {
     let certificate = by_certificate(peer, authenticator.pki());
-    if let Some(Ok(identity)) = certificate {
-        return Ok(Proof { identity, credential: Credential::Certificate, stale: None });
+    if let Some(Ok((identity, end))) = certificate {
+        return Ok(Proof { certificate_end: Some(end), ..Proof::new(identity, Credential::Certificate) });
     }
     if certificate.is_some()
         && let Some(identity) = request_header::spoken_for(peer, authenticator.pki(), headers)
     {
-        return Ok(Proof { identity, credential: Credential::FrontProxy, stale: None });
+        return Ok(Proof::new(identity, Credential::FrontProxy));
     }
     if let Some(token) = token(headers).map(|it| BearerToken(it.into())) {
         let Accepted { who, stale, .. } = by_token(authenticator, at, &token, peer).await.map_err(|unproven| {
             refusals.tell(&unproven.reasons, at.now);
             Attempted("attempted: bearer")
         })?;
-        return Ok(Proof { identity: who.authenticated(), credential: Credential::Token(token), stale });
+        return Ok(Proof { stale, ..Proof::new(who.authenticated(), Credential::Token(token)) });
     }
     match certificate {
         Some(refused) => {
@@ -114,7 +122,7 @@ pub(crate) async fn identify(
             Err(Attempted("attempted: x509"))
         }
         None if !authenticator.issuers().lets_in_strangers(path) => Err(Attempted("")),
-        None => Ok(Proof { identity: Identity::anonymous(), credential: Credential::Nothing, stale: None }),
+        None => Ok(Proof::new(Identity::anonymous(), Credential::Nothing)),
     }
 }
 
@@ -145,7 +153,7 @@ impl Credential {
             Self::FrontProxy => {
                 known(request_header::is_front_proxy(peer, authenticator.pki()).then(|| before.clone()))
             }
-            Self::Certificate => known(by_certificate(peer, authenticator.pki()).and_then(Result::ok)),
+            Self::Certificate => known(by_certificate(peer, authenticator.pki()).and_then(Result::ok).map(|it| it.0)),
             Self::Token(token) => match by_token(authenticator, at, token, peer).await {
                 Ok(accepted) => Holder::Known(accepted.who.authenticated()),
                 Err(unproven) if unproven.is_certain => Holder::Nobody,
@@ -164,17 +172,17 @@ async fn by_token(
     authenticator.holder(at, token, &[ISSUER], peer.map(|it| it.address.ip())).await
 }
 
-/// `None` where none was shown; `Err` where it proves nothing.
-fn by_certificate(peer: Option<&Peer>, pki: &Authority) -> Option<Result<Identity, String>> {
+/// Who shows it, and when it ends. `None` where none was shown; `Err` where it proves nothing.
+fn by_certificate(peer: Option<&Peer>, pki: &Authority) -> Option<Result<(Identity, SystemTime), String>> {
     let chain = peer.map_or(&[][..], |it| &it.certificates);
     chain.first()?;
     Some(pki.verify_client(chain).map(holder_of).map_err(|error| error.to_string()))
 }
 
-fn holder_of(proven: Proven) -> Identity {
-    let Proven { user, uid, groups, fingerprint } = proven;
+fn holder_of(proven: Proven) -> (Identity, SystemTime) {
+    let Proven { user, uid, groups, fingerprint, end } = proven;
     let credential = [(CREDENTIAL_ID.to_owned(), vec![format!("X509SHA256={fingerprint}")])];
-    Identity { user, uid, groups, extra: credential.into() }.authenticated()
+    (Identity { user, uid, groups, extra: credential.into() }.authenticated(), end)
 }
 
 /// The bearer token, if one is shown. Another scheme of `Authorization` counts as nothing (`bearertoken.Authenticator`).

@@ -8,7 +8,7 @@ use corten_metrics::{
     scraped::{counter, gauge, number},
 };
 
-use crate::{Access, KeyFetch, Reloads};
+use crate::{Access, KeyFetch, Reloads, hash::hash};
 
 impl Access {
     /// Of the server with this name.
@@ -16,8 +16,13 @@ impl Access {
         let identity = hash(host_name);
         let issuers = self.authenticator().issuers();
         let mut families = Vec::new();
-        for (what, of) in [("authentication", issuers.reloads()), ("authorization", self.authorization_reloads())] {
+        let authorization = self.authorizer().authorization();
+        for (what, of, in_use) in [
+            ("authentication", issuers.reloads(), issuers.configuration_hash()),
+            ("authorization", authorization.reloads(), authorization.configuration_hash()),
+        ] {
             families.extend(reloads(what, of, &identity, now));
+            families.extend(configuration(what, in_use.as_deref(), &identity));
         }
         families.extend(key_fetches(&issuers.key_fetches(), &identity, now));
         families
@@ -45,6 +50,19 @@ fn reloads(what: &str, reloads: &Reloads, identity: &str, now: Time) -> Vec<Metr
         last.into_iter().filter_map(|(labels, ago)| Some((labels, at(ago?)))),
     ));
     families
+}
+
+/// Which one is used; nothing where there is no file of it.
+fn configuration(what: &str, in_use: Option<&str>, identity: &str) -> Vec<MetricFamily> {
+    let labels = in_use.map(|it| [identity, it]);
+    gauge(
+        &format!("apiserver_{what}_config_controller_last_config_info"),
+        &format!(
+            "Information about the last applied {what} configuration with hash as label, split by apiserver identity."
+        ),
+        &["apiserver_id_hash", "hash"],
+        labels.iter().map(|it| (&it[..], 1.0)),
+    )
 }
 
 /// What came of asking issuers of tokens for their keys.
@@ -77,11 +95,4 @@ fn key_fetches(fetches: &[KeyFetch], identity: &str, now: Time) -> Vec<MetricFam
 /// When that was, in seconds since 1970.
 fn seconds_at(now: Time, ago: Duration) -> f64 {
     number(u64::try_from(now.unix_millis()).unwrap_or_default()) / 1000.0 - ago.as_secs_f64()
-}
-
-/// As upstream shows a name that not all are to read: which server it is, which issuer.
-fn hash(name: &str) -> String {
-    let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, name.as_bytes());
-    let digits: String = hash.as_ref().iter().map(|it| format!("{it:02x}")).collect();
-    format!("sha256:{digits}")
 }

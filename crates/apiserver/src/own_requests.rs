@@ -2,7 +2,7 @@
 //! goes at the store.
 
 use bytes::Bytes;
-use corten_access::{Identity, MASTERS, identity::AUTHENTICATED};
+use corten_access::{Identity, MASTERS, identity::AUTHENTICATED, tokens::Patch};
 use corten_cacher::body::whole;
 use corten_meta::Status;
 use http::{Method, Request, header};
@@ -34,6 +34,15 @@ pub(crate) async fn send(
     let is_success = response.status().is_success();
     let body = response.into_body().collect().await.map_err(Status::internal)?.to_bytes();
     if is_success { Ok(body) } else { Err(serde_json::from_slice(&body).map_err(Status::internal)?) }
+}
+
+/// Sends merge patches, for who has no server.
+pub(crate) fn patches(state: &State) -> Box<Patch> {
+    let state = state.clone();
+    Box::new(move |path, patch| {
+        let state = state.clone();
+        Box::pin(async move { send(&state, Method::PATCH, &path, MERGE_PATCH, patch).await.map(drop) })
+    })
 }
 
 /// What the server does to its store, which nobody asks of it: there is no request that others could refuse.

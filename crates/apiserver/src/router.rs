@@ -1,17 +1,18 @@
 //! From what a request asks for to who does it: the last link of the chain.
 
 use corten_access::tokens;
+use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
 use corten_cacher::{
     answer,
     apart::stepwise,
     body::Response,
-    codec::{protobuf, yaml},
+    codec::{self, protobuf, yaml},
     watch_cache,
 };
 use corten_kinds::{Kind, KindRef, Subresource, Verb};
 use corten_meta::Status;
 use corten_routes::{Route, list_options};
-use http::Method;
+use http::{HeaderMap, Method, header};
 
 use crate::{
     connect,
@@ -49,7 +50,7 @@ pub(crate) async fn answer(ctx: &mut Context) -> Response {
     response
 }
 
-/// Of what protobuf has: objects of Kubernetes's own kinds, metadata of all, and the scale of all.
+/// Of what protobuf has: objects of Kubernetes's own kinds, metadata of all, and the scale of all; groups and what is served of each.
 fn wants_protobuf(ctx: &mut Context) -> bool {
     use Subresource as Sub;
     let objects = match &ctx.info.route {
@@ -57,13 +58,24 @@ fn wants_protobuf(ctx: &mut Context) -> bool {
         Route::Subresource(_, Sub::Log | Sub::Exec | Sub::Attach | Sub::PortForward | Sub::Proxy, _) => return false,
         Route::Subresource(_, Sub::Scale, _) => true,
         Route::Subresource(kind, ..) => protobuf::has(kind),
+        // The index of all paths has no form but JSON, and neither has all of discovery at once.
+        Route::NonResource if ctx.info.path.starts_with("/api") && !accepts_aggregated(&ctx.headers) => {
+            ctx.served.discovery().has(&ctx.info.path)
+        }
         _ => return false,
     };
     ctx.info.proxied.is_none() && protobuf::wanted(&mut ctx.headers, &ctx.info.query, objects)
 }
 
+fn accepts_aggregated(headers: &HeaderMap) -> bool {
+    codec::header(headers, &header::ACCEPT).contains("as=APIGroupDiscoveryList")
+}
+
 async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
     let route = ctx.info.route.clone();
+    if route.kind().is_some_and(|it| has_lost_its_definition(ctx, it)) {
+        return Err(Status::no_such_path());
+    }
     if let Some(deprecation) = route.kind().and_then(|it| corten_kinds::deprecation(it)) {
         ctx.state.metrics().requests.note_deprecated(&ctx.info, &deprecation.removed_release);
         ctx.warn(deprecation.warning);
@@ -176,6 +188,13 @@ async fn below_object(
         (_, Verb::Patch) => Box::pin(patch::patch(ctx, &target, form?)).await,
         _ => Err(not_allowed()),
     }
+}
+
+/// Whoever is told that a definition is gone finds nothing of its kind, though the loop that takes its rows away may not have come to
+/// that yet.
+fn has_lost_its_definition(ctx: &Context, kind: &KindRef) -> bool {
+    let definitions = ctx.state.caches().get(&CUSTOM_RESOURCE_DEFINITIONS).filter(|_| kind.is_custom());
+    definitions.is_some_and(|it| it.get("", &kind.resource.qualified()).is_none())
 }
 
 /// Is the definition of custom resources being deleted?

@@ -26,7 +26,7 @@ use crate::{
     bootstrap, chain,
     context::Context,
     definitions::Definitions,
-    flow_control_objects,
+    flow_control_objects, own_requests,
     state::{Config, Feeding, State},
 };
 
@@ -126,7 +126,9 @@ impl Server {
         let aggregating = tokio::spawn(aggregator.run(host, server.background.ended.subscribe()));
         let following = tokio::spawn(definitions.run(server.state.clone(), defined));
         let keeping = tokio::spawn(flow_control_objects::run(server.state.clone(), kept));
-        server.background.tasks.lock().extend([following, keeping, aggregating]);
+        let (patches, until) = (own_requests::patches(&server.state), server.background.ended.subscribe());
+        let marking = tokio::spawn(server.state.access().clone().mark_used_tokens(patches, until));
+        server.background.tasks.lock().extend([following, keeping, aggregating, marking]);
         Ok(server)
     }
 

@@ -10,6 +10,7 @@ use std::{
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use corten_files::{Refusal, RefusedFile};
+use corten_store::Revision;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
 use tokio::{
@@ -77,19 +78,30 @@ impl Encryption {
         self.lost.lock().iter().map(LostKey::line).collect()
     }
 
+    /// The lines that are about a resource: `secrets`, or `things.example.org`.
+    pub fn lost_keys_of(&self, resource: &str) -> Vec<String> {
+        self.lost.lock().iter().filter(|it| it.resource == resource).map(LostKey::line).collect()
+    }
+
+    /// Why nobody can read what is stored there, and is called `what`, after the next start; `None` where its own key is there.
+    pub fn lost_key_of(&self, what: &str, stored_at: &[u8], revision: Revision) -> Option<String> {
+        self.lost.lock().iter().find_map(|it| it.line_of(what, stored_at, revision))
+    }
+
     pub(crate) fn has_lost_keys(&self) -> bool {
         !self.lost.lock().is_empty()
     }
 
     /// Told once for each that was not known before.
     pub(crate) fn found_lost(&self, keys: Vec<LostKey>) {
-        let before = std::mem::replace(&mut *self.lost.lock(), keys.clone());
         self.metrics.lost(&keys);
+        let mut lost = self.lost.lock();
         for it in &keys {
-            if !before.iter().any(|known| (&known.resource, &known.key) == (&it.resource, &it.key)) {
+            if !lost.iter().any(|known| (&known.resource, &known.key) == (&it.resource, &it.key)) {
                 tracing::error!(resource = it.resource, key = it.key, "{}", it.line());
             }
         }
+        *lost = keys;
     }
 
     pub(crate) fn has_key_of(&self, resource: &GroupResource, stored: &[u8]) -> bool {

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use corten_store::Range;
+use bytes::Bytes;
+use corten_store::{Range, Revision};
 
 use crate::{lost_key::LostKey, shared::Shared, transformers::maker};
 
@@ -15,7 +16,7 @@ const PAGES_MAX: usize = 400;
 
 /// `None` where the store does not answer: then nothing is known.
 pub(crate) async fn look(shared: &Shared) -> Option<Vec<LostKey>> {
-    let mut lost: BTreeMap<(String, String), usize> = BTreeMap::new();
+    let mut lost: BTreeMap<(String, String), BTreeMap<Bytes, Revision>> = BTreeMap::new();
     let mut range = Range::prefix("/");
     for _ in 0..PAGES_MAX {
         let page = shared.inner.range(range.clone(), None, PAGE).await.ok()?;
@@ -23,7 +24,9 @@ pub(crate) async fn look(shared: &Shared) -> Option<Vec<LostKey>> {
             let Some(maker) = maker(&entry.value) else { continue };
             let Some(resource) = shared.resource(&entry.key) else { continue };
             if !shared.encryption.has_key_of(&resource, &entry.value) {
-                *lost.entry((resource.to_string(), maker)).or_default() += 1;
+                let values = lost.entry((resource.to_string(), maker)).or_default();
+                // A copy: what the page was read into is not to be kept for it.
+                values.insert(Bytes::copy_from_slice(&entry.key), entry.mod_revision);
             }
         }
         match page.entries.last() {
@@ -31,5 +34,5 @@ pub(crate) async fn look(shared: &Shared) -> Option<Vec<LostKey>> {
             _ => break,
         }
     }
-    Some(lost.into_iter().map(|((resource, key), n)| LostKey { resource, key, n }).collect())
+    Some(lost.into_iter().map(|((resource, key), values)| LostKey { resource, key, values }).collect())
 }

@@ -214,7 +214,7 @@ impl Metrics {
     pub(crate) fn lost(&self, keys: &[LostKey]) {
         self.lost.reset();
         for it in keys {
-            let n = u32::try_from(it.n).unwrap_or(u32::MAX);
+            let n = u32::try_from(it.values.len()).unwrap_or(u32::MAX);
             self.lost.with_label_values(&[&*it.resource, &*it.key]).set(f64::from(n));
         }
     }

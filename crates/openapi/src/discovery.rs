@@ -65,10 +65,15 @@ impl Discovery {
         Self(documents)
     }
 
+    /// Is the path one of discovery?
+    pub fn has(&self, path: &str) -> bool {
+        self.0.contains_key(&(path.to_owned(), JSON))
+    }
+
     /// `None` where the path is not one of discovery.
     pub fn answer(&self, info: &RequestInfo, method: &Method, headers: &HeaderMap) -> Option<Result<Response, Status>> {
         let path = &*info.path;
-        if !self.0.contains_key(&(path.to_owned(), JSON)) {
+        if !self.has(path) {
             return None;
         }
         if ![Method::GET, Method::HEAD].contains(method) {

@@ -22,6 +22,8 @@ pub struct Proven {
     pub groups: Vec<String>,
     /// The certificate's SHA-256 in hexadecimal digits: names the credential in audit records.
     pub fingerprint: String,
+    /// When the certificate ends.
+    pub end: SystemTime,
 }
 
 pub(super) fn certificate_of(credential: &Credential) -> Result<CertificateDer<'static>, String> {
@@ -62,9 +64,12 @@ pub(super) fn end_of(certificate: &CertificateDer<'_>) -> Option<SystemTime> {
 /// When a certificate begins and ends. `None` for what is none.
 pub(super) fn lifetime(certificate: &CertificateDer<'_>) -> Option<(SystemTime, SystemTime)> {
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
-    let time = |it: i64| UNIX_EPOCH + Duration::from_secs(it.try_into().unwrap_or_default());
     let validity = certificate.validity();
     Some((time(validity.not_before.timestamp()), time(validity.not_after.timestamp())))
+}
+
+fn time(unix_seconds: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(unix_seconds.try_into().unwrap_or_default())
 }
 
 /// By the name of the authority's key.
@@ -113,5 +118,6 @@ pub(super) fn user_of(certificate: &CertificateDer<'_>) -> Option<Proven> {
         [uid] if !uid.is_empty() => uid.to_owned(),
         _ => return None,
     };
-    Some(Proven { user, uid, groups, fingerprint })
+    let end = time(certificate.validity().not_after.timestamp());
+    Some(Proven { user, uid, groups, fingerprint, end })
 }

@@ -10,12 +10,15 @@ use crate::remote::Outcome;
 /// In seconds: Prometheus's default buckets.
 const SECONDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
+const SECONDS_OF_CONDITIONS: [f64; 7] = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
+
 /// Counted by the types and names of authorizers, of which a configuration has few.
 #[derive(Clone)]
 pub(super) struct Measures {
     decisions: IntCounterVec,
     condition_errors: IntCounterVec,
     exclusions: IntCounterVec,
+    condition_seconds: HistogramVec,
     evaluations: IntCounterVec,
     failed_open: IntCounterVec,
     seconds: HistogramVec,
@@ -38,6 +41,13 @@ impl Measures {
             exclusions: counter(
                 "apiserver_authorization_match_condition_exclusions_total",
                 "Total number of exclusions when an authorization webhook is skipped because match conditions exclude it.",
+                &["type", "name"],
+            ),
+            condition_seconds: registered::histogram(
+                registry,
+                "apiserver_authorization_match_condition_evaluation_seconds",
+                "Authorization match condition evaluation time in seconds, split by authorizer type and name.",
+                SECONDS_OF_CONDITIONS.to_vec(),
                 &["type", "name"],
             ),
             evaluations: counter(
@@ -99,6 +109,11 @@ impl WebhookMeasures {
 
     pub(super) fn excluded(&self) {
         self.measures.exclusions.with_label_values(&["Webhook", &self.name]).inc();
+    }
+
+    pub(super) fn conditions_took(&self, took: Duration) {
+        let seconds = self.measures.condition_seconds.with_label_values(&["Webhook", &*self.name]);
+        seconds.observe(took.as_secs_f64());
     }
 
     pub(super) fn condition_failed(&self) {

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use corten_webhook::Client;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{
     compiled::{CompiledWebhook, ReviewVersion},
@@ -21,8 +22,8 @@ use crate::{
 const KEPT_MAX: usize = 8192;
 /// What the asker chooses of a question may be so long where the answer is kept (`shouldCache`).
 const CHOSEN_BYTES_MAX: usize = 10_000;
-/// Nor is an answer kept that gives a longer reason: together they have no more than 32 MiB.
-const REASON_BYTES_MAX: usize = 4096;
+/// An answer with a longer reason takes the place of several: together they have no more than 32 MiB.
+const REASON_BYTES: usize = 4096;
 
 pub(super) struct Webhook {
     remote: Remote,
@@ -64,7 +65,10 @@ impl Webhook {
     pub(super) fn known(&self, question: &Attributes<'_>) -> Result<Verdict, Unasked> {
         let spec = review::spec(question);
         if !self.conditions.is_empty() {
-            match self.conditions.hold(&review::shown(&spec)) {
+            let begun = Instant::now();
+            let holds = self.conditions.hold(&review::shown(&spec));
+            self.measures.conditions_took(begun.elapsed());
+            match holds {
                 Ok(true) => {}
                 Ok(false) => {
                     self.measures.excluded();
@@ -118,9 +122,10 @@ impl Webhook {
             }
         };
         let found = verdict(&answer);
-        if let Some(key) = key.filter(|_| answer.reason.len() <= REASON_BYTES_MAX) {
+        if let Some(key) = key {
             let keep = if answer.allowed { self.authorized } else { self.unauthorized };
-            self.known.put(key, Arc::new(answer), keep);
+            let n_places = answer.reason.len() / REASON_BYTES + 1;
+            self.known.put_large(key, Arc::new(answer), keep, n_places);
         }
         found
     }

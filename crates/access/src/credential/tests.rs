@@ -23,7 +23,7 @@ fn certificates_decide_who_asks() {
         ("a stranger's certificate", Some(&foreign), Some(Err(()))),
     ] {
         let found = by_certificate(Some(&peer(credential)), &authority);
-        let found = found.map(|it| it.map(|it| (it.user, it.groups)).map_err(drop));
+        let found = found.map(|it| it.map(|(it, _)| (it.user, it.groups)).map_err(drop));
         let owned = |(user, groups): (&str, Vec<&str>)| {
             (user.to_owned(), groups.into_iter().map(str::to_owned).collect::<Vec<_>>())
         };
@@ -35,7 +35,7 @@ fn certificates_decide_who_asks() {
 fn a_certificate_is_named_by_its_fingerprint() {
     let authority = Authority::in_memory().expect("an authority");
     let jane = authority.issue_client("jane", &[]).expect("a credential");
-    let found = by_certificate(Some(&peer(Some(&jane))), &authority).expect("one is shown").expect("it is ours");
+    let (found, _) = by_certificate(Some(&peer(Some(&jane))), &authority).expect("one is shown").expect("it is ours");
     let credential = &found.extra["authentication.kubernetes.io/credential-id"][0];
     assert!(credential.starts_with("X509SHA256=") && credential.len() == "X509SHA256=".len() + 64, "{credential}");
 }

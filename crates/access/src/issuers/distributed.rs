@@ -27,9 +27,10 @@ use crate::remote::{self, Memory, UnderWay};
 
 /// As long as kube-apiserver keeps what it found of a token.
 const KEPT: Duration = Duration::from_secs(10);
-/// So many claims are kept of the tokens of one issuer, each no longer than [`KEPT_BYTES_MAX`].
+/// So many claims are kept of the tokens of one issuer. One that is longer than [`KEPT_BYTES`] takes the place of several: together they
+/// have no more than 32 MiB.
 const KEPT_MAX: usize = 1024;
-const KEPT_BYTES_MAX: usize = 32 * 1024;
+const KEPT_BYTES: usize = 32 * 1024;
 /// So many sources are asked at once for the tokens of one issuer.
 const AT_ONCE: usize = 16;
 /// The keys of so many issuers are kept that sign what sources say; one more lets the others be asked anew.
@@ -116,10 +117,9 @@ impl Issuer {
             let found = tokio::time::timeout(FETCH_DEADLINE, fetching).await;
             let found = found.unwrap_or_else(|_| Err(Refusal::uncertain("the source did not answer in time".into())));
             let n_bytes = found.as_ref().map_or(0, |it| it.to_string().len());
-            if n_bytes <= KEPT_BYTES_MAX {
-                // What failed is asked for again soon, and not by each of many requests.
-                of.known.put(key, found.clone(), if found.is_ok() { KEPT } else { PAUSE });
-            }
+            // What failed is asked for again soon, and not by each of many requests.
+            let keep = if found.is_ok() { KEPT } else { PAUSE };
+            of.known.put_large(key, found.clone(), keep, n_bytes / KEPT_BYTES + 1);
             found
         };
         of.under_way.once(key, asking).await

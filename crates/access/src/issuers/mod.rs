@@ -24,6 +24,7 @@ use std::{
 use arc_swap::{ArcSwap, ArcSwapOption};
 use corten_files::RefusedFile;
 use corten_meta::Time;
+use corten_metrics::HistogramVec;
 use corten_webhook::Clients;
 use tokio::{
     sync::{Notify, watch},
@@ -33,6 +34,7 @@ use tokio::{
 
 use crate::{
     evaluation::evaluated,
+    hash::hash,
     identity::Identity,
     problems::{ConfigError, LoadError},
     reloads::Reloads,
@@ -66,6 +68,8 @@ pub struct Issuers {
     reloads: Reloads,
     /// Who asks others; there as soon as keys are kept up.
     clients: OnceLock<Arc<Clients>>,
+    /// How long it takes to look at a token, by what comes of it and by the hash of its issuer.
+    seconds: OnceLock<HistogramVec>,
 }
 
 #[derive(Default)]
@@ -76,6 +80,8 @@ struct Current {
 
 struct Issuer {
     compiled: CompiledIssuer,
+    /// Of its URL, as metrics name it.
+    hash: String,
     keys: ArcSwapOption<Keys>,
     /// Somebody shows a token whose key is not here.
     wanted: Notify,
@@ -135,6 +141,17 @@ impl Issuers {
         &self.reloads
     }
 
+    /// The hash of what the file says that is used; none where there is no file.
+    pub(crate) fn configuration_hash(&self) -> Option<String> {
+        self.file.is_some().then(|| hash(&self.text.load()))
+    }
+
+    /// Where it is counted how long tokens take.
+    pub(crate) fn measured_by(&self, seconds: &HistogramVec) {
+        // Issuers are those of one server.
+        let _ = self.seconds.set(seconds.clone());
+    }
+
     /// The file as it is now, where it is not used.
     pub(crate) fn refused(&self) -> Option<RefusedFile> {
         self.reloads.refusal.of("the authentication configuration", self.file.as_deref()?)
@@ -167,7 +184,13 @@ impl Issuers {
     pub(crate) async fn holder(&self, now: Time, token: &str) -> Option<Result<Identity, Refusal>> {
         let signed = Signed::read(token)?;
         let issuer = self.current.load().of_token(&signed)?.clone();
-        Some(issuer.holder(self.clients.get().map(|it| &**it), now, token, signed).await)
+        let begun = Instant::now();
+        let found = issuer.holder(self.clients.get().map(|it| &**it), now, token, signed).await;
+        if let Some(seconds) = self.seconds.get() {
+            let result = if found.is_ok() { "success" } else { "failure" };
+            seconds.with_label_values(&[result, &issuer.hash]).observe(begun.elapsed().as_secs_f64());
+        }
+        Some(found)
     }
 
     /// Waits a moment where the token's key is not here yet.
@@ -265,6 +288,7 @@ impl Current {
                     == (&new.url, &new.discovery_url, &new.certificate_authority)
             });
             Arc::new(Issuer {
+                hash: hash(&it.issuer.url),
                 keys: ArcSwapOption::new(same.and_then(|it| it.keys.load_full())),
                 compiled: it,
                 wanted: Notify::new(),

@@ -1,6 +1,6 @@
 //! Answers that hold for a while, by keys that nobody outside can choose: what was asked goes through a hash whose secret is made with
 //! the process. Two generations bound it: what is asked for moves to the younger one, and of a full one the older half is forgotten. What
-//! has ended goes with its generation, too: that is as old as an answer ever becomes.
+//! has ended goes with its generation, too: that is as old as an answer ever becomes. A large answer takes the place of several.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -49,12 +49,15 @@ struct Generations<T> {
     begun: Option<Instant>,
     /// How long the longest answer was to be kept.
     longest: Duration,
+    /// Of how many places the young one's answers take.
+    n_taken: usize,
     young: HashMap<Key, MemoryEntry<T>>,
     old: HashMap<Key, MemoryEntry<T>>,
 }
 
 struct MemoryEntry<T> {
     until: Instant,
+    n_places: usize,
     answer: T,
 }
 
@@ -62,7 +65,7 @@ impl<T: Clone> Memory<T> {
     /// Of at most so many answers.
     pub(crate) fn new(max: usize) -> Self {
         let (young, old) = (HashMap::new(), HashMap::new());
-        let generations = Generations { begun: None, longest: Duration::ZERO, young, old };
+        let generations = Generations { begun: None, longest: Duration::ZERO, n_taken: 0, young, old };
         Self { half: max / 2, generations: Mutex::new(generations) }
     }
 
@@ -81,7 +84,12 @@ impl<T: Clone> Memory<T> {
 
     /// Nothing is kept for no time.
     pub(crate) fn put(&self, key: Key, answer: T, keep: Duration) {
-        if keep.is_zero() {
+        self.put_large(key, answer, keep, 1);
+    }
+
+    /// In so many places. What takes more than half of all is not kept.
+    pub(crate) fn put_large(&self, key: Key, answer: T, keep: Duration, n_places: usize) {
+        if keep.is_zero() || n_places > self.half {
             return;
         }
         // A time that no clock reaches is as good as for ever.
@@ -90,7 +98,7 @@ impl<T: Clone> Memory<T> {
         let mut generations = self.generations.lock();
         generations.age(now);
         generations.longest = generations.longest.max(until - now);
-        generations.insert(self.half, key, MemoryEntry { until, answer }, now);
+        generations.insert(self.half, key, MemoryEntry { until, n_places, answer }, now);
     }
 
     #[cfg(test)]
@@ -110,15 +118,19 @@ impl<T> Generations<T> {
 
     fn begin(&mut self, now: Instant) {
         self.old = std::mem::take(&mut self.young);
+        self.n_taken = 0;
         self.begun = Some(now);
     }
 
     fn insert(&mut self, half: usize, key: Key, known: MemoryEntry<T>, now: Instant) {
-        if self.young.len() >= half || self.begun.is_none() {
+        if self.n_taken + known.n_places > half || self.begun.is_none() {
             self.begin(now);
         }
         self.old.remove(&key);
-        self.young.insert(key, known);
+        self.n_taken += known.n_places;
+        if let Some(before) = self.young.insert(key, known) {
+            self.n_taken -= before.n_places;
+        }
     }
 }
 
@@ -141,6 +153,24 @@ mod tests {
         assert_eq!(memory.get(&key(2)), None);
         tokio::time::advance(Duration::from_secs(10)).await;
         assert_eq!(memory.get(&key(0)), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_large_answer_takes_the_place_of_several() {
+        let (keys, memory) = (Keys::default(), Memory::new(8));
+        let key = |n: usize| keys.key([&n.to_le_bytes()[..]]);
+        let keep = Duration::from_secs(10);
+        memory.put_large(key(0), 0, keep, 5);
+        assert_eq!(memory.get(&key(0)), None, "it is too large");
+        for round in 0..20 {
+            memory.put_large(key(1), 1, keep, 3);
+            memory.put(key(2), 2, keep);
+            assert_eq!((memory.get(&key(1)), memory.get(&key(2)), memory.len()), (Some(1), Some(2), 2), "{round}");
+        }
+        memory.put_large(key(3), 3, keep, 4);
+        assert_eq!((memory.get(&key(3)), memory.len()), (Some(3), 3), "the others are the older half");
+        memory.put_large(key(4), 4, keep, 4);
+        assert_eq!((memory.get(&key(4)), memory.get(&key(1)), memory.len()), (Some(4), None, 2));
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use corten_meta::Time;
 use serde_json::{Value, json};
 use tokio::{sync::watch, time::Instant};
 
@@ -230,6 +231,14 @@ async fn a_configuration_is_read_again_and_a_bad_one_changes_nothing() {
     let access = access(AuthorizationSettings::load(&file).expect("a good configuration"), None).await;
     let ended = watch::Sender::new(false);
     let keeping = tokio::spawn(access.clone().keep(ended.subscribe()));
+    let in_use = || {
+        let families = access.measured("a", Time::from_unix_seconds(0));
+        let text = corten_metrics::encoded(&families);
+        let name = "apiserver_authorization_config_controller_last_config_info{";
+        text.lines().find(|it| it.starts_with(name)).map(str::to_owned)
+    };
+    let before = in_use();
+    assert!(before.as_ref().is_some_and(|it| it.contains("hash=\"sha256:") && it.ends_with(" 1")), "{before:?}");
     let changes = access.rights_changed().count();
     assert!(asks(&access, &jane(), "mine").await.is_allowed());
     write(&file, "kind: nonsense");
@@ -242,6 +251,7 @@ async fn a_configuration_is_read_again_and_a_bad_one_changes_nothing() {
     until(|| access.authorization_reloads().successes() == 1).await;
     assert!(!asks(&access, &jane(), "mine").await.is_allowed(), "no answer of before is kept");
     assert!(access.refused_files().is_empty());
+    assert_ne!(in_use(), before, "another one is used");
     assert_eq!(access.rights_changed().count(), changes + 1, "what goes on asks again");
     ended.send_replace(true);
     keeping.await.expect("it ends");

@@ -6,6 +6,7 @@ use aws_lc_rs::constant_time;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use corten_api::resources::SERVICE_ACCOUNTS;
 use corten_cacher::watch_cache::Caches;
+use corten_meta::Time;
 use corten_pki::Authority;
 use serde_json::{Value, json};
 
@@ -15,6 +16,10 @@ use super::{
 };
 
 pub const TYPE: &str = "kubernetes.io/service-account-token";
+/// The day from which on the token is not to be taken, as whoever looks for tokens that nobody uses writes it.
+pub(super) const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
+/// The day on which the token was last used.
+pub const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 const ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 const ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 
@@ -56,9 +61,19 @@ pub fn fill(caches: &Caches, pki: &Authority, namespace: &str, secret: &mut Valu
     secret["data"]["namespace"] = json!(STANDARD.encode(namespace));
 }
 
+/// As labels name it, in UTC: `2026-01-02`.
+pub fn day(now: Time) -> String {
+    now.to_string().chars().take("2026-01-02".len()).collect()
+}
+
 /// Is this the token the Secret holds? Told in the same time wherever they differ.
 pub(super) fn holds(secret: &Value, token: &str) -> bool {
     token_of(secret).is_some_and(|it| constant_time::verify_slices_are_equal(it.as_bytes(), token.as_bytes()).is_ok())
+}
+
+/// Has somebody taken the token back without deleting it?
+pub(super) fn is_marked_invalid(secret: &Value) -> bool {
+    secret["metadata"]["labels"][INVALID_SINCE].as_str().is_some_and(|it| !it.is_empty())
 }
 
 fn token_of(secret: &Value) -> Option<String> {

@@ -12,18 +12,20 @@ pub mod legacy;
 pub(crate) mod review;
 mod shares;
 mod static_file;
+pub(crate) mod uses;
 mod verify;
 mod webhook;
 
 use std::{net::IpAddr, sync::Arc};
 
 use corten_cacher::watch_cache::Caches;
-use corten_meta::Time;
+use corten_meta::{Key, Time};
 use corten_metrics::Registry;
 use corten_pki::Authority;
 use corten_webhook::Clients;
 
 pub use static_file::{StaticTokens, TokenFileError};
+pub use uses::{Patch, TokenUses};
 use verify::Verified;
 use webhook::TokenWebhook;
 pub use webhook::TokenWebhookSettings;
@@ -40,6 +42,8 @@ pub struct Accepted {
     pub audiences: Vec<String>,
     /// The token is used beyond the hour it was asked for; says by whom.
     pub stale: Option<String>,
+    /// The Secret whose token it is, where that does not say yet that it was used today.
+    pub unmarked: Option<Key>,
 }
 
 /// What the caches hold now.
@@ -56,6 +60,7 @@ pub struct Authenticator {
     verified: Verified,
     issuers: Arc<Issuers>,
     webhook: Option<TokenWebhook>,
+    uses: TokenUses,
 }
 
 /// Why a token proves nothing.
@@ -77,7 +82,7 @@ impl Unproven {
 
 impl Authenticator {
     pub fn new(pki: Arc<Authority>, static_tokens: StaticTokens, issuers: Arc<Issuers>) -> Self {
-        Self { pki, static_tokens, verified: Verified::default(), issuers, webhook: None }
+        Self { pki, static_tokens, verified: Verified::default(), issuers, webhook: None, uses: TokenUses::default() }
     }
 
     /// With a webhook that is asked about tokens nobody else knows.
@@ -96,7 +101,10 @@ impl Authenticator {
         from: Option<IpAddr>,
     ) -> Result<Accepted, Unproven> {
         let mut unproven = match self.authenticate(at, token, audiences) {
-            Ok(accepted) => return Ok(accepted),
+            Ok(accepted) => {
+                accepted.unmarked.iter().for_each(|it| self.uses.note(it));
+                return Ok(accepted);
+            }
             Err(reasons) => Unproven { reasons, is_certain: true },
         };
         // What others issue is for the API server only, whatever audience they call it by. Boxed, as the webhook's answer: nothing of
@@ -104,7 +112,7 @@ impl Authenticator {
         let own = own(audiences);
         if !own.is_empty() && !self.issuers.is_empty() {
             match Box::pin(self.issuers.holder(at.now, token)).await {
-                Some(Ok(who)) => return Ok(Accepted { who, audiences: own, stale: None }),
+                Some(Ok(who)) => return Ok(Accepted { who, audiences: own, stale: None, unmarked: None }),
                 Some(Err(refused)) => unproven.and(refused.reason, refused.is_certain),
                 None => {}
             }
@@ -120,6 +128,11 @@ impl Authenticator {
 
     pub(crate) fn unanswering(&self) -> Option<crate::Unanswering> {
         self.webhook.as_ref()?.trouble()
+    }
+
+    /// The Secrets that are to say that their tokens were used.
+    pub(crate) fn token_uses(&self) -> &TokenUses {
+        &self.uses
     }
 
     pub fn issuers(&self) -> &Arc<Issuers> {
@@ -141,7 +154,7 @@ impl Authenticator {
         if !own.is_empty() {
             let known = self.static_tokens.get(token).cloned();
             if let Some(who) = known.or_else(|| bootstrap::identify(at, token)) {
-                return Ok(Accepted { who, audiences: own, stale: None });
+                return Ok(Accepted { who, audiences: own, stale: None, unmarked: None });
             }
         }
         match self.verified.service_account(&self.pki, at, token, audiences) {

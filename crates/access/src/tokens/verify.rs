@@ -5,14 +5,16 @@ use std::{sync::Arc, time::Duration};
 use aws_lc_rs::digest::{SHA256, digest};
 use corten_api::resources::{NODES, PODS, SECRETS, SERVICE_ACCOUNTS};
 use corten_cacher::watch_cache::Stored;
-use corten_meta::{Resource, Status, Time};
+use corten_meta::{Key, Resource, Status, Time};
 use corten_pki::{Authority, TokenKeys};
 use serde::Deserialize;
 
 use super::{
     Accepted, CREDENTIAL_ID, CachesNow, ISSUER,
     claims::{BoundObject, Claims, LEGACY_ISSUER, Legacy, user_name},
-    jwt, unix_seconds,
+    jwt,
+    legacy::{INVALID_SINCE, LAST_USED, day},
+    unix_seconds,
 };
 use crate::{identity::Identity, remote::Memory};
 
@@ -139,7 +141,7 @@ impl CachesNow<'_> {
         }
         let late = it.warnafter.map(|it| now - it).filter(|it| *it > 0);
         let stale = late.map(|it| format!("subject: {}, seconds after warning threshold: {it}", claims.sub));
-        Ok(Accepted { who, audiences, stale })
+        Ok(Accepted { who, audiences, stale, unmarked: None })
     }
 
     /// Such a token is for the API server, and good for as long as the Secret holds it.
@@ -158,8 +160,16 @@ impl CachesNow<'_> {
             return Err(INVALIDATED.into());
         }
         self.account(&claims.namespace, &bound)?;
+        if super::legacy::is_marked_invalid(&object) {
+            let Legacy { namespace, secret, account, .. } = claims;
+            return Err(format!(
+                "the token in secret {namespace}/{secret} for service account {namespace}/{account} has been marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the '{INVALID_SINCE}' label from the secret to temporarily allow use of this token"
+            ));
+        }
         let who = account(&claims.namespace, &claims.account, &claims.uid);
-        Ok(Accepted { who, audiences: vec![ISSUER.into()], stale: None })
+        let is_marked = object["metadata"]["labels"][LAST_USED] == *day(self.now);
+        let unmarked = (!is_marked).then(|| Key::new(&*claims.namespace, &*claims.secret));
+        Ok(Accepted { who, audiences: vec![ISSUER.into()], stale: None, unmarked })
     }
 
     fn account(&self, namespace: &str, claimed: &BoundObject) -> Result<(), String> {

@@ -19,10 +19,9 @@ use crate::{
 
 /// `TokenAccessReviewTimeout`: of one request, and of all tries for one token together.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// So many answers are kept.
+/// So many answers are kept. One that is longer than [`KEPT_BYTES`] takes the place of several: together they have no more than 64 MiB.
 const KEPT_MAX: usize = 4096;
-/// Longer answers are not kept: together they have no more than 64 MiB.
-const KEPT_BYTES_MAX: usize = 16 * 1024;
+const KEPT_BYTES: usize = 16 * 1024;
 /// Longer ones are no tokens: a header of HTTP holds hardly more.
 const TOKEN_BYTES_MAX: usize = 256 * 1024;
 const GROUP: &str = "authentication.k8s.io";
@@ -128,7 +127,7 @@ impl TokenWebhook {
         };
         let accepted = |(who, audiences): &(Identity, Vec<String>)| {
             let (who, audiences) = (who.clone(), audiences.clone());
-            Accepted { who, audiences, stale: None }
+            Accepted { who, audiences, stale: None, unmarked: None }
         };
         Ok(found.as_ref().as_ref().map(accepted))
     }
@@ -147,8 +146,11 @@ impl TokenWebhook {
             let asked = self.ask(token, wanted).await;
             match asked.as_deref() {
                 Ok(None) => self.nobodys.put(key, (), self.ttl),
-                Ok(found) if n_bytes(found) <= KEPT_BYTES_MAX => self.known.put(key, Arc::new(found.clone()), self.ttl),
-                _ => {}
+                Ok(found) => {
+                    let n_places = n_bytes(found) / KEPT_BYTES + 1;
+                    self.known.put_large(key, Arc::new(found.clone()), self.ttl, n_places);
+                }
+                Err(_) => {}
             }
             asked
         };

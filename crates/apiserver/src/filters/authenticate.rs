@@ -34,7 +34,7 @@ async fn identify(ctx: &mut Context) -> Result<corten_access::Identity, Attempte
         ctx.credential = Credential::Inside;
         return Ok(known.clone());
     }
-    let Proof { identity, credential, stale } = {
+    let Proof { identity, credential, stale, .. } = {
         let access = ctx.state.access();
         access.identify(ctx.peer.as_ref(), &ctx.headers, ctx.uri.path()).await?
     };

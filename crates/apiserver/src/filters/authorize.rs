@@ -20,7 +20,7 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     }
     let (decision, refusal) = {
         let question = Attributes::of_request(ctx.asker_now(), &ctx.info);
-        let decision = ctx.state.access().decide(&question).await;
+        let decision = ctx.state.access().decide_request(&question).await;
         let refusal = match &decision {
             Decision::Allowed(_) => None,
             Decision::Denied(denial) => Some(question.refusal(denial)),

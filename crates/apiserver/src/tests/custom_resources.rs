@@ -3,6 +3,7 @@
 mod bodies;
 mod defaults;
 mod deletion;
+mod ownership;
 mod publication;
 
 use corten_access::Identity;

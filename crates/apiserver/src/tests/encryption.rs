@@ -183,6 +183,44 @@ async fn a_file_that_is_refused_is_told_by_name_and_makes_nothing_unready() {
     server.stop().await;
 }
 
+/// What is told of all together is told of each by itself, and of no other.
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_gone_is_told_of_what_is_stored_under_it() {
+    let (store, pki) = (Arc::new(Memory::new()), server::config().pki);
+    let file = File::of("secrets", &[("two", 1), ("one", 0)]);
+    let first = start(&store, &pki, &file.path()).await;
+    assert_eq!(ask(&first, "POST", SECRETS, Some(&secret("s"))).await.0, 201);
+    first.stop().await;
+    file.says("secrets", &[("one", 0), ("two", 1)]);
+    let server = start(&store, &pki, &file.path()).await;
+    assert_eq!(ask(&server, "POST", SECRETS, Some(&secret("other"))).await.0, 201);
+    let said = async |name: &str| {
+        let journal = format!("/apis/corten.dev/v1/namespaces/default/journals/secrets.{name}");
+        let (code, journal) = ask(&server, "GET", &journal, None).await;
+        assert_eq!(code, 200, "{journal}");
+        let decisions = journal["decisions"].as_array().into_iter().flatten();
+        let waits = decisions.filter(|it| it["by"] == "encryption").flat_map(|it| it["waits"].as_array().cloned());
+        waits.flatten().map(|it| format!("{}: {}", it["reason"], it["message"])).collect::<Vec<_>>()
+    };
+    let nothing = Vec::<String>::new();
+    assert_eq!((&said("s").await, &said("other").await), (&nothing, &nothing));
+
+    file.says("secrets", &[("one", 0)]);
+    let end = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
+    while said("s").await.is_empty() && tokio::time::Instant::now() < end {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    let told = said("s").await.join("\n");
+    assert!(told.starts_with("\"KeyStillUsed\": \"it is stored under key \\\"two\\\" of aesgcm, which"), "{told}");
+    assert_eq!(said("other").await, nothing);
+    let (code, all) = ask(&server, "GET", "/apis/corten.dev/v1/journals", None).await;
+    assert!(code == 200 && !all.to_string().contains("KeyStillUsed"), "{all}");
+    let (_, stored) = ask(&server, "GET", SECRET, None).await;
+    assert_eq!(ask(&server, "PUT", SECRET, Some(&stored)).await.0, 200);
+    assert_eq!(said("s").await, nothing, "it is stored anew");
+    server.stop().await;
+}
+
 #[tokio::test]
 async fn a_start_with_a_wrong_key_for_everything_overwrites_nothing_and_admits_nothing() {
     let (store, pki) = (Arc::new(Memory::new()), server::config().pki);

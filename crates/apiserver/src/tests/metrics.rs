@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use corten_access::Identity;
+use corten_access::{Identity, Peer};
+use corten_cacher::body::whole;
 use http_body_util::BodyExt;
+use rustls_pki_types::{CertificateDer, pem::PemObject};
 use serde_json::{Value, json};
 
 use crate::{Server, tests::server};
@@ -43,6 +45,41 @@ async fn plugins_and_steps_are_measured() {
             r#"apiserver_admission_controller_admission_duration_seconds_count{name="ResourceQuota",operation="CREATE",rejected="false",type="validate"}"#,
             r#"apiserver_request_sli_duration_seconds_count{component="apiserver",group="",resource="configmaps",scope="resource",subresource="",verb="POST",version="v1"} "#,
             r#"apiserver_flowcontrol_work_estimated_seats_bucket{flow_schema="exempt",priority_level="exempt",le="1"}"#,
+        ],
+    )
+    .await;
+}
+
+/// How many came by what, who they were as far as that is told, what they were allowed, and how long their certificates last.
+#[tokio::test]
+async fn who_comes_and_what_they_may_is_measured() {
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    let credential = server.config().pki.issue_client("ann@example.org", &["ops"]).expect("a credential");
+    let chain = CertificateDer::pem_slice_iter(credential.certificate.as_bytes());
+    let certificates = chain.collect::<Result<_, _>>().expect("a certificate");
+    let ann = Peer { address: ([127, 0, 0, 1], 1).into(), certificates };
+    let ask = async |peer: Option<&Peer>, token: &str| {
+        let mut request = http::Request::builder().uri(MAPS);
+        if !token.is_empty() {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let request = request.body(whole("")).expect("a request of constants");
+        server.answer(request, peer.cloned(), None).await.status().as_u16()
+    };
+    assert_eq!((ask(Some(&ann), "").await, ask(None, "").await, ask(None, "nonsense").await), (403, 403, 401));
+    assert_lines(
+        &server,
+        &[
+            r#"authentication_attempts{result="success"} 2"#,
+            r#"authentication_attempts{result="failure"} 0"#,
+            r#"authentication_attempts{result="error"} 1"#,
+            r#"authentication_duration_seconds_bucket{result="success",le="16.384"} 2"#,
+            r#"authenticated_user_requests{username="email_id"} 1"#,
+            r#"authenticated_user_requests{username="other"} 1"#,
+            r#"authorization_attempts_total{result="no-opinion"} 2"#,
+            r#"authorization_duration_seconds_count{result="no-opinion"} 2"#,
+            r#"apiserver_client_certificate_expiration_seconds_bucket{le="604800"} 0"#,
+            r#"apiserver_client_certificate_expiration_seconds_count 1"#,
         ],
     )
     .await;

@@ -65,6 +65,32 @@ pub(super) async fn same(server: &Server, path: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Groups, and what is served of each, are to be had as protobuf; all of it at once is not.
+#[tokio::test(start_paused = true)]
+async fn what_is_served_is_told_as_protobuf() {
+    let server = server::started().await;
+    for path in ["/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1"] {
+        let json = get(&server, path, "application/json").await.json();
+        let expected = proto::whole(&json).expect("protobuf has it");
+        let got = get(&server, path, PROTOBUF).await;
+        assert_eq!((got.code, &*got.media_type, &got.bytes[..]), (200, PROTOBUF, &expected[..]), "{path}");
+        let read = proto::decode(&got.bytes).expect("it is protobuf");
+        assert_eq!((&read["kind"], &read["apiVersion"]), (&json["kind"], &json!("v1")), "{path}");
+        for list in ["versions", "groups", "resources"] {
+            let n = |it: &Value| it[list].as_array().map(Vec::len);
+            assert_eq!(n(&read), n(&json), "{path} {list}");
+        }
+    }
+    let read = proto::decode(&get(&server, "/api/v1", PROTOBUF).await.bytes).expect("it is protobuf");
+    let pods = read["resources"].as_array().into_iter().flatten().find(|it| it["name"] == "pods").expect("pods");
+    assert_eq!((&pods["shortNames"], &pods["namespaced"]), (&json!(["po"]), &json!(true)));
+    assert!(pods["verbs"].as_array().is_some_and(|it| it.iter().any(|verb| verb == "watch")), "{pods}");
+    let aggregated = ";as=APIGroupDiscoveryList;g=apidiscovery.k8s.io;v=v2";
+    assert_eq!(get(&server, "/apis", &format!("{PROTOBUF}{aggregated}")).await.code, 406);
+    let both = format!("application/json{aggregated},{PROTOBUF}");
+    assert_eq!(get(&server, "/apis", &both).await.json()["kind"], "APIGroupDiscoveryList");
+}
+
 /// Whoever asks for protobuf is refused in protobuf, also before it is known what there is.
 #[tokio::test(start_paused = true)]
 async fn refusals_are_written_as_protobuf() {

@@ -6,7 +6,8 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use corten_meta::Time;
+use corten_api::resources::SECRETS;
+use corten_meta::{Resource, Time};
 use http::Request;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -19,6 +20,7 @@ use corten_access::{
 use super::server as memory;
 use crate::{Config, Server};
 
+static SECRETS_AT: Resource = SECRETS;
 const START: i64 = 1_800_000_000;
 
 /// A server whose clock is set by the test.
@@ -115,9 +117,15 @@ async fn a_kept_token_ends_with_its_secret() {
 
     // An update leaves a good token alone, and puts back one that was taken out.
     let before = secret["data"].clone();
-    secret["metadata"]["labels"] = json!({ "a": "b" });
+    secret["metadata"]["labels"] = json!({ "kubernetes.io/legacy-token-invalid-since": "2026-01-02" });
     let mut again = send(&server, "PUT", &format!("{secrets}/s"), secret).await;
     assert_eq!(again["data"], before);
+    let refused = authenticate(&server, &token).expect_err("it is taken back");
+    let said = "the token in secret default/s for service account default/bot has been marked invalid. ";
+    assert!(refused[1].starts_with(said), "{refused:?}");
+    again["metadata"]["labels"] = json!({});
+    let mut again = send(&server, "PUT", &format!("{secrets}/s"), again).await;
+    assert!(authenticate(&server, &token).is_ok(), "and given again");
     again["data"] = json!({});
     let refilled = send(&server, "PUT", &format!("{secrets}/s"), again).await;
     assert_eq!(refilled["data"]["ca.crt"], before["ca.crt"]);
@@ -127,6 +135,40 @@ async fn a_kept_token_ends_with_its_secret() {
     send(&server, "DELETE", &format!("{secrets}/s"), Value::Null).await;
     let refused = authenticate(&server, &token).expect_err("its secret is gone");
     assert_eq!(refused[1], "service account token has been invalidated");
+    server.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_says_on_which_day_its_token_was_last_used() {
+    let (server, seconds) = server().await;
+    send(&server, "POST", ACCOUNTS, json!({ "metadata": { "name": "bot" } })).await;
+    let annotations = json!({ "kubernetes.io/service-account.name": "bot" });
+    let secret = json!({ "metadata": { "name": "s", "annotations": annotations }, "type": legacy::TYPE });
+    let secret = send(&server, "POST", "/api/v1/namespaces/default/secrets", secret).await;
+    let token = {
+        use base64::{Engine, engine::general_purpose::STANDARD};
+        let token = STANDARD.decode(secret["data"]["token"].as_str().expect("a token")).expect("base64");
+        String::from_utf8(token).expect("text")
+    };
+    let ask = async || {
+        let request = Request::get("/version").header("authorization", format!("Bearer {token}"));
+        let request = request.body(corten_cacher::body::whole("")).expect("a request");
+        assert_eq!(server.answer(request, None, None).await.status(), 200);
+    };
+    let caches = server.caches();
+    let stored = || caches.get(&SECRETS_AT).and_then(|it| it.get("default", "s")).expect("it is there");
+    for (day, said) in [(0, "2027-01-15"), (1, "2027-01-16")] {
+        seconds.store(START + day * 24 * 3600, Relaxed);
+        ask().await;
+        let is_said = || (stored().parse()["metadata"]["labels"][legacy::LAST_USED] == said).then_some(());
+        caches.until(is_said).await;
+        let revision = stored().revision();
+        for _ in 0..3 {
+            ask().await;
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        }
+        assert_eq!(stored().revision(), revision, "once a day");
+    }
     server.stop().await;
 }
 

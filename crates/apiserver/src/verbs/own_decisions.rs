@@ -1,4 +1,5 @@
-//! What the server itself knows of objects: those that ask others and get no answer, and definitions that do not get on.
+//! What the server itself knows of objects: those that ask others and get no answer, definitions that do not get on, and what is
+//! stored under a key that is gone.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use corten_api::resources::{
     VALIDATING_ADMISSION_POLICY_BINDINGS, VALIDATING_WEBHOOK_CONFIGURATIONS,
 };
 use corten_meta::{Key, Resource};
-use corten_reconcile::Decision;
+use corten_reconcile::{Actor, Decision, Wait};
 
 use crate::state::State;
 
@@ -21,6 +22,30 @@ const POLICIES: [Resource; 4] = [
 ];
 
 pub(super) fn of(state: &State, resource: &Resource, key: &Key) -> Vec<Decision> {
+    let mut decisions = of_its_work(state, resource, key);
+    let waits = lost_keys(state, resource, key);
+    if !waits.is_empty() {
+        decisions.push(Decision { by: "encryption".into(), waits, ..Decision::default() });
+    }
+    decisions
+}
+
+/// That nobody can read it after the next start; of a definition as well, that nobody can read its objects. Not among [`all`]: it may be
+/// thousands of objects, and the server's own check tells how many.
+fn lost_keys(state: &State, resource: &Resource, key: &Key) -> Vec<Wait> {
+    let Some(encryption) = state.config().encryption.as_ref().map(|it| it.encryption()) else { return Vec::new() };
+    let is_definition = *resource == CUSTOM_RESOURCE_DEFINITIONS;
+    // What a definition's journal says stands in the accounts of its objects, too.
+    let what = if is_definition { "the definition itself" } else { "it" };
+    let own = state.caches().get(resource).and_then(|cache| {
+        let stored = cache.get(&key.namespace, &key.name)?;
+        encryption.lost_key_of(what, &cache.store_key(&key.namespace, &key.name), stored.revision())
+    });
+    let of_objects = if is_definition { encryption.lost_keys_of(&key.name) } else { Vec::new() };
+    own.into_iter().chain(of_objects).map(|it| Wait::new("KeyStillUsed", it, Actor::Operator)).collect()
+}
+
+fn of_its_work(state: &State, resource: &Resource, key: &Key) -> Vec<Decision> {
     if *resource == CUSTOM_RESOURCE_DEFINITIONS {
         let conversion = state.conversion().failing(&key.name).map(|it| it.decision());
         return conversion.into_iter().chain(state.refused_definitions().of(&key.name)).collect();

@@ -145,7 +145,8 @@ fn told<'a>(
     let told = decisions.iter().flat_map(|it| it.waits.iter().map(move |wait| (it.by.clone(), wait.clone())));
     let told = told.filter(move |(_, wait)| {
         let matters = if is_leaving { LEAVING.contains(&&*wait.reason) } else { !is_over };
-        matters && !explains.contains(&&*wait.reason)
+        // A loop that stands still is a defect of the program, whatever becomes of the object.
+        (matters || DEFECTS.contains(&&*wait.reason)) && !explains.contains(&&*wait.reason)
     });
     // A step that waits for another object is followed like any other wait.
     let told = told.filter(|(_, wait)| wait.on.is_some() || !is_in_steps(wait, steps));

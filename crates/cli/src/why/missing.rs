@@ -58,8 +58,13 @@ pub(crate) async fn unknown_kind(reader: &Reader<'_>, word: &str) -> Failure {
 
 /// What is there and the server cannot show, an object or all of a kind: its definition says why, or the APIService of its server.
 pub(crate) async fn unreadable(reader: &Reader<'_>, error: &Error, kind: &Kind, what: &str) -> Option<Failure> {
-    let status = error.status().filter(|it| kind.is_custom() && it.code >= 500)?;
+    let status = error.status().filter(|it| it.code >= 500)?;
     let said = format!("{what} cannot be read: {}", one_line(&status.message));
+    if !kind.is_custom() {
+        let mut failure = Failure::new(said).next("kubectl get --raw '/readyz?verbose'");
+        failure.details = vec!["who must act:  whoever runs the cluster".to_owned()];
+        return status.message.contains(UNDECRYPTED).then_some(failure);
+    }
     if let Some(it) = aggregated::server_of(reader, kind).await {
         let mut failure = Failure::new(said).next(format!("corten why {}", it.subject));
         failure.details = vec![
@@ -76,6 +81,9 @@ pub(crate) async fn unreadable(reader: &Reader<'_>, error: &Error, kind: &Kind, 
     };
     Some(Failure::new(format!("{said}{who}")).next(format!("corten why {definition}")))
 }
+
+/// What the server says, in upstream's words, of what its keys do not open.
+const UNDECRYPTED: &str = "unable to transform key";
 
 /// Everything that can be said.
 pub(crate) async fn missing(reader: &Reader<'_>, kind: &Kind, key: &Key) -> Failure {

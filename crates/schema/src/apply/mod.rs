@@ -13,6 +13,7 @@ mod remove;
 mod set;
 mod typed;
 mod update;
+mod wholes;
 
 pub use atomic::atomics;
 pub use compare::{Comparison, compare};

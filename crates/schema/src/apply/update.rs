@@ -257,6 +257,7 @@ pub fn apply<'a>(
             owners.0.push(first);
         }
     }
+    let moved = own_wholes(write, &mut owners);
     let empty = Value::Object(serde_json::Map::new());
     let before = live.unwrap_or(&empty);
     let mut new = merged(write.of, before, configuration);
@@ -289,8 +290,24 @@ pub fn apply<'a>(
     if !me.set().is_empty() {
         owners.0.push(me);
     }
-    let owned = Owned { owners, same: same_set && !lost };
+    let owned = Owned { owners, same: same_set && !lost && !moved };
     Ok(Applied { object: (!is_same || live.is_none()).then_some(new), owned })
+}
+
+/// Whoever owned parts of what is one value now owns it. True where that changed a set.
+fn own_wholes(write: &Write<'_>, owners: &mut Owners<'_>) -> bool {
+    let mut changed = false;
+    for owner in &mut owners.0 {
+        let is_here = owner.api_version == write.by.api_version;
+        let of = if is_here { Some(write.of) } else { write.views.type_of(&owner.api_version) };
+        let Some(form) = of.map(Form::Struct) else { continue };
+        if owner.set().has_parts(form) {
+            let set = owner.set_mut();
+            *set = std::mem::take(set).with_wholes(form);
+            changed = true;
+        }
+    }
+    changed
 }
 
 fn conflicts<'a>(changes: &Changes<'_>, owners: &Owners<'a>) -> Vec<(Owner<'a>, Set<'a>)> {

@@ -128,7 +128,9 @@ pub fn list_tail() -> &'static [u8] {
 /// The body of what is no stored object: a Status, a review, a list that is short. `None` where protobuf has no such type.
 pub fn whole(object: &Value) -> Option<Vec<u8>> {
     let text = |name: &str| object[name].as_str();
-    let (api_version, kind) = (text("apiVersion")?, text("kind")?);
+    let kind = text("kind")?;
+    // The list of versions has none of its own.
+    let api_version = text("apiVersion").or((kind == "APIVersions").then_some("v1"))?;
     let mut content = Writer::default();
     if put_object(api_version, kind, object, &mut content).is_none() {
         let item = kind.strip_suffix("List")?;

@@ -189,6 +189,8 @@ impl Signer {
 /// What a server asks, and the task that keeps the keys.
 struct ServerWithIssuers {
     access: Access,
+    /// What is counted.
+    registry: corten_metrics::Registry,
     _tasks: JoinSet<()>,
     _ended: watch::Sender<bool>,
 }
@@ -207,6 +209,7 @@ async fn over(issuers: Arc<Issuers>) -> ServerWithIssuers {
     let clients = Arc::new(Clients::new(caches.clone()));
     tasks.spawn(issuers.clone().keep(clients.clone(), ended.subscribe()));
     let clock = Arc::new(|| Time::from_unix_seconds(NOW));
+    let registry = corten_metrics::Registry::new();
     ServerWithIssuers {
         access: Access::new(
             caches,
@@ -214,8 +217,9 @@ async fn over(issuers: Arc<Issuers>) -> ServerWithIssuers {
             Authenticator::new(pki, known, issuers),
             crate::AuthorizationSettings::default(),
             clients,
-            &corten_metrics::Registry::new(),
+            &registry,
         ),
+        registry,
         _tasks: tasks,
         _ended: ended,
     }
@@ -297,6 +301,15 @@ async fn tokens_of_an_issuer_name_users() {
         assert_eq!(who(&server, &token).await, Err(Attempted("attempted: bearer")), "{what}");
     }
     assert!(who(&server, "s3cret").await.is_ok(), "other tokens go on");
+    let counted = corten_metrics::encoded(&server.registry.gather());
+    // Of those of the lists above; what another issuer has made is not looked at.
+    for (result, n) in [("success", 5 + 4), ("failure", 11 + 2)] {
+        let line = counted.lines().find(|it| {
+            it.starts_with("apiserver_authentication_jwt_authenticator_latency_seconds_count{jwt_issuer_hash=\"sha256:")
+                && it.contains(&format!("result=\"{result}\""))
+        });
+        assert!(line.is_some_and(|it| it.ends_with(&format!("}} {n}"))), "{result}: {line:?}");
+    }
 }
 
 /// An expression over a claim that its holder chose: what takes too long lets nobody in.

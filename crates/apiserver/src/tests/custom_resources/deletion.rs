@@ -1,5 +1,6 @@
 //! A definition goes with its objects, whoever else would have a say about each of them.
 
+use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
 use serde_json::{Value, json};
 
 use super::{DEFINITIONS, ask, define, definition, gone, read, server};
@@ -30,6 +31,27 @@ async fn a_webhook_that_is_dead_holds_no_definition() {
     assert_eq!(ask(&server, "DELETE", &format!("{CARS}/a"), &Value::Null).await.0, 500, "clients are held to it");
     assert_eq!(ask(&server, "DELETE", &format!("{DEFINITIONS}/{name}"), &Value::Null).await.0, 200);
     gone(&server, &name).await;
+    server.stop().await;
+}
+
+/// From when on nobody finds the definition, nobody finds its kind either, however soon they ask.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_kind_is_gone_as_soon_as_its_definition_is() {
+    let server = server::started().await;
+    let definitions = server.caches().get(&CUSTOM_RESOURCE_DEFINITIONS).expect("definitions are stored");
+    for round in 0..100 {
+        let name = define(&server, &definition("example.com", "cars", "Car")).await;
+        assert_eq!(ask(&server, "POST", CARS, &car("a")).await.0, 201, "{round}");
+        assert_eq!(ask(&server, "DELETE", &format!("{DEFINITIONS}/{name}"), &Value::Null).await.0, 200);
+        while definitions.get("", &name).is_some() {
+            tokio::task::yield_now().await;
+        }
+        let (all, one, watch) = ("/apis/example.com/v1/cars", format!("{CARS}/a"), format!("{CARS}?watch=true"));
+        for (method, path) in [("GET", all), ("GET", &*one), ("GET", &*watch), ("POST", CARS), ("DELETE", CARS)] {
+            let body = if method == "POST" { car("b") } else { Value::Null };
+            assert_eq!(ask(&server, method, path, &body).await.0, 404, "{round}: {method} {path}");
+        }
+    }
     server.stop().await;
 }
 

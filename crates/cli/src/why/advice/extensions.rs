@@ -97,6 +97,15 @@ pub(super) fn stored_version(case: &Case<'_>) -> Advice {
         .hint("take it away again when all objects have been written anew, and status.storedVersions does not have it")
 }
 
+/// The server itself says no more of its objects than that they cannot be listed.
+pub(super) fn unlisted(case: &Case<'_>) -> Advice {
+    if case.at.subject.starts_with("apiservice/") {
+        return Advice::run(case.describe()).who(format!("whoever runs {}", refusers::place(&case.object["spec"])));
+    }
+    Advice::run(kubectl("", &["get", text(case.object, "/metadata/name"), "--all-namespaces"]))
+        .who("whoever runs the cluster")
+}
+
 fn approval(case: &Case<'_>) -> Advice {
     let group = text(case.object, "/spec/group");
     Advice::run(case.describe())

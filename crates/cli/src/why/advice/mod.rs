@@ -221,6 +221,8 @@ fn of_cluster(case: &Case<'_>) -> Option<Option<Advice>> {
         "FinalizerHolds" | "NamespaceContentRemaining" => Some(leaving::finalizer(case)),
         "NamespaceNotFound" => Some(leaving::namespace(case)),
         "StoredVersionMissing" => Some(extensions::stored_version(case)),
+        "KeyStillUsed" => Some(Advice::run("kubectl get --raw /readyz/configuration-files".into())),
+        "Unreadable" => Some(extensions::unlisted(case)),
         "ContentUnreadable" => Some(
             Advice::run("kubectl get --raw '/readyz?verbose'".into())
                 .hint("it goes by itself when all of them can be read"),

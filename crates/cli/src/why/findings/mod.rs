@@ -39,7 +39,12 @@ type Finder = for<'a> fn(&'a Reader<'_>, &'a Value, &'a mut Findings) -> Answer<
 
 /// Sorted by the kind's singular.
 const FINDERS: &[(&str, Finder)] = &[
-    ("apiservice", |reader, object, found| Box::pin(backends::api_service(reader, object, found))),
+    ("apiservice", |reader, object, found| {
+        Box::pin(async move {
+            backends::api_service(reader, object, found).await;
+            definitions::handed(reader, object, found).await;
+        })
+    }),
     ("certificatesigningrequest", |reader, object, found| {
         Box::pin(async move { certificates::request(object, reader.now, found) })
     }),

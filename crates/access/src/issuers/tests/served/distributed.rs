@@ -80,6 +80,24 @@ async fn groups_come_from_where_a_token_says_they_are() {
     assert_eq!((held, issuer.n_asked()), (Ok(json!(["oidc:here", "system:authenticated"])), 1));
 }
 
+/// Groups are elsewhere because they are many.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_source_says_holds_however_much_it_is() {
+    let issuer = Issuer::start().await;
+    let key = Signer::curve("c");
+    issuer.signs_with(&[&key]);
+    let server = running(&issuer.configuration(BY_CLAIM)).await;
+    let groups: Vec<String> = (0..4000).map(|it| format!("0a1b2c3d-0000-0000-0000-{it:012}")).collect();
+    let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+    issuer.answer(SOURCE, "200 OK", &key.token("ES256", &issuer.groups(&groups)));
+    let token = key.token("ES256", &issuer.claims_elsewhere());
+    for _ in 0..3 {
+        let found = who(&server, &token).await.map(|it| it["groups"].as_array().map(Vec::len));
+        assert_eq!(found, Ok(Some(4001)));
+    }
+    assert_eq!(issuer.n_asked(), 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn many_who_come_with_one_token_ask_its_source_once() {
     let issuer = Issuer::start().await;

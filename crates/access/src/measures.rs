@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use corten_meta::Time;
-use corten_metrics::{Histogram, HistogramVec, IntCounter, IntCounterVec, Registry, registered};
+use corten_metrics::{HistogramVec, HistogramsPerThread, IntCounter, IntCounterVec, Registry, registered};
 
 use crate::{
     credential::{Attempted, Proof},
@@ -41,7 +41,7 @@ pub(crate) struct Measures {
     users: Vec<(&'static str, IntCounter)>,
     emails: IntCounter,
     others: IntCounter,
-    seconds_left: Histogram,
+    seconds_left: HistogramsPerThread,
     allowed: Outcome,
     denied: Outcome,
     undecided: Outcome,
@@ -53,20 +53,27 @@ pub(crate) struct Measures {
 /// One that a question can have.
 struct Outcome {
     times: IntCounter,
-    seconds: Histogram,
+    seconds: HistogramsPerThread,
+    result: &'static str,
+    /// Of its histogram.
+    place: usize,
 }
+
+/// So many outcomes a question has at most.
+const OUTCOMES: usize = 4;
 
 impl Outcome {
     fn count(&self, took: Duration) {
         self.times.inc();
-        self.seconds.observe(took.as_secs_f64());
+        self.seconds.observe(self.place, || [self.result], took.as_secs_f64());
     }
 }
 
 impl Measures {
     pub(crate) fn new(registry: &Registry) -> Self {
         let counter = |name, help, label| registered::counter(registry, name, help, &[label]);
-        let histogram = |name, help| registered::histogram(registry, name, help, doubling(), &["result"]);
+        let histogram =
+            |name, help| registered::histogram_per_thread(registry, name, help, doubling(), &["result"], OUTCOMES);
         let attempts = counter("authentication_attempts", "Counter of authenticated attempts.", "result");
         let durations =
             histogram("authentication_duration_seconds", "Authentication duration in seconds broken out by result.");
@@ -82,31 +89,33 @@ impl Measures {
         );
         let deciding =
             histogram("authorization_duration_seconds", "Authorization duration in seconds broken out by result.");
-        let seconds_left = registered::histogram(
+        let seconds_left = registered::histogram_per_thread(
             registry,
             "apiserver_client_certificate_expiration_seconds",
             "Distribution of the remaining lifetime on the certificate used to authenticate a request.",
             SECONDS_LEFT.to_vec(),
             &[],
+            1,
         );
-        let of = |times: &IntCounterVec, seconds: &HistogramVec, result: &str| Outcome {
+        let of = |times: &IntCounterVec, seconds: &HistogramsPerThread, result: &'static str, place: usize| Outcome {
             times: times.with_label_values(&[result]),
-            seconds: seconds.with_label_values(&[result]),
+            seconds: seconds.clone(),
+            result,
+            place,
         };
         let user = |name: &'static str| (name, users.with_label_values(&[name]));
-        let no_labels: [&str; 0] = [];
         Self {
-            known: of(&attempts, &durations, "success"),
-            unknown: of(&attempts, &durations, "failure"),
-            refused: of(&attempts, &durations, "error"),
+            known: of(&attempts, &durations, "success", 0),
+            unknown: of(&attempts, &durations, "failure", 1),
+            refused: of(&attempts, &durations, "error", 2),
             users: USERS.into_iter().map(user).collect(),
             emails: users.with_label_values(&["email_id"]),
             others: users.with_label_values(&["other"]),
-            seconds_left: seconds_left.with_label_values(&no_labels),
-            allowed: of(&decisions, &deciding, "allowed"),
-            denied: of(&decisions, &deciding, "denied"),
-            undecided: of(&decisions, &deciding, "no-opinion"),
-            failed: of(&decisions, &deciding, "error"),
+            seconds_left,
+            allowed: of(&decisions, &deciding, "allowed", 0),
+            denied: of(&decisions, &deciding, "denied", 1),
+            undecided: of(&decisions, &deciding, "no-opinion", 2),
+            failed: of(&decisions, &deciding, "error", 3),
             tokens_of_issuers: registered::histogram(
                 registry,
                 "apiserver_authentication_jwt_authenticator_latency_seconds",
@@ -124,7 +133,7 @@ impl Measures {
                 self.known.count(took);
                 self.user(&proof.identity.user).inc();
                 if let Some(end) = proof.certificate_end {
-                    self.seconds_left.observe(seconds_until(end, now));
+                    self.seconds_left.observe(0, || [], seconds_until(end, now));
                 }
             }
             // Nothing was shown, and something must be.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use corten_api::resources::{ENDPOINT_SLICES, NODES, SERVICE_CIDRS, SERVICES};
-use corten_client::{BoxFuture, Client, Informer, InformerParams};
+use corten_client::{BoxFuture, Client, Informer, InformerParams, Keeping};
 use corten_meta::{Key, Resource};
 use corten_proxy::{
     Event, Existing, Frontend, Health, Proxy, Stale, Step,
@@ -19,7 +19,7 @@ use corten_reconcile::{Decision, EventType};
 use tokio::time::Instant;
 
 use crate::{
-    Clock, JournalBook,
+    Clock, JournalBook, keeping,
     kernel_table::{OnlyMeta, Table, TableHands, TableLoop, Words, informer, poll_informer, run_table},
 };
 
@@ -87,12 +87,13 @@ struct ProxyLoop {
 impl ProxyLoop {
     fn new(settings: ProxySettings) -> Self {
         let ProxySettings { proxy, node_name, client, hands, clock, journal } = settings;
-        let of_node = InformerParams { field_selector: format!("metadata.name={node_name}"), ..all(NODES) };
-        let proxied = |resource| InformerParams { label_selector: SELECTOR.to_owned(), ..all(resource) };
+        let own = format!("metadata.name={node_name}");
+        let of_node = InformerParams { field_selector: own, ..all(NODES, keeping::PROXIED_NODE) };
+        let proxied = |params: InformerParams| InformerParams { label_selector: SELECTOR.to_owned(), ..params };
         Self {
-            services: informer(&client, proxied(SERVICES)),
-            slices: informer(&client, proxied(ENDPOINT_SLICES)),
-            ranges: informer(&client, all(SERVICE_CIDRS)),
+            services: informer(&client, proxied(all(SERVICES, keeping::PROXIED))),
+            slices: informer(&client, proxied(all(ENDPOINT_SLICES, keeping::PROXIED))),
+            ranges: informer(&client, all(SERVICE_CIDRS, keeping::PROXIED)),
             node: informer(&client, of_node),
             table: Table::new(WORDS, (&node_name, &client), hands.clone(), clock, journal),
             name_server: hands.name_server(None),
@@ -179,8 +180,8 @@ fn forgotten(result: Result<usize, String>) {
     }
 }
 
-fn all(resource: Resource) -> InformerParams {
-    InformerParams::all(resource).seeded_by(corten_proxy::NAME)
+fn all(resource: Resource, keeping: Keeping) -> InformerParams {
+    keeping::params(resource, keeping).seeded_by(corten_proxy::NAME)
 }
 
 #[cfg(test)]

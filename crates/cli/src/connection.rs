@@ -18,6 +18,9 @@ use crate::{failure::Failure, node_folders::DATA_DIR, own_kubeconfig::share_auth
 /// Where `corten up` keeps the administrator's kubeconfig, unless told otherwise.
 pub const ADMIN_KUBECONFIG: &str = "/var/lib/corten/admin.kubeconfig";
 
+/// How root of a machine that has joined a cluster asks its node, in the folder `kubelet` of its data.
+pub const NODE_KUBECONFIG: &str = "node.kubeconfig";
+
 /// A client for one cluster, with what the command line said about it.
 pub(crate) struct Connection {
     pub(crate) client: Client,
@@ -63,10 +66,21 @@ pub(crate) fn args(command: Command) -> Command {
 /// There is no usable kubeconfig.
 pub(crate) fn open(matches: &ArgMatches) -> Result<Connection> {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let config = load(matches.get_one::<PathBuf>("kubeconfig"))?;
+    opened(load(matches.get_one::<PathBuf>("kubeconfig"))?, text("context"), text("namespace"))
+}
+
+/// As [`open`], by another file than the one that was asked for.
+///
+/// # Errors
+/// It is no usable kubeconfig.
+pub(crate) fn open_file(path: &Path, matches: &ArgMatches) -> Result<Connection> {
+    opened(Kubeconfig::load(path)?, None, matches.get_one::<String>("namespace").map(String::as_str))
+}
+
+fn opened(config: Kubeconfig, context: Option<&str>, namespace: Option<&str>) -> Result<Connection> {
     let kubeconfig = config.path.clone().or_else(|| kubeconfig::default_paths().into_iter().find(|it| it.exists()));
-    let target = config.target(text("context")).context("reading the kubeconfig")?;
-    let namespace = match text("namespace") {
+    let target = config.target(context).context("reading the kubeconfig")?;
+    let namespace = match namespace {
         Some(namespace) => namespace.to_owned(),
         None if target.namespace.is_empty() => "default".to_owned(),
         None => target.namespace.clone(),
@@ -93,6 +107,15 @@ pub(crate) fn data_folders(matches: &ArgMatches) -> Vec<PathBuf> {
 /// As [`data_folders`], by whichever address the cluster was asked for: another machine's, or a balancer's.
 pub(crate) fn data_folders_of_cluster(matches: &ArgMatches) -> Vec<PathBuf> {
     folders(matches, share_authority)
+}
+
+/// The folder of this machine's node, where it has joined a cluster: beside the kubeconfig that was named, or the usual one.
+pub(crate) fn joined_node(matches: &ArgMatches) -> Option<PathBuf> {
+    let path = matches.get_one::<PathBuf>("kubeconfig");
+    let read = path.map_or_else(kubeconfig::default_paths, |it| vec![it.clone()]);
+    let beside = read.iter().filter_map(|it| std::path::absolute(it).ok()?.parent().map(Path::to_owned));
+    let usual = PathBuf::from(DATA_DIR).join("kubelet");
+    beside.chain([usual]).find(|it| it.join(NODE_KUBECONFIG).exists())
 }
 
 fn folders(matches: &ArgMatches, is_its: impl Fn(&RestConfig, &RestConfig) -> bool) -> Vec<PathBuf> {

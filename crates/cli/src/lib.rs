@@ -28,7 +28,7 @@ use std::{ffi::OsString, process::ExitCode};
 
 use clap::Command;
 
-pub use connection::ADMIN_KUBECONFIG;
+pub use connection::{ADMIN_KUBECONFIG, NODE_KUBECONFIG};
 pub use failure::Failure;
 pub use node_folders::SNAPSHOTS_MADE;
 pub use node_name::NodeName;

@@ -8,15 +8,18 @@ use http::{HeaderValue, Method, Request, Response, header};
 use http_body_util::BodyExt;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use crate::{
-    Body, DeleteParams, Error, ListParams, PatchType, Transport, TransportError, Watch, WatchParams,
+    Body, DeleteParams, Error, KeptAnswers, ListParams, PatchType, Transport, TransportError, Watch, WatchParams,
     params::{Url, status_of},
 };
 
 /// No answer may be larger: a list of everything in a large cluster still fits.
 const ANSWER_BYTES_MAX: usize = 1 << 30;
 const DEADLINE: Duration = Duration::from_secs(60);
+/// Where no server answers, and an answer of before is there, one is waited for no longer.
+const DEADLINE_CUT_OFF: Duration = Duration::from_secs(2);
 
 /// One API server under one identity. Cheap to clone.
 #[derive(Clone)]
@@ -25,6 +28,9 @@ pub struct Client {
     deadline: Duration,
     /// Of one answer.
     bytes_max: usize,
+    kept: Option<KeptAnswers>,
+    /// For whom single answers are kept.
+    owner: Option<Arc<str>>,
 }
 
 /// One page of objects, each as the bytes the server sent.
@@ -39,7 +45,7 @@ pub struct List {
 
 impl Client {
     pub fn new(transport: Arc<dyn Transport>) -> Self {
-        Self { transport, deadline: DEADLINE, bytes_max: ANSWER_BYTES_MAX }
+        Self { transport, deadline: DEADLINE, bytes_max: ANSWER_BYTES_MAX, kept: None, owner: None }
     }
 
     /// How long one request may take; for a watch, how long until it begins.
@@ -56,6 +62,35 @@ impl Client {
         self
     }
 
+    /// With a place where answers are kept for a start while no server gives any.
+    #[must_use]
+    pub fn with_kept(mut self, kept: KeptAnswers) -> Self {
+        self.kept = Some(kept);
+        self
+    }
+
+    /// Keeps the objects that are read, and tokens, for this owner: where no server answers they are what they were.
+    #[must_use]
+    pub fn for_owner(&self, owner: &str) -> Self {
+        Self { owner: Some(owner.into()), ..self.clone() }
+    }
+
+    /// What is kept for an owner is not needed any more.
+    pub fn forget_owner(&self, owner: &str) {
+        if let Some(kept) = &self.kept {
+            kept.forget_owner(owner);
+        }
+    }
+
+    /// No server has answered for a while, and what was kept counts.
+    pub fn is_cut_off(&self) -> bool {
+        self.kept.as_ref().is_some_and(KeptAnswers::is_cut_off)
+    }
+
+    pub(crate) fn kept(&self) -> Option<&KeptAnswers> {
+        self.kept.as_ref()
+    }
+
     // ---- any request ----
 
     /// Sends a request and gives the answer's body as a stream.
@@ -64,7 +99,12 @@ impl Client {
     /// Every answer outside 2xx is an [`Error::Status`].
     pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, Error> {
         let what = format!("{} {}", request.method(), request.uri().path());
-        let response = self.within(&what, self.transport.send(request)).await??;
+        let begun = Instant::now();
+        let answer = self.within(&what, self.transport.send(request)).await.and_then(|it| Ok(it?));
+        if let Some(kept) = &self.kept {
+            kept.note(begun, answer.as_ref().is_ok_and(|it| !it.status().is_server_error()));
+        }
+        let response = answer?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -105,7 +145,8 @@ impl Client {
     /// # Errors
     /// As [`Client::request`], as for every verb below.
     pub async fn get(&self, resource: &Resource, key: &Key) -> Result<Bytes, Error> {
-        self.get_path(&resource.path(key)).await
+        let path = resource.path(key);
+        self.or_kept(&path, |client| async move { client.get_path(&resource.path(key)).await }).await
     }
 
     /// # Errors
@@ -134,6 +175,22 @@ impl Client {
         object: &impl Serialize,
     ) -> Result<Bytes, Error> {
         self.call(Method::POST, &path(resource, key, subresource), JSON, encode(object)?).await
+    }
+
+    /// As [`Client::create_subresource`], of what is made of it alone (`token`). It is kept under `what`.
+    ///
+    /// # Errors
+    /// As [`Client::request`].
+    pub async fn obtain(
+        &self,
+        resource: &Resource,
+        (key, subresource): (&Key, &str),
+        what: &str,
+        object: &impl Serialize,
+    ) -> Result<Bytes, Error> {
+        let (path, body) = (path(resource, key, subresource), encode(object)?);
+        let what = format!("{path} {what}");
+        self.or_kept(&what, |client| async move { client.call(Method::POST, &path, JSON, body).await }).await
     }
 
     /// Replaces the whole object, or where `subresource` is not empty (`status`, `finalize`), that part of it.
@@ -277,6 +334,18 @@ impl Client {
     }
 
     // ---- below ----
+
+    /// An answer, which is kept for the owner; or the one before it.
+    async fn or_kept<F: Future<Output = Result<Bytes, Error>>>(
+        &self,
+        what: &str,
+        ask: impl FnOnce(Self) -> F,
+    ) -> Result<Bytes, Error> {
+        let (Some(kept), Some(owner)) = (&self.kept, &self.owner) else { return ask(self.clone()).await };
+        let is_impatient = kept.is_cut_off() && kept.has_answer(owner, what);
+        let client = if is_impatient { self.clone().with_deadline(DEADLINE_CUT_OFF) } else { self.clone() };
+        kept.answer(owner, what, ask(client).await)
+    }
 
     async fn call(&self, method: Method, url: &str, content_type: &str, body: Bytes) -> Result<Bytes, Error> {
         Ok(self.request(request(method, url, content_type, body)?).await?.into_body())

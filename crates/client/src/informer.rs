@@ -24,7 +24,8 @@ use serde::Deserialize;
 use tokio::time::{Instant, Sleep};
 
 use crate::{
-    Backoff, BoxFuture, Client, Error, List, ListParams, Watch, WatchEvent, WatchParams, backoff::seed_of,
+    Backoff, BoxFuture, Client, Error, InformerParams, List, ListItems, ListParams, Watch, WatchEvent, WatchParams,
+    kept::{KeptObjects, is_silence},
     version_number,
 };
 
@@ -35,6 +36,8 @@ const WATCH_SECONDS: u32 = 300;
 const WATCH_GRACE: Duration = Duration::from_secs(30);
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
+/// Where an earlier run has kept a list, an answer is waited for no longer.
+const KNOWN_AFTER: Duration = Duration::from_secs(5);
 
 /// What happened to a cache's contents.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,68 +61,6 @@ pub struct Identity {
 impl Identity {
     pub fn of(meta: &ObjectMeta) -> Self {
         Self { key: meta.key(), uid: meta.uid.clone(), version: meta.resource_version.clone() }
-    }
-}
-
-/// What to keep informed about.
-#[derive(Clone, Debug)]
-pub struct InformerParams {
-    pub resource: Resource,
-    /// Empty: every namespace.
-    pub namespace: String,
-    pub label_selector: String,
-    pub field_selector: String,
-    /// Say soon after every change in the cluster that everything up to it has been delivered: see [`WatchParams::progress`].
-    pub progress: bool,
-    /// What is in the objects is not wanted. Of custom resources that is to be had without their conversion webhook.
-    pub metadata_only: bool,
-    /// What is listed.
-    pub listed: ListItems,
-    /// There is no watch: it is listed this often.
-    pub polled: Option<Duration>,
-    /// A list or a watch of more is given up, and begun again with a back-off.
-    pub objects_max: usize,
-    /// Who comes back after a failure may be another server, with other versions: it is listed, and no watch goes on.
-    pub lists_after_failure: bool,
-    /// Of the jitter in back-offs and watch lengths.
-    pub seed: u64,
-}
-
-/// What the items of a list are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListItems {
-    /// The objects of a resource.
-    Objects,
-    /// What groups serve: see [`Client::list_groups`].
-    Groups,
-}
-
-impl InformerParams {
-    pub fn all(resource: Resource) -> Self {
-        let seed = seed_of(&resource.qualified());
-        let (namespace, label_selector, field_selector) = (String::new(), String::new(), String::new());
-        Self {
-            resource,
-            namespace,
-            label_selector,
-            field_selector,
-            progress: false,
-            metadata_only: false,
-            listed: ListItems::Objects,
-            polled: None,
-            objects_max: usize::MAX,
-            lists_after_failure: false,
-            seed,
-        }
-    }
-}
-
-impl InformerParams {
-    /// With another seed, so that two informers about one resource do not move in step.
-    #[must_use]
-    pub fn seeded_by(mut self, name: &str) -> Self {
-        self.seed ^= seed_of(name).rotate_left(1);
-        self
     }
 }
 
@@ -147,6 +88,9 @@ pub struct Informer<T = Bytes> {
     lists_again: bool,
     ready: VecDeque<(StreamPosition, InformerEvent<T>)>,
     backoff: Backoff,
+    kept: Option<KeptObjects>,
+    /// No list of a server has come yet, and what an earlier run has kept may still stand for it.
+    may_fall_back: bool,
 }
 
 /// Where an event stands that is to be delivered.
@@ -206,7 +150,10 @@ impl<T> Informer<T> {
         decode: impl Fn(Bytes) -> Result<(Identity, T), Error> + Send + Sync + 'static,
     ) -> Self {
         let backoff = Backoff::new(BACKOFF_FIRST, BACKOFF_MAX, params.seed);
-        let state = State::Listing(Listing::begin(&client, &params));
+        let kept = client.kept().and_then(|it| Some(KeptObjects::new(it, params.keeping?, params.kept_name())));
+        let may_fall_back = kept.as_ref().is_some_and(KeptObjects::has_before);
+        let first = if may_fall_back { client.clone().with_deadline(KNOWN_AFTER) } else { client.clone() };
+        let state = State::Listing(Listing::begin(&first, &params));
         Self {
             client,
             params,
@@ -222,6 +169,8 @@ impl<T> Informer<T> {
             lists_again: false,
             ready: VecDeque::new(),
             backoff,
+            kept,
+            may_fall_back,
         }
     }
 
@@ -351,6 +300,7 @@ impl<T> Informer<T> {
                 // A server that is away, or in haste, will list them; one that says so cannot.
                 self.cannot_list = matches!(&error, Error::Status(it) if it.code == 500);
                 self.is_forbidden = matches!(&error, Error::Status(it) if it.code == 403);
+                self.fall_back(&error);
                 return self.failed("list", &error, Then::List);
             }
         };
@@ -376,9 +326,11 @@ impl<T> Informer<T> {
         for key in gone {
             self.forget(&key);
         }
-        self.cannot_list = false;
-        self.is_forbidden = false;
+        (self.cannot_list, self.is_forbidden, self.may_fall_back) = (false, false, false);
         self.from = page.resource_version;
+        if let Some(kept) = &self.kept {
+            kept.whole(&self.from);
+        }
         self.ready.push_back((StreamPosition::EndOfList, InformerEvent::Synced(self.from.clone())));
         if std::mem::take(&mut self.lists_again) {
             return State::Listing(Listing::begin(&self.client, &self.params));
@@ -386,6 +338,28 @@ impl<T> Informer<T> {
         match self.params.polled {
             Some(every) => State::Waiting { until: Box::pin(tokio::time::sleep(every)), then: Then::List },
             None => self.connect(),
+        }
+    }
+
+    /// What an earlier run has kept is told in the place of the list that does not come. That is tried again all the same.
+    fn fall_back(&mut self, error: &Error) {
+        let Some(kept) = self.kept.as_ref().filter(|it| self.may_fall_back && is_silence(error) && it.is_cut_off())
+        else {
+            return;
+        };
+        let Some(before) = kept.before() else { return };
+        self.may_fall_back = false;
+        tracing::warn!(resource = %self.params.resource, objects = before.items.len(), "no server answers: what was kept counts");
+        for item in before.items {
+            self.apply(item, StreamPosition::AmidList);
+        }
+        self.ready.push_back((StreamPosition::EndOfList, InformerEvent::Synced(before.version)));
+    }
+
+    /// Nothing of it is kept from now on.
+    pub fn forget_kept(&self) {
+        if let Some(kept) = &self.kept {
+            kept.forget();
         }
     }
 
@@ -474,6 +448,7 @@ impl<T> Informer<T> {
 
     /// Takes a state of an object in if it is news; gives its key either way.
     fn apply(&mut self, object: Bytes, place: StreamPosition) -> Option<Key> {
+        let whole = self.kept.is_some().then(|| object.clone());
         let (identity, value) = match (self.decode)(object) {
             Ok(decoded) => decoded,
             Err(error) => {
@@ -503,6 +478,9 @@ impl<T> Informer<T> {
         if place == StreamPosition::Watch {
             self.advance(&identity.version);
         }
+        if let (Some(kept), Some(object)) = (&self.kept, whole) {
+            kept.apply(&key, &object);
+        }
         self.ready.push_back((place, InformerEvent::Applied(value, identity)));
         Some(key)
     }
@@ -521,6 +499,9 @@ impl<T> Informer<T> {
         // A deletion that is older than what is known came twice, or is not about this object.
         if self.known.get(&key).is_some_and(|it| is_newer(&meta.resource_version, &it.version)) {
             self.known.remove(&key);
+            if let Some(kept) = &self.kept {
+                kept.remove(&key);
+            }
             self.ready.push_back((StreamPosition::Watch, InformerEvent::Deleted(meta)));
         }
     }
@@ -528,6 +509,9 @@ impl<T> Informer<T> {
     /// Reports the end of an object whose deletion was not seen.
     fn forget(&mut self, key: &Key) {
         let Some(known) = self.known.remove(key) else { return };
+        if let Some(kept) = &self.kept {
+            kept.remove(key);
+        }
         self.ready.push_back(ended(key, known));
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use corten_access::Identity;
 use corten_apiserver::Server;
-use corten_client::{Client, Transport};
+use corten_client::{Client, KeptAnswers, Transport};
 use corten_pki::Authority;
 use corten_runner::JournalBook;
 use tokio::sync::watch;
@@ -57,7 +57,8 @@ impl Stopping {
 pub(crate) enum ServerAccess {
     InProcess(Server),
     /// Whoever asks, asks as the node: it has no other certificate.
-    Remote(Arc<dyn Transport>),
+    /// What is answered is kept for a start while nobody answers.
+    Remote(Arc<dyn Transport>, KeptAnswers),
 }
 
 /// What a node has of its cluster.
@@ -74,7 +75,7 @@ impl ClusterAccess {
     pub(crate) fn client(&self, who: Identity) -> Client {
         match &self.server {
             ServerAccess::InProcess(server) => in_process::client(server, who),
-            ServerAccess::Remote(transport) => Client::new(transport.clone()),
+            ServerAccess::Remote(transport, kept) => Client::new(transport.clone()).with_kept(kept.clone()),
         }
     }
 

@@ -4,12 +4,15 @@
 //! DATA/kubelet/kubeconfig                       the server, the authorities, and where the certificate is
 //! DATA/kubelet/pki/kubelet-client-current.pem   the node's certificate and key, as upstream's kubelet keeps them
 //! DATA/kubelet/servers                          `joined` and the server joined by; all that the cluster told of, as they are asked
+//! DATA/kubelet/node.kubeconfig                  how root of the machine asks the node itself
+//! DATA/kubelet/kept/                            what it runs and needs for that, for a start while no server answers
 //! ```
 
 mod control_plane;
 mod discovery;
 mod first_certificate;
 mod identity;
+mod kept;
 mod network;
 mod pod_ranges;
 mod servers;
@@ -20,13 +23,14 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use corten_cli::Failure;
+use corten_cli::{Failure, NODE_KUBECONFIG};
 use corten_client::{Client, https::HttpsTransport, kubeconfig::RestConfig};
 
 pub(crate) use control_plane::join_control_plane;
 pub(crate) use discovery::{Invitation, discover};
 pub(crate) use first_certificate::join;
 pub(crate) use identity::NodeIdentity;
+pub(crate) use kept::KeptStore;
 pub(crate) use network::cluster_network;
 pub(crate) use pod_ranges::pod_ranges;
 
@@ -42,6 +46,8 @@ pub(crate) struct JoinedFiles {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) certificate: PathBuf,
     pub(crate) servers: PathBuf,
+    /// How the node itself is asked.
+    pub(crate) node_kubeconfig: PathBuf,
 }
 
 impl JoinedFiles {
@@ -51,6 +57,7 @@ impl JoinedFiles {
             kubeconfig: kubelet.join("kubeconfig"),
             certificate: kubelet.join("pki/kubelet-client-current.pem"),
             servers: kubelet.join("servers"),
+            node_kubeconfig: kubelet.join(NODE_KUBECONFIG),
         }
     }
 }

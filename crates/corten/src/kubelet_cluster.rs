@@ -2,22 +2,45 @@
 
 use std::sync::Arc;
 
-use corten_host::{Caller, Cluster, Journals, Lasting, NodeAccess, ServingKey};
+use corten_client::Client;
+use corten_host::{Caller, Cluster, Journals, Lasting, NodeAccess, OwnList, ServingKey};
 use corten_reconcile::node_journal::{self, NODE_JOURNALS_MAX, NodeJournals};
 use corten_runner::{
-    JournalBook, NodeCaller, NodeInquiries, NodeQuestion, ServingCertificate, ServingKeys, ServingNames,
+    JournalBook, NodeCaller, NodeInquiries, NodeQuestion, OwnPods, ServingCertificate, ServingKeys, ServingNames,
 };
 use futures_util::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cluster_access::ClusterTrust;
 
-pub(crate) struct NodeCluster(pub(crate) NodeInquiries);
+/// What the kubelet itself has is told in the place of the API's where no server answers.
+pub(crate) struct NodeCluster {
+    pub(crate) inquiries: NodeInquiries,
+    pub(crate) own: Arc<OwnPods>,
+    /// Does a server answer?
+    pub(crate) client: Client,
+}
+
+impl NodeCluster {
+    async fn own_pod(&self, namespace: &str, name: &str) -> Result<Option<Value>, String> {
+        let is_it = |it: &&Value| it["metadata"]["namespace"] == namespace && it["metadata"]["name"] == name;
+        Ok(self.own_objects().await?.pods.iter().find(is_it).cloned())
+    }
+
+    async fn own_objects(&self) -> Result<OwnList, String> {
+        let own = self.own.ask().await.ok_or("the kubelet does not say what it has")?;
+        let value = |it: serde_json::Result<Value>| it.map_err(|it| it.to_string());
+        Ok(OwnList {
+            node: own.node.map(|it| value(serde_json::to_value(it))).transpose()?,
+            pods: own.pods.into_iter().map(|it| value(serde_json::to_value(it))).collect::<Result<_, _>>()?,
+        })
+    }
+}
 
 impl Cluster for NodeCluster {
     fn review_token(&self, token: String) -> BoxFuture<'_, Result<Option<Caller>, String>> {
         Box::pin(async move {
-            let caller = self.0.review_token(token).await.map_err(|it| it.to_string())?;
+            let caller = self.inquiries.review_token(token).await.map_err(|it| it.to_string())?;
             Ok(caller.map(|NodeCaller { user, uid, groups }| Caller { user, uid, groups }))
         })
     }
@@ -26,15 +49,30 @@ impl Cluster for NodeCluster {
         let Caller { user, uid, groups } = caller;
         let caller = NodeCaller { user, uid, groups };
         let question = NodeQuestion { caller, verb: access.verb, subresource: access.subresource };
-        Box::pin(async move { self.0.review_access(question).await.map_err(|it| it.to_string()) })
+        Box::pin(async move { self.inquiries.review_access(question).await.map_err(|it| it.to_string()) })
     }
 
     fn pod(&self, namespace: String, name: String) -> BoxFuture<'_, Result<Option<Value>, String>> {
-        Box::pin(async move { self.0.pod(&namespace, &name).await.map_err(|it| it.to_string()) })
+        Box::pin(async move {
+            if self.client.is_cut_off() {
+                return self.own_pod(&namespace, &name).await;
+            }
+            self.inquiries.pod(&namespace, &name).await.map_err(|it| it.to_string())
+        })
     }
 
     fn pods(&self) -> BoxFuture<'_, Result<Value, String>> {
-        Box::pin(async move { self.0.pods().await.map_err(|it| it.to_string()) })
+        Box::pin(async move {
+            if self.client.is_cut_off() {
+                let pods = self.own_objects().await?.pods;
+                return Ok(json!({ "kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods }));
+            }
+            self.inquiries.pods().await.map_err(|it| it.to_string())
+        })
+    }
+
+    fn own(&self) -> BoxFuture<'_, Result<OwnList, String>> {
+        Box::pin(self.own_objects())
     }
 }
 

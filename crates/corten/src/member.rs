@@ -4,14 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use corten_cli::NodeClaim;
-use corten_client::Client;
+use corten_client::{Client, KeptAnswers};
 use corten_machine::{Layout, notify_service_manager};
 use corten_runner::JournalBook;
 use tokio::sync::watch;
 
 use crate::{
     cluster_access::{ClusterAccess, ServerAccess},
-    joined::{NodeIdentity, cluster_network, pod_ranges},
+    joined::{KeptStore, NodeIdentity, cluster_network, pod_ranges},
     node_agent, process,
 };
 
@@ -49,14 +49,18 @@ async fn until_told(
     identity: NodeIdentity,
     signals: &mut process::Signals,
 ) -> Result<()> {
+    let layout = Layout::new(&settings.data_dir, &settings.run_dir);
+    identity.serves_at(node_agent::address(&layout), settings.kubelet_port)?;
+    let kept = KeptStore::load(&settings.data_dir)?;
     let cluster = ClusterAccess {
-        server: ServerAccess::Remote(Arc::new(identity.clone())),
+        server: ServerAccess::Remote(Arc::new(identity.clone()), KeptAnswers::new(kept.clone())),
         trust: Arc::new(identity.clone()),
         clock: process::clock(),
         journal: Arc::new(JournalBook::default()),
         stop: watch::Sender::new(false),
     };
     let keeping = tokio::spawn(identity.keep(cluster.stopping()));
+    let writing = tokio::spawn(kept.run(cluster.stopping()));
     let drain = watch::Sender::new(false);
     let node = node_agent::run(settings, &cluster, None, drain.subscribe());
     tokio::pin!(node);
@@ -79,5 +83,6 @@ async fn until_told(
     };
     cluster.stop.send_replace(true);
     keeping.await.context("looking after the node's certificate")?;
+    writing.await.context("keeping what the node needs without the API")?;
     ended
 }

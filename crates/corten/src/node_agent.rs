@@ -23,7 +23,9 @@ use corten_network::{
     peers::{WireGuard, prepare_wireguard},
 };
 use corten_proxy::{PodNetworkMode, rules::Protocol};
-use corten_runner::{Hands, Loops, NodeInquiries, NodeProblemHands, NodeWatches, ObservationHands, Reading, whole};
+use corten_runner::{
+    Hands, Loops, NodeInquiries, NodeProblemHands, NodeWatches, ObservationHands, OwnPods, Reading, whole,
+};
 use corten_volumes::CsiPlugins;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 
@@ -167,7 +169,8 @@ pub(crate) async fn run(
     let mut tasks = JoinSet::new();
     let place = (&*settings.node_name, &settings.options.eviction);
     volume_provisioner::start(&mut tasks, cluster, &hands, &containerd, place).await;
-    let kubelet_server = kubelet_server(&mut tasks, settings, cluster, &hands)?;
+    let own = Arc::new(OwnPods::default());
+    let kubelet_server = kubelet_server(&mut tasks, settings, cluster, (&hands, &own))?;
 
     let mut config = kubelet_config(settings, &layout, address)?;
     tasks.spawn(run_plugins(hands.clone(), config.clone(), cluster.stopping()));
@@ -193,7 +196,7 @@ pub(crate) async fn run(
     let policies = containerd.policies();
     tasks.spawn(loops.spawn("kubelet", move || {
         let (kubelet, client, hands) = (Kubelet::new(config.clone()), client.clone(), hands.clone());
-        let (clock, journal, stopping) = (clock.clone(), journal.clone(), told.now());
+        let (clock, told_to, stopping) = (clock.clone(), (journal.clone(), own.clone()), told.now());
         let (policies, stopped) = (policies.clone(), told.now());
         whole(async move {
             tokio::select! {
@@ -202,7 +205,7 @@ pub(crate) async fn run(
             }
             // Of a kubelet that broke nothing listens any more.
             hands.renew().await;
-            corten_runner::run_node(kubelet, client, hands, clock, journal, stopping).await;
+            corten_runner::run_node(kubelet, client, hands, clock, told_to, stopping).await;
         })
     }));
     tasks.spawn(end_with(cluster.stopping(), loops.clone()));
@@ -253,7 +256,7 @@ async fn lead_packets(
     }
     let names = watch::Sender::new(None);
     // From another machine each watch is a stream of its own; and there whoever asks, asks as the node.
-    let is_remote = matches!(cluster.server, ServerAccess::Remote(_));
+    let is_remote = matches!(cluster.server, ServerAccess::Remote(..));
     let watches = is_remote.then(|| NodeWatches::new(&cluster.client(in_process::kube_proxy())));
     if let Some(watches) = &watches {
         tasks.spawn(watches.clone().run(cluster.stopping()));
@@ -421,7 +424,7 @@ async fn end_pods(hands: NodeHands, mut drain: watch::Receiver<bool>, stop: watc
 }
 
 /// The node's address: that of its default route. Without one only this machine can reach it.
-fn address(layout: &Layout) -> IpAddr {
+pub(crate) fn address(layout: &Layout) -> IpAddr {
     gather(layout).addresses.first().copied().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
 }
 
@@ -436,7 +439,7 @@ fn kubelet_server(
     tasks: &mut JoinSet<()>,
     settings: &Settings,
     cluster: &ClusterAccess,
-    hands: &NodeHands,
+    (hands, own_pods): (&NodeHands, &Arc<OwnPods>),
 ) -> Result<KubeletServer> {
     let trust = cluster.trust.clone();
     let client_ca = trust.ca_pem();
@@ -445,14 +448,15 @@ fn kubelet_server(
     let (node, keys, clock) = (settings.node_name.clone(), Keys { own: own.clone(), trust }, cluster.clock.clone());
     let keys = Arc::new(keys);
     tasks.spawn(corten_runner::run_node_certificate(client.clone(), node, keys, clock, cluster.stopping()));
-    let inquiries = NodeInquiries::new(client, &settings.node_name, cluster.clock.clone());
+    let inquiries = NodeInquiries::new(client.clone(), &settings.node_name, cluster.clock.clone());
     let serving = Serving {
         hands: hands.clone(),
         port: settings.kubelet_port,
         managers: settings.options.managers.clone(),
         own,
         client_ca,
-        cluster: Arc::new(NodeCluster(inquiries)),
+        node: settings.node_name.clone(),
+        cluster: Arc::new(NodeCluster { inquiries, own: own_pods.clone(), client }),
         journals: Arc::new(NodeLoops(cluster.journal.clone())),
     };
     KubeletServer::new(serving).context("preparing the kubelet's server")

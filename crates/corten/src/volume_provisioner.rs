@@ -60,7 +60,7 @@ pub(crate) async fn start(
         clock: cluster.clock.clone(),
     };
     tasks.spawn(corten_runner::run_volume_health(health, cluster.stopping()));
-    if let ServerAccess::Remote(_) = &cluster.server {
+    if let ServerAccess::Remote(..) = &cluster.server {
         let drivers = move || -> BoxFuture<'static, Vec<NodeDriver>> {
             let volumes = volumes.clone();
             Box::pin(async move { volumes.drivers().await })

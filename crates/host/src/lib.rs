@@ -40,7 +40,7 @@ pub use manager_states::written_manager_states;
 pub use manifests::Manifests;
 pub use node_facts::{NodeFacts, gather};
 pub use perform::{MASKED_PATHS, NodeHands, READ_ONLY_PATHS, RunningHere};
-pub use server::{Caller, Cluster, KubeletServer, Lasting, NodeAccess, ServerError, Serving, ServingKey};
+pub use server::{Caller, Cluster, KubeletServer, Lasting, NodeAccess, OwnList, ServerError, Serving, ServingKey};
 pub use shims::n_sandboxes;
 pub use stops::stopped_with_machine;
 pub use teardown::{erase, may_be_erased, stop_all};

@@ -2,6 +2,7 @@
 //!
 //! Nothing is chosen here. A failure is told in upstream's words, for the mind to pass on.
 
+mod addresses;
 mod cdi;
 mod config;
 mod health;
@@ -81,6 +82,7 @@ struct Inner {
     source_guards: PodSourceGuards,
     policies: PodPolicies,
     making: sandboxes::Making,
+    offers: addresses::Offers,
     images: SyncedImages,
     user_namespaces: UserNamespaces,
     stats: Stats,
@@ -117,6 +119,7 @@ impl NodeHands {
             source_guards: containerd.source_guards(),
             policies: containerd.policies(),
             making: sandboxes::Making::default(),
+            offers: addresses::Offers::new(&containerd.options().pod_cidrs),
             images: containerd.images(),
             user_namespaces: UserNamespaces::new(&layout),
             stats: Stats::default(),
@@ -247,6 +250,7 @@ impl Inner {
             policies: other.policies.clone(),
             wireguard: other.wireguard.clone(),
             making: sandboxes::Making::default(),
+            offers: addresses::Offers::new(&[]),
             images: other.images.clone(),
             user_namespaces: other.user_namespaces.clone(),
             stats: Stats::default(),
@@ -336,7 +340,7 @@ impl Inner {
         let first_id = self.first_id(&spec.pod, spec.own_users).await.map_err(Failure::new)?;
         let config = config::sandbox(spec, &self.layout, &self.cgroups, first_id);
         let _making = self.making.begin(&spec.pod.uid, spec.attempt);
-        let id = self.cri.run_pod_sandbox(config, &spec.runtime_handler).await.map_err(|it| rpc(&it))?;
+        let id = self.run_at(spec, config).await.map_err(|it| rpc(&it))?;
         if !spec.host_network
             && let Err(error) = self.source_guards.watch(&id).await
         {

@@ -10,6 +10,7 @@ mod configz;
 mod containers;
 mod logs;
 mod metrics;
+mod own_api;
 mod routes;
 mod run;
 mod streams;
@@ -45,7 +46,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::{NodeHands, journals::Journals, node_paths};
 use access::Certified;
 
-pub use access::{Caller, Cluster, NodeAccess};
+pub use access::{Caller, Cluster, NodeAccess, OwnList};
 pub use certificate::{Lasting, ServingKey};
 
 pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
@@ -68,6 +69,8 @@ pub enum ServerError {
 
 /// What a server is made of.
 pub struct Serving {
+    /// Its name.
+    pub node: String,
     pub hands: NodeHands,
     pub port: u16,
     /// What CPUs and memory are handed out by: told to who asks what the node is set to.
@@ -137,6 +140,10 @@ impl KubeletServer {
         &*self.serving.cluster
     }
 
+    fn node(&self) -> &str {
+        &self.serving.node
+    }
+
     fn journals(&self) -> &dyn Journals {
         &*self.serving.journals
     }
@@ -195,10 +202,11 @@ impl KubeletServer {
             Err(_) => return tracing::debug!("no TLS with the kubelet in time"),
         };
         let caller = tls::caller(stream.get_ref().1.peer_certificates());
+        let is_from_here = own_api::is_from_here(stream.get_ref().0);
         let tunnel = streams::Slot::default();
         let service = service_fn(|request: Request<Incoming>| {
             let (server, caller, tunnel) = (self.clone(), caller.clone(), tunnel.clone());
-            async move { Ok::<_, Infallible>(server.answer(caller.as_ref(), request, &tunnel).await) }
+            async move { Ok::<_, Infallible>(server.answer((caller.as_ref(), is_from_here), request, &tunnel).await) }
         });
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(HEADERS);
@@ -213,7 +221,7 @@ impl KubeletServer {
 
     async fn answer(
         &self,
-        certificate: Option<&Certified>,
+        certificate: (Option<&Certified>, bool),
         request: Request<Incoming>,
         tunnel: &streams::Slot,
     ) -> Response<Body> {
@@ -231,11 +239,17 @@ impl KubeletServer {
 
     async fn route(
         &self,
-        certificate: Option<&Certified>,
+        (certificate, is_from_here): (Option<&Certified>, bool),
         request: Request<Incoming>,
         tunnel: &streams::Slot,
     ) -> Result<Response<Body>, PlainTextError> {
         let caller = access::authenticate(self.cluster(), certificate, &request, SystemTime::now()).await?;
+        // Nobody else than root of this machine has the node's key, and nobody needs the cluster's leave for what is here.
+        let is_own = is_from_here && certificate.is_some() && own_api::is_node(&self.serving.node, &caller);
+        if is_own && own_api::is_of_api(request.uri().path()) {
+            let call = routes::Call { server: self.clone(), request, names: Vec::new(), tunnel: tunnel.clone() };
+            return own_api::answer(call).await;
+        }
         // What is asked for is read once: the right to it and what is done come from the same row.
         let found = routes::find(request.method(), request.uri().path());
         access::authorize(self.cluster(), &caller, found.verb, found.access).await?;

@@ -5,6 +5,7 @@
 use std::{
     collections::BTreeSet,
     fs,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
     path::{Path, PathBuf},
 };
 
@@ -164,6 +165,37 @@ fn whole_range(network: &str, all: &[Cidr]) -> String {
     let own = Cidr::parse(network);
     let found = all.iter().find(|it| own.is_some_and(|own| it.contains(own.address)));
     found.map_or_else(|| network.to_owned(), ToString::to_string)
+}
+
+/// Has the next sandbox take these addresses, where nobody has them: host-local gives out what comes after the one that it gave last.
+pub fn offer(layout: &Layout, networks: &[String], addresses: &[IpAddr]) {
+    let folder = layout.cni_addresses().join(&layout.bridge);
+    for (idx, network) in networks.iter().enumerate() {
+        let Some(range) = Cidr::parse(network) else { continue };
+        let free = |it: &&IpAddr| range.contains(**it) && !folder.join(it.to_string()).exists();
+        let Some(before) = addresses.iter().find(free).and_then(|it| before(*it)).filter(|it| range.contains(*it))
+        else {
+            continue;
+        };
+        // Where it cannot be written the Pod has another address.
+        let path = folder.join(format!("last_reserved_ip.{idx}"));
+        if let Err(error) = fs::create_dir_all(&folder).and_then(|()| fs::write(&path, before.to_string())) {
+            tracing::debug!(%error, path = %path.display(), "an address cannot be offered");
+        }
+    }
+}
+
+/// Has some sandbox one of them?
+pub fn is_taken(layout: &Layout, addresses: &[IpAddr]) -> bool {
+    let folder = layout.cni_addresses().join(&layout.bridge);
+    addresses.iter().any(|it| folder.join(it.to_string()).exists())
+}
+
+fn before(address: IpAddr) -> Option<IpAddr> {
+    Some(match address {
+        IpAddr::V4(it) => Ipv4Addr::from_bits(it.to_bits().checked_sub(1)?).into(),
+        IpAddr::V6(it) => Ipv6Addr::from_bits(it.to_bits().checked_sub(1)?).into(),
+    })
 }
 
 /// An address that is given out, and the id of the sandbox that it was given to.

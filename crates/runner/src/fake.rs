@@ -7,8 +7,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use corten_client::{Body, BoxFuture, Client, Transport, TransportError};
-use corten_meta::Time;
+use corten_client::{Body, BoxFuture, Client, Kept, KeptAnswers, KeptChange, KeptList, Transport, TransportError};
+use corten_meta::{Key, Time};
 use futures_util::stream;
 use http::{Request, Response};
 use http_body::Frame;
@@ -37,6 +37,7 @@ struct State {
     requests: Vec<String>,
     watched: BTreeSet<String>,
     watch_delay: Duration,
+    is_silent: bool,
 }
 
 #[derive(Clone)]
@@ -59,6 +60,16 @@ impl FakeApi {
 
     pub(crate) fn client(self: &Arc<Self>) -> Client {
         Client::new(Arc::new(Line(self.clone())))
+    }
+
+    /// A client that keeps what it is told there.
+    pub(crate) fn keeping_client(self: &Arc<Self>, kept: &Arc<Memory>) -> Client {
+        self.client().with_kept(KeptAnswers::new(kept.clone()))
+    }
+
+    /// Nobody is answered any more, or everybody again; watches go on and say nothing.
+    pub(crate) fn silence(&self, is_silent: bool) {
+        self.state.lock().is_silent = is_silent;
     }
 
     /// Watches learn of changes this much later.
@@ -278,6 +289,9 @@ struct Line(Arc<FakeApi>);
 impl Transport for Line {
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
         let query = request.uri().query().unwrap_or_default().to_owned();
+        if self.0.state.lock().is_silent {
+            return Box::pin(async { Err(TransportError("nobody is there".into())) });
+        }
         if request.uri().path() == "/progress" {
             let body = self.0.clone().progress();
             return Box::pin(async move { Ok(Response::new(body)) });
@@ -405,4 +419,67 @@ fn merge(object: &mut Value, patch: &Value) {
 pub(crate) fn clock() -> Clock {
     let start = Instant::now();
     Arc::new(move || Time::from_unix_seconds(1_000_000).after(start.elapsed()))
+}
+
+/// Keeps what a node would keep on its disk.
+#[derive(Default)]
+pub(crate) struct Memory {
+    before: Mutex<BTreeMap<String, KeptList>>,
+    lists: Mutex<BTreeMap<String, (BTreeMap<Key, Bytes>, Option<String>)>>,
+    answers: Mutex<BTreeMap<(String, String), Option<Bytes>>>,
+}
+
+impl Memory {
+    /// The process ends, and another one finds what was written.
+    pub(crate) fn restart(&self) {
+        for (of, (objects, version)) in std::mem::take(&mut *self.lists.lock()) {
+            if let Some(version) = version {
+                self.before.lock().insert(of, KeptList { items: objects.into_values().collect(), version });
+            }
+        }
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.lists.lock().keys().cloned().collect()
+    }
+
+    pub(crate) fn owners(&self) -> BTreeSet<String> {
+        self.answers.lock().keys().map(|it| it.0.clone()).collect()
+    }
+}
+
+impl Kept for Memory {
+    fn has_before(&self, of: &str) -> bool {
+        self.before.lock().contains_key(of)
+    }
+
+    fn before(&self, of: &str) -> Option<KeptList> {
+        self.before.lock().get(of).cloned()
+    }
+
+    fn change(&self, of: &str, change: KeptChange) {
+        let mut lists = self.lists.lock();
+        let (objects, version) = lists.entry(of.to_owned()).or_default();
+        match change {
+            KeptChange::Applied { key, object, .. } => drop(objects.insert(key, object)),
+            KeptChange::Gone(key) => drop(objects.remove(&key)),
+            KeptChange::Whole { version: new, .. } => *version = Some(new),
+            KeptChange::Forgotten => {
+                lists.remove(of);
+                self.before.lock().remove(of);
+            }
+        }
+    }
+
+    fn answer(&self, owner: &str, what: &str) -> Option<Option<Bytes>> {
+        self.answers.lock().get(&(owner.to_owned(), what.to_owned())).cloned()
+    }
+
+    fn keep_answer(&self, owner: &str, what: &str, answer: Option<Bytes>) {
+        self.answers.lock().insert((owner.to_owned(), what.to_owned()), answer);
+    }
+
+    fn forget_owner(&self, owner: &str) {
+        self.answers.lock().retain(|it, _| it.0 != owner);
+    }
 }

@@ -19,6 +19,7 @@ mod fake;
 mod feed;
 mod joined_nodes;
 mod journal;
+mod keeping;
 mod kernel_table;
 mod leader_election;
 mod loops;
@@ -29,8 +30,10 @@ mod node_devices;
 mod node_inquiries;
 mod node_lease;
 mod node_problems;
+mod node_tokens;
 mod node_volumes;
 mod observations;
+mod own_pods;
 mod pod_certificates;
 mod pod_routes;
 mod provisioner;
@@ -64,6 +67,7 @@ pub use node_certificate::{ServingCertificate, ServingKeys, ServingNames, run_no
 pub use node_inquiries::{NodeCaller, NodeInquiries, NodeQuestion};
 pub use node_problems::{NodeProblemHands, run_node_problems};
 pub use observations::{ObservationHands, Reading, run_observations};
+pub use own_pods::{OwnObjects, OwnPods};
 pub use pod_routes::{PodRouteSettings, RouteHands, run_pod_routes};
 pub use provisioner::{
     BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SharedStorage, SnapshotRefusal, Unchanged, VolumeHands,

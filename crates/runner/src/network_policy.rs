@@ -11,8 +11,8 @@ use std::{
 };
 
 use corten_api::resources::{NAMESPACES, NETWORK_POLICIES, PODS};
-use corten_client::{BoxFuture, Client, Informer, InformerParams, Progress, ResourceIndex, version_number};
-use corten_meta::{Key, Resource};
+use corten_client::{BoxFuture, Client, Informer, Progress, ResourceIndex, version_number};
+use corten_meta::Key;
 use corten_netpolicy::{
     Event, NetworkPolicies, Plugged, Step,
     projections::{Namespace, NetworkPolicy, Pod},
@@ -22,7 +22,7 @@ use corten_reconcile::{Decision, Wait};
 use tokio::time::Instant;
 
 use crate::{
-    Clock, JournalBook,
+    Clock, JournalBook, keeping,
     kernel_table::{LOOK, Table, TableHands, TableLoop, Words, informer, poll_informer, run_table},
 };
 
@@ -112,12 +112,12 @@ struct PolicyLoop {
 impl PolicyLoop {
     fn new(settings: NetworkPolicySettings) -> Self {
         let NetworkPolicySettings { node_name, client, hands, clock, journal } = settings;
-        let all = |resource: Resource| InformerParams::all(resource).seeded_by(corten_netpolicy::NAME);
+        let all = |resource, how| keeping::params(resource, how).seeded_by(corten_netpolicy::NAME);
         Self {
             policies: NetworkPolicies::new(&node_name),
-            pods: informer(&client, all(PODS)),
-            namespaces: informer(&client, all(NAMESPACES)),
-            objects: informer(&client, all(NETWORK_POLICIES)),
+            pods: informer(&client, all(PODS, keeping::SELECTED_PODS)),
+            namespaces: informer(&client, all(NAMESPACES, keeping::NAMESPACES)),
+            objects: informer(&client, all(NETWORK_POLICIES, keeping::NETWORK_POLICIES)),
             table: Table::new(WORDS, (&node_name, &client), hands.clone(), clock, journal),
             plugs: next_plugs(hands.clone()),
             parked: BTreeMap::new(),
@@ -235,14 +235,15 @@ impl TableLoop for PolicyLoop {
     /// The sandboxes for whose Pods the view is new enough.
     fn released(&mut self) -> Vec<Event> {
         let (seen, pods_seen) = (self.seen(), version_number(self.pods.version()).unwrap_or_default());
-        let (now, mut lists) = (Instant::now(), false);
+        // Nobody knows of anything newer while no server answers: what is known holds.
+        let (now, mut lists, is_cut_off) = (Instant::now(), false, self.client.is_cut_off());
         let mut released = Vec::new();
         for (sandbox, parked) in &mut self.parked {
             if parked.barrier.is_none() && (self.policies.knows(&parked.plugged) || parked.since + UNKNOWN <= now) {
                 parked.barrier = Some(pods_seen);
             }
             match parked.barrier {
-                Some(barrier) if barrier <= seen => released.push(sandbox.clone()),
+                Some(barrier) if barrier <= seen || is_cut_off => released.push(sandbox.clone()),
                 Some(_) if parked.since + PROGRESS <= now && !parked.is_listed => {
                     parked.is_listed = true;
                     lists = true;

@@ -14,24 +14,25 @@ use std::{
 
 use corten_api::{
     core::v1::{Node, Pod},
-    resources::{LEASES, NODES, PODS, SERVICE_ACCOUNTS},
+    resources::{LEASES, NODES, PODS},
 };
 use corten_client::{
-    BoxFuture, Client, DeleteParams, Error, Identity, Informer, InformerEvent, InformerParams, PatchType, decode,
-    decode_projection,
+    BoxFuture, Client, DeleteParams, Error, Identity, Informer, InformerEvent, InformerParams, Keeping, PatchType,
+    decode, decode_projection,
 };
-use corten_kubelet::{
-    ApiEffect, ApiFailure, Effect, Event, HostEffect, Kubelet, NodeEffect, PodRef, Token, TokenWish, TrustBundle,
-};
+use corten_kubelet::{ApiEffect, ApiFailure, Effect, Event, HostEffect, Kubelet, NodeEffect, PodRef, TrustBundle};
 use corten_meta::{Key, ObjectMeta, Resource, Time};
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::{Instant, Sleep};
 use tracing::Instrument;
 
 use crate::{
-    Clock, EventRecorder, JournalBook, QueueCounts, node_devices, node_lease, node_volumes, pod_certificates,
+    Clock, EventRecorder, JournalBook, OwnObjects, OwnPods, QueueCounts, keeping, node_devices, node_lease,
+    node_tokens, node_volumes,
+    own_pods::Asker,
+    pod_certificates,
     rewind::Rewind,
     sources::{self, Followed, Linked},
 };
@@ -78,11 +79,11 @@ pub async fn run_node(
     client: Client,
     hands: Arc<dyn Hands>,
     clock: Clock,
-    journal: Arc<JournalBook>,
+    (journal, own): (Arc<JournalBook>, Arc<OwnPods>),
     shutdown: impl Future<Output = ()> + Send,
 ) {
     let mut shutdown = pin!(shutdown);
-    let mut running = KubeletLoop::new(kubelet, client, hands, clock, journal);
+    let mut running = KubeletLoop::new(kubelet, client, hands, clock, (journal, own));
     loop {
         let is_shutdown = std::future::poll_fn(|context| {
             if shutdown.as_mut().poll(context).is_ready() {
@@ -125,6 +126,9 @@ struct KubeletLoop {
     news: BoxFuture<'static, Vec<Event>>,
     node_news: BoxFuture<'static, Vec<Event>>,
     manifests: BoxFuture<'static, Vec<Event>>,
+    /// Who asks what the kubelet has.
+    asker: BoxFuture<'static, Option<Asker>>,
+    own: Arc<OwnPods>,
     lanes: [Lane<HostEffect>; 4],
     of_node: Lane<NodeEffect>,
     writes: Lane<ApiEffect>,
@@ -178,11 +182,17 @@ fn lane(effect: &HostEffect) -> usize {
 }
 
 impl KubeletLoop {
-    fn new(kubelet: Kubelet, client: Client, hands: Arc<dyn Hands>, clock: Clock, journal: Arc<JournalBook>) -> Self {
+    fn new(
+        kubelet: Kubelet,
+        client: Client,
+        hands: Arc<dyn Hands>,
+        clock: Clock,
+        (journal, own): (Arc<JournalBook>, Arc<OwnPods>),
+    ) -> Self {
         let name = kubelet.config().node_name.clone();
         Self {
-            pods: informer(&client, PODS, format!("spec.nodeName={name}"), &name),
-            node: informer(&client, NODES, format!("metadata.name={name}"), &name),
+            pods: informer(&client, PODS, format!("spec.nodeName={name}"), (keeping::OWN_PODS, &name)),
+            node: informer(&client, NODES, format!("metadata.name={name}"), (keeping::OWN_NODE, &name)),
             has_node: false,
             followed: Followed::default(),
             services: sources::services(&client, &name),
@@ -192,6 +202,8 @@ impl KubeletLoop {
             news: news(&hands),
             node_news: node_news(&hands),
             manifests: manifests(&hands),
+            asker: asker_of(&own),
+            own,
             lanes: [Lane::new(4), Lane::new(16), Lane::new(8), Lane::new(512)],
             of_node: Lane::new(4),
             writes: Lane::new(API_WRITES),
@@ -224,9 +236,9 @@ impl KubeletLoop {
     async fn afresh(self) -> Self {
         let recorder = self.recorder;
         let kubelet = Kubelet::new(self.kubelet.config().clone());
-        let mut running = Self::new(kubelet, self.client, self.hands, self.clock, self.journal);
+        let mut running = Self::new(kubelet, self.client, self.hands, self.clock, (self.journal, self.own));
         // What listened for the old one must be gone before its place is taken.
-        drop((self.news, self.manifests, self.lanes));
+        drop((self.news, self.manifests, self.asker, self.lanes));
         running.hands.renew().await;
         running.recorder = recorder;
         running
@@ -270,6 +282,12 @@ impl KubeletLoop {
         for event in events {
             self.step(event);
         }
+        while let Poll::Ready(Some(asker)) = self.asker.as_mut().poll(context) {
+            self.asker = asker_of(&self.own);
+            let pods = self.kubelet.pods((self.clock)());
+            // Who asked may be gone.
+            let _ = asker.send(OwnObjects { node: self.kubelet.node().cloned(), pods });
+        }
         self.alarm.as_mut().reset(self.tick_at.unwrap_or(now + IDLE));
         let _: Poll<()> = self.recorder.poll(context);
         if is_busy || self.alarm.as_mut().poll(context).is_ready() { Poll::Ready(()) } else { Poll::Pending }
@@ -296,7 +314,10 @@ impl KubeletLoop {
             let Poll::Ready(event) = self.pods.poll_event(context) else { break };
             events.push(match event {
                 InformerEvent::Applied(pod, _) => Event::Pod(pod),
-                InformerEvent::Deleted(meta) => Event::PodGone(PodRef { key: meta.key(), uid: meta.uid }),
+                InformerEvent::Deleted(meta) => {
+                    self.client.forget_owner(&meta.uid);
+                    Event::PodGone(PodRef { key: meta.key(), uid: meta.uid })
+                }
                 InformerEvent::Synced(_) => Event::PodsSynced,
             });
         }
@@ -374,6 +395,11 @@ fn news(hands: &Arc<dyn Hands>) -> BoxFuture<'static, Vec<Event>> {
     Box::pin(async move { hands.events().await })
 }
 
+fn asker_of(own: &Arc<OwnPods>) -> BoxFuture<'static, Option<Asker>> {
+    let own = own.clone();
+    Box::pin(async move { own.next().await })
+}
+
 fn manifests(hands: &Arc<dyn Hands>) -> BoxFuture<'static, Vec<Event>> {
     let hands = hands.clone();
     Box::pin(async move { hands.manifests().await })
@@ -393,9 +419,10 @@ fn informer<T: DeserializeOwned + 'static>(
     client: &Client,
     resource: Resource,
     field_selector: String,
-    node: &str,
+    (keeping, node): (Keeping, &str),
 ) -> Informer<Box<T>> {
-    let params = InformerParams { field_selector, ..InformerParams::all(resource) }.seeded_by(node);
+    let params = InformerParams { field_selector, keeping: Some(keeping), ..InformerParams::all(resource) };
+    let params = params.seeded_by(node);
     Informer::decoding(client.clone(), params, |bytes| {
         let meta: OnlyMeta = decode_projection(&bytes)?;
         Ok((Identity::of(&meta.metadata), decode(&bytes)?))
@@ -467,7 +494,7 @@ fn write(client: Client, node: String, effect: ApiEffect) -> BoxFuture<'static, 
                 vec![Event::MirrorCreated { key, result }]
             }
             ApiEffect::RequestToken { pod, account, wish } => {
-                let result = request_token(&client, &pod, &account, &wish).await;
+                let result = node_tokens::request(&client, &pod, &account, &wish).await;
                 // Told to the pod's users as it came.
                 let result = result.map_err(|it| ApiFailure::Other(it.to_string()));
                 vec![Event::Token { pod, wish, result }]
@@ -479,11 +506,11 @@ fn write(client: Client, node: String, effect: ApiEffect) -> BoxFuture<'static, 
                 vec![Event::CertificateAsked { pod, place, result }]
             }
             ApiEffect::ReadDeviceClaims { pod, claims } => {
-                let result = node_devices::read(&client, &pod, claims).await;
+                let result = node_devices::read(&client.for_owner(&pod.uid), &pod, claims).await;
                 vec![Event::DeviceClaimsRead { pod, result }]
             }
             ApiEffect::ReadVolume { pod, volume, name } => {
-                let result = node_volumes::read(&client, &node, &pod.key.namespace, &name).await;
+                let result = node_volumes::read(&client.for_owner(&pod.uid), &node, &pod.key.namespace, &name).await;
                 vec![Event::VolumeRead { pod, volume, result }]
             }
             ApiEffect::CreateNode { node } => {
@@ -534,34 +561,6 @@ async fn create_mirror(client: &Client, key: &Key, pod: &Pod) -> Result<Box<Pod>
         tracing::warn!(pod = %key, error, "cannot create a mirror pod");
     }
     result
-}
-
-async fn request_token(client: &Client, pod: &PodRef, account: &str, wish: &TokenWish) -> Result<Token, Error> {
-    #[derive(Deserialize)]
-    struct Answer {
-        status: Issued,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Issued {
-        token: String,
-        expiration_timestamp: Time,
-    }
-    let audiences: Vec<&str> = Some(&*wish.audience).into_iter().filter(|it| !it.is_empty()).collect();
-    let request = json!({
-        "kind": "TokenRequest",
-        "apiVersion": "authentication.k8s.io/v1",
-        "metadata": {},
-        "spec": {
-            "audiences": audiences,
-            "expirationSeconds": wish.seconds,
-            "boundObjectRef": { "kind": "Pod", "apiVersion": "v1", "name": pod.key.name, "uid": pod.uid },
-        },
-    });
-    let key = Key::new(pod.key.namespace.clone(), account);
-    let answer = client.create_subresource(&SERVICE_ACCOUNTS, &key, "token", &request).await?;
-    let Answer { status } = decode(&answer)?;
-    Ok(Token { token: status.token, expires: status.expiration_timestamp })
 }
 
 async fn renew(client: &Client, patch: &Value, create: &Value) -> Result<(), Error> {

@@ -3,13 +3,13 @@
 use std::{collections::BTreeMap, pin::pin, sync::Arc, time::Duration};
 
 use corten_api::resources::NODES;
-use corten_client::{Backoff, BoxFuture, Client, Identity, Informer, InformerEvent, InformerParams, decode_projection};
+use corten_client::{Backoff, BoxFuture, Client, Identity, Informer, InformerEvent, decode_projection};
 use corten_meta::Key;
 use corten_proxy::{Place, PlacedNode, PodRoutes, RefusedWay, pod_routes};
 use corten_reconcile::{Actor, Decision, Wait};
 use tokio::time::{Instant, sleep_until};
 
-use crate::{Clock, JournalBook};
+use crate::{Clock, JournalBook, keeping};
 
 /// Acts on the kernel of one machine. Errors are told to people.
 pub trait RouteHands: Send + Sync + 'static {
@@ -45,7 +45,7 @@ pub async fn run_pod_routes(settings: PodRouteSettings, shutdown: impl Future<Ou
 }
 
 async fn follow(settings: PodRouteSettings) {
-    let params = InformerParams::all(NODES).seeded_by(NAME);
+    let params = keeping::params(NODES, keeping::ROUTED_NODES).seeded_by(NAME);
     let mut informer: Informer<PlacedNode> = Informer::decoding(settings.client.clone(), params, |bytes| {
         let node: PlacedNode = decode_projection(&bytes)?;
         Ok((Identity::of(&node.metadata), node))

@@ -8,7 +8,7 @@ use std::{
 };
 
 use corten_api::resources::{ENDPOINT_SLICES, NODES, SERVICE_CIDRS, SERVICES};
-use corten_client::{BoxFuture, Client, Informer, InformerParams};
+use corten_client::{BoxFuture, Client, Informer, InformerParams, Keeping};
 use corten_meta::{Key, Resource};
 use corten_proxy::{
     Event, Existing, Frontend, Health, Proxy, Stale, Step,
@@ -19,7 +19,7 @@ use corten_reconcile::{Decision, EventType};
 use tokio::time::Instant;
 
 use crate::{
-    Clock, JournalBook, NodeWatches,
+    Clock, JournalBook, NodeWatches, keeping,
     kernel_table::{OnlyMeta, Table, TableHands, TableLoop, Words, informer, poll_informer, run_table},
     shared_watch::EventSource,
 };
@@ -91,14 +91,15 @@ struct ProxyLoop {
 impl ProxyLoop {
     fn new(settings: ProxySettings) -> Self {
         let ProxySettings { proxy, node_name, client, watches, hands, clock, journal } = settings;
-        let of_node = InformerParams { field_selector: format!("metadata.name={node_name}"), ..all(NODES) };
+        let own = format!("metadata.name={node_name}");
+        let of_node = InformerParams { field_selector: own, ..all(NODES, keeping::PROXIED_NODE) };
         let selector = format!("!{HEADLESS},!{OTHER_PROXY}");
-        let proxied = |resource| InformerParams { label_selector: selector.clone(), ..all(resource) };
+        let proxied = |resource| InformerParams { label_selector: selector.clone(), ..all(resource, keeping::PROXIED) };
         let (services, slices) = watches.as_ref().map(|it| (&it.services, &it.slices)).unzip();
         Self {
             services: EventSource::new(&client, proxied(SERVICES), services, |it| is_proxied(&it.metadata)),
             slices: EventSource::new(&client, proxied(ENDPOINT_SLICES), slices, |it| is_proxied(&it.metadata)),
-            ranges: informer(&client, all(SERVICE_CIDRS)),
+            ranges: informer(&client, all(SERVICE_CIDRS, keeping::PROXIED)),
             node: informer(&client, of_node),
             table: Table::new(WORDS, (&node_name, &client), hands.clone(), clock, journal),
             name_server: hands.name_server(None),
@@ -189,8 +190,8 @@ fn forgotten(result: Result<usize, String>) {
     }
 }
 
-fn all(resource: Resource) -> InformerParams {
-    InformerParams::all(resource).seeded_by(corten_proxy::NAME)
+fn all(resource: Resource, keeping: Keeping) -> InformerParams {
+    keeping::params(resource, keeping).seeded_by(corten_proxy::NAME)
 }
 
 #[cfg(test)]

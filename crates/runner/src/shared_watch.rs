@@ -17,7 +17,10 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
-use crate::kernel_table::{informer, poll_events};
+use crate::{
+    keeping,
+    kernel_table::{informer, poll_events},
+};
 
 /// Loops of one node begin together: what the first wants is not listed before the others have come.
 const GATHER: Duration = Duration::from_millis(100);
@@ -95,7 +98,8 @@ impl SharedWatch {
     async fn run(&self) {
         self.0.came.notified().await;
         tokio::time::sleep(GATHER).await;
-        let params = InformerParams::all(self.0.resource.clone()).seeded_by("node");
+        // What packets follow is all that names are made of, too.
+        let params = keeping::params(self.0.resource.clone(), keeping::PROXIED).seeded_by("node");
         let mut informer = Informer::new(self.0.client.clone(), params);
         self.welcome(1);
         loop {

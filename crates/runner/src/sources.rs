@@ -18,6 +18,8 @@ use corten_kubelet::{Event, ServiceLink, ServicePort, Source, SourceKind, TrustB
 use corten_meta::{Key, ObjectMeta};
 use serde::Deserialize;
 
+use crate::keeping;
+
 type Data = BTreeMap<String, Arc<[u8]>>;
 
 /// What is followed now.
@@ -36,6 +38,7 @@ impl Followed {
         let params = InformerParams {
             namespace: source.key.namespace.clone(),
             field_selector: format!("metadata.name={}", source.key.name),
+            keeping: Some(keeping::SOURCES),
             ..InformerParams::all(resource)
         };
         let params = params.seeded_by(&source.key.to_string());
@@ -44,7 +47,9 @@ impl Followed {
     }
 
     pub(crate) fn unfollow(&mut self, source: &Source) {
-        self.0.remove(source);
+        if let Some(one) = self.0.remove(source) {
+            one.informer.forget_kept();
+        }
     }
 
     /// All news there is. An object that is not there is news once its list has come.
@@ -97,7 +102,7 @@ fn data_of(kind: SourceKind, bytes: &[u8]) -> Result<(Identity, Data), Error> {
 
 /// Follows every Service.
 pub(crate) fn services(client: &Client, node: &str) -> Informer<Linked> {
-    let params = InformerParams::all(SERVICES).seeded_by(node);
+    let params = keeping::params(SERVICES, keeping::LINKED_SERVICES).seeded_by(node);
     Informer::decoding(client.clone(), params, |bytes| link_of(&bytes))
 }
 
@@ -160,7 +165,7 @@ pub(crate) fn runtime_classes(client: &Client, node: &str) -> Informer<(String, 
         metadata: ObjectMeta,
         handler: String,
     }
-    let params = InformerParams::all(RUNTIME_CLASSES).seeded_by(node);
+    let params = keeping::params(RUNTIME_CLASSES, keeping::RUNTIME_CLASSES).seeded_by(node);
     Informer::decoding(client.clone(), params, |bytes| {
         let RuntimeClass { metadata, handler } = decode(&bytes)?;
         let identity = Identity::of(&metadata);
@@ -182,7 +187,7 @@ pub(crate) fn trust_bundles(client: &Client, node: &str) -> Informer<(String, Tr
         signer_name: String,
         trust_bundle: String,
     }
-    let params = InformerParams::all(CLUSTER_TRUST_BUNDLES).seeded_by(node);
+    let params = keeping::params(CLUSTER_TRUST_BUNDLES, keeping::TRUST_BUNDLES).seeded_by(node);
     Informer::decoding(client.clone(), params, |bytes| {
         let ClusterTrustBundle { metadata, spec } = decode(&bytes)?;
         let identity = Identity::of(&metadata);

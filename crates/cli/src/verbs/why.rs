@@ -1,8 +1,8 @@
 //! `corten why [KIND[/NAME]]`: what an object waits for, since when, and who must act.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{cell::Cell, path::PathBuf, process::ExitCode, time::Duration};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use corten_client::Error;
 use corten_kinds::Kind;
@@ -25,7 +25,8 @@ pub(crate) const VERB: Verb = Verb {
                  stuck. The answer fits one screen and ends with the command to run next.\n\nWithout a name: everything of \
                  the namespace, or with -A of the cluster, that is not fine, put together by its cause, worst first.\n\n\
                  Where the cluster of this machine does not run, it says how that ended, with what last words, and whether it is \
-                 started again; root may ask that.\n\n\
+                 started again; root may ask that. On a machine that has joined a cluster whose control plane does not answer, the node \
+                 itself is asked: its Pods, and what its loops wait for.\n\n\
                  Exit codes: 0 nothing is waited for, 3 it goes on by itself, 4 somebody must act, 5 the cluster does not run, \
                  6 nothing was found, but not all could be looked at, 1 it could not be told.",
     examples: "  corten why\n  corten why -A\n  corten why pod/web-1\n  corten why deployment/user-service -n shop\n  corten why deploy user-service -o json\n  corten why job/import --wait=60",
@@ -65,12 +66,16 @@ enum Answer {
     Object(Box<Explanation>),
     Survey(Survey),
     Outage(Outage),
+    /// No server answers, in whose words, and what this machine's node says.
+    OfNode(String, Box<Answer>),
 }
 
 /// Between two looks while it waits.
 const PAUSE: Duration = Duration::from_secs(1);
 /// A process that is killed has ended within this time.
 const LAST_LOOK: Duration = Duration::from_millis(200);
+/// A server that a node cannot reach says nothing at all.
+const SERVER_DEADLINE: Duration = Duration::from_secs(5);
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let asked = asked(matches)?;
@@ -78,17 +83,25 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let connection = match connection::open(matches) {
         Ok(connection) => connection,
         Err(error) => {
-            let Some(outage) = ClusterRecord::find(&folders).and_then(|it| it.outage()) else { return Err(error) };
-            return answered(&Answer::Outage(outage), matches);
+            if let Some(outage) = ClusterRecord::find(&folders).and_then(|it| it.outage()) {
+                return answered(&Answer::Outage(outage), matches);
+            }
+            // Nobody said how to ask the API; whether it answers is known to the node.
+            let silence = silence_of_server(matches).ok_or(error)?;
+            return answered(&ask_node(matches, &asked, silence)?, matches);
         }
     };
     let everywhere = matches.get_flag("all-namespaces");
     let mut seconds_left = matches.get_one::<u64>("wait").copied().unwrap_or(0);
+    let is_unreached = Cell::new(false);
+    let behind = async |error| {
+        let outage = outage_behind(error, &folders, &connection).await;
+        is_unreached.set(outage.is_err());
+        anyhow::Ok(Answer::Outage(outage?))
+    };
     let answer = connection.block_on(async {
         let target = match target(&connection, &asked).await {
-            Err(error) if is_unreachable(&error) => {
-                return anyhow::Ok(Answer::Outage(outage_behind(error, &folders, &connection).await?));
-            }
+            Err(error) if is_unreachable(&error) => return behind(error).await,
             target => target?,
         };
         loop {
@@ -106,9 +119,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
                         let members = folders.iter().flat_map(|it| why::etcd_concerns(it, output::now())).collect();
                         noticed(answer, &target, life.as_ref(), &connection, members)
                     }
-                    Err(error) if is_unreachable(&error) => {
-                        Answer::Outage(outage_behind(error, &folders, &connection).await?)
-                    }
+                    Err(error) if is_unreachable(&error) => behind(error).await?,
                     Err(error) => return Err(refused(error, &connection, life.as_ref())),
                 },
             };
@@ -118,8 +129,35 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
             seconds_left = seconds_left.saturating_sub(PAUSE.as_secs());
             tokio::time::sleep(PAUSE).await;
         }
-    })?;
+    });
+    let answer = match answer {
+        Err(error) if is_unreached.get() && connection::joined_node(matches).is_some() => {
+            ask_node(matches, &asked, format!("{error:#}"))?
+        }
+        answer => answer?,
+    };
     answered(&answer, matches)
+}
+
+/// Asks this machine's node, where it has joined a cluster. Nothing of what it does not know is there for it.
+fn ask_node(matches: &ArgMatches, asked: &Query, silence: String) -> Result<Answer> {
+    let folder = connection::joined_node(matches).context("finding this machine's node")?;
+    let connection = connection::open_file(&folder.join(connection::NODE_KUBECONFIG), matches)
+        .with_context(|| format!("{silence}; asking this machine's node"))?;
+    let answer = connection.block_on(async {
+        let target = target(&connection, asked).await?;
+        ask(&connection, &target, matches.get_flag("all-namespaces")).await
+    });
+    let answer = answer.with_context(|| format!("{silence}; asking this machine's node"))?;
+    Ok(Answer::OfNode(silence, Box::new(answer)))
+}
+
+/// Why no server answers this machine's node, where that is so.
+fn silence_of_server(matches: &ArgMatches) -> Option<String> {
+    let folder = connection::joined_node(matches)?;
+    let connection = connection::open_file(&folder.join("kubeconfig"), matches).ok()?;
+    let answer = connection.block_on(connection.client.clone().with_deadline(SERVER_DEADLINE).get_path("/readyz"));
+    answer.err().filter(|it| matches!(it, Error::Transport(_))).map(|it| it.to_string())
 }
 
 fn is_unreachable(error: &anyhow::Error) -> bool {
@@ -252,7 +290,7 @@ fn code(answer: &Answer) -> u8 {
     };
     match answer {
         Answer::Object(it) => one(it.account.state, it.account.needs_somebody()),
-        Answer::Outage(_) => NOT_RUNNING,
+        Answer::Outage(_) | Answer::OfNode(..) => NOT_RUNNING,
         Answer::Survey(it) if it.groups.is_empty() && !it.unknown.is_empty() => NOT_ALL_SEEN,
         Answer::Survey(it) => it.groups.iter().map(|it| one(it.state, it.needs_somebody)).max().unwrap_or(FINE),
     }
@@ -327,14 +365,28 @@ async fn told(reader: &Reader<'_>, error: Error, kind: &Kind, key: &Key) -> anyh
 }
 
 fn print(answer: &Answer, format: Format) -> Result<()> {
-    let look = PageStyle { width: output::width(), colour: output::colour() };
+    if let (Answer::OfNode(silence, answer), Format::Text) = (answer, format) {
+        return output::text(&format!(
+            "no control plane answers: {silence}\nwhat this machine's node knows by itself:\n\n{}",
+            page(answer)
+        ));
+    }
     match (answer, format) {
         (Answer::Object(it), Format::Json) => output::json(it),
         (Answer::Survey(it), Format::Json) => output::json(it),
         (Answer::Outage(it), Format::Json) => output::json(it),
-        (Answer::Object(it), Format::Text) => output::text(&why::render(it, output::now(), look)),
-        (Answer::Survey(it), Format::Text) => output::text(&why::render_survey(it, output::now(), look)),
-        (Answer::Outage(it), Format::Text) => output::text(&why::render_outage(it, output::now(), look)),
+        (Answer::OfNode(_, it), Format::Json) => print(it, format),
+        (it, Format::Text) => output::text(&page(it)),
+    }
+}
+
+fn page(answer: &Answer) -> String {
+    let look = PageStyle { width: output::width(), colour: output::colour() };
+    match answer {
+        Answer::Object(it) => why::render(it, output::now(), look),
+        Answer::Survey(it) => why::render_survey(it, output::now(), look),
+        Answer::Outage(it) => why::render_outage(it, output::now(), look),
+        Answer::OfNode(_, it) => page(it),
     }
 }
 

@@ -2,7 +2,8 @@
 //! the authorities that the cluster publishes, which may be others tomorrow. Where a server is gone, another one is asked.
 
 use std::{
-    sync::{Arc, PoisonError, RwLock},
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, OnceLock, PoisonError, RwLock},
     time::{Duration, SystemTime},
 };
 
@@ -40,6 +41,8 @@ pub(crate) struct NodeIdentity {
     files: Arc<JoinedFiles>,
     current: Arc<RwLock<Current>>,
     changes: Arc<watch::Sender<()>>,
+    /// Where the kubelet of this machine serves.
+    kubelet: Arc<OnceLock<String>>,
 }
 
 struct Current {
@@ -87,7 +90,25 @@ impl NodeIdentity {
         }
         let current = Arc::new(RwLock::new(Current::new(target, learnt, &first)?));
         let changes = Arc::new(watch::Sender::new(()));
-        Ok(Some(Self { node: node.into(), files: Arc::new(files), current, changes }))
+        Ok(Some(Self { node: node.into(), files: Arc::new(files), current, changes, kubelet: Arc::default() }))
+    }
+
+    /// Says where the kubelet of this machine serves, for who asks the node itself.
+    ///
+    /// # Errors
+    /// The kubeconfig for that cannot be written.
+    pub(crate) fn serves_at(&self, address: IpAddr, port: u16) -> Result<()> {
+        // The first word holds.
+        let _ = self.kubelet.set(format!("https://{}", SocketAddr::new(address, port)));
+        self.keep_node_kubeconfig()
+    }
+
+    /// With it root of the machine asks the node itself, by the node's own certificate.
+    fn keep_node_kubeconfig(&self) -> Result<()> {
+        let Some(kubelet) = self.kubelet.get() else { return Ok(()) };
+        let target = RestConfig { server: kubelet.clone(), server_name: None, ..self.target() };
+        let config = Kubeconfig::with_files(&target, &format!("system:node:{}", self.node), &self.files.certificate);
+        config.save(&self.files.node_kubeconfig).context("keeping how the node itself is asked")
     }
 
     /// The server that is asked now.
@@ -235,7 +256,7 @@ impl NodeIdentity {
         let current = Current::new(target, self.servers(), &self.server())?;
         self.keep_kubeconfig(&current.transport.current_target())?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = current;
-        Ok(())
+        self.keep_node_kubeconfig()
     }
 
     fn keep_kubeconfig(&self, target: &RestConfig) -> Result<()> {

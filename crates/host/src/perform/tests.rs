@@ -317,6 +317,9 @@ impl Pki {
         let sans: Vec<String> = sans.iter().map(|it| (*it).to_owned()).collect();
         let mut params = CertificateParams::new(sans).expect("valid names");
         params.distinguished_name.push(DnType::CommonName, name);
+        if name.starts_with("system:node:") {
+            params.distinguished_name.push(DnType::OrganizationName, "system:nodes");
+        }
         let key = KeyPair::generate().expect("a key");
         (params.signed_by(&key, &self.ca).expect("signed").pem(), key.serialize_pem())
     }
@@ -398,6 +401,13 @@ impl Cluster for TestCluster {
     fn pods(&self) -> BoxFuture<'_, Result<Value, String>> {
         Box::pin(async { Ok(json!({ "kind": "PodList", "items": [{ "metadata": { "name": "web" } }] })) })
     }
+
+    fn own(&self) -> BoxFuture<'_, Result<crate::OwnList, String>> {
+        let pod = json!({
+            "metadata": { "name": "web", "namespace": "default" }, "spec": { "containers": [{ "name": "app" }] },
+        });
+        Box::pin(async move { Ok(crate::OwnList { node: None, pods: vec![pod] }) })
+    }
 }
 
 struct TestJournals;
@@ -416,6 +426,7 @@ async fn answers_the_api_server(hands: &NodeHands) {
     let pki = Pki::new();
     let (certificate, key) = pki.issue("system:node:n1", &["localhost"]);
     let serving = Serving {
+        node: "n1".into(),
         hands: hands.clone(),
         port: 10250,
         managers: corten_kubelet::ManagersConfig::default(),
@@ -430,6 +441,7 @@ async fn answers_the_api_server(hands: &NodeHands) {
     let (stop, stopping) = oneshot::channel::<()>();
     let serving = tokio::spawn(async move { server.serve(listener, async { drop(stopping.await) }).await });
     const API: Option<&str> = Some("kube-apiserver-kubelet-client");
+    const NODE: Option<&str> = Some("system:node:n1");
     let exec = |query: &str, protocol: &str| {
         format!(
             "GET /exec/default/web/app?{query} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -480,6 +492,20 @@ async fn answers_the_api_server(hands: &NodeHands) {
             get("/containerLogs/default/web/slow"),
             "container \"slow\" in pod \"web\" is waiting to start: trying and failing to pull image",
         ),
+        (NODE, get("/api/v1/namespaces/default/pods"), "\"name\":\"web\""),
+        (NODE, get("/api/v1/namespaces/default/pods/web/log?tailLines=1"), "value\n"),
+        (
+            NODE,
+            exec("command=echo&command=hi&stdout=true&container=app", "v5.channel.k8s.io")
+                .replace("/exec/default/web/app", "/api/v1/namespaces/default/pods/web/exec"),
+            "\u{1}hi\n",
+        ),
+        (NODE, get("/apis/corten.dev/v1/namespaces/default/journals/pods.web"), "{\"kind\":\"Journal\"}"),
+        (NODE, get("/api/v1/namespaces/default/secrets/a"), "HTTP/1.1 404 Not Found"),
+        (NODE, get("/api/v1/namespaces/default/pods/web").replace("GET", "DELETE"), "HTTP/1.1 405 Method Not Allowed"),
+        (NODE, get("/pods"), "HTTP/1.1 403 Forbidden"),
+        (Some("system:node:n2"), get("/api/v1/pods"), "HTTP/1.1 403 Forbidden"),
+        (API, get("/api/v1/pods"), "HTTP/1.1 404 Not Found"),
         (API, get("/containerLogs/default/web/none"), "container \"none\" not found in pod \"web\""),
         (API, get("/containerLogs/default/none/app"), "pod \"none\" not found"),
         (

@@ -48,6 +48,17 @@ pub trait Cluster: Send + Sync + 'static {
 
     /// The `PodList` of this node.
     fn pods(&self) -> BoxFuture<'_, Result<Value, String>>;
+
+    /// What the kubelet itself has, whatever the API says.
+    fn own(&self) -> BoxFuture<'_, Result<OwnList, String>>;
+}
+
+/// What a kubelet has.
+#[derive(Clone, Debug, Default)]
+pub struct OwnList {
+    pub node: Option<Value>,
+    /// Each with the status that it has now.
+    pub pods: Vec<Value>,
 }
 
 /// The caller that the connection's certificate names, else the bearer of the request's token. A connection can outlast
@@ -148,6 +159,10 @@ mod tests {
 
         fn pods(&self) -> BoxFuture<'_, Result<Value, String>> {
             Box::pin(async { Ok(Value::Null) })
+        }
+
+        fn own(&self) -> BoxFuture<'_, Result<OwnList, String>> {
+            Box::pin(async { Ok(OwnList::default()) })
         }
     }
 

@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 
-use corten_api::core::v1::Pod;
+use corten_api::core::v1::{Node, Pod};
 use corten_meta::Time;
 
 use crate::{
@@ -104,6 +104,22 @@ impl Kubelet {
 
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// The pods that are wanted here, with the status that each has now, whatever the API has heard of it.
+    pub fn pods(&mut self, now: Time) -> Vec<Pod> {
+        let wanted: Vec<String> =
+            self.pods.iter().filter(|(_, it)| it.in_api || it.is_static()).map(|(uid, _)| uid.clone()).collect();
+        let (mut shown, mut effects) = (Vec::new(), Vec::new());
+        for uid in wanted {
+            self.with(&uid, now, &mut effects, |machine, cx| shown.push(machine.shown(cx)));
+        }
+        shown
+    }
+
+    /// This node's Node, as far as it is known here.
+    pub fn node(&self) -> Option<&Node> {
+        self.node.known()
     }
 
     /// Takes one event in and says what is to be done.

@@ -101,6 +101,10 @@ impl NodeMachine {
         }
     }
 
+    pub(crate) fn known(&self) -> Option<&Node> {
+        self.node.as_ref()?.as_deref()
+    }
+
     /// There is a Node at the API, as far as is known here.
     pub(crate) fn is_registered(&self) -> bool {
         matches!(self.node, Some(Some(_)))

@@ -4,7 +4,7 @@ mod of_container;
 
 use corten_api::{
     apimachinery::pkg::apis::meta::v1::Time as ApiTime,
-    core::v1::{Container, ContainerStatus, HostIP, PodIP, PodStatus},
+    core::v1::{Container, ContainerStatus, HostIP, Pod, PodIP, PodStatus},
 };
 use of_container::hidden_until;
 use serde_json::{Map, Value, json};
@@ -82,6 +82,13 @@ impl PodMachine {
         };
         patch.retry_at = Some(cx.now.after(wait));
         cx.wake_at(cx.now.after(wait));
+    }
+
+    /// The pod with the status that it has by what is known here.
+    pub(crate) fn shown(&self, cx: &Context<'_>) -> Pod {
+        let mut pod = (*self.pod).clone();
+        pod.status = Some(self.status(cx));
+        pod
     }
 
     fn status(&self, cx: &Context<'_>) -> PodStatus {

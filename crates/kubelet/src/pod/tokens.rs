@@ -39,6 +39,12 @@ impl PodMachine {
         let slot = self.tokens.0.entry(wish.clone()).or_default();
         slot.in_flight = false;
         match result {
+            // Of a server that does not answer now: the pod starts all the same, and the next is asked for as after a failure.
+            Ok(token) if token.expires <= cx.now => {
+                slot.token = Some(token);
+                slot.failures += 1;
+                slot.retry_at = Some(cx.now.after(pause(slot.failures, RETRY_SECONDS_MAX)));
+            }
             Ok(token) => {
                 slot.renew_at = Some(renewal(&token, wish, cx.now));
                 slot.token = Some(token);

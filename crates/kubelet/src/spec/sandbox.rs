@@ -1,6 +1,6 @@
 //! What the runtime is told of a pod as a whole: name, network, DNS, and what its containers share.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, net::IpAddr};
 
 use corten_api::core::v1::{Pod, PodSpec, SeccompProfile};
 
@@ -45,8 +45,17 @@ pub(crate) fn spec(pod: &Pod, attempt: u32, config: &Config, facts: Option<&Node
         seccomp: security.and_then(|it| it.seccomp_profile.as_ref()).map_or(Seccomp::RuntimeDefault, seccomp),
         runtime_handler: String::new(),
         own_users: user_namespace::is_own(pod),
+        addresses: addresses(pod),
         pod: who,
     }
+}
+
+fn addresses(pod: &Pod) -> Vec<IpAddr> {
+    if spec_of(pod).host_network == Some(true) {
+        return Vec::new();
+    }
+    let told = pod.status.as_ref().and_then(|it| it.pod_ips.as_ref()).into_iter().flatten();
+    told.filter_map(|it| it.ip.parse().ok()).collect()
 }
 
 /// `supplementalGroupsPolicy: Strict`.

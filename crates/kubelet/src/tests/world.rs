@@ -33,7 +33,7 @@ pub(super) struct World {
     pods: BTreeMap<String, Value>,
     sources: BTreeMap<Source, BTreeMap<String, Arc<[u8]>>>,
     node: Option<Value>,
-    /// Why no token is given, where none is.
+    /// Why no token is given, where none is; `old`: one is whose time is over.
     refusal: Option<String>,
     /// The requests for certificates that were made, and for whom.
     requests: BTreeMap<String, PodRef>,

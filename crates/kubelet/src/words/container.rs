@@ -1,6 +1,6 @@
 //! What the runtime is asked for: sandboxes and containers, and what is done to them and in them.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, net::IpAddr};
 
 use crate::words::{device::ContainerDevices, effect::PodRef, managers::Pins, persistent::Device, volume::Plugin};
 
@@ -33,6 +33,9 @@ pub struct SandboxSpec {
     pub runtime_handler: String,
     /// The pod has a user namespace of its own, with ids of the machine that no other pod has.
     pub own_users: bool,
+    /// Those that it had before, and has again where nobody else has them by then: Services and policies lead to them until the API
+    /// says otherwise.
+    pub addresses: Vec<IpAddr>,
 }
 
 /// What goes into the pod's resolv.conf.

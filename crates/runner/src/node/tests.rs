@@ -9,7 +9,9 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::fake::{FakeApi, Fault, clock};
+use crate::fake::{FakeApi, Fault, Memory, clock};
+
+mod alone;
 
 const POD: &str = "/api/v1/namespaces/default/pods";
 
@@ -147,6 +149,7 @@ struct World {
     api: Arc<FakeApi>,
     hands: Arc<FakeHands>,
     journal: Arc<JournalBook>,
+    own: Arc<OwnPods>,
     _running: tokio::task::JoinHandle<()>,
 }
 
@@ -157,6 +160,12 @@ impl World {
 
     fn by(clock: Clock) -> Self {
         let api = FakeApi::new();
+        let client = api.client();
+        Self::with(clock, api, client)
+    }
+
+    /// A machine on which nothing is yet.
+    fn with(clock: Clock, api: Arc<FakeApi>, client: Client) -> Self {
         let hands = Arc::new(FakeHands {
             clock,
             n_starts: Mutex::default(),
@@ -166,17 +175,17 @@ impl World {
             is_told: Mutex::default(),
             news: Notify::new(),
         });
-        let journal = Arc::new(JournalBook::default());
+        let (journal, own) = (Arc::new(JournalBook::default()), Arc::new(OwnPods::default()));
         let kubelet = Kubelet::new(Config::new("n1", "192.168.0.1"));
         let running = run_node(
             kubelet,
-            api.client(),
+            client,
             hands.clone(),
             hands.clock.clone(),
-            journal.clone(),
+            (journal.clone(), own.clone()),
             std::future::pending(),
         );
-        Self { api, hands, journal, _running: tokio::spawn(running) }
+        Self { api, hands, journal, own, _running: tokio::spawn(running) }
     }
 
     fn pod(&self, name: &str, mut spec: Value) {

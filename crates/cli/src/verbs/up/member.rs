@@ -1,6 +1,7 @@
 //! The node of a machine that has joined another one's cluster, in the background as that of `corten up`.
 
 use std::{
+    cell::Cell,
     path::Path,
     sync::Arc,
     time::{Duration, Instant},
@@ -8,12 +9,13 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::{ArgMatches, parser::ValueSource};
-use corten_client::{Client, https::HttpsTransport, kubeconfig::Kubeconfig};
+use corten_client::{Client, Error, https::HttpsTransport, kubeconfig::Kubeconfig};
 use corten_meta::Time;
 use serde_json::Value;
 
 use super::{TIMEOUT_MAX, lacks, readiness, replacement, start, wait_until_ready};
 use crate::{
+    connection::NODE_KUBECONFIG,
     failure::Failure,
     node_lock::NodeLock,
     node_options,
@@ -60,12 +62,23 @@ pub fn start_member(matches: &ArgMatches, name: &str, kubeconfig: &Path) -> Resu
     let mut started = start(&node, (&options, options.clone()), is_restart, &mut progress)?;
     drop(turn);
     let runs_already = started.is_none();
+    let silence = Cell::new(None);
     let object = runtime.block_on(async {
         // Read anew each time: the node may be replacing its certificate just now.
-        let ask = async || ask(kubeconfig, name, (!runs_already).then_some(begin)).await;
+        let ask = async || match ask(kubeconfig, name, (!runs_already).then_some(begin)).await {
+            Err(error) if matches!(error.downcast_ref(), Some(Error::Transport(_))) => {
+                let object = ask_node_itself(kubeconfig, name).await.ok_or_else(|| anyhow::anyhow!("{error:#}"))?;
+                silence.set(Some(format!("{error:#}")));
+                Ok(object)
+            }
+            answer => answer,
+        };
         wait_until_ready(&node, &mut started, name, end, &mut progress, ask).await
     })?;
-    progress.done(&format!("node {name} is Ready"));
+    match silence.take() {
+        None => progress.done(&format!("node {name} is Ready")),
+        Some(silence) => progress.done(&format!("node {name} runs what it had; no control plane answers: {silence}")),
+    }
     drop(progress);
     output::text(&lacks(&object))
 }
@@ -100,6 +113,13 @@ async fn ask(kubeconfig: &Path, name: &str, begin: Option<Time>) -> Result<Value
         bail!("its kubelet has not said since its start that it is there");
     }
     Ok(object)
+}
+
+/// The Node as the node itself has it: it runs, whether or not any server answers.
+async fn ask_node_itself(kubeconfig: &Path, name: &str) -> Option<Value> {
+    let client = client(&kubeconfig.with_file_name(NODE_KUBECONFIG)).ok()?;
+    let object = client.get_path(&format!("/api/v1/nodes/{name}")).await.ok()?;
+    serde_json::from_slice(&object).ok()
 }
 
 fn client(kubeconfig: &Path) -> Result<Client> {

@@ -14,9 +14,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Settings,
     endpoint_slice::layout::changes,
     projections::{Namespace, or_default, projection},
+    settings::Settings,
     status::exact_patch,
 };
 

@@ -38,6 +38,7 @@ mod revision_history;
 mod root_ca;
 mod service_account;
 mod service_cidr;
+mod settings;
 mod snapshots;
 mod stateful_set;
 mod storage_version_migration;
@@ -48,12 +49,8 @@ mod token_secrets;
 mod ttl_after_finished;
 mod volumes;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
-use corten_api::{
-    cluster_network::{ClusterNetwork, NodePorts},
-    load_balancer::AddressPool,
-};
 use corten_autoscaling::{HorizontalPodAutoscalers, VerticalPodAutoscalers};
 use corten_reconcile::{Controller, EFFECTS_MAX, go_on_after_failed, status};
 
@@ -84,6 +81,7 @@ pub use resource_quota::ResourceQuotas;
 pub use root_ca::RootCaPublisher;
 pub use service_account::ServiceAccounts;
 pub use service_cidr::ServiceCidrs;
+pub use settings::Settings;
 pub use snapshots::VolumeSnapshots;
 pub use stateful_set::StatefulSets;
 pub use storage_version_migration::StorageVersionMigrations;
@@ -93,16 +91,6 @@ pub use ttl_after_finished::TtlAfterFinished;
 pub use volumes::{
     AttachDetach, AttributesClassProtection, ClaimProtection, EphemeralVolumes, VolumeBinder, VolumeProtection,
 };
-
-/// What controllers are told of the cluster.
-#[derive(Clone, Debug, Default)]
-pub struct Settings {
-    pub network: ClusterNetwork,
-    pub node_ports: NodePorts,
-    pub load_balancer_pool: AddressPool,
-    /// Which name servers machines that join are told to ask, by option.
-    pub name_servers: BTreeMap<String, String>,
-}
 
 /// Makes a controller.
 pub type Make = fn(&Settings) -> Arc<dyn Controller>;

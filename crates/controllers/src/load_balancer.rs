@@ -19,8 +19,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    Settings,
     projections::{EndpointSlice, Frontend, Ingress, ReachableService, projection, reference},
+    settings::Settings,
 };
 
 /// How soon a Service that waits for a port looks again.

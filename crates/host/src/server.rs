@@ -4,6 +4,7 @@
 //! What is served, and who may, is the table in `routes.rs`.
 
 mod access;
+mod answer;
 mod certificate;
 mod checkpoint;
 mod configz;
@@ -19,7 +20,6 @@ mod volumes;
 
 use std::{
     convert::Infallible,
-    io,
     net::IpAddr,
     pin::pin,
     sync::Arc,
@@ -27,11 +27,9 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
 use corten_kubelet::ManagersConfig;
 use corten_stream::{Addresses, Connected};
 use http::{Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::{ServerConfig, server::ResolvesServerCert};
@@ -45,11 +43,10 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::{NodeHands, journals::Journals, node_paths};
 use access::Certified;
+pub(crate) use answer::{Body, PlainTextError, json_body, plain, query, text};
 
 pub use access::{Caller, Cluster, NodeAccess, OwnList};
 pub use certificate::{Lasting, ServingKey};
-
-pub(crate) type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 const CONNECTIONS_MAX: usize = 1024;
 /// Of one address. The API server has one for each log and each command, and is at one address with the node's own.
@@ -90,23 +87,6 @@ pub struct KubeletServer {
     tls: Arc<ArcSwap<ServerConfig>>,
     room: Arc<Semaphore>,
     addresses: Addresses,
-}
-
-/// An answer that is not an object, in plain text, as the kubelet gives it.
-#[derive(Debug)]
-pub(crate) struct PlainTextError {
-    status: StatusCode,
-    message: String,
-}
-
-impl PlainTextError {
-    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into() }
-    }
-
-    pub(crate) fn internal(error: impl std::fmt::Display) -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
-    }
 }
 
 impl KubeletServer {
@@ -264,24 +244,4 @@ impl KubeletServer {
             None => Err(PlainTextError::new(StatusCode::NOT_FOUND, "404 page not found\n")),
         }
     }
-}
-
-pub(crate) fn json_body(value: &serde_json::Value) -> Response<Body> {
-    let mut response = Response::new(text(value.to_string()));
-    response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
-    response
-}
-
-pub(crate) fn text(text: impl Into<Bytes>) -> Body {
-    Full::new(text.into()).map_err(|never| match never {}).boxed_unsync()
-}
-
-pub(crate) fn plain(response: &mut Response<Body>) {
-    let kind = http::HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
-}
-
-/// The values of a query, in order.
-pub(crate) fn query(query: &str) -> Vec<(String, String)> {
-    form_urlencoded::parse(query.as_bytes()).into_owned().collect()
 }

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, Request, StatusCode, header};
 use serde_json::Value;
 
-use super::PlainTextError;
+use super::answer::PlainTextError;
 
 /// Whose request it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -200,6 +200,23 @@ pub(crate) fn rules(authorizer: &Authorizer, caches: &Caches, spec: &Value, who:
     Ok(status)
 }
 
+/// A local review is about the namespace it is asked in.
+///
+/// # Errors
+/// It names another one.
+pub fn put_in(review: &mut Value, namespace: &str) -> Result<(), Status> {
+    match review["metadata"]["namespace"].as_str().unwrap_or_default() {
+        "" => review["metadata"]["namespace"] = json!(namespace),
+        named if named == namespace => {}
+        _ => {
+            return Err(Status::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

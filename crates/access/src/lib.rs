@@ -8,7 +8,7 @@
 )]
 
 mod access;
-mod access_reviews;
+pub mod access_reviews;
 mod answers;
 mod authorization;
 mod authorizer;

@@ -72,7 +72,7 @@ pub use notes::{Noted, Notes};
 pub use plugin::{Admission, Attributes, Operation, Plugin, RequestForm};
 pub use policy_source::{FailingPolicy, Policies, PolicyTrouble};
 pub use reinvocation::Reinvocation;
-pub use round::{admit, validate};
+pub use round::{admit, admit_by_webhooks, validate, validate_by_webhooks};
 pub use service_reservations::{Ranges, ServiceReservations};
 pub use webhook_source::{FailingWebhook, Trouble, Webhooks};
 

@@ -7,7 +7,8 @@ use tokio::time::Instant;
 use crate::{
     PLUGINS,
     measures::{Asked, Half},
-    plugin::Attributes,
+    plugin::{Admission, Attributes},
+    webhook_dispatch::{MutatingWebhook, ValidatingWebhook},
 };
 
 /// Lets every plugin change the object, and once more where others have changed what some had seen. Says whether others have.
@@ -54,6 +55,26 @@ async fn validate_once(request: &Attributes<'_>, object: &Value) -> Result<(), S
         outcome?;
     }
     Ok(())
+}
+
+/// Lets webhooks change what is answered and never stored. No other plugin is about it.
+///
+/// # Errors
+/// What a webhook says that refuses it, or that there was no answer.
+pub async fn admit_by_webhooks(request: &Attributes<'_>, object: &mut Value) -> Result<(), Status> {
+    MutatingWebhook.admit(request, object).await?;
+    if request.reinvocation.begin_again() {
+        MutatingWebhook.admit(request, object).await?;
+    }
+    Ok(())
+}
+
+/// Lets webhooks refuse what is answered and never stored.
+///
+/// # Errors
+/// See [`admit_by_webhooks`].
+pub async fn validate_by_webhooks(request: &Attributes<'_>, object: &Value) -> Result<(), Status> {
+    ValidatingWebhook.validate(request, object).await
 }
 
 fn asked(request: &Attributes<'_>, half: Half, outcome: &Result<(), Status>) -> Asked {

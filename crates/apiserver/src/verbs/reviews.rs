@@ -1,6 +1,8 @@
-//! Reviews: questions about access and identity. Answered, never stored.
+//! Reviews: questions about access and identity. Answered, never stored. Of admission webhooks alone are asked about them, as
+//! kube-apiserver does: policies are not (`exclusion.Excluded`).
 
-use corten_access::identity::user_info;
+use corten_access::{access_reviews, identity::user_info};
+use corten_admission::{admit_by_webhooks, validate_by_webhooks};
 use corten_api::resources::{
     LOCAL_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_ACCESS_REVIEWS, SELF_SUBJECT_REVIEWS, SELF_SUBJECT_RULES_REVIEWS,
     SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS,
@@ -9,9 +11,9 @@ use corten_cacher::{answer, apart::apart, body::Response, codec};
 use corten_kinds::Kind;
 use corten_meta::Status;
 use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{body, metadata};
+use super::{body, metadata, request_scope::RequestScope, write_request::WriteRequest};
 use crate::context::Context;
 
 /// A create of a review kind.
@@ -20,43 +22,33 @@ pub(crate) async fn answer(ctx: &mut Context, kind: &'static Kind) -> Result<Res
     let mut review = body::object(ctx, kind).await?;
     let who = ctx.who();
     let resource = &kind.resource;
-    let status = if *resource == TOKEN_REVIEWS {
-        ctx.state.access().review_token(&review["spec"]).await?
+    let target = RequestScope::built_in(kind, ctx.info.namespace.clone(), String::new(), None);
+    let asked = WriteRequest::create(ctx, &target);
+    admit_by_webhooks(&asked.attributes(), &mut review).await?;
+    let is_about_others = [SUBJECT_ACCESS_REVIEWS, LOCAL_SUBJECT_ACCESS_REVIEWS].contains(resource);
+    let is_about_access = is_about_others || *resource == SELF_SUBJECT_ACCESS_REVIEWS;
+    if *resource == LOCAL_SUBJECT_ACCESS_REVIEWS {
+        access_reviews::put_in(&mut review, &ctx.info.namespace)?;
+    }
+    let violations = if is_about_access { kind.policy.validate(&review) } else { Vec::new() };
+    if !violations.is_empty() {
+        return Err(Status::invalid(resource, "", &violations));
+    }
+    validate_by_webhooks(&asked.attributes(), &review).await?;
+    let access = ctx.state.access();
+    let status = if is_about_access {
+        access.review_access(&review["spec"], (!is_about_others).then_some(&who)).await?
+    } else if *resource == TOKEN_REVIEWS {
+        access.review_token(&review["spec"]).await?
     } else if *resource == SELF_SUBJECT_REVIEWS {
         json!({ "userInfo": user_info(&who) })
     } else if *resource == SELF_SUBJECT_RULES_REVIEWS {
-        apart(|| ctx.state.access().review_rules(&review["spec"], &who))?
+        apart(|| access.review_rules(&review["spec"], &who))?
     } else {
-        if *resource == LOCAL_SUBJECT_ACCESS_REVIEWS {
-            in_place(&mut review, &ctx.info.namespace)?;
-        }
-        let violations = kind.policy.validate(&review);
-        if !violations.is_empty() {
-            return Err(Status::invalid(resource, "", &violations));
-        }
-        let asker = (*resource == SELF_SUBJECT_ACCESS_REVIEWS).then_some(&who);
-        let is_about_access = [SELF_SUBJECT_ACCESS_REVIEWS, SUBJECT_ACCESS_REVIEWS, LOCAL_SUBJECT_ACCESS_REVIEWS];
-        if !is_about_access.contains(resource) {
-            return Err(Status::method_not_allowed(resource, "create"));
-        }
-        ctx.state.access().review_access(&review["spec"], asker).await?
+        return Err(Status::method_not_allowed(resource, "create"));
     };
     review["status"] = status;
     // The review is never stored: it has no time of creation.
     metadata::of(&mut review).shift_remove("creationTimestamp");
     Ok(answer::json(StatusCode::CREATED, &review))
-}
-
-/// A local review is about the namespace it is asked in.
-fn in_place(review: &mut Value, namespace: &str) -> Result<(), Status> {
-    match review["metadata"]["namespace"].as_str().unwrap_or_default() {
-        "" => review["metadata"]["namespace"] = json!(namespace),
-        named if named == namespace => {}
-        _ => {
-            return Err(Status::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-    }
-    Ok(())
 }

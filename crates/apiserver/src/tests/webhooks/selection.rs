@@ -202,3 +202,59 @@ async fn a_connection_may_be_refused() {
     assert_eq!(hook.take_seen()[0]["request"]["kind"]["kind"], "PodExecOptions");
     server.stop().await;
 }
+
+#[tokio::test]
+async fn reviews_are_shown_to_webhooks_and_not_to_policies() {
+    let hook = Hook::start(|it| {
+        let is_refused = it["request"]["object"]["spec"]["user"] == "nobody";
+        review(it, json!({ "allowed": !is_refused, "status": { "message": "nobody is not asked about" } }))
+    })
+    .await;
+    let server = started().await;
+    let rules = json!([
+        rule(&["CREATE"], "authorization.k8s.io", "v1", &["*"])[0],
+        rule(&["CREATE"], "authentication.k8s.io", "v1", &["*"])[0],
+    ]);
+    configure(&server, VALIDATING, "w", &[webhook("w.example.com", &hook.client_config(), &json!({ "rules": rules }))])
+        .await;
+    let spec = json!({ "matchConstraints": { "resourceRules": rules }, "validations": [{ "expression": "false" }] });
+    let policy = json!({ "metadata": { "name": "no" }, "spec": spec });
+    let binding =
+        json!({ "metadata": { "name": "no" }, "spec": { "policyName": "no", "validationActions": ["Deny"] } });
+    for (plural, object) in [("validatingadmissionpolicies", policy), ("validatingadmissionpolicybindings", binding)] {
+        let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}");
+        assert_eq!(ask(&server, "POST", &path, &object).await.code, 201);
+    }
+    let attributes = json!({ "verb": "get", "resource": "pods" });
+    let about = |user: &str| json!({ "spec": { "user": user, "resourceAttributes": attributes } });
+    let local = json!({ "metadata": { "namespace": "default" }, "spec": { "user": "jane", "resourceAttributes": { "namespace": "default", "verb": "get", "resource": "pods" } } });
+    let access = "/apis/authorization.k8s.io/v1";
+    for (path, body, code, seen) in [
+        (format!("{access}/subjectaccessreviews"), about("jane"), 201, &["CREATE subjectaccessreviews /"][..]),
+        (format!("{access}/subjectaccessreviews"), about("nobody"), 400, &["CREATE subjectaccessreviews /"]),
+        (format!("{access}/subjectaccessreviews"), json!({ "spec": {} }), 422, &[]),
+        (
+            format!("{access}/namespaces/default/localsubjectaccessreviews"),
+            local,
+            201,
+            &["CREATE localsubjectaccessreviews default/"],
+        ),
+        (
+            "/apis/authentication.k8s.io/v1/tokenreviews".to_owned(),
+            json!({ "spec": { "token": "t" } }),
+            201,
+            &["CREATE tokenreviews /"],
+        ),
+        (
+            "/apis/authentication.k8s.io/v1/selfsubjectreviews".to_owned(),
+            json!({}),
+            201,
+            &["CREATE selfsubjectreviews /"],
+        ),
+    ] {
+        let answered = ask(&server, "POST", &path, &body).await;
+        assert_eq!(answered.code, code, "{path}: {}", answered.body);
+        let asked: Vec<String> = hook.take_seen().iter().map(described).collect();
+        assert_eq!(asked, seen, "{path}");
+    }
+}

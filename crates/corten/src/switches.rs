@@ -156,9 +156,16 @@ mod tests {
         let unnamed: Vec<&str> = CONTROLLERS.iter().map(|make| make(&Settings::default()).name()).collect();
         let is_named = |own: &str| NAMES.iter().any(|row| row.2 == whole(own));
         let unnamed: Vec<&str> = unnamed.into_iter().filter(|it| !is_named(it)).collect();
-        // Upstream's server ends events itself; its snapshot controller and its vertical autoscaler are programs of their own.
-        let of_corten =
-            ["event-expiry", "leader-election", "lease-candidate-expiry", "vertical-pod-autoscaler", "volume-snapshot"];
+        // Upstream's server ends events itself; its snapshot controller and its vertical autoscaler are programs of their own. Machines
+        // join upstream's cluster by what others say of its network.
+        let of_corten = [
+            "cluster-network",
+            "event-expiry",
+            "leader-election",
+            "lease-candidate-expiry",
+            "vertical-pod-autoscaler",
+            "volume-snapshot",
+        ];
         assert_eq!(unnamed, of_corten);
         for row in NAMES.iter().filter(|it| !it.2.is_empty() && it.2 != SIGNING) {
             assert!(CONTROLLERS.iter().any(|make| make(&Settings::default()).name() == row.2), "{row:?}");

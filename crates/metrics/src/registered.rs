@@ -54,5 +54,9 @@ pub fn histogram_per_thread(
 ) -> HistogramsPerThread {
     let options = HistogramOpts::new(name, help).buckets(buckets);
     let all = HistogramVec::new(options, labels).expect("a constant name, labels and buckets");
+    if labels.is_empty() {
+        // The only one there is, is told before it is observed.
+        all.with_label_values::<&str>(&[]);
+    }
     register(registry, HistogramsPerThread::new(all, n_places))
 }

@@ -421,11 +421,14 @@ pub(crate) fn clock() -> Clock {
     Arc::new(move || Time::from_unix_seconds(1_000_000).after(start.elapsed()))
 }
 
+/// The objects of a list that is kept, and its version once it is whole.
+type Listed = (BTreeMap<Key, Bytes>, Option<String>);
+
 /// Keeps what a node would keep on its disk.
 #[derive(Default)]
 pub(crate) struct Memory {
     before: Mutex<BTreeMap<String, KeptList>>,
-    lists: Mutex<BTreeMap<String, (BTreeMap<Key, Bytes>, Option<String>)>>,
+    lists: Mutex<BTreeMap<String, Listed>>,
     answers: Mutex<BTreeMap<(String, String), Option<Bytes>>>,
 }
 

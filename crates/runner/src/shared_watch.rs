@@ -182,7 +182,7 @@ fn ended(identity: Identity) -> ObjectMeta {
 
 /// Where a loop sees a resource: by a watch of its own, or by one that others see by, too.
 pub(crate) enum EventSource<T> {
-    Own(Informer<T>),
+    Own(Box<Informer<T>>),
     Shared(Reader<T>),
 }
 
@@ -197,7 +197,7 @@ impl<T: DeserializeOwned + 'static> EventSource<T> {
         if let Some(shared) = shared {
             return Self::Shared(shared.reader(is_wanted));
         }
-        Self::Own(informer(client, params))
+        Self::Own(Box::new(informer(client, params)))
     }
 
     pub(crate) fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<InformerEvent<T>> {

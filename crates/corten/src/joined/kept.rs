@@ -192,8 +192,10 @@ impl State {
             return;
         }
         self.prune_at = None;
-        let gone = self.before.extract_if(.., |name, _| !self.asked.contains(name));
-        self.doomed.extend(gone.map(|it| it.0));
+        let is_gone = |name: &&String| !self.asked.contains(*name);
+        let gone: Vec<String> = self.before.keys().filter(is_gone).cloned().collect();
+        self.before.retain(|name, _| self.asked.contains(name));
+        self.doomed.extend(gone);
     }
 
     fn answers(&mut self, owner: &str) -> &mut Book {

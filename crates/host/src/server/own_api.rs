@@ -109,7 +109,10 @@ pub(super) async fn answer(mut call: Call) -> Result<Response<Body>, PlainTextEr
         Wanted::Namespace(name) => namespaces(&own).into_iter().find(|it| it["metadata"]["name"] == name),
         Wanted::Pods(namespace) => {
             let is_in = |it: &Value| namespace.is_empty() || it["metadata"]["namespace"] == namespace;
-            Some(list("PodList", "v1", own.pods.into_iter().filter(|it| is_in(it) && fields.match_all(it)).collect()))
+            let mut pods: Vec<Value> = own.pods.into_iter().filter(|it| is_in(it) && fields.match_all(it)).collect();
+            // As the API server lists them.
+            pods.sort_by_cached_key(|it| ["namespace", "name"].map(|field| it["metadata"][field].to_string()));
+            Some(list("PodList", "v1", pods))
         }
         Wanted::Pod(namespace, name) => pod(own, &namespace, &name).map(|it| typed(it, "Pod")),
         Wanted::Subresource(namespace, name, subresource) => match pod(own, &namespace, &name) {

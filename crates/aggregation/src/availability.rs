@@ -22,6 +22,7 @@ fn unavailable(reason: &'static str, message: String) -> Condition {
 }
 
 pub(crate) async fn check(backend: &Backend, caches: &Caches) -> Condition {
+    backend.tidy();
     let (service, namespace) = (&backend.spec.service, &backend.spec.namespace);
     let first = match backend.endpoints(caches) {
         Err(NoEndpoint::NoService(_)) => {

@@ -3,13 +3,19 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use corten_cacher::watch_cache::Caches;
+use corten_cacher::{body::Body, watch_cache::Caches};
 use corten_openapi::{AggregatedVersion, Swagger};
 use corten_webhook::{Client, Clients, NoEndpoint, Proof};
+use http::{Request, Response};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::{condition::Condition, counted::Counted, spec::Spec};
+use crate::{
+    condition::Condition,
+    counted::Counted,
+    kept::{Answer, Connection, Failed, KeptConnections},
+    spec::Spec,
+};
 
 /// From the first packet to the end of the TLS handshake.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
@@ -25,6 +31,7 @@ pub(crate) struct Backend {
     pub(crate) certificate: String,
     client: Result<Arc<Client>, String>,
     connections: Arc<Semaphore>,
+    kept: Arc<KeptConnections>,
     condition: Mutex<Option<Condition>>,
     pub(crate) heard: ArcSwap<AggregatedVersion>,
     pub(crate) known: Mutex<DocumentTags>,
@@ -58,6 +65,7 @@ impl Backend {
             certificate: credential.certificate.clone(),
             client,
             connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            kept: Arc::default(),
             condition: Mutex::new(None),
             heard: ArcSwap::from_pointee(spec.unheard()),
             known: Mutex::default(),
@@ -119,6 +127,27 @@ impl Backend {
     /// None can be made of what the APIService says.
     pub(crate) fn client(&self) -> Result<&Client, String> {
         self.client.as_deref().map_err(String::clone)
+    }
+
+    /// The answer, over a connection that is there already where one is idle.
+    pub(crate) async fn ask(&self, caches: &Caches, mut request: Request<Body>) -> Result<Response<Answer>, String> {
+        let endpoints = self.endpoints(caches);
+        // What an external name leads to now is not known without asking.
+        let is_endpoint = |to| endpoints.as_ref().map_or(true, |it| it.contains(&to));
+        if let Some(kept) = self.kept.take(is_endpoint) {
+            match kept.ask(request, &self.kept).await {
+                Ok(answer) => return Ok(answer),
+                Err(Failed { unsent: Some(unsent), .. }) => request = unsent,
+                Err(Failed { reason, unsent: None }) => return Err(reason),
+            }
+        }
+        let fresh = Connection::over(self.connected().await?).await?;
+        fresh.ask(request, &self.kept).await.map_err(|it| it.reason)
+    }
+
+    /// Ends connections that have been idle for long.
+    pub(crate) fn tidy(&self) {
+        self.kept.tidy();
     }
 
     /// A connection to one of its endpoints, over which it was proved who is there.

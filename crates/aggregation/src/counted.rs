@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    net::SocketAddr,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -21,6 +22,11 @@ pub(crate) struct Counted {
 impl Counted {
     pub(crate) fn new(stream: Stream, permit: OwnedSemaphorePermit) -> Self {
         Self { stream, _permit: permit }
+    }
+
+    /// The endpoint that it leads to.
+    pub(crate) fn to(&self) -> SocketAddr {
+        self.stream.to()
     }
 }
 

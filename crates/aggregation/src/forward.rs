@@ -1,15 +1,21 @@
 //! The way of a request to another API server (`proxyHandler` of kube-aggregator).
 
+use bytes::Bytes;
 use corten_access::{Identity, request_header};
-use corten_cacher::{answer, body::Response};
+use corten_cacher::{
+    answer,
+    body::{Body, BoxError, Response},
+};
 use corten_forwarding::headers;
-use corten_stream::{Answer, Dialed, SILENCE_MAX, dial};
+use corten_stream::{Dialed, SILENCE_MAX, dial};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
+use http_body_util::BodyExt;
+use hyper::upgrade::Upgraded;
 
 use crate::{aggregator::Aggregator, backend::PASSED_ON};
 
 /// A request that is passed on.
-pub struct Forwarded<'a, B> {
+pub struct Forwarded<'a> {
     pub group: &'a str,
     pub version: &'a str,
     /// Whom it is made for.
@@ -20,7 +26,15 @@ pub struct Forwarded<'a, B> {
     /// As they came, without credentials.
     pub headers: &'a HeaderMap,
     pub client: Option<std::net::IpAddr>,
-    pub body: B,
+    pub body: Body,
+}
+
+/// What the other server made of a request.
+pub enum Answered {
+    /// It answers as HTTP does.
+    Response(Response),
+    /// It switched protocols: the connection is a pipe now.
+    Switched(Box<http::response::Parts>, Upgraded),
 }
 
 /// A request that was not passed on, with the answer that is given instead.
@@ -42,11 +56,7 @@ impl Aggregator {
     ///
     /// # Errors
     /// Nobody is there, or the answer is none that may be passed on.
-    pub async fn forward<B>(&self, forwarded: Forwarded<'_, B>) -> Result<Dialed, NotForwarded>
-    where
-        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
-        B::Error: Into<corten_cacher::body::BoxError>,
-    {
+    pub async fn forward(&self, forwarded: Forwarded<'_>) -> Result<Answered, NotForwarded> {
         let unavailable = || refused(StatusCode::SERVICE_UNAVAILABLE, "service unavailable");
         let backend = self.backend(forwarded.group, forwarded.version).ok_or_else(unavailable)?;
         if !backend.is_available() || backend.leads_nowhere(self.caches()) {
@@ -63,17 +73,22 @@ impl Aggregator {
             backend.unreached.notify_one();
             refused(StatusCode::SERVICE_UNAVAILABLE, &format!("error trying to reach service: {error}"))
         };
-        let stream = backend.connected().await.map_err(unreached)?;
-        // Who does not want to wait as long for the answer has a deadline of their own.
-        let dialed = dial(stream, request, SILENCE_MAX).await.map_err(|it| unreached(it.to_string()))?;
-        match dialed {
-            Dialed::Answered(response) => answered(response, upgrade).map(Dialed::Answered),
-            // What follows would be read as answers to the client's next requests.
-            Dialed::Switched(..) if !upgrade => {
-                Err(unreached("it switches protocols without being asked to".to_owned()))
-            }
-            switched @ Dialed::Switched(..) => Ok(switched),
+        if upgrade {
+            let stream = backend.connected().await.map_err(unreached)?;
+            return match dial(stream, request, SILENCE_MAX).await.map_err(|it| unreached(it.to_string()))? {
+                Dialed::Answered(response) => answered(response.map(boxed), upgrade).map(Answered::Response),
+                Dialed::Switched(head, connection) => Ok(Answered::Switched(head, connection)),
+            };
         }
+        // Who does not want to wait as long for the answer has a deadline of their own.
+        let asking = tokio::time::timeout(SILENCE_MAX, backend.ask(self.caches(), request)).await;
+        let response =
+            asking.map_err(|_| unreached(format!("no answer within {SILENCE_MAX:?}")))?.map_err(unreached)?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            // What follows would be read as answers to the client's next requests.
+            return Err(unreached("it switches protocols without being asked to".to_owned()));
+        }
+        answered(response.map(boxed), upgrade).map(Answered::Response)
     }
 }
 
@@ -83,7 +98,14 @@ fn is_known_protocol(headers: &http::HeaderMap) -> bool {
     wanted.all(|it| ["websocket", "spdy/3.1"].iter().any(|known| it.as_bytes().eq_ignore_ascii_case(known.as_bytes())))
 }
 
-fn request<B>(forwarded: Forwarded<'_, B>, host: &str, upgrade: bool) -> Result<Request<B>, String> {
+fn boxed<B>(body: B) -> Body
+where
+    B: http_body::Body<Data = Bytes, Error = hyper::Error> + Send + 'static,
+{
+    body.map_err(BoxError::from).boxed_unsync()
+}
+
+fn request(forwarded: Forwarded<'_>, host: &str, upgrade: bool) -> Result<Request<Body>, String> {
     let mut request = Request::new(forwarded.body);
     *request.method_mut() = forwarded.method.clone();
     let target = forwarded.uri.path_and_query().map_or("/", |it| it.as_str());
@@ -99,7 +121,7 @@ fn request<B>(forwarded: Forwarded<'_, B>, host: &str, upgrade: bool) -> Result<
     Ok(request)
 }
 
-fn answered(mut response: http::Response<Answer>, upgrade: bool) -> Result<http::Response<Answer>, NotForwarded> {
+fn answered(mut response: Response, upgrade: bool) -> Result<Response, NotForwarded> {
     let code = response.status();
     if code.is_redirection() && response.headers().contains_key(header::LOCATION) {
         let text = "the backend attempted to redirect this request, which is not permitted";

@@ -13,10 +13,11 @@ mod discovery;
 mod fetch;
 mod forward;
 mod host;
+mod kept;
 mod measures;
 mod registration;
 mod spec;
 
 pub use aggregator::Aggregator;
-pub use forward::{Forwarded, NotForwarded};
+pub use forward::{Answered, Forwarded, NotForwarded};
 pub use host::Host;

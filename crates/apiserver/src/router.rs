@@ -58,7 +58,7 @@ fn wants_protobuf(ctx: &mut Context) -> bool {
         Route::Subresource(_, Sub::Log | Sub::Exec | Sub::Attach | Sub::PortForward | Sub::Proxy, _) => return false,
         Route::Subresource(_, Sub::Scale, _) => true,
         Route::Subresource(kind, ..) => protobuf::has(kind),
-        // The index of all paths has no form but JSON, and neither has all of discovery at once.
+        // The index of all paths has no form but JSON. All of discovery at once has its own (`Discovery::answer`).
         Route::NonResource if ctx.info.path.starts_with("/api") && !accepts_aggregated(&ctx.headers) => {
             ctx.served.discovery().has(&ctx.info.path)
         }

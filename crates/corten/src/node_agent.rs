@@ -165,6 +165,9 @@ pub(crate) async fn run(
     let containerd = Arc::new(containerd);
     let hands = NodeHands::new(&containerd);
     hands.set_node_name(&settings.node_name);
+    if matches!(cluster.server, ServerAccess::Remote(..)) {
+        hands.offer_addresses(&containerd);
+    }
     let wireguard = wireguard(settings, &layout, &hands).await;
     let mut tasks = JoinSet::new();
     let place = (&*settings.node_name, &settings.options.eviction);

@@ -65,6 +65,37 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     u64::try_from(nanos).map(Duration::from_nanos).map_err(|_| format!("time: invalid duration {text:?}"))
 }
 
+/// Nanoseconds as Go writes them: `1.5s`, `1m2.024s`, `250ms`, `0s`.
+pub fn text(nanos: i64) -> String {
+    let (sign, nanos) = (if nanos < 0 { "-" } else { "" }, nanos.unsigned_abs());
+    let parts = |unit: u64, digits: usize, name: &str| {
+        let fraction = format!("{:0digits$}", nanos % unit);
+        let fraction = fraction.trim_end_matches('0');
+        let dot = if fraction.is_empty() { "" } else { "." };
+        let whole = nanos / unit;
+        (whole, format!("{dot}{fraction}{name}"))
+    };
+    let (seconds, rest) = match nanos {
+        0 => return "0s".to_owned(),
+        1..1_000 => return format!("{sign}{nanos}ns"),
+        1_000..1_000_000 => {
+            let (whole, rest) = parts(1_000, 3, "\u{b5}s");
+            return format!("{sign}{whole}{rest}");
+        }
+        1_000_000..1_000_000_000 => {
+            let (whole, rest) = parts(1_000_000, 6, "ms");
+            return format!("{sign}{whole}{rest}");
+        }
+        _ => parts(1_000_000_000, 9, "s"),
+    };
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, format!("{}{rest}", seconds % 60));
+    match (hours, minutes) {
+        (0, 0) => format!("{sign}{seconds}"),
+        (0, minutes) => format!("{sign}{minutes}m{seconds}"),
+        (hours, minutes) => format!("{sign}{hours}h{minutes}m{seconds}"),
+    }
+}
+
 fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.find(|it: char| !it.is_ascii_digit()).unwrap_or(text.len()))
 }
@@ -83,6 +114,27 @@ fn part(whole: &str, fraction: &str, unit: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn as_go_writes_them() {
+        for (nanos, expected) in [
+            (0, "0s"),
+            (1, "1ns"),
+            (1_100, "1.1\u{b5}s"),
+            (2_200_000, "2.2ms"),
+            (999_999_999, "999.999999ms"),
+            (3_300_000_000, "3.3s"),
+            (-15_013_000_000, "-15.013s"),
+            (62_024_000_000, "1m2.024s"),
+            (245_000_000_000, "4m5s"),
+            (18_367_001_000_000, "5h6m7.001s"),
+            (3_600_000_000_000, "1h0m0s"),
+            (i64::MAX, "2562047h47m16.854775807s"),
+            (i64::MIN, "-2562047h47m16.854775808s"),
+        ] {
+            assert_eq!((&*text(nanos), super::nanos(&text(nanos))), (expected, Ok(nanos)));
+        }
+    }
 
     #[test]
     fn as_go_reads_them() {

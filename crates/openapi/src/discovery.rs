@@ -5,14 +5,19 @@
 mod document;
 pub mod priorities;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use aws_lc_rs::digest::{SHA512, digest};
 use bytes::Bytes;
-use corten_cacher::{answer, body::Response, codec};
+use corten_cacher::{
+    answer,
+    body::Response,
+    codec::{self, protobuf::PROTOBUF},
+};
 use corten_kinds::Kinds;
 use corten_meta::Status;
 use corten_routes::RequestInfo;
+use corten_schema::proto;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 use crate::aggregated::Aggregated;
@@ -24,11 +29,19 @@ const AGGREGATED: [(&str, &str); 2] = [
     ("v2", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"),
     ("v2beta1", "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"),
 ];
+/// What a client may ask for, and of which document it is another form.
+const PROTOBUF_FORMS: [(&str, &str); 3] = [
+    ("application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", AGGREGATED[0].1),
+    ("application/vnd.kubernetes.protobuf;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList", AGGREGATED[1].1),
+    (PROTOBUF, JSON),
+];
 
 /// One document and its entity tag.
 struct Document {
     bytes: Bytes,
     tag: HeaderValue,
+    /// Made when it is first asked for. The document of all paths has no such form.
+    protobuf: OnceLock<Option<Bytes>>,
 }
 
 impl Document {
@@ -36,7 +49,12 @@ impl Document {
         let bytes = Bytes::from(value.to_string());
         let hash: String = digest(&SHA512, &bytes).as_ref().iter().map(|it| format!("{it:02X}")).collect();
         let tag = HeaderValue::from_str(&format!("\"{hash}\"")).expect("hexadecimal digits in quotes");
-        Self { bytes, tag }
+        Self { bytes, tag, protobuf: OnceLock::new() }
+    }
+
+    fn protobuf(&self) -> Option<Bytes> {
+        let make = || Some(proto::whole(&serde_json::from_slice(&self.bytes).ok()?)?.into());
+        self.protobuf.get_or_init(make).clone()
     }
 }
 
@@ -88,21 +106,21 @@ impl Discovery {
     }
 
     fn document(&self, path: &str, accept: &str, if_none_match: &str) -> Result<Response, Status> {
-        let offers = [AGGREGATED[0].1, AGGREGATED[1].1, JSON];
-        let offers: Vec<&'static str> =
-            offers.into_iter().filter(|it| self.0.contains_key(&(path.to_owned(), *it))).collect();
-        let chosen = choose(accept, &offers).ok_or_else(|| Status::not_acceptable(JSON))?;
-        let found = &self.0[&(path.to_owned(), chosen)];
+        let forms = [AGGREGATED[0].1, AGGREGATED[1].1, JSON].map(|it| (it, it)).into_iter().chain(PROTOBUF_FORMS);
+        let offers: Vec<_> = forms.filter(|it| self.0.contains_key(&(path.to_owned(), it.1))).collect();
+        let unacceptable = || Status::not_acceptable(&format!("{JSON}, {PROTOBUF}"));
+        let (chosen, json) = choose(accept, &offers).ok_or_else(unacceptable)?;
+        let found = &self.0[&(path.to_owned(), json)];
+        let bytes = if chosen == json { Some(found.bytes.clone()) } else { found.protobuf() };
+        let bytes = bytes.ok_or_else(|| Status::not_acceptable(JSON))?;
 
         let mut response = if if_none_match == found.tag {
             answer::with_type(StatusCode::NOT_MODIFIED, chosen, Bytes::new())
         } else {
-            answer::with_type(StatusCode::OK, chosen, found.bytes.clone())
+            answer::with_type(StatusCode::OK, chosen, bytes)
         };
-        if offers.len() > 1 {
-            response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
-        }
-        if chosen != JSON {
+        response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept"));
+        if json != JSON {
             response.headers_mut().insert(header::ETAG, found.tag.clone());
             response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public"));
         }
@@ -110,26 +128,25 @@ impl Discovery {
     }
 }
 
-/// The first of the client's wishes that is on offer; with no wish, plain JSON.
-fn choose(accept: &str, offers: &[&'static str]) -> Option<&'static str> {
+/// The first of the client's wishes that is on offer, by their weights; with no wish, plain JSON.
+fn choose(accept: &str, offers: &[(&'static str, &'static str)]) -> Option<(&'static str, &'static str)> {
     if accept.trim().is_empty() {
-        return Some(JSON);
+        return Some((JSON, JSON));
     }
-    accept.split(',').find_map(|wish| {
+    codec::accept::ranges(accept).find_map(|wish| {
         let mut parts = wish.split(';').map(str::trim);
         let media_type = parts.next().unwrap_or_default();
-        if !matches!(media_type, JSON | "application/*" | "*/*") {
-            return None;
-        }
         // Quality and character set do not name another document.
         let mut wanted: Vec<&str> = parts
             .filter(|it| !it.starts_with("q=") && !it.starts_with("charset=") && !it.starts_with("profile="))
             .collect();
         wanted.sort_unstable();
-        offers.iter().copied().find(|offer| {
-            let mut params: Vec<&str> = offer.split(';').skip(1).collect();
+        offers.iter().copied().find(|(offer, _)| {
+            let mut params: Vec<&str> = offer.split(';').collect();
+            let is_meant = matches!(media_type, "application/*" | "*/*") || params[0] == media_type;
+            params.remove(0);
             params.sort_unstable();
-            params == wanted
+            is_meant && params == wanted
         })
     })
 }

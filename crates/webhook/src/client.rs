@@ -221,12 +221,12 @@ impl Client {
     }
 
     async fn connected(&self) -> Result<Stream, String> {
-        let stream = self.dialled().await?;
+        let (stream, to) = self.dialled().await?;
         let shaken = self.tls.connect(self.server_name.clone(), stream).await;
-        shaken.map(Stream).map_err(|it| error::handshake(&it, &self.shown_name))
+        shaken.map(|tls| Stream { tls, to }).map_err(|it| error::handshake(&it, &self.shown_name))
     }
 
-    async fn dialled(&self) -> Result<TcpStream, String> {
+    async fn dialled(&self) -> Result<(TcpStream, SocketAddr), String> {
         let addresses = self.addresses().await?;
         let first = self.turn.fetch_add(1, Ordering::Relaxed) % addresses.len();
         let mut failure = String::new();
@@ -236,7 +236,7 @@ impl Client {
                 continue;
             }
             match (self.dial)(*address).await {
-                Ok(stream) => return Ok(stream),
+                Ok(stream) => return Ok((stream, *address)),
                 Err(error) => failure = error::dialled(&address.to_string(), &error),
             }
         }

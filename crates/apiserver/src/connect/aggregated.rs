@@ -1,11 +1,10 @@
 //! A request for what another API server serves: sent there, and its answer sent back as it comes.
 
-use corten_aggregation::{Forwarded, NotForwarded};
-use corten_cacher::body::{BoxError, Response, whole};
+use corten_aggregation::{Answered, Forwarded, NotForwarded};
+use corten_cacher::body::{Response, whole};
 use corten_meta::Status;
-use corten_stream::{Accepted, Dialed};
+use corten_stream::Accepted;
 use http::StatusCode;
-use http_body_util::BodyExt;
 
 use crate::context::Context;
 
@@ -32,11 +31,11 @@ pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
             ctx.audit.reason = reason;
             Ok(*response)
         }
-        Ok(Dialed::Answered(response)) => {
+        Ok(Answered::Response(response)) => {
             let (parts, body) = response.into_parts();
-            Ok(http::Response::from_parts(parts, recheck.guard(body.map_err(BoxError::from))))
+            Ok(http::Response::from_parts(parts, recheck.guard(body)))
         }
-        Ok(Dialed::Switched(head, other)) => {
+        Ok(Answered::Switched(head, other)) => {
             let connection = ctx.on_upgrade().ok_or_else(|| Status::bad_request("Upgrade request required"))?;
             ctx.state.tunnels().keep(ctx.state.stopping(), recheck, Accepted::plain(connection), other);
             let mut response = http::Response::new(whole(""));

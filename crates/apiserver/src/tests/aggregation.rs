@@ -15,9 +15,12 @@ use corten_api::resources::API_SERVICES;
 use corten_cacher::body::{Response, whole};
 use corten_meta::Resource;
 use corten_webhook::Dial;
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{
+    StreamExt,
+    stream::{self, FuturesUnordered},
+};
 use http::Request;
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, StreamBody};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::{
@@ -484,6 +487,82 @@ async fn one_that_hangs_costs_others_nothing() {
     while ask(&server, "GET", FLUNDERS, &Value::Null).await.0 != 201 {
         tokio::task::yield_now().await;
     }
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_connection_takes_one_request_after_another_for_whoever_asks() {
+    let server = started().await;
+    let backend = Backend::start(&server.config().pki, |request| {
+        Box::pin(async move {
+            match request.uri().query() {
+                Some("watch") => http::Response::new(StreamBody::new(stream::pending()).boxed_unsync()),
+                Some("close") => coded(200, "connection", "close"),
+                _ => echo(request).await,
+            }
+        })
+    })
+    .await;
+    register(&server, &backend).await;
+    // What is never read to its end stays whose it is.
+    let watch = Request::builder().uri(format!("{FLUNDERS}?watch")).body(whole("")).expect("a request");
+    let watched = server.answer(watch, None, Some(admin())).await;
+    assert_eq!(watched.status(), 200);
+    for n in 0..20 {
+        let who = Identity::new(format!("user-{n}"), &["system:masters", "system:authenticated"]);
+        let request = Request::builder().method("POST").uri(FLUNDERS).header("content-type", "application/json");
+        let (code, passed_on) = answered(&server, who, request, &json!({ "n": n })).await;
+        assert_eq!((code, &passed_on["body"]), (201, &json!(format!("{{\"n\":{n}}}"))));
+        assert_eq!(passed_on["headers"]["x-remote-user"], json!([format!("user-{n}")]));
+    }
+    let n_kept = backend.connections() - 1;
+    assert!((1..10).contains(&n_kept), "20 requests one after another took {n_kept} connections");
+    for _ in 0..3 {
+        assert_eq!(ask(&server, "GET", &format!("{FLUNDERS}?close"), &Value::Null).await.0, 200);
+        assert_eq!(ask(&server, "GET", FLUNDERS, &Value::Null).await.0, 201);
+    }
+    drop(watched);
+    server.stop().await;
+}
+
+/// The other server may end a connection in the very moment in which a request is sent over it.
+#[tokio::test]
+async fn what_may_be_asked_twice_is_where_a_kept_connection_ends() {
+    let server = started().await;
+    let n_ended = Arc::new(AtomicUsize::new(0));
+    let counted = n_ended.clone();
+    let backend = Backend::start(&server.config().pki, move |request| {
+        let counted = counted.clone();
+        Box::pin(async move {
+            let ends = request.uri().query() == Some("end") || request.headers().contains_key("end");
+            if ends && counted.fetch_add(1, Relaxed) % 2 == 0 {
+                // The task that serves the connection ends with it.
+                std::panic::resume_unwind(Box::new(()));
+            }
+            echo(request).await
+        })
+    })
+    .await;
+    register(&server, &backend).await;
+    let end = format!("{FLUNDERS}?end");
+    let kept = async || {
+        // Until the next one goes over a connection that is there.
+        loop {
+            let before = backend.connections();
+            assert_eq!(ask(&server, "GET", FLUNDERS, &Value::Null).await.0, 201);
+            if backend.connections() == before {
+                return;
+            }
+        }
+    };
+    kept().await;
+    assert_eq!(ask(&server, "GET", &end, &Value::Null).await.0, 201);
+    assert_eq!(n_ended.load(Relaxed), 2);
+    // One that writes is not: it may have been done.
+    kept().await;
+    let (code, body) = ask(&server, "POST", &end, &json!({})).await;
+    let is_told = body.as_str().is_some_and(|it| it.starts_with("error trying to reach service"));
+    assert!(code == 503 && is_told && n_ended.load(Relaxed) == 3, "{code} {body}");
     server.stop().await;
 }
 

@@ -10,7 +10,7 @@ use corten_cacher::{
     watch_cache::{Matcher, Snapshot, Stored},
 };
 use corten_kinds::Kind;
-use corten_meta::{Quantity, Resource, Status};
+use corten_meta::{Quantity, Resource, Status, duration};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -96,7 +96,7 @@ fn used(ctx: &Context, stored: &Stored, pairs: &Pairs, kind: &Kind) -> Option<Va
     };
     let Window { end, length } = window;
     object["timestamp"] = json!(end.whole_seconds());
-    object["window"] = json!(duration(length));
+    object["window"] = json!(duration::text(millis(length).saturating_mul(1_000_000)));
     object[field] = usage;
     Some(object)
 }
@@ -119,17 +119,6 @@ fn usage(it: Use) -> Value {
     json!({ "cpu": Quantity::nanos(it.nanocores), "memory": Quantity::bytes(it.memory_bytes) })
 }
 
-/// As Go writes one: `15.023s`, `1m2.024s`.
-fn duration(length: Duration) -> String {
-    let (minutes, millis) = (length.as_secs() / 60, length.as_millis() % 60_000);
-    let fraction = match millis % 1000 {
-        0 => String::new(),
-        rest => format!(".{rest:03}").trim_end_matches('0').to_owned(),
-    };
-    let seconds = format!("{}{fraction}s", millis / 1000);
-    match (minutes / 60, minutes % 60) {
-        (0, 0) => seconds,
-        (0, minutes) => format!("{minutes}m{seconds}"),
-        (hours, minutes) => format!("{hours}h{minutes}m{seconds}"),
-    }
+fn millis(length: Duration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
 }

@@ -145,9 +145,14 @@ fn load(dir: &Path, key: &MachineKey) -> BTreeMap<String, Vec<u8>> {
         if file == KEY {
             continue;
         }
-        bytes += entry.metadata().map_or(0, |it| it.len());
-        let sealed = (bytes <= BYTES_MAX).then(|| fs::read(entry.path()).ok()).flatten();
-        let text = sealed.and_then(|it| key.open(&file, &it));
+        let size = entry.metadata().map_or(0, |it| it.len());
+        if bytes + size > BYTES_MAX {
+            tracing::warn!(file, size, most = BYTES_MAX, "too large beside what else the node has kept, and goes");
+            let _ = fs::remove_file(entry.path());
+            continue;
+        }
+        bytes += size;
+        let text = fs::read(entry.path()).ok().and_then(|it| key.open(&file, &it));
         match text.and_then(|it| Some((book::name(&it)?, it))) {
             Some((name, text)) => drop(found.insert(name, text)),
             None => {

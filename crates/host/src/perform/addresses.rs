@@ -1,4 +1,4 @@
-//! Pods that begin anew have the addresses that they had before, where nobody else has them.
+//! Pods that begin anew on a machine that has joined have the addresses that they had before, where nobody else has them.
 
 use std::{pin::pin, time::Duration};
 
@@ -6,8 +6,8 @@ use corten_kubelet::SandboxSpec;
 use corten_network::cni;
 use tokio::sync::Mutex;
 
-use super::Inner;
-use crate::{CriError, cri};
+use super::{Inner, NodeHands};
+use crate::{Containerd, CriError, cri};
 
 /// So long one sandbox may hold up others that want an address, too.
 const TURN: Duration = Duration::from_secs(5);
@@ -20,19 +20,27 @@ pub(super) struct Offers {
 }
 
 impl Offers {
-    pub(super) fn new(networks: &[String]) -> Self {
+    fn new(networks: &[String]) -> Self {
         Self { networks: networks.to_vec(), turn: Mutex::new(()) }
     }
 }
 
+impl NodeHands {
+    /// From now on Pods that begin anew are offered the addresses that they had before. For a node that starts its Pods while nobody
+    /// could tell others of new ones; elsewhere they need not wait for each other.
+    pub fn offer_addresses(&self, containerd: &Containerd) {
+        let _ = self.inner.offers.set(Offers::new(&containerd.options().pod_cidrs));
+    }
+}
+
 impl Inner {
-    /// The id of the sandbox that is made, at the addresses it had before.
+    /// The id of the sandbox that is made, at the addresses it had before where those are offered.
     pub(super) async fn run_at(&self, spec: &SandboxSpec, config: cri::PodSandboxConfig) -> Result<String, CriError> {
-        if spec.addresses.is_empty() {
+        let Some(offers) = self.offers.get().filter(|_| !spec.addresses.is_empty()) else {
             return self.cri.run_pod_sandbox(config, &spec.runtime_handler).await;
-        }
-        let turn = self.offers.turn.lock().await;
-        cni::offer(&self.layout, &self.offers.networks, &spec.addresses);
+        };
+        let turn = offers.turn.lock().await;
+        cni::offer(&self.layout, &offers.networks, &spec.addresses);
         let mut run = pin!(self.cri.run_pod_sandbox(config, &spec.runtime_handler));
         let taken = async {
             while !cni::is_taken(&self.layout, &spec.addresses) {

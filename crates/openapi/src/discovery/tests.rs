@@ -83,8 +83,13 @@ fn the_client_chooses_the_form() {
         (&*client_go, "/apis/apps/v1", Some(JSON)),
         ("application/json;as=APIGroupDiscoveryList;v=v2beta1;g=apidiscovery.k8s.io", "/api", Some(v2beta1)),
         ("application/json;charset=utf-8", "/api", Some(JSON)),
-        ("application/vnd.kubernetes.protobuf", "/api", None),
-        ("application/vnd.kubernetes.protobuf,application/json;q=0.5", "/api", Some(JSON)),
+        ("application/vnd.kubernetes.protobuf", "/api", Some(PROTOBUF)),
+        ("application/vnd.kubernetes.protobuf;q=0.5,application/json", "/api", Some(JSON)),
+        ("application/vnd.kubernetes.protobuf,application/json;q=0.5", "/api/v1", Some(PROTOBUF)),
+        (PROTOBUF_FORMS[1].0, "/apis", Some(PROTOBUF_FORMS[1].0)),
+        (PROTOBUF_FORMS[0].0, "/apis/apps/v1", None),
+        ("application/vnd.kubernetes.protobuf", "/", None),
+        ("application/cbor", "/api", None),
     ] {
         let answered = Discovery::of(&corten_kinds::Kinds::default(), &Aggregated::default())
             .document(path, accept, "")

@@ -82,9 +82,18 @@ pub(super) fn is_list_message(of: &Type, field: &str) -> bool {
     of.short_name() == "APIResource" && field == "verbs"
 }
 
+/// A text of JSON that is a message of nanoseconds on the wire.
+pub(super) fn is_duration(of: &Type, field: &str) -> bool {
+    field == "window" && matches!(of.short_name(), "NodeMetrics" | "PodMetrics")
+}
+
 /// One value with its number, whatever it is: null is the zero value of its type.
 fn one(of: &'static Type, name: &str, shape: &Shape, number: u32, value: &Value, out: &mut Writer) {
     match shape {
+        Shape::String if is_duration(of, name) => {
+            let nanos = corten_meta::duration::nanos(value.as_str().unwrap_or_default()).unwrap_or_default();
+            out.nested(number, |out| out.varint(1, signed(nanos)));
+        }
         Shape::String => out.bytes(number, value.as_str().unwrap_or_default().as_bytes()),
         Shape::Bytes => out.bytes(number, &STANDARD.decode(value.as_str().unwrap_or_default()).unwrap_or_default()),
         Shape::Int32 | Shape::Int64 => out.varint(number, signed(int(value))),

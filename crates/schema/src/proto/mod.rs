@@ -17,7 +17,7 @@ use corten_meta::{
 };
 use serde_json::{Map, Value};
 
-use crate::{Field, Shape, Type};
+use crate::{Field, Shape, Type, table::API_GROUP_DISCOVERY_LIST};
 use wire::{Payload, Reader};
 
 pub use body::{Message, body, event, list_head, list_tail, put_item, whole};
@@ -112,10 +112,14 @@ fn read_type_meta(bytes: &[u8]) -> Result<(String, String), ProtoError> {
 /// `rbac.authorization.k8s.io/v1 Role` is `io.k8s.api.rbac.v1.Role`. Options belong to every version.
 fn type_of(api_version: &str, kind: &str) -> Option<&'static Type> {
     let (group, version) = api_version.split_once('/').unwrap_or(("core", api_version));
+    if (group, kind) == ("apidiscovery.k8s.io", "APIGroupDiscoveryList") {
+        return Some(&API_GROUP_DISCOVERY_LIST);
+    }
     let package = group.split('.').next().unwrap_or_default();
     let package = match (package, group) {
         ("apiextensions", _) => "apiextensions-apiserver.pkg.apis.apiextensions".into(),
         ("apiregistration", _) => "kube-aggregator.pkg.apis.apiregistration".into(),
+        (_, "metrics.k8s.io") => "metrics.pkg.apis.metrics".into(),
         (_, "internal.apiserver.k8s.io") => "api.apiserverinternal".into(),
         (package, _) => format!("api.{package}"),
     };
@@ -190,6 +194,9 @@ fn put(
         }
         (Shape::Any, Payload::Bytes(bytes)) if union::is_one(of, field.name) => {
             object.insert(field.name.to_owned(), union::decode(bytes, of, field.name, scope)?);
+        }
+        (Shape::String, Payload::Bytes(bytes)) if encode::is_duration(of, field.name) => {
+            object.insert(field.name.to_owned(), duration(bytes)?.into());
         }
         (Shape::Map(Shape::Any), Payload::Bytes(entry)) if union::is_one(of, field.name) => {
             let (key, bytes) = raw_entry(entry, of)?;
@@ -295,6 +302,18 @@ fn one(shape: &Shape, payload: Payload<'_>, of: &'static Type, scope: Scope) -> 
         }
         _ => return Err(malformed),
     }))
+}
+
+/// `Duration` of apimachinery.
+fn duration(bytes: &[u8]) -> Result<String, ProtoError> {
+    let (mut nanos, mut fields) = (0, Reader(bytes));
+    while let Some((number, payload)) = fields.next()? {
+        match (number, payload) {
+            (1, Payload::Varint(value)) => nanos = value.cast_signed(),
+            _ => return Err(ProtoError::Malformed("Duration")),
+        }
+    }
+    Ok(corten_meta::duration::text(nanos))
 }
 
 fn text(bytes: &[u8]) -> Result<String, ProtoError> {

@@ -37,6 +37,23 @@ fn embedded_structs_are_part_of_their_parent() {
 }
 
 #[test]
+fn a_window_is_a_duration() {
+    let pod = json!({
+        "kind": "PodMetrics", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {"name": "web"},
+        "timestamp": "2026-11-20T12:20:00Z", "window": "1m2.024s",
+        "containers": [{"name": "c", "usage": {"cpu": "1500n", "memory": "4Mi"}}],
+    });
+    let written = whole(&pod).expect("protobuf has it");
+    // Duration{duration: 62024000000}, field 3.
+    let window = [3 << 3 | 2, 7, 1 << 3, 0x80, 0xc4, 0xac, 0x87, 0xe7, 0x01];
+    assert!(written.windows(window.len()).any(|it| it == window), "{written:02x?}");
+    assert_eq!(decode(&written), Ok(pod.clone()));
+    let list =
+        json!({ "kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {}, "items": [pod] });
+    assert!(whole(&list).is_some());
+}
+
+#[test]
 fn maps_times_and_quantities() {
     let label = [field(1, b"app"), field(2, b"web")].concat();
     let metadata = [field(11, &label), field(8, &[1 << 3, 60])].concat();

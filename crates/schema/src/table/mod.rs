@@ -1,9 +1,10 @@
-//! The type table. `cargo xtask codegen` writes `index` and the files by group and version; `corten_v1` and
-//! `metrics_v1beta1` are written by hand.
+//! The type table. `cargo xtask codegen` writes `index` and the files by group and version; `apidiscovery_v2`, `corten_v1`
+//! and `metrics_v1beta1` are written by hand.
 
 mod admissionregistration_v1;
 mod admissionregistration_v1alpha1;
 mod admissionregistration_v1beta1;
+mod apidiscovery_v2;
 mod apiextensions_v1;
 mod apiregistration_v1;
 mod apiserverinternal_v1alpha1;
@@ -43,4 +44,5 @@ mod storage_v1;
 mod storagemigration_v1;
 mod storagemigration_v1beta1;
 
+pub(crate) use apidiscovery_v2::API_GROUP_DISCOVERY_LIST;
 pub use index::TYPES;

@@ -56,7 +56,8 @@ pub(super) static COMPOSITE_POD_GROUP_TEMPLATE: Type = Type {
     name: "io.k8s.api.scheduling.v1beta1.CompositePodGroupTemplate",
     atomic: false,
     fields: &[
-        field("compositePodGroupTemplates", List(&Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_TEMPLATE))),
+        field("compositePodGroupTemplates", List(&Object(&super::scheduling_v1beta1::COMPOSITE_POD_GROUP_TEMPLATE)))
+            .at(&[9]),
         field("disruptionMode", Object(&super::scheduling_v1beta1::COMPOSITE_DISRUPTION_MODE)).at(&[4]),
         field("name", String).zero().required().at(&[1]).always(),
         field("podGroupTemplates", List(&Object(&super::scheduling_v1beta1::POD_GROUP_TEMPLATE))).at(&[8]),
@@ -71,7 +72,7 @@ pub(super) static COMPOSITE_POD_GROUP_TEMPLATE: Type = Type {
             .at(&[2])
             .always(),
     ],
-    wire: &[2, 8, 7, 1, 6, 5, 4, 3],
+    wire: &[2, 8, 7, 1, 6, 5, 4, 3, 0],
 };
 
 pub(super) static DISRUPTION_MODE: Type = Type {

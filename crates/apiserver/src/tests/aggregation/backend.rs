@@ -3,7 +3,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicUsize, Ordering::Relaxed},
+    atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -28,6 +28,7 @@ pub(super) struct Backend {
     /// As base64 of PEM.
     pub(super) bundle: String,
     asked: Arc<AtomicUsize>,
+    connections: Arc<AtomicUsize>,
     _running: JoinSet<()>,
 }
 
@@ -65,16 +66,21 @@ impl Backend {
             .expect("a certificate and its key");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let asked = Arc::new(AtomicUsize::new(0));
+        let (asked, connections) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
         let mut running = JoinSet::new();
-        let (answer, counted): (Answerer, _) = (Arc::new(answer), asked.clone());
+        let (answer, counted): (Answerer, _) = (Arc::new(answer), (asked.clone(), connections.clone()));
         running.spawn(serve(listener, Arc::new(tls).into(), discovery, answer, counted));
-        Self { port, bundle: BASE64_STANDARD.encode(certificate.pem()), asked, _running: running }
+        Self { port, bundle: BASE64_STANDARD.encode(certificate.pem()), asked, connections, _running: running }
     }
 
     /// How many requests it was asked that are not about discovery.
     pub(super) fn asked(&self) -> usize {
         self.asked.load(Relaxed)
+    }
+
+    /// How many connections these came over.
+    pub(super) fn connections(&self) -> usize {
+        self.connections.load(Relaxed)
     }
 }
 
@@ -83,21 +89,24 @@ async fn serve(
     tls: TlsAcceptor,
     discovery: Discovery,
     answer: Answerer,
-    asked: Arc<AtomicUsize>,
+    (asked, connections): (Arc<AtomicUsize>, Arc<AtomicUsize>),
 ) {
     let mut open = JoinSet::new();
     loop {
         let (stream, _) = listener.accept().await.expect("a connection");
-        let (tls, answer, asked) = (tls.clone(), answer.clone(), asked.clone());
+        let (tls, answer, asked, connections) = (tls.clone(), answer.clone(), asked.clone(), connections.clone());
         open.spawn(async move {
             let Ok(stream) = tls.accept(stream).await else { return };
+            let is_first = Arc::new(AtomicBool::new(true));
             let service = service_fn(move |request: Request<Incoming>| {
-                let (answer, asked) = (answer.clone(), asked.clone());
+                let (answer, asked, connections) = (answer.clone(), asked.clone(), connections.clone());
+                let is_first = is_first.clone();
                 async move {
                     if let Some(value) = discovery(request.uri().path()) {
                         return Ok::<_, std::convert::Infallible>(json_answer(&value));
                     }
                     asked.fetch_add(1, Relaxed);
+                    connections.fetch_add(is_first.swap(false, Relaxed).into(), Relaxed);
                     Ok(answer(request).await)
                 }
             });

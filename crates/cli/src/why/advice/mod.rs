@@ -252,6 +252,10 @@ fn defect(case: &Case<'_>) -> Advice {
 /// Another process listens at the port, and its message names it.
 fn taken(case: &Case<'_>) -> Advice {
     let port = case.wait.message.split("at port ").nth(1).and_then(|it| it.split(',').next()).unwrap_or_default();
+    if case.wait.actor == Actor::Operator {
+        let delete = kubectl(case.namespace, &["delete", &case.at.subject]);
+        return Advice::run(delete).hint("a pod that is made anew has another port; or end that process");
+    }
     Advice::run(format!("ss -tlnp 'sport = :{port}'")).hint("end that process, or take another port")
 }
 

@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use corten_api::resources::NODES;
+use corten_api::{
+    host_ports::{HOST_PORTS, Noted},
+    resources::NODES,
+};
 use corten_kinds::Kind;
 use corten_meta::Key;
 use corten_reconcile::{Actor, Observation, Throttled};
@@ -84,14 +87,20 @@ async fn host_ports(reader: &Reader<'_>, pod: &Value, found: &mut Findings) {
     let Some(taken) = observation(reader, "node", &Key::cluster(node)).await.and_then(|it| it.listening) else {
         return;
     };
+    let note = pod.pointer("/metadata/annotations").and_then(|it| it[HOST_PORTS].as_str());
+    let chosen: Noted = note.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
     for port in tcp.into_iter().filter(|it| taken.iter().any(|taken| u64::from(*taken) == *it)) {
-        let then = if is_host {
+        let is_chosen = chosen.values().any(|it| u64::from(*it) == port);
+        let then = if is_chosen {
+            "it was chosen for the pod, and is not given to it while the process has it"
+        } else if is_host {
             "the pod has that machine's network, and gets no such port while the process has it"
         } else {
             "packets for the host port are led to the pod, and that process gets none"
         };
         let message = format!("a process of the machine of node {node} listens at port {port}, too: {then}");
-        found.add("HostPortTaken", message, Actor::Author);
+        // What was chosen nobody wrote.
+        found.add("HostPortTaken", message, if is_chosen { Actor::Operator } else { Actor::Author });
     }
 }
 

@@ -75,7 +75,7 @@ impl Backend {
         }
     }
 
-    /// What the one of before has found out stays, where only the certificate or a priority is another.
+    /// Takes over what was found out before, if only the certificate or a priority has changed.
     pub(crate) fn inherit(&self, before: &Self) {
         if before.spec.config != self.spec.config {
             return;
@@ -110,6 +110,10 @@ impl Backend {
     /// What was found before.
     pub(crate) fn found(&self, condition: Condition) -> Option<Condition> {
         let is_current = condition.is_available;
+        if !is_current {
+            // Whoever is there again is met anew.
+            self.kept.end_all();
+        }
         let before = self.condition.lock().replace(condition);
         let heard = self.heard.load_full();
         if heard.is_current && !is_current {
@@ -132,8 +136,11 @@ impl Backend {
     /// The answer, over a connection that is there already where one is idle.
     pub(crate) async fn ask(&self, caches: &Caches, mut request: Request<Body>) -> Result<Response<Answer>, String> {
         let endpoints = self.endpoints(caches);
-        // What an external name leads to now is not known without asking.
-        let is_endpoint = |to| endpoints.as_ref().map_or(true, |it| it.contains(&to));
+        let is_endpoint = |to| match &endpoints {
+            Ok(all) => all.contains(&to),
+            // What it leads to now is not known without asking.
+            Err(error) => matches!(error, NoEndpoint::ExternalName(_)),
+        };
         if let Some(kept) = self.kept.take(is_endpoint) {
             match kept.ask(request, &self.kept).await {
                 Ok(answer) => return Ok(answer),
@@ -141,7 +148,9 @@ impl Backend {
                 Err(Failed { reason, unsent: None }) => return Err(reason),
             }
         }
-        let fresh = Connection::over(self.connected().await?).await?;
+        let stream = self.connected().await?;
+        let to = stream.to();
+        let fresh = Connection::over(stream, to).await?;
         fresh.ask(request, &self.kept).await.map_err(|it| it.reason)
     }
 
@@ -153,7 +162,12 @@ impl Backend {
     /// A connection to one of its endpoints, over which it was proved who is there.
     pub(crate) async fn connected(&self) -> Result<Counted, String> {
         let client = self.client()?;
-        let permit = Arc::clone(&self.connections).try_acquire_owned();
+        let permit = || Arc::clone(&self.connections).try_acquire_owned();
+        let permit = permit().or_else(|_| {
+            // Idle ones, which other threads opened, have no right to a place that somebody needs.
+            self.kept.end_all();
+            permit()
+        });
         let permit = permit.map_err(|_| format!("there are {CONNECTIONS_MAX} connections to it already"))?;
         let connecting = tokio::time::timeout(CONNECT_DEADLINE, client.connect()).await;
         let connected = connecting.map_err(|_| "i/o timeout".to_owned())?;

@@ -5,31 +5,24 @@ use std::{
     pin::Pin,
     sync::{Arc, Weak},
     task::{Context, Poll},
-    time::Duration,
 };
 
 use bytes::Bytes;
 use corten_cacher::body::{Body, whole};
+use corten_webhook::{HEADERS_BYTES_MAX, IDLE_CONNECTIONS_MAX, IDLE_MAX};
 use http::{Method, Request, Response};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     runtime::{self, Handle},
     task::JoinHandle,
     time::Instant,
 };
 
-use crate::counted::Counted;
-
-/// One that is idle for longer is not used again: what stands between may have forgotten it, or the server is about to end it.
-const IDLE_MAX: Duration = Duration::from_secs(30);
-const IDLE_CONNECTIONS_MAX: usize = 16;
-/// Of an answer's head.
-const HEADERS_BYTES_MAX: usize = 64 * 1024;
-
-/// Those that wait for the next request of the threads that opened them.
+/// Idle connections. Each is taken only by requests of the runtime that opened it.
 #[derive(Default)]
 pub(crate) struct KeptConnections(Mutex<Vec<Connection>>);
 
@@ -57,8 +50,10 @@ impl Drop for Connection {
 }
 
 impl Connection {
-    pub(crate) async fn over(stream: Counted) -> Result<Self, String> {
-        let to = stream.to();
+    pub(crate) async fn over<S>(stream: S, to: SocketAddr) -> Result<Self, String>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let handshake = http1::Builder::new().max_buf_size(HEADERS_BYTES_MAX).handshake(TokioIo::new(stream)).await;
         let (sender, connection) = handshake.map_err(|it| it.to_string())?;
         let driver = tokio::spawn(async move {
@@ -113,6 +108,10 @@ impl KeptConnections {
         // An answer may have come before the request was sent to its end: such a connection is still busy with that.
         let at = idle.iter().rposition(|it| it.driven_by == here && it.sender.is_ready())?;
         Some(idle.swap_remove(at))
+    }
+
+    pub(crate) fn end_all(&self) {
+        self.0.lock().clear();
     }
 
     /// Ends those that nobody will take.
@@ -178,3 +177,6 @@ impl Drop for Answer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

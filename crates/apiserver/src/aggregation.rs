@@ -1,4 +1,4 @@
-//! What other API servers' aggregator has this one do.
+//! What the aggregator asks of this server.
 
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use corten_cacher::{
     answer,
     body::Response,
-    codec::{self, protobuf::PROTOBUF},
+    codec::{self, accept::SUPPORTED, protobuf::PROTOBUF},
 };
 use corten_kinds::Kinds;
 use corten_meta::Status;
@@ -108,7 +108,7 @@ impl Discovery {
     fn document(&self, path: &str, accept: &str, if_none_match: &str) -> Result<Response, Status> {
         let forms = [AGGREGATED[0].1, AGGREGATED[1].1, JSON].map(|it| (it, it)).into_iter().chain(PROTOBUF_FORMS);
         let offers: Vec<_> = forms.filter(|it| self.0.contains_key(&(path.to_owned(), it.1))).collect();
-        let unacceptable = || Status::not_acceptable(&format!("{JSON}, {PROTOBUF}"));
+        let unacceptable = || Status::not_acceptable(SUPPORTED);
         let (chosen, json) = choose(accept, &offers).ok_or_else(unacceptable)?;
         let found = &self.0[&(path.to_owned(), json)];
         let bytes = if chosen == json { Some(found.bytes.clone()) } else { found.protobuf() };

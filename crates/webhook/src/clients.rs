@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use corten_cacher::watch_cache::Caches;
+use rustix::net::sockopt::set_tcp_user_timeout;
 use tokio::net::TcpStream;
 
 use crate::{
@@ -10,6 +11,9 @@ use crate::{
     client_config::{ClientConfig, ConfigError},
     connection::Dial,
 };
+
+/// A connection ends where what is sent over it is not heard of for so long: its far end is gone without a word.
+const UNHEARD_MS_MAX: u32 = 10_000;
 
 pub struct Clients {
     caches: Arc<Caches>,
@@ -24,6 +28,7 @@ impl Clients {
             Box::pin(async move {
                 let stream = TcpStream::connect(address).await?;
                 stream.set_nodelay(true)?;
+                set_tcp_user_timeout(&stream, UNHEARD_MS_MAX)?;
                 Ok(stream)
             })
         });

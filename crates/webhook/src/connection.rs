@@ -29,11 +29,12 @@ use crate::stream::Stream;
 /// How an address is reached.
 pub type Dial = Arc<dyn Fn(SocketAddr) -> BoxFuture<'static, io::Result<TcpStream>> + Send + Sync>;
 
-/// One that is idle for longer is not used again: what stands between may have forgotten it.
-const IDLE_MAX: Duration = Duration::from_secs(30);
-const IDLE_CONNECTIONS_MAX: usize = 16;
+/// A connection to somebody else's server that is idle for longer is not used again: what stands between may have forgotten it.
+pub const IDLE_MAX: Duration = Duration::from_secs(30);
+/// To one server.
+pub const IDLE_CONNECTIONS_MAX: usize = 16;
 /// Of an answer's head.
-const HEADERS_BYTES_MAX: usize = 64 * 1024;
+pub const HEADERS_BYTES_MAX: usize = 64 * 1024;
 
 type Driver = Pin<Box<http1::Connection<TokioIo<Stream>, Full<Bytes>>>>;
 

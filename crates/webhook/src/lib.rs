@@ -1,5 +1,5 @@
-//! The one way to ask a server that somebody else runs: an admission or conversion webhook, an aggregated API server, a webhook
-//! that authenticates or authorizes.
+//! The one way to a server that somebody else runs: an admission or conversion webhook, an aggregated API server, a webhook that
+//! authenticates or authorizes. What is passed on to an aggregated server goes over a connection of this client in `aggregation`.
 //!
 //! Such a server may hang, lie, redirect or answer without end. Whatever it does costs its caller no more than the time and the
 //! bytes that the caller gave it, and leads to no address that [`reach`] does not allow.
@@ -23,7 +23,7 @@ mod trust;
 pub use client::{Client, Document, Question};
 pub use client_config::{ClientConfig, ConfigError, Location, Proof};
 pub use clients::Clients;
-pub use connection::Dial;
+pub use connection::{Dial, HEADERS_BYTES_MAX, IDLE_CONNECTIONS_MAX, IDLE_MAX};
 pub use error::Error;
 pub use excerpt::excerpt;
 pub use outcomes::Outcomes;

@@ -1,5 +1,5 @@
-//! Reviews: questions about access and identity. Answered, never stored. Of admission webhooks alone are asked about them, as
-//! kube-apiserver does: policies are not (`exclusion.Excluded`).
+//! Reviews: questions about access and identity. Answered, never stored. Of admission, only webhooks are asked about
+//! them, never policies (kube-apiserver's `exclusion.Excluded`).
 
 use corten_access::{access_reviews, identity::user_info};
 use corten_admission::{admit_by_webhooks, validate_by_webhooks};

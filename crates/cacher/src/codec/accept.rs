@@ -21,7 +21,8 @@ pub enum Include {
     Object,
 }
 
-const SUPPORTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+/// What objects, and what is said of them, can be had as.
+pub const SUPPORTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 impl Form {
     /// The first form in the header that is served, in order of its weights.

@@ -25,7 +25,7 @@ pub(super) fn message(of: &'static Type, value: &Value, out: &mut Writer) {
 }
 
 /// More than any type of the table has.
-const FIELDS_MAX: usize = 64;
+pub(super) const FIELDS_MAX: usize = 64;
 
 /// Those of the fields whose numbers differ from `depth` on. An embedded struct is a message of its own: all whose paths begin
 /// with its number, which lie side by side.

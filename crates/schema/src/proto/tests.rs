@@ -37,6 +37,12 @@ fn embedded_structs_are_part_of_their_parent() {
 }
 
 #[test]
+fn no_type_has_more_fields_than_are_written() {
+    let largest = crate::TYPES.iter().max_by_key(|it| it.fields.len()).expect("there are types");
+    assert!(largest.fields.len() <= encode::FIELDS_MAX, "{} has {}", largest.name, largest.fields.len());
+}
+
+#[test]
 fn a_window_is_a_duration() {
     let pod = json!({
         "kind": "PodMetrics", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {"name": "web"},

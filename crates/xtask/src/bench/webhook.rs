@@ -8,6 +8,7 @@ use std::{
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     thread,
+    time::Duration,
 };
 
 use anyhow::{Context, Result, anyhow};
@@ -39,7 +40,8 @@ struct ReviewsReceived {
 }
 
 impl Webhook {
-    pub(super) fn start() -> Result<Self> {
+    /// One that is as far away as `distance`: so long it takes for an answer beside what the answer takes itself.
+    pub(super) fn start(distance: Duration) -> Result<Self> {
         let key = rcgen::KeyPair::generate()?;
         let names = ["localhost", "127.0.0.1"].map(str::to_owned);
         let certificate = rcgen::CertificateParams::new(names)?.self_signed(&key)?;
@@ -62,7 +64,7 @@ impl Webhook {
                     let _ = started.send(listener.local_addr()?);
                     tokio::select! {
                         _ = ended => Ok(()),
-                        outcome = serve(listener, Arc::new(tls).into(), told) => outcome,
+                        outcome = serve(listener, Arc::new(tls).into(), (told, distance)) => outcome,
                     }
                 })
             });
@@ -94,7 +96,11 @@ impl Webhook {
     }
 }
 
-async fn serve(listener: TcpListener, tls: TlsAcceptor, asked: Arc<ReviewsReceived>) -> Result<()> {
+async fn serve(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    (asked, distance): (Arc<ReviewsReceived>, Duration),
+) -> Result<()> {
     let mut connections = JoinSet::new();
     loop {
         let (stream, _) = listener.accept().await?;
@@ -102,7 +108,7 @@ async fn serve(listener: TcpListener, tls: TlsAcceptor, asked: Arc<ReviewsReceiv
         let (tls, asked) = (tls.clone(), asked.clone());
         connections.spawn(async move {
             let Ok(stream) = tls.accept(stream).await else { return };
-            let service = service_fn(move |request| answer(request, asked.clone()));
+            let service = service_fn(move |request| answer(request, asked.clone(), distance));
             // What breaks shows in the request that it breaks.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
@@ -110,7 +116,11 @@ async fn serve(listener: TcpListener, tls: TlsAcceptor, asked: Arc<ReviewsReceiv
     }
 }
 
-async fn answer(request: Request<Incoming>, asked: Arc<ReviewsReceived>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(
+    request: Request<Incoming>,
+    asked: Arc<ReviewsReceived>,
+    distance: Duration,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let review: Value = serde_json::from_slice(&body).unwrap_or_default();
     asked.times.fetch_add(1, Relaxed);
@@ -119,5 +129,7 @@ async fn answer(request: Request<Incoming>, asked: Arc<ReviewsReceived>) -> Resu
         "apiVersion": review["apiVersion"], "kind": "AdmissionReview",
         "response": { "uid": review["request"]["uid"], "allowed": true },
     });
+    // Its thread is its own; the runtime's clock has milliseconds, the kernel's microseconds.
+    thread::sleep(distance);
     Ok(Response::new(Full::from(answer.to_string())))
 }

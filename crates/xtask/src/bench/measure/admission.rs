@@ -1,5 +1,7 @@
 //! What admission by others costs a write: webhooks and policies that match nothing, and one policy that matches.
 
+use std::time::Duration;
+
 use anyhow::{Result, bail};
 use bytes::Bytes;
 use hyper::Method;
@@ -36,7 +38,7 @@ const STATES: [State; 3] = [
 pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Row>) -> Result<()> {
     let data = Data::new()?;
     let (server, _) = launcher.start(&data).await?;
-    let webhook = Webhook::start()?;
+    let webhook = Webhook::start(Duration::ZERO)?;
     let mut connection = server.connect().await?;
     let mut per_second = STATES.map(|_| Vec::new());
     let mut microseconds = STATES.map(|_| Vec::new());

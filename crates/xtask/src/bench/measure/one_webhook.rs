@@ -20,25 +20,34 @@ use super::{
 use crate::real::{Connection, ControlPlane, Data, Launcher, expect};
 
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
+/// Beside the load on the same machine, and a millisecond away, as one on another machine may be.
+const DISTANCES: [(Duration, &str); 2] = [(Duration::ZERO, ""), (Duration::from_millis(1), " and is 1 ms away")];
 /// All is measured in turns, so that what a minute of the machine does to one it does to the others.
 const TURNS: usize = 5;
 
 pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Row>) -> Result<()> {
     let data = Data::new()?;
     let (server, _) = launcher.start(&data).await?;
-    let webhook = Webhook::start()?;
+    for (distance, said) in DISTANCES {
+        rows.push(at(&server, scale, distance, said).await?);
+    }
+    server.stop()
+}
+
+async fn at(server: &ControlPlane, scale: Scale, distance: Duration, said: &str) -> Result<Row> {
+    let webhook = Webhook::start(distance)?;
     let (mut without, mut with, mut round_trips) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..TURNS {
-        without.push(median(&one_after_another(&server, scale).await?));
+        without.push(median(&one_after_another(server, scale).await?));
         let before = webhook.times_asked();
-        let load = asked_about(&server, &webhook, scale).await?;
+        let load = asked_about(server, &webhook, scale).await?;
         let n_asked = webhook.times_asked() - before;
         // The cluster's own loops create some, too: a new namespace gets its authority.
         if n_asked < load.requests() {
             bail!("{} creates asked the webhook only {n_asked} times", load.requests());
         }
         with.push(median(&load));
-        round_trips.push(asked_directly(&server, &webhook, scale).await?);
+        round_trips.push(asked_directly(server, &webhook, scale).await?);
     }
     let [without, with, round_trip] = [without, with, round_trips].map(middle);
     let note = format!(
@@ -47,9 +56,8 @@ pub(super) async fn measure(launcher: &Launcher, scale: Scale, rows: &mut Vec<Ro
         millis(without),
         millis(round_trip),
     );
-    let what = "create a ConfigMap, 1 connection, one webhook that matches";
-    rows.push(Row::new(what, with.as_secs_f64() * 1e3, Unit::Milliseconds).note(note));
-    server.stop()
+    let what = format!("create a ConfigMap, 1 connection, one webhook that matches{said}");
+    Ok(Row::new(what, with.as_secs_f64() * 1e3, Unit::Milliseconds).note(note))
 }
 
 /// Creates that the webhook is asked about.

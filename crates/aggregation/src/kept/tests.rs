@@ -1,0 +1,89 @@
+use std::convert::Infallible;
+
+use http_body_util::{BodyExt, Full};
+use hyper::{server, service::service_fn};
+
+use super::*;
+
+fn endpoint(number: u8) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, number], 443))
+}
+
+/// To a server that answers every request with its path.
+async fn connection(to: SocketAddr) -> Connection {
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    tokio::spawn(async move {
+        let service = service_fn(async |request: Request<Incoming>| {
+            let path = request.uri().path().to_owned();
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(path))))
+        });
+        let served = server::conn::http1::Builder::new().serve_connection(TokioIo::new(far), service).await;
+        served.expect("the connection is served");
+    });
+    Connection::over(near, to).await.expect("a connection")
+}
+
+async fn ask(home: &Arc<KeptConnections>, over: Connection, path: &str) {
+    let request = Request::get(path).body(whole("")).expect("a request");
+    let Ok(answer) = over.ask(request, home).await else { panic!("{path} is not answered") };
+    assert_eq!(answer.into_body().collect().await.expect("a whole body").to_bytes(), path);
+    // The driver is idle again.
+    tokio::task::yield_now().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_is_taken_again_once_its_answer_is_read() {
+    let home = Arc::<KeptConnections>::default();
+    let first = connection(endpoint(1)).await;
+    ask(&home, first, "/first").await;
+    let again = home.take(|it| it == endpoint(1)).expect("it is idle");
+    assert!(home.take(|_| true).is_none(), "one is taken by one request");
+    // An answer that nobody reads to its end takes its connection with it.
+    let unread = again.ask(Request::new(whole("")), &home).await;
+    drop(unread);
+    assert!(home.take(|_| true).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_idle_for_long_or_leads_to_nobody_is_not_taken() {
+    let home = Arc::<KeptConnections>::default();
+    for (waits, endpoints) in [(IDLE_MAX, [1, 2]), (IDLE_MAX / 2, [2, 3])] {
+        ask(&home, connection(endpoint(1)).await, "/").await;
+        tokio::time::advance(waits).await;
+        assert!(home.take(|it| endpoints.map(endpoint).contains(&it)).is_none(), "{waits:?} {endpoints:?}");
+    }
+    ask(&home, connection(endpoint(1)).await, "/").await;
+    home.tidy();
+    assert_eq!(home.0.lock().len(), 1);
+    tokio::time::advance(IDLE_MAX).await;
+    home.tidy();
+    assert_eq!(home.0.lock().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_are_kept_than_may_be() {
+    let home = Arc::<KeptConnections>::default();
+    for _ in 0..=IDLE_CONNECTIONS_MAX {
+        ask(&home, connection(endpoint(1)).await, "/").await;
+    }
+    assert_eq!(home.0.lock().len(), IDLE_CONNECTIONS_MAX);
+    home.end_all();
+    assert!(home.take(|_| true).is_none());
+}
+
+#[test]
+fn what_may_be_asked_again() {
+    for (method, body, expected) in [
+        (Method::GET, "", true),
+        (Method::HEAD, "", true),
+        (Method::GET, "{}", false),
+        (Method::POST, "", false),
+        (Method::DELETE, "", false),
+    ] {
+        let request = Request::builder().method(&method).uri("/a?b").header("x-remote-user", "jane");
+        let again = repeated(&request.body(whole(body)).expect("a request"));
+        assert_eq!(again.is_some(), expected, "{method} {body}");
+        let is_same = |it: Request<Body>| it.uri() == "/a?b" && it.headers()["x-remote-user"] == "jane";
+        assert!(again.is_none_or(is_same));
+    }
+}

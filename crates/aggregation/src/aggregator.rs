@@ -29,7 +29,11 @@ const INTERVAL: Duration = Duration::from_secs(30);
 /// How often it is asked what it serves.
 const HEARING_INTERVAL: Duration = Duration::from_secs(60);
 /// Before one that failed is asked again; doubled each time, up to [`INTERVAL`].
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY: Duration = Duration::from_millis(250);
+/// One that has answered is asked again after these before it counts as unavailable: it may be starting anew.
+const PATIENCE: [Duration; 3] = [Duration::from_millis(100), Duration::from_millis(200), Duration::from_millis(400)];
+/// However many requests fail, it is asked no sooner than so long after the last time.
+const UNREACHED_INTERVAL: Duration = Duration::from_secs(1);
 /// How often it is looked whether others are still told whom to believe (`ClusterAuthenticationTrustController`).
 const TRUST_INTERVAL: Duration = Duration::from_secs(60);
 /// Before what could not be written is tried again.
@@ -216,7 +220,7 @@ impl Aggregator {
         loop {
             let counts = counts(&sources);
             let endpoints = backend.endpoints(&self.caches);
-            let condition = availability::check(backend, &self.caches).await;
+            let condition = self.look_at(backend).await;
             let is_available = condition.is_available;
             let before = backend.found(condition.clone());
             self.measures.found(&backend.spec.name, before.as_ref(), &condition);
@@ -242,6 +246,21 @@ impl Aggregator {
         }
     }
 
+    /// Whether it answers. Meanwhile requests go there, each to fail by itself.
+    async fn look_at(&self, backend: &Backend) -> Condition {
+        for patience in PATIENCE {
+            let begun = Instant::now();
+            let condition = availability::check(backend, &self.caches).await;
+            // Who has hung for long already has had that patience.
+            let is_slow = begun.elapsed() > patience * 2;
+            if condition.is_available || !backend.is_available() || !condition.is_of_its_answer() || is_slow {
+                return condition;
+            }
+            tokio::time::sleep(patience).await;
+        }
+        availability::check(backend, &self.caches).await
+    }
+
     /// Until it is time to ask again, the endpoints are others, or a request did not come there.
     async fn wait(
         &self,
@@ -255,8 +274,9 @@ impl Aggregator {
         loop {
             tokio::select! {
                 () = tokio::time::sleep_until(until) => return,
-                // However many requests fail, it is asked once in a while.
-                () = backend.unreached.notified() => return tokio::time::sleep_until(until.min(asked + RETRY)).await,
+                () = backend.unreached.notified() => {
+                    return tokio::time::sleep_until(until.min(asked + UNREACHED_INTERVAL)).await;
+                }
                 () = backend.written.notified() => {
                     if let Some(condition) = backend.condition() {
                         self.tell(backend, &condition, host).await;

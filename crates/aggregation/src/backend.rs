@@ -1,6 +1,13 @@
 //! One server behind an APIService, and what was heard of it last.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use corten_cacher::{body::Body, watch_cache::Caches};
@@ -14,6 +21,7 @@ use crate::{
     condition::Condition,
     counted::Counted,
     kept::{Answer, Connection, Failed, KeptConnections},
+    share::Shares,
     spec::Spec,
 };
 
@@ -21,6 +29,8 @@ use crate::{
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
 /// To one server at once: its watches are connections of their own, and may not take all that this process can have.
 const CONNECTIONS_MAX: usize = 1_000;
+/// Of these one user has no more.
+pub(crate) const CONNECTIONS_OF_USER_MAX: usize = CONNECTIONS_MAX / 2;
 
 /// Says that a request comes from an API server that has passed it on: one that leads back here must not go round.
 pub(crate) const PASSED_ON: http::HeaderName = http::HeaderName::from_static("x-corten-passed-on");
@@ -32,6 +42,9 @@ pub(crate) struct Backend {
     client: Result<Arc<Client>, String>,
     connections: Arc<Semaphore>,
     kept: Arc<KeptConnections>,
+    pub(crate) shares: Shares,
+    /// Which endpoint is asked next.
+    turn: AtomicUsize,
     condition: Mutex<Option<Condition>>,
     pub(crate) heard: ArcSwap<AggregatedVersion>,
     pub(crate) known: Mutex<DocumentTags>,
@@ -66,6 +79,8 @@ impl Backend {
             client,
             connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
             kept: Arc::default(),
+            shares: Shares::default(),
+            turn: AtomicUsize::new(0),
             condition: Mutex::new(None),
             heard: ArcSwap::from_pointee(spec.unheard()),
             known: Mutex::default(),
@@ -133,25 +148,28 @@ impl Backend {
         self.client.as_deref().map_err(String::clone)
     }
 
-    /// The answer, over a connection that is there already where one is idle.
+    /// The answer of the endpoint whose turn it is, over a connection that is there already where one is idle.
     pub(crate) async fn ask(&self, caches: &Caches, mut request: Request<Body>) -> Result<Response<Answer>, String> {
-        let endpoints = self.endpoints(caches);
-        let is_endpoint = |to| match &endpoints {
-            Ok(all) => all.contains(&to),
-            // What it leads to now is not known without asking.
-            Err(error) => matches!(error, NoEndpoint::ExternalName(_)),
-        };
-        if let Some(kept) = self.kept.take(is_endpoint) {
+        let chosen = self.chosen(caches);
+        // What an external name leads to now is not known without asking.
+        if let Some(kept) = self.kept.take(|to| chosen.is_none_or(|it| it == to)) {
             match kept.ask(request, &self.kept).await {
                 Ok(answer) => return Ok(answer),
                 Err(Failed { unsent: Some(unsent), .. }) => request = unsent,
                 Err(Failed { reason, unsent: None }) => return Err(reason),
             }
         }
-        let stream = self.connected().await?;
+        let stream = self.connected(chosen).await?;
         let to = stream.to();
         let fresh = Connection::over(stream, to).await?;
         fresh.ask(request, &self.kept).await.map_err(|it| it.reason)
+    }
+
+    /// Each endpoint in its turn; `None` for a name elsewhere.
+    fn chosen(&self, caches: &Caches) -> Option<SocketAddr> {
+        let endpoints = self.endpoints(caches).ok()?;
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        endpoints.get(turn % endpoints.len().max(1)).copied()
     }
 
     /// Ends connections that have been idle for long.
@@ -159,8 +177,8 @@ impl Backend {
         self.kept.tidy();
     }
 
-    /// A connection to one of its endpoints, over which it was proved who is there.
-    pub(crate) async fn connected(&self) -> Result<Counted, String> {
+    /// A connection to `first`, or another endpoint where that takes none, over which it was proved who is there.
+    pub(crate) async fn connected(&self, first: Option<SocketAddr>) -> Result<Counted, String> {
         let client = self.client()?;
         let permit = || Arc::clone(&self.connections).try_acquire_owned();
         let permit = permit().or_else(|_| {
@@ -169,7 +187,7 @@ impl Backend {
             permit()
         });
         let permit = permit.map_err(|_| format!("there are {CONNECTIONS_MAX} connections to it already"))?;
-        let connecting = tokio::time::timeout(CONNECT_DEADLINE, client.connect()).await;
+        let connecting = tokio::time::timeout(CONNECT_DEADLINE, client.connect(first)).await;
         let connected = connecting.map_err(|_| "i/o timeout".to_owned())?;
         let stream = connected.map_err(|it| match it {
             corten_webhook::Error::Unanswered { reason, .. } => reason.to_string(),

@@ -12,6 +12,11 @@ pub(crate) struct Condition {
 }
 
 impl Condition {
+    /// Does it say what became of a question, and not that there is nobody to ask?
+    pub(crate) fn is_of_its_answer(&self) -> bool {
+        matches!(self.reason, "Passed" | "FailedDiscoveryCheck")
+    }
+
     /// The APIService with the condition; `None` where it says so already (`SetAPIServiceCondition`).
     pub(crate) fn put_into(&self, object: &Value, now: Time) -> Option<Value> {
         let status = if self.is_available { "True" } else { "False" };

@@ -13,15 +13,25 @@ use tokio::{
     sync::OwnedSemaphorePermit,
 };
 
+use crate::share::Share;
+
 /// Counted until it is dropped.
 pub(crate) struct Counted {
     stream: Stream,
     _permit: OwnedSemaphorePermit,
+    /// Of who has it for longer than a request.
+    share: Option<Share>,
 }
 
 impl Counted {
     pub(crate) fn new(stream: Stream, permit: OwnedSemaphorePermit) -> Self {
-        Self { stream, _permit: permit }
+        Self { stream, _permit: permit, share: None }
+    }
+
+    /// It is this user's until its end.
+    pub(crate) fn of(mut self, share: Share) -> Self {
+        self.share = Some(share);
+        self
     }
 
     /// The endpoint that it leads to.

@@ -12,7 +12,10 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
 use http_body_util::BodyExt;
 use hyper::upgrade::Upgraded;
 
-use crate::{aggregator::Aggregator, backend::PASSED_ON};
+use crate::{
+    aggregator::Aggregator,
+    backend::{CONNECTIONS_OF_USER_MAX, PASSED_ON},
+};
 
 /// A request that is passed on.
 pub struct Forwarded<'a> {
@@ -27,6 +30,8 @@ pub struct Forwarded<'a> {
     pub headers: &'a HeaderMap,
     pub client: Option<std::net::IpAddr>,
     pub body: Body,
+    /// May the answer go on for as long as both sides like, as a watch does?
+    pub goes_on: bool,
 }
 
 /// What the other server made of a request.
@@ -66,6 +71,13 @@ impl Aggregator {
             return Err(refused(StatusCode::LOOP_DETECTED, "the request was passed on to another API server already"));
         }
         let upgrade = headers::wants_upgrade(forwarded.headers) && is_known_protocol(forwarded.headers);
+        let user = &forwarded.who.user;
+        let share = backend.shares.take(user, CONNECTIONS_OF_USER_MAX).ok_or_else(|| {
+            let text = format!("{user} has {CONNECTIONS_OF_USER_MAX} requests under way there already");
+            refused(StatusCode::TOO_MANY_REQUESTS, &text)
+        })?;
+        let goes_on = forwarded.goes_on;
+        let wanted: Vec<HeaderValue> = forwarded.headers.get_all(header::UPGRADE).iter().cloned().collect();
         let host = backend.authority();
         let request =
             request(forwarded, &host, upgrade).map_err(|it| refused(StatusCode::INTERNAL_SERVER_ERROR, &it))?;
@@ -74,10 +86,10 @@ impl Aggregator {
             refused(StatusCode::SERVICE_UNAVAILABLE, &format!("error trying to reach service: {error}"))
         };
         if upgrade {
-            let stream = backend.connected().await.map_err(unreached)?;
+            let stream = backend.connected(None).await.map_err(unreached)?.of(share);
             return match dial(stream, request, SILENCE_MAX).await.map_err(|it| unreached(it.to_string()))? {
                 Dialed::Answered(response) => answered(response.map(boxed), upgrade).map(Answered::Response),
-                Dialed::Switched(head, connection) => Ok(Answered::Switched(head, connection)),
+                Dialed::Switched(head, connection) => switched(head, connection, &wanted),
             };
         }
         // Who does not want to wait as long for the answer has a deadline of their own.
@@ -88,7 +100,8 @@ impl Aggregator {
             // What follows would be read as answers to the client's next requests.
             return Err(unreached("it switches protocols without being asked to".to_owned()));
         }
-        answered(response.map(boxed), upgrade).map(Answered::Response)
+        let response = response.map(|it| boxed(it.of(share, goes_on)));
+        answered(response, upgrade).map(Answered::Response)
     }
 }
 
@@ -98,11 +111,32 @@ fn is_known_protocol(headers: &http::HeaderMap) -> bool {
     wanted.all(|it| ["websocket", "spdy/3.1"].iter().any(|known| it.as_bytes().eq_ignore_ascii_case(known.as_bytes())))
 }
 
+/// A switch to what was asked for: another protocol would have its say between the client and us.
+fn switched(
+    mut head: Box<http::response::Parts>,
+    connection: Upgraded,
+    wanted: &[HeaderValue],
+) -> Result<Answered, NotForwarded> {
+    let is_wanted = |it: &HeaderValue| wanted.iter().any(|wanted| same(wanted, it));
+    let Some(protocol) = head.headers.get(header::UPGRADE).filter(|it| is_wanted(it)).cloned() else {
+        return Err(refused(StatusCode::BAD_GATEWAY, "the backend switched to a protocol that was not asked for"));
+    };
+    headers::homeward(&mut head.headers);
+    head.headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    head.headers.insert(header::UPGRADE, protocol);
+    Ok(Answered::Switched(head, connection))
+}
+
+fn same(a: &HeaderValue, b: &HeaderValue) -> bool {
+    a.as_bytes().eq_ignore_ascii_case(b.as_bytes())
+}
+
 fn boxed<B>(body: B) -> Body
 where
-    B: http_body::Body<Data = Bytes, Error = hyper::Error> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
 {
-    body.map_err(BoxError::from).boxed_unsync()
+    body.map_err(Into::into).boxed_unsync()
 }
 
 fn request(forwarded: Forwarded<'_>, host: &str, upgrade: bool) -> Result<Request<Body>, String> {

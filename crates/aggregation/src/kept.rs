@@ -5,11 +5,12 @@ use std::{
     pin::Pin,
     sync::{Arc, Weak},
     task::{Context, Poll},
+    time::Duration,
 };
 
 use bytes::Bytes;
-use corten_cacher::body::{Body, whole};
-use corten_webhook::{HEADERS_BYTES_MAX, IDLE_CONNECTIONS_MAX, IDLE_MAX};
+use corten_cacher::body::{Body, BoxError, whole};
+use corten_webhook::{HEADERS_BYTES_MAX, IDLE_CONNECTIONS_MAX, IDLE_MAX, in_gos_words};
 use http::{Method, Request, Response};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::{body::Incoming, client::conn::http1};
@@ -19,8 +20,13 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     runtime::{self, Handle},
     task::JoinHandle,
-    time::Instant,
+    time::{Instant, Sleep, sleep},
 };
+
+use crate::share::Share;
+
+/// In the midst of an answer. Less than its client has to read it in: the server's fault ends this answer, and nothing else of its client.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// Idle connections. Each is taken only by requests of the runtime that opened it.
 #[derive(Default)]
@@ -74,11 +80,13 @@ impl Connection {
         match self.sender.try_send_request(request).await {
             Ok(response) => {
                 let back = Some((self, Arc::downgrade(home)));
-                Ok(response.map(|body| Answer { body, back }))
+                Ok(response.map(|body| Answer { body, back, share: None, goes_on: false, silence: None }))
             }
             Err(mut failure) => {
-                let unsent = failure.take_message().or(again);
-                Err(Failed { reason: failure.into_error().to_string(), unsent })
+                // A broken answer is one: the server has acted.
+                let is_answered = failure.error().is_parse();
+                let unsent = failure.take_message().or(again.filter(|_| !is_answered));
+                Err(Failed { reason: in_gos_words(&failure.into_error()), unsent })
             }
         }
     }
@@ -133,9 +141,25 @@ impl KeptConnections {
 pub(crate) struct Answer {
     body: Incoming,
     back: Option<(Connection, Weak<KeptConnections>)>,
+    /// Of who asked.
+    share: Option<Share>,
+    /// May it go on for as long as both sides like?
+    goes_on: bool,
+    /// Since when the server has said nothing, where somebody waits for it.
+    silence: Option<Pin<Box<Sleep>>>,
 }
 
 impl Answer {
+    pub(crate) fn of(mut self, share: Share, goes_on: bool) -> Self {
+        (self.share, self.goes_on) = (Some(share), goes_on);
+        self
+    }
+
+    fn is_silent(&mut self, context: &mut Context<'_>) -> bool {
+        let silence = self.silence.get_or_insert_with(|| Box::pin(sleep(SILENCE_MAX)));
+        !self.goes_on && silence.as_mut().poll(context).is_ready()
+    }
+
     fn give_back(&mut self) {
         if let Some((connection, home)) = self.back.take()
             && let Some(home) = home.upgrade()
@@ -147,17 +171,20 @@ impl Answer {
 
 impl http_body::Body for Answer {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BoxError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        if matches!(polled, Poll::Ready(None)) {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let Poll::Ready(polled) = Pin::new(&mut self.body).poll_frame(context) else {
+            if self.is_silent(context) {
+                return Poll::Ready(Some(Err("the other API server does not go on with its answer".into())));
+            }
+            return Poll::Pending;
+        };
+        self.silence = None;
+        if polled.is_none() {
             self.give_back();
         }
-        polled
+        Poll::Ready(polled.map(|it| it.map_err(BoxError::from)))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -16,6 +16,7 @@ mod host;
 mod kept;
 mod measures;
 mod registration;
+mod share;
 mod spec;
 
 pub use aggregator::Aggregator;

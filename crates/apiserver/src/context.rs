@@ -23,7 +23,8 @@ use http_body_util::BodyExt;
 use parking_lot::Mutex;
 
 use crate::state::State;
-use corten_fairness::Permit;
+use corten_fairness::{Permit, Underway};
+use corten_kinds::Subresource;
 
 /// So much is read and thrown away of one that is too large: a client that is still sending does not hear the answer.
 const BODY_BYTES_DRAINED: usize = 8 * BODY_BYTES_MAX;
@@ -66,6 +67,8 @@ pub struct Context {
     pub(crate) notes: Notes,
     /// How long it waited until it was its turn.
     pub(crate) seat_wait: Duration,
+    /// Its seats, which it has until its answer is read.
+    pub(crate) seats: Option<Underway>,
     /// Addresses and ports that the request has taken and not stored yet.
     pub(crate) reservations: ServiceReservations,
     /// The server itself works on its store: no plugin of admission is asked.
@@ -110,6 +113,7 @@ impl Context {
             audit: Trail::default(),
             notes: Notes::default(),
             seat_wait: Duration::ZERO,
+            seats: None,
             reservations: ServiceReservations::default(),
             skips_admission: false,
             protobuf: false,
@@ -138,6 +142,19 @@ impl Context {
     pub(crate) fn is_aggregated_for_long(&self) -> bool {
         let is_long = |it: &str| matches!(it, "attach" | "exec" | "log" | "portforward" | "proxy");
         self.is_aggregated() && is_long(&self.info.subresource)
+    }
+
+    /// Is it meant to go on for as long as its client likes? Then its answer has no time to be read in.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.info.verb == "watch" || self.holds_no_seats()
+    }
+
+    /// A watch holds some until it has begun.
+    pub(crate) fn holds_no_seats(&self) -> bool {
+        let is_long =
+            |it| matches!(it, Subresource::Attach | Subresource::Exec | Subresource::Log | Subresource::PortForward);
+        let info = &self.info;
+        info.proxied.is_some() || info.route.subresource().is_some_and(is_long) || self.is_aggregated_for_long()
     }
 
     /// What is asked again while the request's answer goes on.

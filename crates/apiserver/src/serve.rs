@@ -10,7 +10,8 @@ use corten_cacher::{
     body::{BoxError, Response},
 };
 use corten_connection::{
-    Attendance, BusyPoll, InOneTurn, Lanes, Others, Placement, RequestPlacement, Rhythm, ambiguity,
+    Attendance, BusyPoll, EndsUnread, InOneTurn, Lanes, Others, Placement, RequestPlacement, Rhythm, UnreadAnswers,
+    ambiguity,
 };
 use corten_meta::Status;
 use corten_stream::{Addresses, Connected};
@@ -216,8 +217,11 @@ impl Connection {
     async fn one_by_one(self, stream: TlsStream, watcher: Watcher) -> Result<(), BoxError> {
         let Self { server, http1, address, rhythm, lanes, placement, .. } = self;
         let peer = peer_of(&stream, address);
+        let unread = UnreadAnswers::default();
+        let answers = unread.clone();
         let service = service_fn(move |mut request: http::Request<Incoming>| {
             let (server, peer, in_work) = (server.clone(), peer.clone(), rhythm.begin());
+            let answers = answers.clone();
             let (lanes, placement) = (lanes.clone(), placement.clone());
             async move {
                 let _in_work = in_work;
@@ -241,10 +245,11 @@ impl Connection {
                         }
                     }
                 };
-                Ok::<_, std::convert::Infallible>(answer)
+                Ok::<_, std::convert::Infallible>(answers.add(answer))
             }
         });
-        watcher.watch(http1.serve_connection_with_upgrades(TokioIo::new(stream), service)).await
+        let served = http1.serve_connection_with_upgrades(TokioIo::new(stream), service);
+        EndsUnread::new(watcher.watch(served), unread).await
     }
 }
 

@@ -15,7 +15,7 @@ use corten_cacher::{
     body::{Body, Response, whole},
     watch_cache::{Feed, feed},
 };
-use corten_connection::{HeavyLanes, Unattended};
+use corten_connection::{GoesOn, HeavyLanes, Unattended, UntilRead};
 use corten_webhook::Clients;
 use http::Method;
 use parking_lot::Mutex;
@@ -190,7 +190,13 @@ impl Server {
         let is_head = request.method() == Method::HEAD;
         let mut ctx = Context::new(self.state.clone(), request, peer, identity);
         let span = tracing::debug_span!("request", id = %ctx.id, method = %ctx.method, path = ctx.uri.path());
-        let response = chain::run(&mut ctx).instrument(span).await;
+        let mut response = chain::run(&mut ctx).instrument(span).await;
+        let seats = ctx.seats.take();
+        if ctx.goes_on() {
+            response.extensions_mut().insert(GoesOn);
+        } else if let Some(seats) = seats {
+            response.extensions_mut().insert(UntilRead(Arc::new(seats)));
+        }
         if is_head { answer::without_body(response) } else { response }
     }
 

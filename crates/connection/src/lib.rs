@@ -1,5 +1,5 @@
 //! How one connection of the API server's gets on with the processor: it wakes itself, looks a little longer for what comes next, keeps
-//! what a request left unread, goes on with what a client began who has left, works on what is much in another place, and moves all
+//! what a request left unread, goes on with what a client began who has left, ends where answers are not read, works on what is much in another place, and moves all
 //! streams of an HTTP/2 connection together; and which requests two readers could read as different ones. Nothing here knows what is
 //! served.
 
@@ -11,6 +11,7 @@ mod multiplexed;
 mod placement;
 mod self_wake;
 mod unattended;
+mod unread;
 
 pub use ambiguous::{ambiguity, said_twice};
 pub use busy_poll::{BusyPoll, InWork, Others, Rhythm};
@@ -20,3 +21,4 @@ pub use multiplexed::{Corked, Multiplexed, NewStreams};
 pub use placement::{Lanes, Placement, RequestPlacement, WideAnswer, WideBody};
 pub use self_wake::{InOneTurn, SelfWaker};
 pub use unattended::{Attendance, Unattended};
+pub use unread::{EndsUnread, GoesOn, UnreadAnswers, UnreadBody, UntilRead};

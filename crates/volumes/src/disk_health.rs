@@ -23,7 +23,10 @@ pub(crate) fn trouble_at(path: &Path) -> Option<String> {
     // A count is kept on the disk until somebody checks it: what was before this start of the machine may be long mended.
     let is_new = told("last_error_time").is_some_and(|it| it >= booted_at());
     let n_errors = told("errors_count").filter(|_| is_new).unwrap_or_default();
-    mounted.trouble(&disk, n_errors)
+    // A write that failed, and a journal that was given up for it (Linux 6.12), is no error before somebody writes again. These are
+    // counted anew with each mount.
+    let n_warnings = told("warning_count").unwrap_or_default();
+    mounted.trouble(&disk, n_errors, n_warnings)
 }
 
 /// Seconds since 1970.
@@ -74,17 +77,20 @@ impl Mounted {
         found
     }
 
-    fn trouble(&self, disk: &str, n_errors: u64) -> Option<String> {
+    fn trouble(&self, disk: &str, n_errors: u64, n_warnings: u64) -> Option<String> {
         let fs_type = &self.fs_type;
         if self.is_read_only && self.is_for_writing {
             return Some(format!(
                 "the kernel takes no more writes to its file system ({fs_type} on {disk}) after an error"
             ));
         }
-        let errors = if n_errors == 1 { "error" } else { "errors" };
-        (n_errors > 0).then(|| {
-            format!("its file system ({fs_type} on {disk}) has met {n_errors} {errors} since the machine started")
-        })
+        let (n, what, since) = match (n_errors, n_warnings) {
+            (0, 0) => return None,
+            (0, n) => (n, "warning", "it was mounted (see dmesg)"),
+            (n, _) => (n, "error", "the machine started"),
+        };
+        let plural = if n == 1 { "" } else { "s" };
+        Some(format!("its file system ({fs_type} on {disk}) has met {n} {what}{plural} since {since}"))
     }
 }
 
@@ -102,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_file_system_that_was_to_be_written_to_and_cannot_be_is_not_well() {
-        let trouble = |number: &str| Mounted::of(TABLE, number).and_then(|it| it.trouble("dm-0", 0));
+        let trouble = |number: &str| Mounted::of(TABLE, number).and_then(|it| it.trouble("dm-0", 0, 0));
         let told = trouble("254:0").expect("the kernel has made it read-only");
         assert!(told.contains("ext4 on dm-0") && told.contains("no more writes"), "{told}");
         assert!(trouble("254:2").is_some());
@@ -114,9 +120,11 @@ mod tests {
     #[test]
     fn errors_are_told() {
         let fine = Mounted::of(TABLE, "8:1").expect("it is mounted");
-        let told = fine.trouble("sda1", 2).expect("two errors");
+        let told = fine.trouble("sda1", 2, 5).expect("two errors");
         assert_eq!(told, "its file system (ext4 on sda1) has met 2 errors since the machine started");
-        assert!(fine.trouble("sda1", 1).is_some_and(|it| it.contains("1 error since")));
+        assert!(fine.trouble("sda1", 1, 0).is_some_and(|it| it.contains("1 error since")));
+        let told = fine.trouble("sda1", 0, 3).expect("three warnings");
+        assert_eq!(told, "its file system (ext4 on sda1) has met 3 warnings since it was mounted (see dmesg)");
     }
 
     #[test]

@@ -169,7 +169,7 @@ impl Client {
         request.headers_mut().insert(header::HOST, self.authority.clone());
         request.headers_mut().insert(header::USER_AGENT, HeaderValue::from_static(AGENT));
         request.headers_mut().extend(headers);
-        let mut connection = Connection::over(self.connected().await?).await?;
+        let mut connection = Connection::over(self.connected(None).await?).await?;
         let (head, body) = connection.ask(request, bytes_max).await.map_err(|it| it.reason)?;
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             return Err("it switches protocols without being asked to".to_owned());
@@ -177,13 +177,14 @@ impl Client {
         Ok(Document { code: head.status, headers: head.headers, body })
     }
 
-    /// A new connection, for who speaks over it in their own way. Put a deadline around it.
+    /// A new connection, for who speaks over it in their own way: to `first` where that is an endpoint that takes one. Put a deadline
+    /// around it.
     ///
     /// # Errors
     /// Nobody was reached, or it was somebody else.
-    pub async fn connect(&self) -> Result<Stream, Error> {
+    pub async fn connect(&self, first: Option<SocketAddr>) -> Result<Stream, Error> {
         let unanswered = |reason: String| Error::Unanswered { url: self.url.to_string(), reason: reason.into() };
-        self.connected().await.map_err(unanswered)
+        self.connected(first).await.map_err(unanswered)
     }
 
     fn address(&self, query: &str) -> String {
@@ -195,7 +196,7 @@ impl Client {
         for _ in 0..CONNECTIONS_TRIED {
             let mut connection = match self.idle.take() {
                 Some(kept) => kept,
-                None => Connection::over(self.connected().await?).await?,
+                None => Connection::over(self.connected(None).await?).await?,
             };
             match connection.ask(request, question.answer_bytes_max).await {
                 Ok((head, body)) => return Ok((connection, head, body)),
@@ -220,15 +221,16 @@ impl Client {
         Ok(request)
     }
 
-    async fn connected(&self) -> Result<Stream, String> {
-        let (stream, to) = self.dialled().await?;
+    async fn connected(&self, first: Option<SocketAddr>) -> Result<Stream, String> {
+        let (stream, to) = self.dialled(first).await?;
         let shaken = self.tls.connect(self.server_name.clone(), stream).await;
         shaken.map(|tls| Stream { tls, to }).map_err(|it| error::handshake(&it, &self.shown_name))
     }
 
-    async fn dialled(&self) -> Result<(TcpStream, SocketAddr), String> {
+    async fn dialled(&self, first: Option<SocketAddr>) -> Result<(TcpStream, SocketAddr), String> {
         let addresses = self.addresses().await?;
-        let first = self.turn.fetch_add(1, Ordering::Relaxed) % addresses.len();
+        let given = first.and_then(|first| addresses.iter().position(|it| *it == first));
+        let first = given.unwrap_or_else(|| self.turn.fetch_add(1, Ordering::Relaxed) % addresses.len());
         let mut failure = String::new();
         for address in addresses.iter().cycle().skip(first).take(addresses.len().min(ENDPOINTS_TRIED)) {
             if let Err(refused) = reach::check(&self.host, *address) {

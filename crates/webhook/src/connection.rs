@@ -141,7 +141,8 @@ async fn collected(mut body: Incoming, bytes_max: usize) -> Result<Bytes, String
     Ok(whole.freeze())
 }
 
-fn in_gos_words(error: &hyper::Error) -> String {
+/// Why a request was not answered, as Go's client says it.
+pub fn in_gos_words(error: &hyper::Error) -> String {
     // Whoever ends the connection below TLS ends it, too, without an answer.
     let below = error.source().and_then(|it| it.downcast_ref::<io::Error>());
     let is_ended = below.is_some_and(|it| it.kind() == io::ErrorKind::UnexpectedEof);

@@ -23,7 +23,7 @@ mod trust;
 pub use client::{Client, Document, Question};
 pub use client_config::{ClientConfig, ConfigError, Location, Proof};
 pub use clients::Clients;
-pub use connection::{Dial, HEADERS_BYTES_MAX, IDLE_CONNECTIONS_MAX, IDLE_MAX};
+pub use connection::{Dial, HEADERS_BYTES_MAX, IDLE_CONNECTIONS_MAX, IDLE_MAX, in_gos_words};
 pub use error::Error;
 pub use excerpt::excerpt;
 pub use outcomes::Outcomes;

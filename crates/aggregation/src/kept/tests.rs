@@ -1,9 +1,11 @@
 use std::convert::Infallible;
 
-use http_body_util::{BodyExt, Full};
+use futures_util::{StreamExt, stream};
+use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::{server, service::service_fn};
 
 use super::*;
+use crate::share::Shares;
 
 fn endpoint(number: u8) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, number], 443))
@@ -86,4 +88,34 @@ fn what_may_be_asked_again() {
         let is_same = |it: Request<Body>| it.uri() == "/a?b" && it.headers()["x-remote-user"] == "jane";
         assert!(again.is_none_or(is_same));
     }
+}
+
+/// A server that says the half of its answer, and then nothing.
+async fn half_answer(goes_on: bool) -> Answer {
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    tokio::spawn(async move {
+        let service = service_fn(async |_: Request<Incoming>| {
+            let begun = stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from("half")))]);
+            Ok::<_, Infallible>(Response::new(StreamBody::new(begun.chain(stream::pending()))))
+        });
+        let _ended = server::conn::http1::Builder::new().serve_connection(TokioIo::new(far), service).await;
+    });
+    let over = Connection::over(near, endpoint(1)).await.expect("a connection");
+    let Ok(answer) = over.ask(Request::new(whole("")), &Arc::default()).await else { panic!("it is not answered") };
+    let share = Shares::default().take("jane", 1).expect("there is one");
+    answer.into_body().of(share, goes_on)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_half_answer_ends_and_a_watch_may_be_silent() {
+    let begun = Instant::now();
+    let mut answer = half_answer(false).await;
+    let first = answer.frame().await.expect("there is one").expect("it is whole");
+    assert_eq!(first.into_data().expect("it is data"), "half");
+    let error = answer.frame().await.expect("it ends").expect_err("with an error");
+    assert_eq!(error.to_string(), "the other API server does not go on with its answer");
+    assert!(begun.elapsed() >= SILENCE_MAX);
+    let mut watch = half_answer(true).await;
+    watch.frame().await.expect("there is one").expect("it is whole");
+    assert!(tokio::time::timeout(Duration::from_secs(3600), watch.frame()).await.is_err());
 }

@@ -25,6 +25,7 @@ pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
         headers: &ctx.headers,
         client: ctx.peer.as_ref().map(|it| it.address.ip()),
         body,
+        goes_on: ctx.goes_on(),
     };
     match ctx.state.aggregator().forward(forwarded).await {
         Err(NotForwarded { response, reason }) => {

@@ -7,8 +7,6 @@ use corten_access::identity::ANONYMOUS;
 use corten_cacher::body::Response;
 use corten_fairness::{Classified, DescribedRequest, RequestWords};
 use corten_flowcontrol::{RequestDigest, RequestedResource, width_of_list};
-use corten_kinds::Subresource;
-use corten_routes::RequestInfo;
 use http::HeaderValue;
 use http_body_util::BodyExt;
 use tokio::time::Instant;
@@ -45,7 +43,7 @@ fn is_wide(ctx: &Context, width: u32) -> bool {
 }
 
 async fn when_seated(ctx: &mut Context, rest: Rest, width: u32) -> Response {
-    if goes_on_long(&ctx.info) || ctx.is_aggregated_for_long() {
+    if ctx.holds_no_seats() {
         return rest.run(ctx).await;
     }
     // Who sends slowly holds no seat meanwhile. Nobody's body is received before it is known whether they may send one.
@@ -61,7 +59,10 @@ async fn when_seated(ctx: &mut Context, rest: Rest, width: u32) -> Response {
     let begun = classified.begin(width, PATIENCE, described(ctx, &classified)).await;
     ctx.seat_wait = came.elapsed();
     let mut response = match begun {
-        Ok(_underway) => rest.run(ctx).await,
+        Ok(underway) => {
+            ctx.seats = Some(underway);
+            rest.run(ctx).await
+        }
         Err(status) => super::measure::terminated(ctx, &status),
     };
     let uids = [
@@ -74,13 +75,6 @@ async fn when_seated(ctx: &mut Context, rest: Rest, width: u32) -> Response {
         }
     }
     response
-}
-
-/// What is meant to go on as long as its client likes holds no seats. A watch holds some until it has begun.
-fn goes_on_long(info: &RequestInfo) -> bool {
-    let is_long =
-        |it| matches!(it, Subresource::Attach | Subresource::Exec | Subresource::Log | Subresource::PortForward);
-    info.proxied.is_some() || info.route.subresource().is_some_and(is_long)
 }
 
 fn is_write(verb: &str) -> bool {

@@ -5,7 +5,9 @@ use corten_cacher::{
     answer,
     body::{BoxError, Response},
 };
-use corten_connection::{Corked, Leftover, Multiplexed, NewStreams, RequestPlacement, said_twice};
+use corten_connection::{
+    Corked, EndsUnread, Leftover, Multiplexed, NewStreams, RequestPlacement, UnreadAnswers, said_twice,
+};
 use corten_meta::Status;
 use http_body_util::BodyExt;
 use hyper::{body::Incoming, server::conn::http2, service::service_fn};
@@ -24,9 +26,12 @@ use super::{
 pub(super) async fn serve(connection: Connection, stream: TlsStream, watcher: Watcher) -> Result<(), BoxError> {
     let peer = peer_of(&stream, connection.address);
     let Connection { server, rhythm, lanes, placement, .. } = connection;
+    let unread = UnreadAnswers::default();
+    let answers = unread.clone();
     let service = service_fn(move |mut request: http::Request<Incoming>| {
         let (server, peer) = (server.clone(), peer.clone());
         let (in_work, lanes, connection) = (rhythm.begin(), lanes.clone(), placement.clone());
+        let answers = answers.clone();
         async move {
             let _in_work = in_work;
             let answer = if request.method().is_safe() {
@@ -37,12 +42,12 @@ pub(super) async fn serve(connection: Connection, stream: TlsStream, watcher: Wa
                 let (unattended, place) = (server.unattended().clone(), lanes.place_of(request.body()));
                 unattended.finish(place, |it| answered(server, attended(request, it), peer)).await
             };
-            Ok::<_, std::convert::Infallible>(answer)
+            Ok::<_, std::convert::Infallible>(answers.add(answer))
         }
     });
     let (begun, wire) = (NewStreams::default(), Corked::new(stream));
     let connection = http(begun.clone()).serve_connection(TokioIo::new(wire.clone()), service);
-    Multiplexed::new(watcher.watch(connection), begun, wire).await
+    EndsUnread::new(Multiplexed::new(watcher.watch(connection), begun, wire), unread).await
 }
 
 async fn answered(server: Server, request: http::Request<Incoming>, peer: Peer) -> Response {

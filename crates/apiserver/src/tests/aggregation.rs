@@ -454,7 +454,10 @@ async fn one_that_hangs_costs_others_nothing() {
     let mut kept = FuturesUnordered::new();
     while kept.len() < HANGING {
         // A few at a time: of a thousand handshakes that begin together the last may take longer than one has.
-        kept.extend((0..20).map(|_| async { ask(&server, "GET", &hanging, &Value::Null).await }));
+        kept.extend((0..20).map(|n| {
+            let who = Identity::new(format!("admin-{}", n % 2), &["system:masters", "system:authenticated"]);
+            answered(&server, who, Request::get(&hanging), &Value::Null)
+        }));
         let n = kept.len();
         let all_hang = async {
             while n_hanging.load(Relaxed) < n {
@@ -473,7 +476,11 @@ async fn one_that_hangs_costs_others_nothing() {
         assert_eq!(ask(&server, "GET", maps, &Value::Null).await.0, 200);
         assert_eq!(ask(&server, "GET", "/apis", &Value::Null).await.0, 200);
         assert_eq!(ask(&server, "GET", "/openapi/v2", &Value::Null).await.0, 200);
-        // There is no place for one more, and that is said at once.
+        // Neither of both users has more, and there is no place for one more; both is said at once.
+        let one_more =
+            answered(&server, Identity::new("admin-1", &["system:masters"]), Request::get(FLUNDERS), &Value::Null);
+        let (code, body) = one_more.await;
+        assert_eq!((code, body), (429, json!("admin-1 has 500 requests under way there already\n")));
         let (code, body) = ask(&server, "GET", FLUNDERS, &Value::Null).await;
         let expected = "error trying to reach service: there are 1000 connections to it already\n";
         assert_eq!((code, body), (503, json!(expected)));
@@ -613,6 +620,9 @@ async fn what_switches_protocols_is_a_tunnel() {
     let server = running.server.clone();
     let backend = Backend::start(&server.config().pki, |mut request| {
         Box::pin(async move {
+            if request.uri().query() == Some("other") {
+                return coded(101, "upgrade", "h2c");
+            }
             let upgrading = hyper::upgrade::on(&mut request);
             tokio::spawn(async move {
                 let mut io = TokioIo::new(upgrading.await.expect("an upgrade"));
@@ -621,6 +631,7 @@ async fn what_switches_protocols_is_a_tunnel() {
                 io.write_all(&word).await.expect("it is heard");
             });
             let response = http::Response::builder().status(101).header("connection", "Upgrade");
+            let response = response.header("access-control-allow-origin", "*");
             response.header("upgrade", "websocket").body(whole("")).expect("a response")
         })
     })
@@ -631,12 +642,19 @@ async fn what_switches_protocols_is_a_tunnel() {
     request.headers_mut().insert("upgrade", http::HeaderValue::from_static("websocket"));
     let response = running.upgraded(request).await;
     assert_eq!(response.status(), 101);
+    assert_eq!(response.headers()["upgrade"], "websocket");
+    assert!(!response.headers().contains_key("access-control-allow-origin"));
     let mut io = TokioIo::new(hyper::upgrade::on(response).await.expect("an upgrade"));
     io.write_all(b"ping").await.expect("it is sent");
     let mut word = [0; 4];
     io.read_exact(&mut word).await.expect("it comes back");
     assert_eq!(&word, b"ping");
     drop(io);
+    // Nobody asked for that.
+    let mut request = https::request("GET", &format!("{FLUNDERS}/a/exec?other"), "");
+    request.headers_mut().insert("connection", http::HeaderValue::from_static("Upgrade"));
+    request.headers_mut().insert("upgrade", http::HeaderValue::from_static("websocket"));
+    assert_eq!(running.upgraded(request).await.status(), 502);
     running.end().await;
 }
 

@@ -168,6 +168,9 @@ impl Book {
 
     /// Finds what there is no room for.
     fn leave_out(&mut self, of: &str) {
+        if self.bytes <= BYTES_MAX {
+            return self.left_out.clear();
+        }
         let objects = self.objects.iter().map(|(key, it)| (key.clone(), &*key.namespace, size(it.object.as_ref())));
         let left_out: BTreeSet<Key> = room::over(objects, BYTES_MAX.saturating_sub(self.names())).into_iter().collect();
         for key in left_out.difference(&self.left_out) {

@@ -31,10 +31,10 @@ async fn ended(store: &Arc<KeptStore>) {
 async fn the_next_run_finds_what_was_whole() {
     let data = tempfile::tempdir().expect("a folder");
     let store = KeptStore::load(data.path()).expect("a store");
+    assert!(!store.has_before(PODS), "nothing is of an earlier run");
     store.change(PODS, applied("a", r#"{"n":1}"#, 1));
     store.change(PODS, applied("b", r#"{"n":"secret"}"#, 2));
     store.change("half", applied("c", "{}", 3));
-    assert!(!store.has_before(PODS), "nothing is of an earlier run");
     store.change(PODS, whole("7"));
     ended(&store).await;
     let [file] = &files(data.path())[..] else { panic!("what is not whole is not written") };

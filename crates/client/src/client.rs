@@ -75,7 +75,14 @@ impl Client {
         Self { owner: Some(owner.into()), ..self.clone() }
     }
 
-    /// What is kept for an owner is not needed any more.
+    /// From now on answers are kept for this owner, until it is forgotten.
+    pub fn begin_owner(&self, owner: &str) {
+        if let Some(kept) = &self.kept {
+            kept.begin_owner(owner);
+        }
+    }
+
+    /// What is kept for an owner is not needed any more, nor what is still answered to it.
     pub fn forget_owner(&self, owner: &str) {
         if let Some(kept) = &self.kept {
             kept.forget_owner(owner);

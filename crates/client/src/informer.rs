@@ -24,7 +24,8 @@ use serde::Deserialize;
 use tokio::time::{Instant, Sleep};
 
 use crate::{
-    Backoff, BoxFuture, Client, Error, InformerParams, List, ListItems, ListParams, Watch, WatchEvent, WatchParams,
+    Backoff, BoxFuture, Client, Error, InformerParams, LeftOut, List, ListItems, ListParams, Watch, WatchEvent,
+    WatchParams,
     kept::{KeptObjects, is_silence},
     version_number,
 };
@@ -91,6 +92,7 @@ pub struct Informer<T = Bytes> {
     kept: Option<KeptObjects>,
     /// No list of a server has come yet, and what an earlier run has kept may still stand for it.
     may_fall_back: bool,
+    left_out: Vec<LeftOut>,
 }
 
 /// Where an event stands that is to be delivered.
@@ -152,6 +154,7 @@ impl<T> Informer<T> {
         let backoff = Backoff::new(BACKOFF_FIRST, BACKOFF_MAX, params.seed);
         let kept = client.kept().and_then(|it| Some(KeptObjects::new(it, params.keeping?, params.kept_name())));
         let may_fall_back = kept.as_ref().is_some_and(KeptObjects::has_before);
+        let left_out = kept.as_ref().filter(|_| may_fall_back).map(KeptObjects::left_out).unwrap_or_default();
         let first = if may_fall_back { client.clone().with_deadline(KNOWN_AFTER) } else { client.clone() };
         let state = State::Listing(Listing::begin(&first, &params));
         Self {
@@ -171,6 +174,7 @@ impl<T> Informer<T> {
             backoff,
             kept,
             may_fall_back,
+            left_out,
         }
     }
 
@@ -202,6 +206,11 @@ impl<T> Informer<T> {
     /// This caller may not list it (403), as far as the server has said last.
     pub fn is_forbidden(&self) -> bool {
         self.is_forbidden
+    }
+
+    /// Objects that are there and were too large to be kept. Until a server has listed them, nobody is told of them.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
     }
 
     /// Lists again: for a cache that is suspected to have missed something. Gives the [`Informer::n_lists`] at which a
@@ -327,6 +336,7 @@ impl<T> Informer<T> {
             self.forget(&key);
         }
         (self.cannot_list, self.is_forbidden, self.may_fall_back) = (false, false, false);
+        self.left_out.clear();
         self.from = page.resource_version;
         if let Some(kept) = &self.kept {
             kept.whole(&self.from);
@@ -350,6 +360,9 @@ impl<T> Informer<T> {
         let Some(before) = kept.before() else { return };
         self.may_fall_back = false;
         tracing::warn!(resource = %self.params.resource, objects = before.items.len(), "no server answers: what was kept counts");
+        for LeftOut { key, .. } in &self.left_out {
+            tracing::warn!(resource = %self.params.resource, %key, "too large to be kept: it waits for the API");
+        }
         for item in before.items {
             self.apply(item, StreamPosition::AmidList);
         }

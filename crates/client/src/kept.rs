@@ -4,6 +4,7 @@
 //! kept where nobody answers for a while. As soon as a server does, its list is the truth, as after any lost watch.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fmt,
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
@@ -20,6 +21,9 @@ use crate::Error;
 
 /// What an earlier run has kept counts once no server has answered for so long.
 const CUT_OFF_AFTER: Duration = Duration::from_secs(5);
+/// What is refused (403) for so long, by servers that answer all the while, is kept no more. A server that has just begun refuses what
+/// its authorizer has not seen yet. Whoever is refused asks again within two minutes.
+const REFUSED_FOR: Duration = Duration::from_secs(300);
 /// Of every object: who it is, and which state of it.
 const IDENTITY: [&str; 4] = ["metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"];
 
@@ -34,6 +38,9 @@ pub struct Keeping {
     pub essence: &'static [&'static str],
     /// From one write to the next.
     pub pause: Duration,
+    /// What is too much to be kept is kept without its largest objects, and not lost as a whole. Whoever is told so must know what to
+    /// do with it: see [`crate::Informer::left_out`].
+    pub leaves_out: bool,
 }
 
 /// One thing that becomes of a list that is kept.
@@ -50,6 +57,7 @@ pub enum KeptChange {
     Whole {
         version: String,
         pause: Duration,
+        leaves_out: bool,
     },
     /// Nobody asks for it any more.
     Forgotten,
@@ -60,6 +68,15 @@ pub enum KeptChange {
 pub struct KeptList {
     pub items: Vec<Bytes>,
     pub version: String,
+    /// There were these, too, and they were too large to be kept.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// An object of which no more is kept than who it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeftOut {
+    pub key: Key,
+    pub uid: String,
 }
 
 /// Where it is kept. Nothing here waits.
@@ -69,9 +86,13 @@ pub trait Kept: Send + Sync + 'static {
     /// What an earlier run has kept under this name, until it is whole anew.
     fn before(&self, of: &str) -> Option<KeptList>;
     fn change(&self, of: &str, change: KeptChange);
+    /// What is kept for this owner is needed, whether it is asked for or not.
+    fn begin_owner(&self, owner: &str);
     /// The last answer of this name to this owner; `Some(None)`: there was no such object.
     fn answer(&self, owner: &str, what: &str) -> Option<Option<Bytes>>;
+    /// Between [`Kept::begin_owner`] and [`Kept::forget_owner`] alone.
     fn keep_answer(&self, owner: &str, what: &str, answer: Option<Bytes>);
+    fn forget_answer(&self, owner: &str, what: &str);
     /// No more is asked for it.
     fn forget_owner(&self, owner: &str);
 }
@@ -82,6 +103,15 @@ pub struct KeptAnswers {
     store: Arc<dyn Kept>,
     /// Since when all requests have been without an answer.
     silent_since: Arc<Mutex<Option<Instant>>>,
+    owners: Arc<Mutex<Owners>>,
+}
+
+/// For whom answers are kept now. One that comes for another is late: its owner is gone, and nothing would take it away again.
+#[derive(Default)]
+struct Owners {
+    here: BTreeSet<String>,
+    /// Since when an answer that is kept has been refused, of an owner and by its name.
+    refused: BTreeMap<(String, String), Instant>,
 }
 
 impl fmt::Debug for KeptAnswers {
@@ -92,7 +122,7 @@ impl fmt::Debug for KeptAnswers {
 
 impl KeptAnswers {
     pub fn new(store: Arc<dyn Kept>) -> Self {
-        Self { store, silent_since: Arc::default() }
+        Self { store, silent_since: Arc::default(), owners: Arc::default() }
     }
 
     /// No server has answered for a while, whoever asked.
@@ -108,6 +138,14 @@ impl KeptAnswers {
         } else {
             silent_since.get_or_insert(begun);
         }
+        drop(silent_since);
+        let mut owners = self.owners.lock();
+        if has_answer {
+            owners.end_refused(&*self.store);
+        } else {
+            // Whoever answers next may have begun just then.
+            owners.refused.clear();
+        }
     }
 
     pub(crate) fn has_answer(&self, owner: &str, what: &str) -> bool {
@@ -115,11 +153,14 @@ impl KeptAnswers {
     }
 
     /// Keeps an answer, or gives the one before it where there is none.
+    ///
+    /// Only a 404 says that there is nothing. A 403 says that this server lets nobody have it now; see [`REFUSED_FOR`].
     pub(crate) fn answer(&self, owner: &str, what: &str, answer: Result<Bytes, Error>) -> Result<Bytes, Error> {
         match &answer {
-            Ok(bytes) => self.store.keep_answer(owner, what, Some(bytes.clone())),
-            Err(Error::Status(status)) if matches!(status.code, 403 | 404) => {
-                self.store.keep_answer(owner, what, None);
+            Ok(bytes) => self.owners.lock().keep(&*self.store, owner, what, Some(bytes.clone())),
+            Err(error) if error.is_not_found() => self.owners.lock().keep(&*self.store, owner, what, None),
+            Err(Error::Status(status)) if status.code == 403 && self.has_answer(owner, what) => {
+                self.owners.lock().refuse(owner, what);
             }
             Err(error) if is_silence(error) => match self.store.answer(owner, what) {
                 Some(Some(bytes)) => return Ok(bytes),
@@ -134,8 +175,48 @@ impl KeptAnswers {
         answer
     }
 
+    pub(crate) fn begin_owner(&self, owner: &str) {
+        if self.owners.lock().here.insert(owner.to_owned()) {
+            self.store.begin_owner(owner);
+        }
+    }
+
     pub(crate) fn forget_owner(&self, owner: &str) {
+        let mut owners = self.owners.lock();
+        owners.here.remove(owner);
+        owners.refused.retain(|(of, _), _| of != owner);
         self.store.forget_owner(owner);
+    }
+}
+
+impl Owners {
+    /// With the store, so that none is kept once its owner is forgotten.
+    fn keep(&mut self, store: &dyn Kept, owner: &str, what: &str, answer: Option<Bytes>) {
+        self.refused.remove(&(owner.to_owned(), what.to_owned()));
+        if self.here.contains(owner) {
+            store.keep_answer(owner, what, answer);
+        }
+    }
+
+    fn refuse(&mut self, owner: &str, what: &str) {
+        if self.here.contains(owner) {
+            self.refused.entry((owner.to_owned(), what.to_owned())).or_insert_with(Instant::now);
+        }
+    }
+
+    fn end_refused(&mut self, store: &dyn Kept) {
+        self.refused.retain(|(owner, what), since| {
+            let goes_on = since.elapsed() < REFUSED_FOR;
+            if !goes_on {
+                tracing::warn!(
+                    owner,
+                    what,
+                    "refused for {REFUSED_FOR:?}, and not kept any more for a start without the API"
+                );
+                store.forget_answer(owner, what);
+            }
+            goes_on
+        });
     }
 }
 
@@ -168,6 +249,11 @@ impl KeptObjects {
         self.answers.store.before(&self.of)
     }
 
+    /// Of what an earlier run has kept.
+    pub(crate) fn left_out(&self) -> Vec<LeftOut> {
+        if self.how.leaves_out { self.before().map(|it| it.left_out).unwrap_or_default() } else { Vec::new() }
+    }
+
     pub(crate) fn is_cut_off(&self) -> bool {
         self.answers.is_cut_off()
     }
@@ -193,7 +279,8 @@ impl KeptObjects {
     }
 
     pub(crate) fn whole(&self, version: &str) {
-        self.tell(KeptChange::Whole { version: version.to_owned(), pause: self.how.pause });
+        let Keeping { pause, leaves_out, .. } = self.how;
+        self.tell(KeptChange::Whole { version: version.to_owned(), pause, leaves_out });
     }
 
     pub(crate) fn forget(&self) {

@@ -23,7 +23,7 @@ pub use client::{Client, List, decode, decode_projection, version_number};
 pub use error::Error;
 pub use informer::{Identity, Informer, InformerEvent};
 pub use informer_params::{InformerParams, ListItems};
-pub use kept::{Keeping, Kept, KeptAnswers, KeptChange, KeptList};
+pub use kept::{Keeping, Kept, KeptAnswers, KeptChange, KeptList, LeftOut};
 pub use params::{DeleteParams, ListParams, PatchType, WatchParams};
 pub use progress::{Progress, ResourceIndex};
 pub use transport::{Body, BoxFuture, Transport, TransportError};

@@ -1,5 +1,6 @@
 //! The key that a machine seals with what it keeps for itself. It is made of a file of root's and of what the machine is called, so
-//! that neither a copy of the one nor a machine with the other opens anything.
+//! that neither a copy of the one nor a machine with the other opens anything. A disk that holds both opens everything: that is for
+//! an encryption of the disk to prevent.
 
 use std::path::Path;
 

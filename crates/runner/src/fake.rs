@@ -7,7 +7,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use corten_client::{Body, BoxFuture, Client, Kept, KeptAnswers, KeptChange, KeptList, Transport, TransportError};
+use corten_client::{
+    Body, BoxFuture, Client, Kept, KeptAnswers, KeptChange, KeptList, LeftOut, Transport, TransportError,
+};
 use corten_meta::{Key, Time};
 use futures_util::stream;
 use http::{Request, Response};
@@ -38,6 +40,8 @@ struct State {
     watched: BTreeSet<String>,
     watch_delay: Duration,
     is_silent: bool,
+    /// Paths that end so are nobody's to read.
+    forbidden: Option<&'static str>,
 }
 
 #[derive(Clone)]
@@ -70,6 +74,11 @@ impl FakeApi {
     /// Nobody is answered any more, or everybody again; watches go on and say nothing.
     pub(crate) fn silence(&self, is_silent: bool) {
         self.state.lock().is_silent = is_silent;
+    }
+
+    /// Whoever reads a path that ends so is refused.
+    pub(crate) fn forbid(&self, end: &'static str) {
+        self.state.lock().forbidden = Some(end);
     }
 
     /// Watches learn of changes this much later.
@@ -136,6 +145,9 @@ impl FakeApi {
     fn answer(&self, method: &str, path: &str, body: &[u8]) -> (u16, Value) {
         let mut state = self.state.lock();
         let sent: Value = serde_json::from_slice(body).unwrap_or_default();
+        if method == "GET" && state.forbidden.is_some_and(|it| path.ends_with(it)) {
+            return status(403, "Forbidden");
+        }
         if method != "GET" {
             state.requests.push(format!("{method} {path}"));
         }
@@ -437,8 +449,17 @@ impl Memory {
     pub(crate) fn restart(&self) {
         for (of, (objects, version)) in std::mem::take(&mut *self.lists.lock()) {
             if let Some(version) = version {
-                self.before.lock().insert(of, KeptList { items: objects.into_values().collect(), version });
+                let items = objects.into_values().collect();
+                self.before.lock().insert(of, KeptList { items, version, left_out: Vec::new() });
             }
+        }
+    }
+
+    /// There was no room for this Pod of the default namespace.
+    pub(crate) fn leave_out(&self, pod: &str, uid: &str) {
+        for (_, list) in self.before.lock().iter_mut().filter(|it| it.0.starts_with("kubelet: pods ")) {
+            list.items.retain(|it| !String::from_utf8_lossy(it).contains(uid));
+            list.left_out.push(LeftOut { key: Key::new("default", pod), uid: uid.to_owned() });
         }
     }
 
@@ -466,7 +487,10 @@ impl Kept for Memory {
         match change {
             KeptChange::Applied { key, object, .. } => drop(objects.insert(key, object)),
             KeptChange::Gone(key) => drop(objects.remove(&key)),
-            KeptChange::Whole { version: new, .. } => *version = Some(new),
+            KeptChange::Whole { version: new, .. } => {
+                *version = Some(new);
+                self.before.lock().remove(of);
+            }
             KeptChange::Forgotten => {
                 lists.remove(of);
                 self.before.lock().remove(of);
@@ -474,12 +498,18 @@ impl Kept for Memory {
         }
     }
 
+    fn begin_owner(&self, _owner: &str) {}
+
     fn answer(&self, owner: &str, what: &str) -> Option<Option<Bytes>> {
         self.answers.lock().get(&(owner.to_owned(), what.to_owned())).cloned()
     }
 
     fn keep_answer(&self, owner: &str, what: &str, answer: Option<Bytes>) {
         self.answers.lock().insert((owner.to_owned(), what.to_owned()), answer);
+    }
+
+    fn forget_answer(&self, owner: &str, what: &str) {
+        self.answers.lock().remove(&(owner.to_owned(), what.to_owned()));
     }
 
     fn forget_owner(&self, owner: &str) {

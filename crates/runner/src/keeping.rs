@@ -10,6 +10,8 @@ use corten_meta::Resource;
 const AT_ONCE: Duration = Duration::from_secs(1);
 const AT_TIMES: Duration = Duration::from_secs(60);
 
+/// Where one tenant's Pods are too large, the others' are kept all the same.
+///
 /// Of their status what a start goes by: whether they are over, how often their containers have begun, which address they had.
 pub(crate) const OWN_PODS: Keeping = Keeping {
     by: "kubelet",
@@ -30,6 +32,7 @@ pub(crate) const OWN_PODS: Keeping = Keeping {
         "status.startTime",
     ],
     pause: AT_ONCE,
+    leaves_out: true,
 };
 
 /// Its status is told anew all the time, by this node itself.
@@ -38,11 +41,12 @@ pub(crate) const OWN_NODE: Keeping = Keeping {
     fields: &[],
     essence: &["metadata.annotations", "metadata.labels", "spec"],
     pause: AT_ONCE,
+    leaves_out: false,
 };
 
 /// ConfigMaps and Secrets.
 pub(crate) const SOURCES: Keeping =
-    Keeping { by: "kubelet", fields: &[], essence: &["binaryData", "data"], pause: AT_ONCE };
+    Keeping { by: "kubelet", fields: &[], essence: &["binaryData", "data"], pause: AT_ONCE, leaves_out: false };
 
 /// What containers are told of Services.
 pub(crate) const LINKED_SERVICES: Keeping =
@@ -95,7 +99,7 @@ pub(crate) const SELECTED_PODS: Keeping = by_fields(
 );
 
 const fn by_fields(by: &'static str, fields: &'static [&'static str]) -> Keeping {
-    Keeping { by, fields, essence: &[], pause: AT_TIMES }
+    Keeping { by, fields, essence: &[], pause: AT_TIMES, leaves_out: false }
 }
 
 /// All of a resource, kept so.

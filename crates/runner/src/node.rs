@@ -3,8 +3,10 @@
 //! The mind keeps order: it never has two effects under way that need one. So effects run side by side, each with its
 //! deadline, and one that hangs holds up nobody else.
 
+mod lane;
+mod withheld;
+
 use std::{
-    collections::VecDeque,
     panic::AssertUnwindSafe,
     pin::{Pin, pin},
     sync::Arc,
@@ -22,11 +24,13 @@ use corten_client::{
 };
 use corten_kubelet::{ApiEffect, ApiFailure, Effect, Event, HostEffect, Kubelet, NodeEffect, PodRef, TrustBundle};
 use corten_meta::{Key, ObjectMeta, Resource, Time};
-use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use futures_util::{FutureExt, StreamExt};
+use lane::Lane;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 use tokio::time::{Instant, Sleep};
 use tracing::Instrument;
+use withheld::Withheld;
 
 use crate::{
     Clock, EventRecorder, JournalBook, OwnObjects, OwnPods, QueueCounts, keeping, node_devices, node_lease,
@@ -94,8 +98,8 @@ pub async fn run_node(
         if is_shutdown.await {
             break;
         }
-        if running.is_set_back {
-            tracing::warn!("the clock was set back: the node's pods are looked at afresh");
+        if let Some(why) = running.begins_anew {
+            tracing::warn!("{why}: the node's pods are looked at afresh");
             tokio::select! {
                 () = shutdown.as_mut() => break,
                 () = running.end_starts(START_PATIENCE) => {}
@@ -136,38 +140,11 @@ struct KubeletLoop {
     certificate_requests: Lane<ApiEffect>,
     recorder: EventRecorder,
     rewind: Rewind,
-    is_set_back: bool,
+    /// Why this kubelet is over, and another one is to begin.
+    begins_anew: Option<&'static str>,
+    withheld: Withheld,
     tick_at: Option<Instant>,
     alarm: Pin<Box<Sleep>>,
-}
-
-/// What runs side by side, up to a number; the rest waits for its turn.
-struct Lane<T> {
-    wide: usize,
-    waiting: VecDeque<T>,
-    running: FuturesUnordered<BoxFuture<'static, Vec<Event>>>,
-}
-
-impl<T> Lane<T> {
-    fn new(wide: usize) -> Self {
-        Self { wide, waiting: VecDeque::new(), running: FuturesUnordered::new() }
-    }
-
-    /// Begins what has room; gives what ended.
-    fn poll(&mut self, context: &mut Context<'_>, begin: impl Fn(T) -> BoxFuture<'static, Vec<Event>>) -> Vec<Event> {
-        let mut ended = Vec::new();
-        loop {
-            while self.running.len() < self.wide
-                && let Some(next) = self.waiting.pop_front()
-            {
-                self.running.push(begin(next));
-            }
-            match self.running.poll_next_unpin(context) {
-                Poll::Ready(Some(events)) => ended.extend(events),
-                Poll::Ready(None) | Poll::Pending => return ended,
-            }
-        }
-    }
 }
 
 /// Pulls may take an hour and starts contend for the disk; neither may hold up a probe or a stop. What is half started goes
@@ -190,8 +167,10 @@ impl KubeletLoop {
         (journal, own): (Arc<JournalBook>, Arc<OwnPods>),
     ) -> Self {
         let name = kubelet.config().node_name.clone();
+        let pods = informer(&client, PODS, format!("spec.nodeName={name}"), (keeping::OWN_PODS, &name));
+        let withheld = Withheld::of(pods.left_out());
         Self {
-            pods: informer(&client, PODS, format!("spec.nodeName={name}"), (keeping::OWN_PODS, &name)),
+            pods,
             node: informer(&client, NODES, format!("metadata.name={name}"), (keeping::OWN_NODE, &name)),
             has_node: false,
             followed: Followed::default(),
@@ -210,7 +189,8 @@ impl KubeletLoop {
             certificate_requests: Lane::new(CERTIFICATE_REQUESTS),
             recorder: EventRecorder::on_node(client.clone(), "kubelet", &name),
             rewind: Rewind::default(),
-            is_set_back: false,
+            begins_anew: None,
+            withheld,
             tick_at: None,
             alarm: Box::pin(tokio::time::sleep(IDLE)),
             counts: journal.queue("kubelet"),
@@ -275,11 +255,16 @@ impl KubeletLoop {
         }
         let is_busy = !events.is_empty();
         // What was learnt before the clock was set back is no news to whoever compares times with those of after it.
-        self.is_set_back = self.rewind.happened((self.clock)());
-        if self.is_set_back {
+        if self.rewind.happened((self.clock)()) {
+            self.begins_anew = Some("the clock was set back");
+        } else if self.withheld.is_over(self.pods.left_out()) {
+            self.begins_anew = Some("pods that were too large to be kept are known");
+        }
+        if self.begins_anew.is_some() {
             return Poll::Ready(());
         }
-        for event in events {
+        for mut event in events {
+            self.withheld.hide(&mut event);
             self.step(event);
         }
         while let Poll::Ready(Some(asker)) = self.asker.as_mut().poll(context) {
@@ -313,7 +298,10 @@ impl KubeletLoop {
         for _ in 0..BATCH {
             let Poll::Ready(event) = self.pods.poll_event(context) else { break };
             events.push(match event {
-                InformerEvent::Applied(pod, _) => Event::Pod(pod),
+                InformerEvent::Applied(pod, identity) => {
+                    self.client.begin_owner(&identity.uid);
+                    Event::Pod(pod)
+                }
                 InformerEvent::Deleted(meta) => {
                     self.client.forget_owner(&meta.uid);
                     Event::PodGone(PodRef { key: meta.key(), uid: meta.uid })

@@ -7,6 +7,7 @@ use std::{
     collections::BTreeMap,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 
 use corten_api::{
@@ -17,8 +18,13 @@ use corten_client::{Client, Error, Identity, Informer, InformerEvent, InformerPa
 use corten_kubelet::{Event, ServiceLink, ServicePort, Source, SourceKind, TrustBundle};
 use corten_meta::{Key, ObjectMeta};
 use serde::Deserialize;
+use tokio::time::Instant;
 
 use crate::keeping;
+
+/// What the node may not read for so long is not kept for a start without the API. A server that has just begun refuses what its
+/// authorizer has not seen yet.
+const REFUSED_FOR: Duration = Duration::from_secs(300);
 
 type Data = BTreeMap<String, Arc<[u8]>>;
 
@@ -27,23 +33,17 @@ type Data = BTreeMap<String, Arc<[u8]>>;
 pub(crate) struct Followed(BTreeMap<Source, One>);
 
 struct One {
+    client: Client,
     informer: Informer<Data>,
     is_there: bool,
+    /// Since when each list has been refused.
+    refused_since: Option<Instant>,
 }
 
 impl Followed {
     pub(crate) fn follow(&mut self, client: &Client, source: Source) {
-        let kind = source.kind;
-        let resource = if kind == SourceKind::ConfigMap { CONFIG_MAPS } else { SECRETS };
-        let params = InformerParams {
-            namespace: source.key.namespace.clone(),
-            field_selector: format!("metadata.name={}", source.key.name),
-            keeping: Some(keeping::SOURCES),
-            ..InformerParams::all(resource)
-        };
-        let params = params.seeded_by(&source.key.to_string());
-        let informer = Informer::decoding(client.clone(), params, move |bytes| data_of(kind, &bytes));
-        self.0.insert(source, One { informer, is_there: false });
+        let (informer, client) = (informer(client, &source), client.clone());
+        self.0.insert(source, One { client, informer, is_there: false, refused_since: None });
     }
 
     pub(crate) fn unfollow(&mut self, source: &Source) {
@@ -56,6 +56,7 @@ impl Followed {
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Vec<Event> {
         let mut events = Vec::new();
         for (source, one) in &mut self.0 {
+            one.note_refusal(source);
             while let Poll::Ready(event) = one.informer.poll_event(context) {
                 let data = match event {
                     InformerEvent::Applied(data, _) => {
@@ -74,6 +75,33 @@ impl Followed {
         }
         events
     }
+}
+
+impl One {
+    /// Who may not read an object any more does not hand it to Pods for ever.
+    fn note_refusal(&mut self, source: &Source) {
+        if !self.informer.is_forbidden() {
+            self.refused_since = None;
+        } else if self.refused_since.get_or_insert_with(Instant::now).elapsed() >= REFUSED_FOR {
+            (self.refused_since, self.is_there) = (None, false);
+            self.informer.forget_kept();
+            // It has kept nothing of what it knows, so it begins with what a server tells.
+            self.informer = informer(&self.client, source);
+        }
+    }
+}
+
+fn informer(client: &Client, source: &Source) -> Informer<Data> {
+    let kind = source.kind;
+    let resource = if kind == SourceKind::ConfigMap { CONFIG_MAPS } else { SECRETS };
+    let params = InformerParams {
+        namespace: source.key.namespace.clone(),
+        field_selector: format!("metadata.name={}", source.key.name),
+        keeping: Some(keeping::SOURCES),
+        ..InformerParams::all(resource)
+    };
+    let params = params.seeded_by(&source.key.to_string());
+    Informer::decoding(client.clone(), params, move |bytes| data_of(kind, &bytes))
 }
 
 fn data_of(kind: SourceKind, bytes: &[u8]) -> Result<(Identity, Data), Error> {

@@ -30,6 +30,8 @@ impl Kept for Memory {
         self.told.lock().push(change);
     }
 
+    fn begin_owner(&self, _owner: &str) {}
+
     fn answer(&self, owner: &str, what: &str) -> Option<Option<Bytes>> {
         self.answers.lock().get(&format!("{owner} {what}")).cloned()
     }
@@ -38,12 +40,17 @@ impl Kept for Memory {
         self.answers.lock().insert(format!("{owner} {what}"), answer);
     }
 
+    fn forget_answer(&self, owner: &str, what: &str) {
+        self.answers.lock().remove(&format!("{owner} {what}"));
+    }
+
     fn forget_owner(&self, owner: &str) {
         self.answers.lock().retain(|it, _| !it.starts_with(owner));
     }
 }
 
-const KEEPING: Keeping = Keeping { by: "test", fields: &[], essence: &["spec"], pause: Duration::from_secs(1) };
+const KEEPING: Keeping =
+    Keeping { by: "test", fields: &[], essence: &["spec"], pause: Duration::from_secs(1), leaves_out: true };
 
 fn list(version: u64, items: &[Value]) -> Answer {
     Answer::Json(200, json!({"metadata": {"resourceVersion": version.to_string()}, "items": items}))
@@ -54,10 +61,14 @@ fn informer(script: &Arc<Script>, memory: &Arc<Memory>) -> Informer {
     Informer::new(client, InformerParams { keeping: Some(KEEPING), ..InformerParams::all(PODS) })
 }
 
+fn large() -> LeftOut {
+    LeftOut { key: Key::new("default", "large"), uid: "u9".into() }
+}
+
 fn keeps_a_and_b() -> Arc<Memory> {
     let memory = Memory::default();
     let items = [pod("a", "u1", 3), pod("b", "u2", 9)].map(|it| Bytes::from(it.to_string()));
-    let list = KeptList { items: items.to_vec(), version: "10".into() };
+    let list = KeptList { items: items.to_vec(), version: "10".into(), left_out: vec![large()] };
     memory.before.lock().insert("test: pods   ".into(), list);
     Arc::new(memory)
 }
@@ -80,9 +91,11 @@ async fn where_nobody_answers_what_was_kept_counts_until_somebody_does() {
     answers.push(list(30, &[pod("a", "u1", 3), pod("c", "u3", 20)]));
     let (script, memory) = (Script::new(answers), keeps_a_and_b());
     let mut informer = informer(&script, &memory);
+    assert_eq!(informer.left_out(), [large()], "whoever asks knows of it before anything is told");
     // `a` is the same, and not told again; `b` went meanwhile.
     assert_eq!(told(&mut informer).await, ["a@3", "b@9", "=10", "c@20", "-b", "=30"]);
     let whole = memory.told.lock().iter().filter(|it| matches!(it, KeptChange::Whole { .. })).count();
+    assert!(informer.left_out().is_empty(), "a server has told of all");
     assert_eq!(whole, 1, "only what a server has told is whole");
 }
 
@@ -141,6 +154,7 @@ async fn an_answer_is_given_again_to_its_owner_alone() {
         Answer::Lost,
     ]);
     let client = script.client().with_kept(KeptAnswers::new(Arc::new(Memory::default())));
+    client.begin_owner("one");
     let (one, two) = (client.for_owner("one"), client.for_owner("two"));
     let (there, missing) = (Key::new("default", "a"), Key::new("default", "b"));
     one.get(&PODS, &there).await.expect("an answer");
@@ -148,6 +162,64 @@ async fn an_answer_is_given_again_to_its_owner_alone() {
     one.get(&PODS, &there).await.expect("the same again");
     assert!(one.get(&PODS, &missing).await.expect_err("there was none").is_not_found());
     assert!(matches!(two.get(&PODS, &there).await, Err(Error::Transport(_))));
+}
+
+fn refused() -> Answer {
+    Answer::Json(403, json!({"kind": "Status", "code": 403}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_comes_when_its_owner_is_gone_is_not_kept() {
+    let script = Script::new(vec![Answer::Json(200, pod("a", "u1", 3)), Answer::Json(200, pod("a", "u1", 4))]);
+    let memory = Arc::new(Memory::default());
+    let client = script.client().with_kept(KeptAnswers::new(memory.clone()));
+    let (one, there, pods) = (client.for_owner("one"), Key::new("default", "a"), PODS);
+    client.begin_owner("one");
+    one.get(&PODS, &there).await.expect("an answer");
+    assert_eq!(memory.answers.lock().len(), 1);
+    let under_way = one.get(&pods, &there);
+    client.forget_owner("one");
+    under_way.await.expect("an answer");
+    assert!(memory.answers.lock().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_not_that_there_is_nothing() {
+    let fine = || Answer::Json(200, pod("a", "u1", 3));
+    let script = Script::new(vec![fine(), refused(), Answer::Lost, refused(), Answer::Lost, refused(), fine(), fine()]);
+    let client = script.client().with_kept(KeptAnswers::new(Arc::new(Memory::default())));
+    let (one, there) = (client.for_owner("one"), Key::new("default", "a"));
+    client.begin_owner("one");
+    one.get(&PODS, &there).await.expect("an answer");
+    for _ in 0..2 {
+        assert!(one.get(&PODS, &there).await.is_err(), "the server's word counts while it answers");
+        tokio::time::advance(REFUSED_FOR * 2).await;
+        one.get(&PODS, &there).await.expect("what was answered before the refusal");
+    }
+    // One refusal that an answer follows is over.
+    assert!(one.get(&PODS, &there).await.is_err());
+    one.get(&PODS, &there).await.expect("an answer");
+    tokio::time::advance(REFUSED_FOR * 2).await;
+    client.get(&PODS, &there).await.expect("an answer");
+    assert!(client.kept().expect("it keeps").has_answer("one", "/api/v1/namespaces/default/pods/a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_refused_for_long_is_not_kept() {
+    let fine = || Answer::Json(200, pod("a", "u1", 3));
+    let script = Script::new(vec![fine(), refused(), fine(), refused(), fine(), Answer::Lost]);
+    let client = script.client().with_kept(KeptAnswers::new(Arc::new(Memory::default())));
+    let (one, there) = (client.for_owner("one"), Key::new("default", "a"));
+    client.begin_owner("one");
+    one.get(&PODS, &there).await.expect("an answer");
+    for _ in 0..2 {
+        assert!(one.get(&PODS, &there).await.is_err());
+        tokio::time::advance(REFUSED_FOR / 2).await;
+        // Whatever else is answered, the server is there.
+        client.get(&PODS, &there).await.expect("an answer");
+    }
+    tokio::time::advance(REFUSED_FOR / 2).await;
+    assert!(matches!(one.get(&PODS, &there).await, Err(Error::Transport(_))), "nothing is told in its place");
 }
 
 #[test]

@@ -8,10 +8,12 @@
 //! What cannot be opened counts as nothing: the node then waits for the API. Nothing here is ever the truth while a server answers.
 
 mod book;
+mod room;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::{self, DirBuilder},
+    io::ErrorKind,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -27,14 +29,17 @@ use corten_machine::write_whole;
 use corten_meta::Key;
 use corten_pki::MachineKey;
 use parking_lot::Mutex;
+use room::Share;
 use tokio::{sync::Notify, time::Instant};
 
 /// Below the node's data.
 const FOLDER: &str = "kubelet/kept";
 const KEY: &str = "key";
 const MACHINE_ID: &str = "/etc/machine-id";
-/// All files together hold no more.
-const BYTES_MAX: u64 = 256 << 20;
+/// Of the name of what was answered for one Pod.
+const ANSWERS: &str = "answers: ";
+/// What a file holds beside its text.
+const SEAL_BYTES_MAX: usize = 4096;
 /// What nobody has asked for by so long after a server has answered belongs to Pods that are gone.
 const PRUNED_AFTER: Duration = Duration::from_secs(600);
 
@@ -43,6 +48,8 @@ pub(crate) struct KeptStore {
     key: MachineKey,
     state: Mutex<State>,
     changed: Notify,
+    /// Held while files are written: at the end another writer may come before the one that is under way is done.
+    files: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -55,6 +62,8 @@ struct State {
     doomed: BTreeSet<String>,
     /// When what nobody has asked for is to go.
     prune_at: Option<Instant>,
+    /// There is no room for them beside the others.
+    left_out: BTreeSet<String>,
     /// They are larger than anything that is kept, and it was said.
     too_large: BTreeSet<String>,
 }
@@ -69,9 +78,10 @@ impl KeptStore {
         let machine_id = fs::read(MACHINE_ID).unwrap_or_default();
         let key = MachineKey::load_or_create(&dir.join(KEY), &machine_id)
             .context("reading the key of what the node keeps")?;
-        let state = State { before: load(&dir, &key), ..State::default() };
+        let mut state = State { before: load(&dir, &key), ..State::default() };
+        state.fit(Instant::now());
         tracing::debug!(lists = state.before.len(), "what the node has kept is read");
-        Ok(Arc::new(Self { dir, key, state: Mutex::new(state), changed: Notify::new() }))
+        Ok(Arc::new(Self { dir, key, state: Mutex::new(state), changed: Notify::new(), files: Mutex::default() }))
     }
 
     /// Writes what changes until `stopping` is ready, and then what is not written yet.
@@ -97,12 +107,19 @@ impl KeptStore {
         let (doomed, texts) = {
             let mut state = self.state.lock();
             state.prune(Instant::now());
+            state.fit(Instant::now());
             (std::mem::take(&mut state.doomed), state.begin(due))
         };
         let this = self.clone();
         let work = tokio::task::spawn_blocking(move || {
+            let _alone = this.files.lock();
             for name in doomed {
-                let _ = fs::remove_file(this.dir.join(file_name(&name)));
+                match fs::remove_file(this.dir.join(file_name(&name))) {
+                    Err(error) if error.kind() != ErrorKind::NotFound => {
+                        tracing::warn!(name, %error, "what the node need not keep any more cannot be removed");
+                    }
+                    _ => {}
+                }
             }
             for (name, text) in texts {
                 let written = this.write_one(&name, &text);
@@ -139,19 +156,18 @@ async fn until(due: Option<Instant>) {
 
 /// All files that this machine has sealed, by what they are about.
 fn load(dir: &Path, key: &MachineKey) -> BTreeMap<String, Vec<u8>> {
-    let (mut found, mut bytes) = (BTreeMap::new(), 0);
+    let mut found = BTreeMap::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let file = entry.file_name().to_string_lossy().into_owned();
         if file == KEY {
             continue;
         }
         let size = entry.metadata().map_or(0, |it| it.len());
-        if bytes + size > BYTES_MAX {
-            tracing::warn!(file, size, most = BYTES_MAX, "too large beside what else the node has kept, and goes");
+        if size > (2 * book::BYTES_MAX + SEAL_BYTES_MAX) as u64 {
+            tracing::warn!(file, size, "larger than anything that is kept, and goes");
             let _ = fs::remove_file(entry.path());
             continue;
         }
-        bytes += size;
         let text = fs::read(entry.path()).ok().and_then(|it| key.open(&file, &it));
         match text.and_then(|it| Some((book::name(&it)?, it))) {
             Some((name, text)) => drop(found.insert(name, text)),
@@ -179,7 +195,9 @@ impl State {
         let is_due = |it: &Book| it.due().is_some_and(|at| due.is_none_or(|due| at <= due));
         let mut texts = Vec::new();
         for (name, book) in self.books.iter_mut().filter(|it| is_due(it.1)) {
-            if book.is_too_large() {
+            if self.left_out.contains(name) {
+                book.not_written();
+            } else if book.is_too_large() {
                 book.not_written();
                 self.doomed.insert(name.clone());
                 if self.too_large.insert(name.clone()) {
@@ -190,6 +208,39 @@ impl State {
             }
         }
         texts
+    }
+
+    /// Finds what there is no room for, and what there is room for again.
+    fn fit(&mut self, now: Instant) {
+        let (mut left_out, mut sizes) = (BTreeSet::new(), BTreeMap::new());
+        for (name, text) in &self.before {
+            sizes.insert(name, text.len());
+        }
+        // Until it is whole, what is on the disk is that of before.
+        for (name, book) in self.books.iter().filter(|it| it.1.is_whole()) {
+            sizes.insert(name, book.bytes());
+        }
+        for share in Share::BOUNDED {
+            let all = sizes.iter().map(|(name, bytes)| (*name, Share::of(name), *bytes));
+            let own = all.filter(|it| it.1.0 == share).map(|(name, (_, whose), bytes)| (name, whose, bytes));
+            left_out.extend(room::over(own, share.bytes_max()).into_iter().cloned());
+        }
+        for name in left_out.difference(&self.left_out) {
+            let whose = Share::of(name).1;
+            tracing::warn!(name, whose, "no room for it beside the others: not kept for a start without the API");
+            self.doomed.insert(name.clone());
+            self.before.remove(name);
+            if let Some(book) = self.books.get_mut(name) {
+                book.not_written();
+            }
+        }
+        for name in self.left_out.difference(&left_out) {
+            if let Some(book) = self.books.get_mut(name) {
+                book.touch(now);
+                self.doomed.remove(name);
+            }
+        }
+        self.left_out = left_out;
     }
 
     fn prune(&mut self, now: Instant) {
@@ -203,9 +254,17 @@ impl State {
         self.doomed.extend(gone);
     }
 
-    fn answers(&mut self, owner: &str) -> &mut Book {
+    /// Where anything is kept for it.
+    fn answers(&mut self, owner: &str) -> Option<&mut Book> {
         let name = answers_of(owner);
-        self.asked.insert(name.clone());
+        if let Some(text) = self.before.remove(&name) {
+            self.books.entry(name.clone()).or_insert_with(|| Book::of_answers(Some(&text)));
+        }
+        self.books.get_mut(&name)
+    }
+
+    fn begin_answers(&mut self, owner: &str) -> &mut Book {
+        let name = answers_of(owner);
         self.doomed.remove(&name);
         let before = &mut self.before;
         self.books.entry(name).or_insert_with_key(|name| Book::of_answers(before.remove(name).as_deref()))
@@ -214,18 +273,23 @@ impl State {
     fn forget(&mut self, name: &str) {
         self.books.remove(name);
         self.before.remove(name);
+        self.asked.remove(name);
+        self.too_large.remove(name);
         self.doomed.insert(name.to_owned());
     }
 }
 
 fn answers_of(owner: &str) -> String {
-    format!("answers: {owner}")
+    format!("{ANSWERS}{owner}")
 }
 
 impl Kept for KeptStore {
     fn has_before(&self, of: &str) -> bool {
         let mut state = self.state.lock();
         state.asked.insert(of.to_owned());
+        if let Some(book) = state.books.get_mut(of) {
+            book.begin_anew();
+        }
         state.before.contains_key(of)
     }
 
@@ -250,8 +314,8 @@ impl Kept for KeptStore {
         match change {
             KeptChange::Applied { key, object, essence } => book.apply(key, Some(object), essence, now),
             KeptChange::Gone(key) => book.remove(&key, now),
-            KeptChange::Whole { version, pause } => {
-                book.whole(version, pause, now);
+            KeptChange::Whole { version, pause, leaves_out } => {
+                book.whole(version, (pause, leaves_out), now);
                 state.before.remove(of);
                 state.prune_at.get_or_insert(now + PRUNED_AFTER);
             }
@@ -262,12 +326,23 @@ impl Kept for KeptStore {
         }
     }
 
+    fn begin_owner(&self, owner: &str) {
+        self.state.lock().asked.insert(answers_of(owner));
+    }
+
     fn answer(&self, owner: &str, what: &str) -> Option<Option<Bytes>> {
-        self.state.lock().answers(owner).object(&Key::cluster(what))
+        self.state.lock().answers(owner)?.object(&Key::cluster(what))
     }
 
     fn keep_answer(&self, owner: &str, what: &str, answer: Option<Bytes>) {
-        self.state.lock().answers(owner).answer(Key::cluster(what), answer, Instant::now());
+        self.state.lock().begin_answers(owner).answer(Key::cluster(what), answer, Instant::now());
+        self.changed.notify_one();
+    }
+
+    fn forget_answer(&self, owner: &str, what: &str) {
+        if let Some(book) = self.state.lock().answers(owner) {
+            book.remove(&Key::cluster(what), Instant::now());
+        }
         self.changed.notify_one();
     }
 

@@ -2,26 +2,32 @@
 //!
 //! ```text
 //! {"of":"kubelet: pods  spec.nodeName=two","version":"4711"}
-//! [["default","web",{"metadata":{…}}],…]
+//! [["default","web",{"metadata":{…}}],["default","large","UID"],["","/a/claim",null],…]
 //! ```
+//! Of an object that there is no room for only its uid is kept.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     hash::{DefaultHasher, Hash, Hasher},
     time::Duration,
 };
 
 use bytes::Bytes;
-use corten_client::KeptList;
+use corten_client::{KeptList, LeftOut};
 use corten_meta::Key;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+use super::room;
+
 /// What comes together is written together.
 const SOON: Duration = Duration::from_millis(100);
 /// No file holds more, so that a cluster of any size does not fill a machine's disk.
 pub(super) const BYTES_MAX: usize = 32 << 20;
+
+/// What JSON puts around an object and its names.
+const SEPARATORS: usize = 16;
 
 #[derive(Default)]
 pub(super) struct Book {
@@ -31,6 +37,9 @@ pub(super) struct Book {
     /// All that there is is in it; before that it is not written.
     is_whole: bool,
     pause: Duration,
+    /// Where it is too large its largest objects are not written, and else nothing is.
+    leaves_out: bool,
+    left_out: BTreeSet<Key>,
     /// Since when it holds what is not written.
     changed: Option<Instant>,
     written: Option<Instant>,
@@ -75,6 +84,11 @@ impl Book {
         Self { on_disk: before.map(hash), ..Self::default() }
     }
 
+    /// Somebody lists it from the beginning: until that is whole, what is on the disk stays.
+    pub(super) fn begin_anew(&mut self) {
+        *self = Self { on_disk: self.on_disk, written: self.written, ..Self::default() };
+    }
+
     pub(super) fn apply(&mut self, key: Key, object: Option<Bytes>, essence: u64, now: Instant) {
         let is_same = |it: &KeptObject| it.essence == essence && it.object.is_some() == object.is_some();
         if !self.objects.get(&key).is_some_and(is_same) {
@@ -90,20 +104,21 @@ impl Book {
     }
 
     fn put(&mut self, key: Key, object: Option<Bytes>, essence: u64) {
-        self.bytes += size(object.as_ref());
+        let names = key.namespace.len() + key.name.len() + SEPARATORS;
+        self.bytes += names + size(object.as_ref());
         let old = self.objects.insert(key, KeptObject { object, essence });
-        self.bytes -= old.map_or(0, |it| size(it.object.as_ref()));
+        self.bytes -= old.map_or(0, |it| names + size(it.object.as_ref()));
     }
 
     pub(super) fn remove(&mut self, key: &Key, now: Instant) {
         if let Some(old) = self.objects.remove(key) {
-            self.bytes -= size(old.object.as_ref());
+            self.bytes -= key.namespace.len() + key.name.len() + SEPARATORS + size(old.object.as_ref());
             self.changed.get_or_insert(now);
         }
     }
 
-    pub(super) fn whole(&mut self, version: String, pause: Duration, now: Instant) {
-        (self.version, self.pause) = (version, pause);
+    pub(super) fn whole(&mut self, version: String, (pause, leaves_out): (Duration, bool), now: Instant) {
+        (self.version, self.pause, self.leaves_out) = (version, pause, leaves_out);
         if !std::mem::replace(&mut self.is_whole, true) {
             self.changed = Some(now);
         }
@@ -118,7 +133,17 @@ impl Book {
     }
 
     pub(super) fn is_too_large(&self) -> bool {
-        self.bytes > BYTES_MAX
+        self.bytes > BYTES_MAX && !self.leaves_out
+    }
+
+    /// What it takes on the disk once it is written.
+    pub(super) fn bytes(&self) -> usize {
+        if self.is_too_large() { 0 } else { self.bytes.min(BYTES_MAX) }
+    }
+
+    /// It is written again, though it is the same.
+    pub(super) fn touch(&mut self, now: Instant) {
+        self.changed.get_or_insert(now);
     }
 
     /// When it is to be written, where it has changed.
@@ -131,13 +156,32 @@ impl Book {
     /// What is to be written now; nothing where the disk has it.
     pub(super) fn begin(&mut self, of: &str, now: Instant) -> Option<Text> {
         (self.changed, self.written) = (None, Some(now));
-        let items: Vec<Item<'_>> = self.objects.iter().filter_map(item).collect();
+        self.leave_out(of);
+        let items: Vec<Item<'_>> = self.objects.iter().filter_map(|it| item(it, &self.left_out)).collect();
         let head = Head { of: of.to_owned(), version: self.version.clone() };
         let mut text = serde_json::to_vec(&head).ok()?;
         text.push(b'\n');
         serde_json::to_writer(&mut text, &items).ok()?;
         let hash = hash(&text);
         (self.on_disk != Some(hash)).then_some(Text { text, hash })
+    }
+
+    /// Finds what there is no room for.
+    fn leave_out(&mut self, of: &str) {
+        if self.bytes <= BYTES_MAX {
+            return self.left_out.clear();
+        }
+        let objects = self.objects.iter().map(|(key, it)| (key.clone(), &*key.namespace, size(it.object.as_ref())));
+        let left_out: BTreeSet<Key> = room::over(objects, BYTES_MAX.saturating_sub(self.names())).into_iter().collect();
+        for key in left_out.difference(&self.left_out) {
+            tracing::warn!(of, %key, "too large to be kept beside the others: without the API it waits for that");
+        }
+        self.left_out = left_out;
+    }
+
+    /// What of it is no object.
+    fn names(&self) -> usize {
+        self.bytes - self.objects.values().map(|it| size(it.object.as_ref())).sum::<usize>()
     }
 
     pub(super) fn written(&mut self, text: &Text, is_done: bool, now: Instant) {
@@ -158,8 +202,19 @@ fn size(object: Option<&Bytes>) -> usize {
     object.map_or(0, Bytes::len)
 }
 
-fn item<'a>((key, kept): (&'a Key, &'a KeptObject)) -> Option<Item<'a>> {
+fn item<'a>((key, kept): (&'a Key, &'a KeptObject), left_out: &BTreeSet<Key>) -> Option<Item<'a>> {
+    #[derive(Deserialize)]
+    struct Object<'a> {
+        #[serde(borrow)]
+        metadata: Metadata<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Metadata<'a> {
+        #[serde(borrow)]
+        uid: &'a RawValue,
+    }
     let object = match &kept.object {
+        Some(bytes) if left_out.contains(key) => Some(serde_json::from_slice::<Object<'_>>(bytes).ok()?.metadata.uid),
         Some(bytes) => Some(serde_json::from_slice::<&RawValue>(bytes).ok()?),
         None => None,
     };
@@ -198,5 +253,13 @@ pub(super) fn name(text: &[u8]) -> Option<String> {
 /// A text as the list that it was.
 pub(super) fn list(text: &[u8]) -> Option<KeptList> {
     let (version, objects) = read(text)?;
-    Some(KeptList { items: objects.into_iter().filter_map(|it| it.1).collect(), version })
+    let mut list = KeptList { version, ..KeptList::default() };
+    for (key, object) in objects {
+        let Some(object) = object else { continue };
+        match serde_json::from_slice::<String>(&object) {
+            Ok(uid) => list.left_out.push(LeftOut { key, uid }),
+            Err(_) => list.items.push(object),
+        }
+    }
+    Some(list)
 }

@@ -1,5 +1,7 @@
 //! A machine that starts while no server answers, with what an earlier run has kept.
 
+use corten_client::Kept;
+
 use super::*;
 
 /// What `api` has, on a machine that was started anew and knows what it had kept.
@@ -98,5 +100,57 @@ async fn what_no_pod_names_any_more_is_not_kept() {
     api.remove(&format!("{POD}/web"));
     pass(10).await;
     assert!(!has_settings(), "{:?}", kept.names());
+    drop(world);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_was_too_large_to_be_kept_is_left_as_it_is_until_the_api_tells_of_it() {
+    let clock = clock();
+    let (api, kept) = with_a_pod(&clock).await;
+    let uid = |name: &str| {
+        let pod = api.object(&format!("{POD}/{name}")).expect("stored");
+        pod["metadata"]["uid"].as_str().expect("a uid").to_owned()
+    };
+    api.silence(true);
+    kept.restart();
+    kept.leave_out("web", &uid("web"));
+    let world = World::with(clock.clone(), api.clone(), api.keeping_client(&kept));
+    // The process was started anew, and not the machine.
+    for name in ["web", "other"] {
+        let pod = PodRef { key: Key::new("default", name), uid: uid(name) };
+        let id = format!("sandbox-{name}");
+        let ips = vec!["10.0.0.1".to_owned()];
+        let sandbox = ObservedSandbox { id, pod: pod.clone(), ready: true, ips, ..ObservedSandbox::default() };
+        let (id, sandbox_id) = (format!("container-{name}-app"), sandbox.id.clone());
+        let state = Observed::Running { started_at: Some(clock()) };
+        let name = "app".to_owned();
+        let container = ObservedContainer { id, sandbox_id, pod, name, state, ..ObservedContainer::default() };
+        world.hands.sandboxes.lock().insert(sandbox.id.clone(), sandbox);
+        world.hands.containers.lock().insert(container.id.clone(), container);
+    }
+    world.hands.news.notify_one();
+    pass(60).await;
+    assert_eq!(running(&world), ["container-other-app", "container-web-app"]);
+    let own = world.own.ask().await.expect("the kubelet runs");
+    assert_eq!(own.pods.len(), 1, "the other one is not known");
+    api.silence(false);
+    pass(60).await;
+    assert_eq!(running(&world), ["container-other-app", "container-web-app"]);
+    assert_eq!((world.phase("web"), *world.hands.n_starts.lock()), ("Running".to_owned(), 0));
+    let own = world.own.ask().await.expect("the kubelet runs");
+    assert_eq!(own.pods.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_node_may_not_read_for_long_is_not_kept() {
+    let clock = clock();
+    let (api, kept) = with_a_pod(&clock).await;
+    api.forbid("/configmaps");
+    let world = rebooted(&api, &kept, &clock);
+    let has_settings = || kept.has_before("kubelet: configmaps default  metadata.name=settings");
+    pass(60).await;
+    assert!(has_settings(), "a server that has just begun may not know the pod yet");
+    pass(400).await;
+    assert!(!has_settings());
     drop(world);
 }

@@ -15,6 +15,7 @@ mod path_column;
 mod policy;
 mod row;
 mod scale;
+pub mod scale_form;
 mod table;
 mod verb;
 

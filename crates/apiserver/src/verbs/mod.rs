@@ -22,7 +22,6 @@ pub(crate) mod respond;
 pub(crate) mod reviews;
 pub(crate) mod scale;
 pub(crate) mod scale_apply;
-mod scale_form;
 pub(crate) mod token;
 pub(crate) mod unstored;
 pub(crate) mod update;

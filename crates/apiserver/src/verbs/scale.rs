@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use corten_cacher::{answer, body::Response, watch_cache::versions};
 use corten_kinds::Schema;
+use corten_kinds::scale_form::{place_of, scale_of, set_replicas, walked};
 use corten_meta::{Resource, Status, Violation, depth};
 use http::StatusCode;
 use serde_json::Value;
@@ -12,7 +13,6 @@ use super::{
     patch::{self, Patch},
     request_scope::RequestScope,
     scale_apply,
-    scale_form::{place_of, scale_of, set_replicas, walked},
     update::{Part, change},
 };
 use crate::context::Context;
@@ -26,13 +26,13 @@ pub(crate) async fn get(ctx: &Context, target: &RequestScope) -> Result<Response
     if target.kind.is_custom() {
         versions::from_stored(&target.kind, &mut object);
     }
-    let at = place_of(target);
+    let at = place_of(&target.asked);
     // Of the built-in kinds, all have it or its default.
     if target.kind.is_custom() && walked(&object, &at).is_none() {
         let message = format!("the spec replicas field {:?} does not exist", format!(".{}", at.join(".")));
         return Err(Status::internal(message));
     }
-    Ok(answer::json(StatusCode::OK, &scale_of(target, &object)))
+    Ok(answer::json(StatusCode::OK, &scale_of(&target.asked, &object)))
 }
 
 pub(crate) async fn change_by(
@@ -44,7 +44,7 @@ pub(crate) async fn change_by(
         let asked = scale_change.apply(ctx, target, old)?;
         let replicas = checked(&asked, target)?;
         let mut new = old.clone();
-        set_replicas(target, &mut new, replicas);
+        set_replicas(&target.asked, &mut new, replicas);
         // The Scale's preconditions are the object's.
         for name in ["resourceVersion", "uid"] {
             if asked["metadata"][name].is_string() {
@@ -69,7 +69,7 @@ pub(crate) async fn change_scale(ctx: &mut Context, target: &RequestScope) -> Re
     };
     let json = change_by(ctx, target, &scale_change).await?;
     let object = depth::read(&json).map_err(Status::internal)?.value;
-    Ok(answer::json(StatusCode::OK, &scale_of(target, &object)))
+    Ok(answer::json(StatusCode::OK, &scale_of(&target.asked, &object)))
 }
 
 /// How the client said what it wants.
@@ -85,7 +85,7 @@ impl ScaleChange {
             Self::Patch(patch) => patch,
         };
         let schema = Schema::Table(SCHEMA);
-        let mut scale = patch.apply(&schema, &scale_of(target, old))?;
+        let mut scale = patch.apply(&schema, &scale_of(&target.asked, old))?;
         patch.decode(ctx, &schema, &mut scale)?;
         Ok(scale)
     }

@@ -1,6 +1,7 @@
 //! Server-side apply of a Scale: who owns the replicas of the object is shown as who owns those of its Scale, and back.
 
 use corten_cacher::{answer, body::Response, codec};
+use corten_kinds::scale_form::{place_of, scale_of, set_replicas};
 use corten_meta::{Status, depth};
 use corten_schema::apply::{self, OneView, Operation, Owner, Owners, Set, Write};
 use http::StatusCode;
@@ -11,7 +12,6 @@ use super::{
     managed::{self, Author, Tracked},
     request_scope::RequestScope,
     scale::{SCALE, SCHEMA, checked},
-    scale_form::{place_of, scale_of, set_replicas},
     update::{MakeOwned, Part, change_owned},
 };
 use crate::context::Context;
@@ -30,7 +30,7 @@ pub(super) async fn apply(ctx: &mut Context, target: &RequestScope) -> Result<Re
     };
     let json = change_owned(ctx, target, Part::Main, make).await?;
     let object = depth::read(&json).map_err(Status::internal)?.value;
-    Ok(answer::json(StatusCode::OK, &scale_of(target, &object)))
+    Ok(answer::json(StatusCode::OK, &scale_of(&target.asked, &object)))
 }
 
 fn applied(
@@ -46,8 +46,8 @@ fn applied(
     let write = Write { of: of.into(), by: by.owner(target, VERSION), now: &now, reset: &reset, views: &OneView };
     let text = managed::text_of(old);
     let parents = Owners::read(text).unwrap_or_default();
-    let replicas_at = place_of(target);
-    let live = pruned(scale_of(target, old));
+    let replicas_at = place_of(&target.asked);
+    let live = pruned(scale_of(&target.asked, old));
     let result = apply::apply(
         &write,
         Some(&live),
@@ -59,7 +59,7 @@ fn applied(
     let scale = result.object.as_ref().unwrap_or(&live);
     let replicas = checked(scale, target)?;
     let mut new = old.clone();
-    set_replicas(target, &mut new, replicas);
+    set_replicas(&target.asked, &mut new, replicas);
     for name in ["resourceVersion", "uid"] {
         new["metadata"][name] = scale["metadata"][name].clone();
     }

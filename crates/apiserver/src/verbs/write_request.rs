@@ -11,7 +11,7 @@ use corten_routes::DeleteOptions;
 use corten_schema::structural::timed;
 use serde_json::{Value, json};
 
-use super::{request_scope::RequestScope, scale_form};
+use super::request_scope::RequestScope;
 use crate::context::Context;
 
 pub(super) struct WriteRequest<'a> {
@@ -148,11 +148,11 @@ impl RequestForm for WriteRequest<'_> {
 
     fn scale(&self, object: &Value) -> Option<Value> {
         let is_scale = self.target.subresource == Some(Subresource::Scale) && !object.is_null();
-        is_scale.then(|| scale_form::scale_of(self.target, object))
+        is_scale.then(|| scale_form::scale_of(&self.target.asked, object))
     }
 
     fn take_scale(&self, object: &mut Value, scale: &Value) {
         let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
-        scale_form::set_replicas(self.target, object, replicas);
+        scale_form::set_replicas(&self.target.asked, object, replicas);
     }
 }

@@ -1,34 +1,33 @@
 //! An object as its Scale, and back.
 
-use corten_kinds::{Scale, Schema};
 use corten_meta::LabelSelector;
 use serde_json::{Value, json};
 
-use super::request_scope::RequestScope;
+use crate::{Kind, Scale, Schema};
 
 /// Where the object says how many replicas it wants.
-pub(super) fn place_of(target: &RequestScope) -> Vec<&str> {
-    match scale_paths(target) {
+pub fn place_of(kind: &Kind) -> Vec<&str> {
+    match scale_paths(kind) {
         Some(scale) => scale.spec_replicas.iter().map(String::as_str).collect(),
         None => vec!["spec", "replicas"],
     }
 }
 
 /// What a definition says of its objects' scale.
-fn scale_paths(target: &RequestScope) -> Option<&Scale> {
-    match &target.asked.schema {
+fn scale_paths(kind: &Kind) -> Option<&Scale> {
+    match &kind.schema {
         Schema::Structural(schema) => schema.scale.as_ref(),
         Schema::Table(_) => None,
     }
 }
 
-pub(super) fn walked<'v>(object: &'v Value, path: &[impl AsRef<str>]) -> Option<&'v Value> {
+pub fn walked<'v>(object: &'v Value, path: &[impl AsRef<str>]) -> Option<&'v Value> {
     path.iter().try_fold(object, |value, name| value.get(name.as_ref()))
 }
 
-pub(super) fn set_replicas(target: &RequestScope, object: &mut Value, replicas: i64) {
+pub fn set_replicas(kind: &Kind, object: &mut Value, replicas: i64) {
     let mut value = object;
-    for name in place_of(target) {
+    for name in place_of(kind) {
         if !value.is_object() {
             *value = json!({});
         }
@@ -37,10 +36,10 @@ pub(super) fn set_replicas(target: &RequestScope, object: &mut Value, replicas: 
     *value = replicas.into();
 }
 
-pub(crate) fn scale_of(target: &RequestScope, object: &Value) -> Value {
+pub fn scale_of(kind: &Kind, object: &Value) -> Value {
     let meta = &object["metadata"];
     let count = |path: &[&str]| walked(object, path).and_then(Value::as_i64).unwrap_or_default();
-    let (in_status, selector) = match scale_paths(target) {
+    let (in_status, selector) = match scale_paths(kind) {
         Some(scale) => {
             let selector = walked(object, &scale.selector).filter(|_| !scale.selector.is_empty());
             let text = selector.and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -60,7 +59,7 @@ pub(crate) fn scale_of(target: &RequestScope, object: &Value) -> Value {
             "name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"],
             "resourceVersion": meta["resourceVersion"], "creationTimestamp": meta["creationTimestamp"],
         },
-        "spec": { "replicas": count(&place_of(target)) },
+        "spec": { "replicas": count(&place_of(kind)) },
         "status": status,
     })
 }

@@ -90,3 +90,29 @@ impl AsyncWrite for Stream {
         Pin::new(&mut self.tls).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::Write,
+        net::{TcpListener, TcpStream},
+    };
+
+    use super::*;
+
+    #[test]
+    fn what_waits_and_what_has_ended_is_not_silent() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let connected = || {
+            let ours = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+            (Socket(ours.into()), listener.accept().expect("a connection").0)
+        };
+        let (socket, mut theirs) = connected();
+        assert!(socket.is_silent());
+        theirs.write_all(b"x").expect("it is sent");
+        assert!(!socket.is_silent() && !socket.is_silent(), "nothing is taken out");
+        let (socket, theirs) = connected();
+        drop(theirs);
+        assert!(!socket.is_silent());
+    }
+}

@@ -290,6 +290,60 @@ fn json_patches_are_bounded() {
 }
 
 #[test]
+fn operations_of_json_patches_are_counted_before_they_are_read() {
+    let apply = |patch: &str| patch::json(json!({}), patch.as_bytes());
+    // They are counted before any is read: else the last one would be too deep.
+    let deep = format!("[{}{}{}]", "0,".repeat(10_000), "[".repeat(200), "]".repeat(200));
+    let code = |patch: &str| apply(patch).map_err(|it| it.status().code);
+    assert_eq!(code(&deep), Err(413));
+    assert_eq!(code(&deep.replacen("0,", "", 1)), Err(400));
+    for (text, kind) in
+        [("{\"a\":[0]}", "object"), ("null", "null"), ("1.5", "number"), ("\"a\"", "string"), ("true", "bool")]
+    {
+        let message =
+            format!("error decoding patch: json: cannot unmarshal {kind} into Go value of type jsonpatch.Patch");
+        assert_eq!(apply(text), Err(patch::PatchError::Malformed(message)));
+    }
+    for (text, n) in [("[]", 0), (" [ ] ", 0), ("[0,{},[[]]]", 3)] {
+        assert_eq!(patch::n_operations(text.as_bytes()), Ok(n));
+    }
+}
+
+#[test]
+fn what_is_told_of_a_json_patch_is_short() {
+    let apply = |patch: &str| {
+        patch::json(json!({"metadata": {"labels": {"a": "1"}}, "spec": {"replicas": 1}}), patch.as_bytes())
+    };
+    let long = "p".repeat(1 << 20);
+    for operation in [
+        format!(r#"{{"op":"remove","path":"/{long}"}}"#),
+        format!(r#"{{"op":"test","path":"/{long}","value":1}}"#),
+        format!(r#"{{"op":"move","from":"/{long}","path":"/spec"}}"#),
+        format!(r#"{{"op":"replace","path":"/{long}","value":1}}"#),
+        format!(r#"{{"op":"add","path":"/{long}/{long}","value":1}}"#),
+        format!(r#"{{"op":"move","from":"/spec","path":"/spec/{long}"}}"#),
+        format!(r#"{{"op":"test","path":"/metadata/labels{}","value":1}}"#, "/a".repeat(100_000)),
+        format!(r#"{{"op":"{long}","path":"/spec"}}"#),
+    ] {
+        let refused = apply(&format!("[{operation}]")).expect_err("no such place").to_string();
+        assert!(refused.len() < 5_000, "{} bytes: {}", refused.len(), &refused[..100]);
+    }
+    for operation in [
+        r#"{"op":"add","path":"/spec"}"#,
+        r#"{"op":"test","path":"/spec"}"#,
+        r#"{"op":"copy","path":"/spec"}"#,
+        r#"{"op":"remove","path":"spec"}"#,
+        r#"{"op":"remove","path":5}"#,
+    ] {
+        let refused = apply(&format!("[{operation}]")).expect_err("a part is missing").to_string();
+        assert!(
+            refused.ends_with("operation does not apply: a path or a value is missing, or is no path"),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
 fn merge_patches_follow_the_rfc() {
     for (original, patch, expected) in [
         (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),

@@ -24,7 +24,7 @@ use tokio::{
     time::Instant,
 };
 
-use crate::stream::Stream;
+use crate::stream::{Socket, Stream};
 
 /// How an address is reached.
 pub type Dial = Arc<dyn Fn(SocketAddr) -> BoxFuture<'static, io::Result<TcpStream>> + Send + Sync>;
@@ -42,6 +42,8 @@ pub(crate) struct Connection {
     sender: http1::SendRequest<Full<Bytes>>,
     /// Reads and writes; nothing once it has ended. A task of its own would have to be woken for each, by another thread at times.
     driver: Option<Driver>,
+    /// Without it, the connection is not kept.
+    socket: Option<Socket>,
     /// The threads that are told when there is something to read. Others would wait until these have time.
     driven_by: runtime::Id,
     idle_since: Instant,
@@ -62,11 +64,13 @@ impl Failed {
 
 impl Connection {
     pub(crate) async fn over(stream: Stream) -> Result<Self, String> {
+        let socket = stream.socket().ok();
         let handshake = http1::Builder::new().max_buf_size(HEADERS_BYTES_MAX).handshake(TokioIo::new(stream)).await;
         let (sender, driver) = handshake.map_err(|it| it.to_string())?;
         Ok(Self {
             sender,
             driver: Some(Box::pin(driver)),
+            socket,
             driven_by: Handle::current().id(),
             idle_since: Instant::now(),
         })
@@ -92,9 +96,10 @@ impl Connection {
     }
 
     fn is_usable(&mut self) -> bool {
-        // Whoever closed it meanwhile is heard of here.
+        // Whoever closed it meanwhile is heard of here; whoever did so just now, by a look at the socket.
         drive(&mut self.driver, &mut Context::from_waker(Waker::noop()));
-        self.driver.is_some() && !self.sender.is_closed() && self.idle_since.elapsed() < IDLE_MAX
+        let is_open = self.driver.is_some() && !self.sender.is_closed() && self.idle_since.elapsed() < IDLE_MAX;
+        is_open && self.socket.as_ref().is_some_and(Socket::is_silent)
     }
 }
 

@@ -29,4 +29,4 @@ pub use excerpt::excerpt;
 pub use outcomes::Outcomes;
 pub use review::{Review, check_uid};
 pub use service::{Endpoint, NoEndpoint, TargetRef, each_ready, endpoints, port_name};
-pub use stream::Stream;
+pub use stream::{Socket, Stream};

@@ -3,6 +3,11 @@
 use corten_meta::depth;
 use serde::{Deserialize, de::DeserializeOwned};
 
+use crate::excerpt;
+
+/// Of an answer that must be read in two steps, as JSON and as what it should be.
+const TREE_BYTES_MAX: usize = 64 * 1024;
+
 /// A review whose `response` is of type `R`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -18,13 +23,17 @@ impl<R: DeserializeOwned> Review<R> {
     /// # Errors
     /// The body is no JSON, nested too deeply, or has a field of another type, in upstream's words.
     pub fn decode(body: &[u8]) -> Result<Self, String> {
-        // What is flat is read into its type at once. Whatever is wrong with it is said in the words of the way below.
-        if depth::of_text(body) <= depth::LEVELS_MAX
-            && let Ok(review) = corten_meta::from_json(body)
-        {
-            return Ok(review);
+        // An error may quote all of what was answered.
+        let broken = |reason: &str| format!("couldn't get version/kind; json parse error: {}", excerpt(reason));
+        let reason = match corten_meta::from_json(body) {
+            Ok(review) => return Ok(review),
+            Err(error) => depth::reason(&error),
+        };
+        // A tree of values is many times as large as its text. It is made of what says a field twice, where that is small, and of
+        // objects that are as deep as they may be.
+        if reason != depth::EXCEEDED && body.len() > TREE_BYTES_MAX {
+            return Err(broken(&reason));
         }
-        let broken = |reason: &str| format!("couldn't get version/kind; json parse error: {reason}");
         let read = depth::read_answer(body).map_err(|it| broken(&depth::reason(&it)))?;
         if !read.is_whole {
             return Err(broken("it is nested too deeply"));
@@ -44,7 +53,8 @@ impl<R> Review<R> {
         }
         Err(format!(
             "expected webhook response of {api_version}, Kind={kind}, got {}, Kind={}",
-            self.api_version, self.kind
+            excerpt(&self.api_version),
+            excerpt(&self.kind)
         ))
     }
 }
@@ -54,5 +64,8 @@ impl<R> Review<R> {
 /// # Errors
 /// It is to another, in upstream's words.
 pub fn check_uid(found: &str, expected: &str) -> Result<(), String> {
-    if found == expected { Ok(()) } else { Err(format!("expected response.uid={expected:?}, got {found:?}")) }
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!("expected response.uid={expected:?}, got {:?}", excerpt(found)))
 }

@@ -3,10 +3,15 @@
 use std::{
     io::{self, IoSlice},
     net::SocketAddr,
+    os::fd::{AsFd, OwnedFd},
     pin::Pin,
     task::{Context, Poll},
 };
 
+use rustix::{
+    io::Errno,
+    net::{RecvFlags, recv},
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
@@ -24,6 +29,26 @@ impl Stream {
     /// The endpoint that it leads to.
     pub fn to(&self) -> SocketAddr {
         self.to
+    }
+
+    /// What is below, for who keeps the connection and gives the stream away.
+    ///
+    /// # Errors
+    /// The process has no descriptor left.
+    pub fn socket(&self) -> io::Result<Socket> {
+        self.tls.get_ref().0.as_fd().try_clone_to_owned().map(Socket)
+    }
+}
+
+/// The socket of a connection that is kept, to look at and not to read from.
+pub struct Socket(OwnedFd);
+
+impl Socket {
+    /// Nothing has come that nobody has read: no byte, no end, no error. The kernel is asked, for the runtime tells of an end only when
+    /// it has looked for events: a server that closes right after its answer would be asked again over what it has closed.
+    pub fn is_silent(&self) -> bool {
+        let mut byte = [0];
+        matches!(recv(&self.0, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT), Err(Errno::AGAIN))
     }
 }
 
@@ -63,5 +88,31 @@ impl AsyncWrite for Stream {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.tls).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::Write,
+        net::{TcpListener, TcpStream},
+    };
+
+    use super::*;
+
+    #[test]
+    fn what_waits_and_what_has_ended_is_not_silent() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let connected = || {
+            let ours = TcpStream::connect(listener.local_addr().expect("an address")).expect("a connection");
+            (Socket(ours.into()), listener.accept().expect("a connection").0)
+        };
+        let (socket, mut theirs) = connected();
+        assert!(socket.is_silent());
+        theirs.write_all(b"x").expect("it is sent");
+        assert!(!socket.is_silent() && !socket.is_silent(), "nothing is taken out");
+        let (socket, theirs) = connected();
+        drop(theirs);
+        assert!(!socket.is_silent());
     }
 }

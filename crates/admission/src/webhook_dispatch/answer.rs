@@ -3,19 +3,26 @@
 use std::collections::BTreeMap;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use corten_meta::Status;
-use corten_webhook::{Review, check_uid};
+use corten_meta::{Cause, Details, Status, Violation};
+use corten_schema::patch::n_operations;
+use corten_webhook::{Review, check_uid, excerpt};
 use serde::Deserialize;
+
+use super::first::First;
 
 const V1: &str = "admission.k8s.io/v1";
 const V1BETA1: &str = "admission.k8s.io/v1beta1";
 /// Of all annotations of one answer, in bytes.
 const ANNOTATIONS_BYTES_MAX: usize = 64 * 1024;
+/// More of them have no room in headers, even if each is one character.
+const WARNINGS_MAX: usize = 4096;
+/// As many as the server finds by itself.
+const CAUSES_MAX: usize = Violation::MOST;
 
 pub(super) struct Answer {
     /// The reason where it is a refusal.
     pub(super) refused: Option<Status>,
-    /// A JSON patch; empty where there is none.
+    /// A JSON patch; empty where there is none, or none that does anything.
     pub(super) patch: Vec<u8>,
     pub(super) warnings: Vec<String>,
     pub(super) annotations: BTreeMap<String, String>,
@@ -28,11 +35,39 @@ struct Response {
     uid: String,
     #[serde(default)]
     allowed: bool,
-    status: Option<Status>,
+    status: Option<Refusal>,
     patch: Option<String>,
     patch_type: Option<String>,
     audit_annotations: Option<BTreeMap<String, String>>,
-    warnings: Option<Vec<String>>,
+    warnings: Option<First<String, WARNINGS_MAX>>,
+}
+
+/// What counts of a Status.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Refusal {
+    message: String,
+    reason: String,
+    code: u16,
+    details: Option<RefusalDetails>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RefusalDetails {
+    name: String,
+    group: String,
+    kind: String,
+    uid: String,
+    causes: Option<First<Cause, CAUSES_MAX>>,
+    retry_after_seconds: Option<u32>,
+}
+
+impl From<RefusalDetails> for Details {
+    fn from(it: RefusalDetails) -> Self {
+        let RefusalDetails { name, group, kind, uid, causes, retry_after_seconds } = it;
+        Self { name, group, kind, uid, causes: causes.unwrap_or_default().0, retry_after_seconds }
+    }
 }
 
 /// What an answer must be to: the question's own words.
@@ -61,8 +96,8 @@ pub(super) fn read(body: &[u8], asked: &Expected<'_>) -> Result<Answer, String> 
     check_patch(asked, &patch, response.patch_type.as_deref()).map_err(invalid)?;
     Ok(Answer {
         refused: (!response.allowed).then(|| denied(asked.webhook, response.status)),
-        patch: if asked.may_patch { patch } else { Vec::new() },
-        warnings: response.warnings.unwrap_or_default(),
+        patch: if asked.may_patch && n_operations(&patch) != Ok(0) { patch } else { Vec::new() },
+        warnings: response.warnings.unwrap_or_default().0,
         annotations: bounded(response.audit_annotations.unwrap_or_default()),
     })
 }
@@ -76,7 +111,9 @@ fn check_patch(asked: &Expected<'_>, patch: &[u8], patch_type: Option<&str>) -> 
         (true, false, None) => Err("webhook returned response.patch but not response.patchType".into()),
         (true, true, Some(_)) => Err("webhook returned response.patchType but not response.patch".into()),
         (true, false, Some("")) => Err("webhook returned invalid response.patchType of \"\"".into()),
-        (true, false, Some(other)) if other != "JSONPatch" => Err(format!("unsupported patch type {other:?}")),
+        (true, false, Some(other)) if other != "JSONPatch" => {
+            Err(format!("unsupported patch type {:?}", excerpt(other)))
+        }
         (false, false, _) => Err("validating webhook may not return response.patch".into()),
         (false, true, Some(_)) => Err("validating webhook may not return response.patchType".into()),
         _ => Ok(()),
@@ -84,7 +121,7 @@ fn check_patch(asked: &Expected<'_>, patch: &[u8], patch_type: Option<&str>) -> 
 }
 
 /// As `ToStatusErr`: a refusal is one, whatever its code says.
-fn denied(webhook: &str, status: Option<Status>) -> Status {
+fn denied(webhook: &str, status: Option<Refusal>) -> Status {
     let status = status.unwrap_or_default();
     let denied = format!("admission webhook {webhook:?} denied the request");
     let message = match (&*status.message, &*status.reason) {
@@ -93,7 +130,7 @@ fn denied(webhook: &str, status: Option<Status>) -> Status {
         (message, _) => format!("{denied}: {message}"),
     };
     let code = if (400..=599).contains(&status.code) { status.code } else { 400 };
-    Status { details: status.details, ..Status::failure(code, &status.reason, message) }
+    Status { details: status.details.map(Details::from), ..Status::failure(code, &status.reason, message) }
 }
 
 /// What is beyond the bound is dropped, as an audit record drops what it has no room for.
@@ -123,9 +160,11 @@ mod tests {
 
     #[test]
     fn a_patch_is_one_of_a_mutating_webhook_and_says_its_type() {
-        let patch = BASE64_STANDARD.encode("[]");
+        let patch = BASE64_STANDARD.encode("[{}]");
+        let nothing = BASE64_STANDARD.encode(" [ ] ");
         for (version, may_patch, response, expected) in [
-            (V1, true, json!({ "patch": patch, "patchType": "JSONPatch" }), Ok(2)),
+            (V1, true, json!({ "patch": patch, "patchType": "JSONPatch" }), Ok(4)),
+            (V1, true, json!({ "patch": nothing, "patchType": "JSONPatch" }), Ok(0)),
             (V1, true, json!({}), Ok(0)),
             (V1, true, json!({ "patch": patch }), Err("response.patch but not response.patchType")),
             (V1, true, json!({ "patchType": "JSONPatch" }), Err("response.patchType but not response.patch")),
@@ -139,7 +178,7 @@ mod tests {
                 json!({ "patchType": "JSONPatch" }),
                 Err("validating webhook may not return response.patchType"),
             ),
-            (V1BETA1, true, json!({ "patch": patch }), Ok(2)),
+            (V1BETA1, true, json!({ "patch": patch }), Ok(4)),
             (V1BETA1, false, json!({ "patch": patch }), Ok(0)),
         ] {
             let mut response = response;
@@ -171,6 +210,21 @@ mod tests {
             let found = read_of(V1, true, json!({ "uid": "u", "status": status }));
             let refused = found.ok().and_then(|it| it.refused).expect("it refuses");
             assert_eq!((refused.code, &*refused.message), (code, &*message), "{status}");
+        }
+    }
+
+    #[test]
+    fn of_long_lists_the_first_are_read() {
+        let many = json!({ "uid": "u", "warnings": vec!["w"; 1_000_000], "status": {
+            "metadata": { "not": vec![0; 1_000_000] }, "details": { "kind": "k", "causes": vec![json!({}); 1_000_000] } } });
+        let found = read_of(V1, true, many).expect("an answer");
+        let details = found.refused.and_then(|it| it.details).expect("details");
+        assert_eq!((found.warnings.len(), details.causes.len(), &*details.kind), (WARNINGS_MAX, CAUSES_MAX, "k"));
+        for causes in [json!(null), json!([]), json!([{ "message": "m" }])] {
+            let n = causes.as_array().map_or(0, Vec::len);
+            let few = json!({ "uid": "u", "status": { "details": { "causes": causes } } });
+            let details = read_of(V1, true, few).ok().and_then(|it| it.refused?.details).expect("details");
+            assert_eq!(details.causes.len(), n);
         }
     }
 

@@ -9,7 +9,10 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::answer::{self, Answer, Expected};
+use super::{
+    answer::{self, Answer, Expected},
+    large,
+};
 use crate::{
     plugin::Attributes,
     review_request::{self, Described, WithOwners},
@@ -99,7 +102,8 @@ impl Hook {
         let answered = client.post_json(question).await;
         let body = answered.map_err(|it| calling(&format!("failed to call webhook: {it}"), it.code()))?;
         let to = Expected { uid: &uid, version, webhook: &self.name, may_patch: phase == Phase::Admit };
-        let mut answer = answer::read(&body, &to).map_err(|it| calling(&it, 503))?;
+        let read = large::read(body.len(), || answer::read(&body, &to)).await;
+        let mut answer = read.map_err(|it| calling(&it, 503))?;
         self.note(request, &mut answer);
         match answer.refused.take() {
             Some(status) => Err(Failure::Rejected(Box::new(status))),

@@ -5,6 +5,8 @@
 mod answer;
 mod call;
 mod dispatch;
+mod first;
+mod large;
 mod mutating;
 mod patch;
 mod validating;

@@ -77,10 +77,10 @@ async fn one(webhooks: &Webhooks, round: &Round<'_>, at: usize, hook: &Hook, obj
     };
     let about = named(json!({ "mutated": has_changed }));
     request.notes.annotate(&format!("mutation.webhook.admission.k8s.io/{place}"), about);
-    if let (Ok(_), Ok(patch @ Value::Array(_))) = (&outcome, serde_json::from_slice(&patch))
-        && patch != json!([])
-    {
-        let about = named(json!({ "patch": patch, "patchType": "JSONPatch" }));
+    if outcome.is_ok() && !patch.is_empty() {
+        let about = named(json!({ "patchType": "JSONPatch" }));
+        // As the webhook wrote it: as values it would be many times as large.
+        let about = format!("{{\"patch\":{},{}", String::from_utf8_lossy(&patch).trim(), &about[1..]);
         request.notes.annotate_object(&format!("patch.webhook.admission.k8s.io/{place}"), about);
     }
     if has_changed {

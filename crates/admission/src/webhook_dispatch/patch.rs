@@ -5,7 +5,7 @@ use corten_meta::Status;
 use corten_schema::patch;
 use serde_json::Value;
 
-use super::call::Failure;
+use super::{call::Failure, large};
 use crate::{
     patched::{self, Unfit},
     plugin::Attributes,
@@ -26,18 +26,16 @@ impl Hook {
         patch: &[u8],
     ) -> Result<bool, Failure> {
         let internal = |reason: String| Failure::Internal(Box::new(Status::internal(reason)));
-        let is_nothing = serde_json::from_slice::<Vec<serde::de::IgnoredAny>>(patch).is_ok_and(|it| it.is_empty());
-        if is_nothing {
-            return Ok(false);
-        }
         if object.is_null() {
             return Err(internal(format!(
                 "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
                 self.name
             )));
         }
-        let new = patch::json(shown.clone(), patch).map_err(|it| internal(it.to_string()))?;
-        patched::take(request, row, object, shown, new).await.map_err(|it| match it {
+        let made = large::read(patch.len(), || patch::json(shown.clone(), patch)).await;
+        let new = made.map_err(|it| internal(it.to_string()))?;
+        let taken = large::taken(patch.len(), patched::take(request, row, object, shown, new)).await;
+        taken.map_err(|it| match it {
             Unfit::OtherKind => {
                 internal(format!("admission webhook {:?} changes the object's kind or version", self.name))
             }

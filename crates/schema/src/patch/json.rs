@@ -2,17 +2,21 @@
 //! anyway; and all of them together look at so many values, however often they go through the same ones.
 
 mod from_end;
+mod operations;
 mod work;
 
-use corten_meta::depth::{self, LEVELS_MAX};
-use json_patch::{Patch, PatchErrorKind, PatchOperation, jsonptr::Pointer};
+use corten_meta::{
+    depth::{self, LEVELS_MAX},
+    shortened,
+};
+use json_patch::{PatchErrorKind, PatchOperation, jsonptr::Pointer};
 use serde_json::Value;
 
-use self::work::Work;
+use self::{operations::operations, work::Work};
 use super::PatchError;
-use crate::check::go_kind;
 
-const OPERATIONS_MAX: usize = 10_000;
+pub use self::operations::n_operations;
+
 /// The largest object that `copy` and `add` may build, by an estimate of its JSON text; equal to the body limit of the server.
 const RESULT_BYTES_MAX: usize = 3 * 1024 * 1024;
 
@@ -22,27 +26,11 @@ const RESULT_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// `Malformed` where it is no JSON patch, `TooLarge` for too many operations, `Unprocessable` where an operation fails (a
 /// missing path, a `test` that does not hold), would make the object too large or too deep, or they are too much work.
 pub fn json(original: Value, patch: &[u8]) -> Result<Value, PatchError> {
-    // No message shows a value: it may be a secret.
-    let malformed = |reason: String| PatchError::Malformed(format!("error decoding patch: {reason}"));
-    let operations = match serde_json::from_slice(patch).map_err(|error| malformed(depth::reason(&error)))? {
-        Value::Array(operations) => operations,
-        other => return Err(malformed(no_go_value(&other, "Patch"))),
-    };
-    if operations.len() > OPERATIONS_MAX {
-        let message =
-            format!("The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}", operations.len());
-        return Err(PatchError::TooLarge(message));
-    }
-    if let Some(other) = operations.iter().find(|it| !it.is_object()) {
-        return Err(malformed(no_go_value(other, "Operation")));
-    }
-    // As in evanphx/json-patch: an operation that is none is found when it is to be carried out.
-    let operations: Result<_, _> = operations.into_iter().map(operation).collect();
-    let patch = Patch(operations.map_err(PatchError::Unprocessable)?);
+    let operations = operations(patch)?;
     let mut result = original;
     let mut size_max = size(&result);
     let mut work = Work::default();
-    for operation in patch.0 {
+    for operation in operations {
         for operation in from_end::steps(operation, &result) {
             let operation = from_end::resolved(operation, &result);
             work.add(&operation, &result).map_err(PatchError::Unprocessable)?;
@@ -64,24 +52,11 @@ fn apply(operation: PatchOperation, document: &mut Value) -> Result<(), String> 
         return Ok(());
     }
     if is_too_deep(&operation, document) {
-        let (name, path) = (name_of(&operation), operation.path());
+        let (name, path) = (name_of(&operation), shortened(operation.path().as_str()));
         return Err(format!("{name} operation does not apply at path \"{path}\": {}", depth::EXCEEDED));
     }
     let operation = [operation];
     json_patch::patch(document, &operation).map_err(|error| failure(&operation[0], &error.kind))
-}
-
-fn no_go_value(value: &Value, wanted: &str) -> String {
-    format!("json: cannot unmarshal {} into Go value of type jsonpatch.{wanted}", go_kind(value))
-}
-
-fn operation(value: Value) -> Result<PatchOperation, String> {
-    const NAMES: [&str; 6] = ["add", "copy", "move", "remove", "replace", "test"];
-    let name = value["op"].as_str().unwrap_or("unknown").to_owned();
-    serde_json::from_value(value).map_err(|_| match NAMES.contains(&&*name) {
-        true => format!("{name} operation does not apply: a path or a value is missing, or is no path"),
-        false => format!("Unexpected kind: {name}"),
-    })
 }
 
 /// As in evanphx/json-patch: what is not there is equal to null. Whoever adds the first finalizer tests for that.
@@ -120,9 +95,9 @@ fn name_of(operation: &PatchOperation) -> &'static str {
     }
 }
 
-/// Why an operation failed, in upstream's words where it has some for the case.
+/// Why an operation failed, in upstream's words where it has some for the case. A path may be most of a patch: its begin is shown.
 fn failure(operation: &PatchOperation, kind: &PatchErrorKind) -> String {
-    let (name, path) = (name_of(operation), operation.path());
+    let (name, path) = (name_of(operation), shortened(operation.path().as_str()));
     match kind {
         PatchErrorKind::TestFailed => format!("testing value {path} failed: test failed"),
         PatchErrorKind::InvalidPointer if name == "test" => format!("error in test for path: '{path}': missing value"),
@@ -131,8 +106,8 @@ fn failure(operation: &PatchOperation, kind: &PatchErrorKind) -> String {
         }
         PatchErrorKind::InvalidFromPointer => {
             let from = match operation {
-                PatchOperation::Move(it) => &it.from,
-                PatchOperation::Copy(it) => &it.from,
+                PatchOperation::Move(it) => shortened(it.from.as_str()),
+                PatchOperation::Copy(it) => shortened(it.from.as_str()),
                 _ => path,
             };
             format!("{name} operation does not apply: doc is missing from path: \"{from}\": missing value")

@@ -7,7 +7,7 @@ mod strategic;
 
 use corten_meta::{Cause, Details, Status};
 
-pub use json::json;
+pub use json::{json, n_operations};
 pub use merge::merge;
 pub use order::as_go;
 pub use strategic::strategic;

@@ -432,3 +432,18 @@ async fn an_answer_may_end_with_its_connection() {
     }
     server.stop().await;
 }
+
+/// An end that is in the kernel and that no task was told of yet.
+#[tokio::test]
+async fn a_connection_that_its_server_has_closed_is_not_used_again() {
+    const MANY: usize = 200;
+    let server = started().await;
+    let hook = Hook::start_unreliable().await;
+    configure(&server, VALIDATING, "v", &[webhook("v.example.com", &hook.client_config(), &json!({}))]).await;
+    for nth in 0..MANY {
+        let created = create(&server, &format!("m-{nth}")).await;
+        assert_eq!(created.code, 201, "{nth}: {}", created.body);
+    }
+    assert_eq!(hook.connections(), MANY);
+    server.stop().await;
+}

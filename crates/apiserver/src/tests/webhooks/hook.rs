@@ -63,8 +63,21 @@ impl Hook {
 
     /// One that allows all, says no length, and ends each connection without the word that TLS has for that: a script of Python's.
     pub(in crate::tests) async fn start_abrupt() -> Self {
-        let (address, bundle, running) = listening(serve_abruptly).await;
-        Self { address, bundle, seen: Arc::default(), connections: Arc::default(), _running: running }
+        Self::start_closing("HTTP/1.0 200 OK\r\n", |_| String::new()).await
+    }
+
+    /// One that allows all, says that its connections may be used again, and closes each with its answer.
+    pub(in crate::tests) async fn start_unreliable() -> Self {
+        let length = |answer: &str| format!("content-length: {}\r\n", answer.len());
+        Self::start_closing("HTTP/1.1 200 OK\r\nconnection: keep-alive\r\n", length).await
+    }
+
+    async fn start_closing(head: &'static str, length: fn(&str) -> String) -> Self {
+        let connections = Arc::new(AtomicUsize::new(0));
+        let its_connections = connections.clone();
+        let serving = move |listener, tls| serve_abruptly(listener, tls, head, length, its_connections);
+        let (address, bundle, running) = listening(serving).await;
+        Self { address, bundle, seen: Arc::default(), connections, _running: running }
     }
 
     /// Its `clientConfig`.
@@ -105,10 +118,17 @@ async fn listening<F: Future<Output = ()> + Send + 'static>(
     (address, BASE64_STANDARD.encode(certificate.pem()), running)
 }
 
-async fn serve_abruptly(listener: TcpListener, tls: TlsAcceptor) {
+async fn serve_abruptly(
+    listener: TcpListener,
+    tls: TlsAcceptor,
+    head: &'static str,
+    length: fn(&str) -> String,
+    connections: Arc<AtomicUsize>,
+) {
     loop {
         let (stream, _) = listener.accept().await.expect("a connection");
         let mut stream = tls.accept(stream).await.expect("a handshake");
+        connections.fetch_add(1, Relaxed);
         let mut read = Vec::new();
         let review: Value = loop {
             stream.read_buf(&mut read).await.expect("a question");
@@ -118,7 +138,8 @@ async fn serve_abruptly(listener: TcpListener, tls: TlsAcceptor) {
             }
         };
         let Reply::Json(answer) = allowed(&review) else { unreachable!("it is JSON") };
-        let answer = format!("HTTP/1.0 200 OK\r\ncontent-type: application/json\r\n\r\n{answer}");
+        let answer = answer.to_string();
+        let answer = format!("{head}{}content-type: application/json\r\n\r\n{answer}", length(&answer));
         stream.write_all(answer.as_bytes()).await.expect("it is read");
         stream.flush().await.expect("it is read");
         drop(stream.into_inner());

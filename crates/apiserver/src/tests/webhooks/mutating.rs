@@ -1,5 +1,6 @@
 //! What mutating webhooks see, and what becomes of what they change.
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
 use super::{
@@ -247,5 +248,39 @@ async fn a_scale_is_shown_and_changed_as_one() {
         (&seen["subResource"], &seen["object"]["spec"]["replicas"], &seen["oldObject"]["spec"]["replicas"]),
         (&json!("scale"), &json!(9), &json!(1))
     );
+    server.stop().await;
+}
+
+/// A patch as large as an answer may be, of operations that are none, or of one whose path is most of it.
+#[tokio::test]
+async fn a_large_patch_is_refused_in_few_words() {
+    let server = started().await;
+    let zeros = format!("[{}0]", "0,".repeat(2_200_000));
+    let path = format!("/{}", "p".repeat(2 << 20));
+    let operation = |op: &str, more: Value| {
+        let mut operation = json!([{ "op": op, "path": path }]);
+        operation[0].as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        operation.to_string()
+    };
+    for (patch, said) in [
+        (zeros, "The allowed maximum operations in a JSON patch is 10000, got 2200001"),
+        (operation("remove", json!({})), "remove operation does not apply: doc is missing path: \"/ppp"),
+        (operation("test", json!({ "value": 1 })), "error in test for path: '/ppp"),
+        (operation(&path, json!({})), "Unexpected kind: /ppp"),
+        (
+            json!([{ "op": "copy", "from": path, "path": "/data" }]).to_string(),
+            "copy operation does not apply: doc is missing from path: \"/ppp",
+        ),
+    ] {
+        let encoded = BASE64_STANDARD.encode(&patch);
+        let hook =
+            Hook::start(move |it| review(it, json!({ "allowed": true, "patchType": "JSONPatch", "patch": encoded })))
+                .await;
+        configure(&server, MUTATING, "m", &[webhook("m.example.com", &hook.client_config(), &json!({}))]).await;
+        let answered = create(&server, "a").await;
+        assert_eq!(answered.code, 500, "{said}");
+        let message = answered.message();
+        assert!(message.contains(said) && message.len() < 5_000, "{said}: {} bytes", message.len());
+    }
     server.stop().await;
 }

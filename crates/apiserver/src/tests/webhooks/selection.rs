@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     CONFIGMAPS, MUTATING, VALIDATING, ask, ask_as, configure,
-    hook::{Hook, allowed, review},
+    hook::{Hook, allowed, patched, review},
     started, webhook,
 };
 use crate::Server;
@@ -146,7 +146,7 @@ async fn webhooks_are_asked_about_what_they_match() {
 async fn an_equivalent_request_is_shown_in_the_version_that_matches() {
     let server = started().await;
     let hook = Hook::start(|it| {
-        super::hook::patched(it, &json!([{ "op": "add", "path": "/spec/targetCPUUtilizationPercentage", "value": 55 }]))
+        patched(it, &json!([{ "op": "add", "path": "/spec/targetCPUUtilizationPercentage", "value": 55 }]))
     })
     .await;
     let rules = rule(&["CREATE"], "autoscaling", "v1", &["horizontalpodautoscalers"]);
@@ -251,10 +251,70 @@ async fn reviews_are_shown_to_webhooks_and_not_to_policies() {
             201,
             &["CREATE selfsubjectreviews /"],
         ),
+        (
+            format!("{access}/selfsubjectaccessreviews"),
+            json!({ "spec": { "resourceAttributes": attributes } }),
+            201,
+            &["CREATE selfsubjectaccessreviews /"],
+        ),
+        (
+            format!("{access}/selfsubjectrulesreviews"),
+            json!({ "spec": { "namespace": "default" } }),
+            201,
+            &["CREATE selfsubjectrulesreviews /"],
+        ),
     ] {
         let answered = ask(&server, "POST", &path, &body).await;
         assert_eq!(answered.code, code, "{path}: {}", answered.body);
         let asked: Vec<String> = hook.take_seen().iter().map(described).collect();
         assert_eq!(asked, seen, "{path}");
     }
+    server.stop().await;
+}
+
+/// The review is answered as the webhook left it: about another user, whom a role lets read Pods.
+#[tokio::test]
+async fn who_changes_a_review_changes_its_answer() {
+    let hook =
+        Hook::start(|it| patched(it, &json!([{ "op": "replace", "path": "/spec/user", "value": "jane" }]))).await;
+    let server = started().await;
+    let meta = json!({ "name": "reader" });
+    let rule_of_role = json!({ "apiGroups": [""], "resources": ["pods"], "verbs": ["get"] });
+    let reference = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader" });
+    let jane = json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "jane" });
+    for (plural, object) in [
+        ("clusterroles", json!({ "metadata": meta, "rules": [rule_of_role] })),
+        ("clusterrolebindings", json!({ "metadata": meta, "roleRef": reference, "subjects": [jane] })),
+    ] {
+        let path = format!("/apis/rbac.authorization.k8s.io/v1/{plural}");
+        let made = ask(&server, "POST", &path, &object).await;
+        assert_eq!(made.code, 201, "{}", made.body);
+    }
+    let attributes = json!({ "namespace": "default", "verb": "get", "resource": "pods" });
+    let about_joe =
+        json!({ "metadata": { "namespace": "default" }, "spec": { "user": "joe", "resourceAttributes": attributes } });
+    let access = "/apis/authorization.k8s.io/v1";
+    let paths =
+        [format!("{access}/subjectaccessreviews"), format!("{access}/namespaces/default/localsubjectaccessreviews")];
+    let answers = async || {
+        let mut answers = Vec::new();
+        for (nth, path) in paths.iter().enumerate() {
+            let mut review = about_joe.clone();
+            if nth == 0 {
+                review["metadata"] = json!({});
+            }
+            let answered = ask(&server, "POST", path, &review).await;
+            assert_eq!(answered.code, 201, "{path}: {}", answered.body);
+            let (user, status) = (&answered.body["spec"]["user"], &answered.body["status"]);
+            answers.push((user.as_str().map(str::to_owned), status["allowed"].as_bool()));
+        }
+        answers
+    };
+    assert_eq!(answers().await, vec![(Some("joe".to_owned()), Some(false)); 2]);
+    let rules = json!([rule(&["CREATE"], "authorization.k8s.io", "v1", &["*"])[0]]);
+    configure(&server, MUTATING, "m", &[webhook("m.example.com", &hook.client_config(), &json!({ "rules": rules }))])
+        .await;
+    assert_eq!(answers().await, vec![(Some("jane".to_owned()), Some(true)); 2]);
+    assert_eq!(hook.take_seen().iter().filter(|it| it["request"]["object"]["spec"]["user"] == "joe").count(), 2);
+    server.stop().await;
 }

@@ -7,9 +7,6 @@ use crate::{
     webhook_source::{FailingWebhook, Trouble},
 };
 
-/// Before the parameter that a policy was evaluated with.
-const BY_PARAMETER: &str = "with its parameter, the ";
-
 /// What becomes of a request.
 fn becomes(may_fail: bool) -> &'static str {
     if may_fail { "passes without it" } else { "is refused" }
@@ -57,12 +54,15 @@ impl FailingWebhook {
 impl FailingPolicy {
     pub fn wait(&self) -> Wait {
         let Self { operation, binding, parameter, message, n_in_a_row, .. } = self;
-        let by = |end: &str| if parameter.is_empty() { String::new() } else { format!("{BY_PARAMETER}{parameter}{end}") };
+        let by = match &**parameter {
+            "" => String::new(),
+            parameter => format!("with its parameter, the {parameter}: "),
+        };
         let becomes = becomes(self.may_fail);
         let mut wait = match self.trouble {
             PolicyTrouble::Fails | PolicyTrouble::Moves => {
                 let often = often(" ", *n_in_a_row, self.now_and_then);
-                let message = format!("it failed{often}, and what it is about {becomes}: {}{message}", by(": "));
+                let message = format!("it failed{often}, and what it is about {becomes}: {by}{message}");
                 Wait::new("PolicyFailing", message, Actor::Author)
             }
             PolicyTrouble::Denies => {

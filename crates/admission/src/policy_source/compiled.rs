@@ -167,12 +167,7 @@ impl Policies {
     }
 
     /// Notes what came of asking a mutating policy: an error, or none.
-    pub(crate) fn note_mutating(
-        &self,
-        bound: &BoundPolicy<MutatingPolicy>,
-        fault: Option<&PolicyFault>,
-        now: Time,
-    ) {
+    pub(crate) fn note_mutating(&self, bound: &BoundPolicy<MutatingPolicy>, fault: Option<&PolicyFault>, now: Time) {
         self.note(&MUTATING_ADMISSION_POLICIES, (&bound.policy.policy, bound.revision), "", fault, now);
     }
 

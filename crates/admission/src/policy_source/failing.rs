@@ -99,14 +99,7 @@ impl Failure for FailingPolicy {
 }
 
 impl FailingPolicies {
-    pub(super) fn failed(
-        &self,
-        asked: PolicyOperation,
-        revision: u64,
-        fault: &PolicyFault,
-        may_fail: bool,
-        now: Time,
-    ) {
+    pub(super) fn failed(&self, asked: PolicyOperation, revision: u64, fault: &PolicyFault, may_fail: bool, now: Time) {
         let mut all = self.0.lock();
         let (operation, trouble) = (asked.operation, fault.trouble);
         let record = all.entry(asked).or_default();

@@ -53,12 +53,16 @@ impl FailingWebhook {
 
 impl FailingPolicy {
     pub fn wait(&self) -> Wait {
-        let Self { operation, binding, message, n_in_a_row, .. } = self;
+        let Self { operation, binding, parameter, message, n_in_a_row, .. } = self;
+        let by = match &**parameter {
+            "" => String::new(),
+            parameter => format!("with its parameter, the {parameter}: "),
+        };
         let becomes = becomes(self.may_fail);
         let mut wait = match self.trouble {
             PolicyTrouble::Fails | PolicyTrouble::Moves => {
                 let often = often(" ", *n_in_a_row, self.now_and_then);
-                let message = format!("it failed{often}, and what it is about {becomes}: {message}");
+                let message = format!("it failed{often}, and what it is about {becomes}: {by}{message}");
                 Wait::new("PolicyFailing", message, Actor::Author)
             }
             PolicyTrouble::Denies => {

@@ -2,6 +2,7 @@
 //!
 //! A verb is a file in `verbs/` and a row here; help, completion and the reference page are read off the table.
 
+mod cluster_place;
 mod command_line;
 mod connection;
 pub mod control_plane_record;

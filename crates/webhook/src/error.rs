@@ -2,8 +2,9 @@
 
 use std::io;
 
-use corten_meta::Status;
+use corten_meta::{Status, Time};
 use rustls::CertificateError;
+use rustls_pki_types::UnixTime;
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
@@ -75,10 +76,13 @@ pub(crate) fn handshake(error: &io::Error, server_name: &str) -> String {
 fn of_certificate(error: &CertificateError, server_name: &str) -> String {
     match error {
         CertificateError::UnknownIssuer => "certificate signed by unknown authority".into(),
-        CertificateError::Expired
-        | CertificateError::ExpiredContext { .. }
-        | CertificateError::NotValidYet
-        | CertificateError::NotValidYetContext { .. } => "certificate has expired or is not yet valid".into(),
+        CertificateError::Expired | CertificateError::NotValidYet => OUT_OF_TIME.into(),
+        CertificateError::ExpiredContext { time, not_after } => {
+            format!("{OUT_OF_TIME}: current time {} is after {}", shown_time(*time), shown_time(*not_after))
+        }
+        CertificateError::NotValidYetContext { time, not_before } => {
+            format!("{OUT_OF_TIME}: current time {} is before {}", shown_time(*time), shown_time(*not_before))
+        }
         CertificateError::NotValidForName => format!("certificate is not valid for {server_name}"),
         CertificateError::NotValidForNameContext { presented, .. } => {
             let names: Vec<_> = presented.iter().map(|it| bare(it)).collect();
@@ -87,6 +91,14 @@ fn of_certificate(error: &CertificateError, server_name: &str) -> String {
         }
         other => other.to_string(),
     }
+}
+
+/// Of both, as Go's `x509.CertificateInvalidError` says it.
+const OUT_OF_TIME: &str = "certificate has expired or is not yet valid";
+
+/// As `time.RFC3339`.
+fn shown_time(time: UnixTime) -> Time {
+    Time::from_unix_seconds(time.as_secs().try_into().unwrap_or(i64::MAX))
 }
 
 /// rustls presents `DnsName("a.b")`.
@@ -133,4 +145,32 @@ fn shown(body: &[u8]) -> String {
     const CHARACTERS_MAX: usize = 512;
     let text = String::from_utf8_lossy(&body[..body.len().min(4 * CHARACTERS_MAX)]);
     text.trim().chars().take(CHARACTERS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_certificate_out_of_time_says_when_it_is_and_when_it_was_valid() {
+        let at = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+        for (error, says) in [
+            (
+                CertificateError::ExpiredContext { time: at(1_795_176_000), not_after: at(1_795_172_400) },
+                ": current time 2026-11-20T12:00:00Z is after 2026-11-20T11:00:00Z",
+            ),
+            (
+                CertificateError::NotValidYetContext { time: at(1_795_172_400), not_before: at(1_795_176_000) },
+                ": current time 2026-11-20T11:00:00Z is before 2026-11-20T12:00:00Z",
+            ),
+            (CertificateError::Expired, ""),
+        ] {
+            let error = io::Error::other(rustls::Error::InvalidCertificate(error));
+            let said = handshake(&error, "x");
+            let begin = "tls: failed to verify certificate: x509: certificate has expired or is not yet valid";
+            assert_eq!(said.strip_prefix(begin), Some(says), "{said}");
+        }
+    }
 }

@@ -11,14 +11,14 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    params::{Misconfigured, Params},
+    params::{Misconfigured, Param, Params, with_parameter},
     policy_request::PolicyRequest,
 };
 use crate::{
     evaluation,
     patched::{self, NamedAs, Unfit},
     plugin::{Admission, Attributes, Operation},
-    policy_source::{BoundPolicies, BoundPolicy, PolicyTrouble},
+    policy_source::{BoundPolicies, BoundPolicy, PolicyFault, PolicyTrouble},
     refusal::forbidden,
     review_request,
     versions::may_concern,
@@ -79,15 +79,15 @@ impl<'r> Round<'r> {
             if !self.request.reinvocation.is_due(NAME, &id) {
                 continue;
             }
-            for params in &invocation.params {
-                let params = params.as_ref().map(|it| it.read(self.request));
+            for param in &invocation.params {
                 let named_as = NamedAs::of(object);
-                let Some(errors) = self.invoke(&invocation, params.as_ref(), object).await? else { continue };
+                let Some(errors) = self.invoke(&invocation, param.as_ref(), object).await? else { continue };
                 let cluster = self.request.cluster;
                 let moved = named_as.moved(self.request, object);
-                let failed = errors.first().map(|it| (PolicyTrouble::Fails, &**it));
-                let trouble = failed.or(moved.as_deref().map(|it| (PolicyTrouble::Moves, it)));
-                cluster.policies.note_mutating(invocation.bound, trouble, cluster.now());
+                let moves = |it| PolicyFault { trouble: PolicyTrouble::Moves, ..PolicyFault::fails(it) };
+                let fault = errors.first().map(|it| PolicyFault::fails(&**it)).or_else(|| moved.map(moves));
+                let fault = fault.map(|it| with_parameter(param.as_ref(), it));
+                cluster.policies.note_mutating(invocation.bound, fault.as_ref(), cluster.now());
                 errors.iter().for_each(|it| self.refuse(policy, Some(invocation.binding), it));
                 tokio::task::consume_budget().await;
             }
@@ -125,7 +125,8 @@ impl<'r> Round<'r> {
                 Ok(None) => {}
                 Err(Misconfigured::Policy(message)) => {
                     let cluster = self.request.cluster;
-                    cluster.policies.note_mutating(bound, Some((PolicyTrouble::Fails, &message)), cluster.now());
+                    let fault = PolicyFault::fails(&*message);
+                    cluster.policies.note_mutating(bound, Some(&fault), cluster.now());
                     return self.misconfigured(policy, None, &message);
                 }
                 Err(Misconfigured::Binding { message, detail }) => {
@@ -140,7 +141,7 @@ impl<'r> Round<'r> {
     async fn invoke(
         &self,
         invocation: &Invocation<'_>,
-        params: Option<&std::sync::Arc<Value>>,
+        param: Option<&Param>,
         object: &mut Value,
     ) -> Result<Option<Vec<String>>, Status> {
         let (policy, mut errors) = (&*invocation.bound.policy, Vec::new());
@@ -148,6 +149,7 @@ impl<'r> Round<'r> {
         if !self.request.fuel.take(evaluation::weight(object).saturating_mul(policy.n_mutations() as u64)) {
             return Ok(Some(vec![OUT_OF_BUDGET.to_owned()]));
         }
+        let params = param.map(|it| it.read(self.request));
         let row = self.request.kinds.row(&invocation.row.0, &invocation.row.1).unwrap_or(self.request.asked);
         let measure = |error: Option<Unevaluated>, begun: Instant| {
             let error = error.map_or("no_error", Unevaluated::as_str);
@@ -161,15 +163,15 @@ impl<'r> Round<'r> {
             let mutated = {
                 let asked = PolicyRequest::of(self.request);
                 let seen = asked.shown(&policy.policy, row, object).await?.with_object(&shown);
-                let bindings = asked.bindings(&seen, params);
+                let bindings = asked.bindings(&seen, params.as_ref());
                 if nth == 0 {
                     match asked.matches(&policy.policy, &bindings).await {
                         Verdict::Matches => {}
                         Verdict::Excluded(_) => return Ok(None),
                         Verdict::Ignored(message) => {
                             let cluster = self.request.cluster;
-                            let trouble = Some((PolicyTrouble::Fails, &*message));
-                            cluster.policies.note_mutating(invocation.bound, trouble, cluster.now());
+                            let fault = with_parameter(param, PolicyFault::fails(message));
+                            cluster.policies.note_mutating(invocation.bound, Some(&fault), cluster.now());
                             return Ok(None);
                         }
                         Verdict::Failed(message) => {

@@ -10,7 +10,7 @@ use corten_policies::{
 };
 use serde_json::Value;
 
-use crate::plugin::Attributes;
+use crate::{plugin::Attributes, policy_source::PolicyFault};
 
 /// Why a policy or one of its bindings cannot be asked.
 pub(super) enum Misconfigured {
@@ -39,9 +39,20 @@ pub(super) struct Param {
 }
 
 impl Param {
+    /// Which one it is, for whoever asks why.
+    pub(super) fn named(&self) -> String {
+        let (singular, name) = (&self.row.singular, self.stored.name());
+        format!("{singular} {name:?}{}", within(self.stored.namespace()))
+    }
+
     pub(super) fn read(&self, request: &Attributes<'_>) -> Arc<Value> {
         request.cluster.policies.params.read(&self.row, &self.stored)
     }
+}
+
+/// What went wrong, with the parameter that it went wrong with: others of the same policy may be well.
+pub(super) fn with_parameter(param: Option<&Param>, fault: PolicyFault) -> PolicyFault {
+    PolicyFault { parameter: param.map(Param::named).unwrap_or_default(), ..fault }
 }
 
 /// To look one up, and to ask about it. Reading it takes one unit for each byte beside it.
@@ -107,11 +118,15 @@ fn place<'n>(reference: &'n ParamRef, row: &KindRef, of_request: &'n str) -> Res
 }
 
 fn missing(reference: &ParamRef, row: &KindRef, namespace: &str) -> String {
-    let (kind, place) = (&row.singular, if namespace.is_empty() { String::new() } else { format!(" in {namespace}") });
+    let (kind, place) = (&row.singular, within(namespace));
     match &*reference.name {
         "" => format!("no {kind}{place} has the labels that its paramRef asks for"),
         name => format!("its parameter, the {kind} {name:?}{place}, is not there"),
     }
+}
+
+fn within(namespace: &str) -> String {
+    if namespace.is_empty() { String::new() } else { format!(" in {namespace}") }
 }
 
 fn unknown(kind: &ParamKind) -> String {

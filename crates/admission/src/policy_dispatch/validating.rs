@@ -12,10 +12,13 @@ use corten_policies::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{params::Misconfigured, policy_request::PolicyRequest};
+use super::{
+    params::{Misconfigured, with_parameter},
+    policy_request::PolicyRequest,
+};
 use crate::{
     plugin::{Admission, Attributes},
-    policy_source::{BoundPolicies, BoundPolicy, PolicyTrouble},
+    policy_source::{BoundPolicies, BoundPolicy, PolicyFault, PolicyTrouble},
     refusal::forbidden,
     review_request,
     versions::may_concern,
@@ -85,14 +88,14 @@ impl Round<'_> {
             }
         };
         let mut annotations: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        let (mut was_asked, mut trouble) = (false, None);
+        let (mut was_asked, mut fault) = (false, None);
         for binding in &bound.bindings {
             let params = match self.asked.params(&policy.policy, binding, self.object).await {
                 Ok(Some(params)) if !params.is_empty() => params,
                 Ok(_) => continue,
                 Err(Misconfigured::Policy(message)) => {
                     self.misconfigured(policy, None, &message);
-                    (was_asked, trouble) = (true, Some((PolicyTrouble::Fails, message)));
+                    (was_asked, fault) = (true, Some(PolicyFault::fails(message)));
                     break;
                 }
                 Err(Misconfigured::Binding { message, detail }) => {
@@ -106,33 +109,33 @@ impl Round<'_> {
             let row = place.unwrap_or(self.asked.request.asked);
             let shown = self.asked.shown(&policy.policy, row, self.object).await?;
             let mut found = Vec::new();
-            for params in &params {
+            for param in &params {
                 let begun = Instant::now();
-                let params = params.as_ref().map(|it| it.read(self.asked.request));
+                let params = param.as_ref().map(|it| it.read(self.asked.request));
                 let bindings = self.asked.bindings(&shown, params.as_ref());
                 let evaluation = match self.asked.matches(&policy.policy, &bindings).await {
                     Verdict::Matches => {
                         self.asked.authorizer.answered(self.asked.request, || policy.evaluate(&bindings)).await
                     }
                     Verdict::Ignored(message) => {
-                        trouble = trouble.or(Some((PolicyTrouble::Fails, message)));
+                        fault = fault.or_else(|| Some(with_parameter(param.as_ref(), PolicyFault::fails(message))));
                         Evaluation::default()
                     }
                     unmatched => policy.unmatched(unmatched),
                 };
-                found.push((evaluation, begun.elapsed()));
+                found.push((param.as_ref(), evaluation, begun.elapsed()));
                 // Many parameters are much work, too: others get their turn.
                 tokio::task::consume_budget().await;
             }
             drop(shown);
-            for (evaluation, took) in found {
+            for (param, evaluation, took) in found {
                 was_asked = true;
-                trouble = trouble.or_else(|| trouble_of(&evaluation, binding));
+                fault = fault.or_else(|| Some(with_parameter(param, fault_of(&evaluation, binding)?)));
                 self.take(policy, binding, evaluation, took, &mut annotations);
             }
         }
         if was_asked {
-            self.note(bound, trouble);
+            self.note(bound, fault.as_ref());
         }
         for (key, values) in annotations {
             self.asked.request.notes.annotate(&format!("{}/{key}", policy.policy.name), values.join(", "));
@@ -141,11 +144,10 @@ impl Round<'_> {
     }
 
     /// What whoever asks why is told of the policy.
-    fn note(&self, bound: &BoundPolicy<ValidatingPolicy>, trouble: Option<(PolicyTrouble, String)>) {
+    fn note(&self, bound: &BoundPolicy<ValidatingPolicy>, fault: Option<&PolicyFault>) {
         let request = self.asked.request;
         let operation = review_request::operation(request.operation).as_str();
-        let trouble = trouble.as_ref().map(|it| (it.0, &*it.1));
-        request.cluster.policies.note_validating(bound, operation, trouble, request.cluster.now());
+        request.cluster.policies.note_validating(bound, operation, fault, request.cluster.now());
     }
 
     fn note_binding(&self, bound: &BoundPolicy<ValidatingPolicy>, binding: &Binding, error: Option<&str>) {
@@ -246,11 +248,14 @@ impl Round<'_> {
 }
 
 /// Of a denial the place alone: what the message says of the object is for the author of the request.
-fn trouble_of(evaluation: &Evaluation, binding: &Binding) -> Option<(PolicyTrouble, String)> {
+fn fault_of(evaluation: &Evaluation, binding: &Binding) -> Option<PolicyFault> {
     let denies = binding.actions.contains(&Action::Deny);
     evaluation.decisions.iter().find_map(|it| match it.error {
-        Some(_) => Some((PolicyTrouble::Fails, it.message.clone())),
-        None if denies && !it.is_admitted => Some((PolicyTrouble::Denies, format!("spec.validations[{}]", it.nth))),
+        Some(_) => Some(PolicyFault::fails(&*it.message)),
+        None if denies && !it.is_admitted => Some(PolicyFault {
+            trouble: PolicyTrouble::Denies,
+            ..PolicyFault::fails(format!("spec.validations[{}]", it.nth))
+        }),
         None => None,
     })
 }

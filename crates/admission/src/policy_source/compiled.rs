@@ -21,7 +21,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    failing::{FailingPolicies, FailingPolicy, PolicyOperation, PolicyTrouble},
+    failing::{FailingPolicies, FailingPolicy, PolicyFault, PolicyOperation},
     measures::Measures,
     misconfigured::{Misconfigured, MisconfiguredBindings},
     read_params::ReadParams,
@@ -167,13 +167,8 @@ impl Policies {
     }
 
     /// Notes what came of asking a mutating policy: an error, or none.
-    pub(crate) fn note_mutating(
-        &self,
-        bound: &BoundPolicy<MutatingPolicy>,
-        trouble: Option<(PolicyTrouble, &str)>,
-        now: Time,
-    ) {
-        self.note(&MUTATING_ADMISSION_POLICIES, (&bound.policy.policy, bound.revision), "", trouble, now);
+    pub(crate) fn note_mutating(&self, bound: &BoundPolicy<MutatingPolicy>, fault: Option<&PolicyFault>, now: Time) {
+        self.note(&MUTATING_ADMISSION_POLICIES, (&bound.policy.policy, bound.revision), "", fault, now);
     }
 
     /// Notes what came of asking a validating policy about an operation.
@@ -181,10 +176,10 @@ impl Policies {
         &self,
         bound: &BoundPolicy<ValidatingPolicy>,
         operation: &'static str,
-        trouble: Option<(PolicyTrouble, &str)>,
+        fault: Option<&PolicyFault>,
         now: Time,
     ) {
-        self.note(&VALIDATING_ADMISSION_POLICIES, (&bound.policy.policy, bound.revision), operation, trouble, now);
+        self.note(&VALIDATING_ADMISSION_POLICIES, (&bound.policy.policy, bound.revision), operation, fault, now);
     }
 
     fn note(
@@ -192,12 +187,12 @@ impl Policies {
         resource: &Resource,
         (policy, revision): (&Policy, u64),
         operation: &'static str,
-        trouble: Option<(PolicyTrouble, &str)>,
+        fault: Option<&PolicyFault>,
         now: Time,
     ) {
         let asked = || PolicyOperation { resource: resource.clone(), policy: policy.name.clone(), operation };
-        match trouble {
-            Some(trouble) => self.failing.failed(asked(), revision, trouble, policy.ignores_errors, now),
+        match fault {
+            Some(fault) => self.failing.failed(asked(), revision, fault, policy.ignores_errors, now),
             None => self.failing.worked(asked, now),
         }
     }

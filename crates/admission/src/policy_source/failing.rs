@@ -35,12 +35,29 @@ pub struct FailingPolicy {
     pub since: Time,
     /// Of the newest one.
     pub message: String,
+    /// With which of its parameters the newest one was evaluated; empty where it was with none.
+    pub parameter: String,
     /// None where the newest answer was a good one.
     pub n_in_a_row: u64,
     /// How many of the last so many failed, where some were answered between them.
     pub now_and_then: Option<(u32, u32)>,
     /// `failurePolicy: Ignore`.
     pub may_fail: bool,
+}
+
+/// What is wrong with one answer.
+pub(crate) struct PolicyFault {
+    pub(crate) trouble: PolicyTrouble,
+    pub(crate) message: String,
+    /// As [`FailingPolicy::parameter`].
+    pub(crate) parameter: String,
+}
+
+impl PolicyFault {
+    /// It fails whatever its parameters are.
+    pub(crate) fn fails(message: impl Into<String>) -> Self {
+        Self { trouble: PolicyTrouble::Fails, message: message.into(), parameter: String::new() }
+    }
 }
 
 /// Whose answers are counted in a row.
@@ -82,16 +99,9 @@ impl Failure for FailingPolicy {
 }
 
 impl FailingPolicies {
-    pub(super) fn failed(
-        &self,
-        asked: PolicyOperation,
-        revision: u64,
-        (trouble, message): (PolicyTrouble, &str),
-        may_fail: bool,
-        now: Time,
-    ) {
+    pub(super) fn failed(&self, asked: PolicyOperation, revision: u64, fault: &PolicyFault, may_fail: bool, now: Time) {
         let mut all = self.0.lock();
-        let operation = asked.operation;
+        let (operation, trouble) = (asked.operation, fault.trouble);
         let record = all.entry(asked).or_default();
         if record.revision != revision {
             *record = FailureRecord { revision, ..FailureRecord::default() };
@@ -103,7 +113,8 @@ impl FailingPolicies {
             operation,
             binding: String::new(),
             since,
-            message: excerpt(message).into_owned(),
+            message: excerpt(&fault.message).into_owned(),
+            parameter: fault.parameter.clone(),
             n_in_a_row: n.saturating_add(1),
             now_and_then: None,
             may_fail: may_fail && trouble != PolicyTrouble::Moves,
@@ -145,8 +156,8 @@ mod tests {
         PolicyOperation { resource: VALIDATING_ADMISSION_POLICIES, policy: policy.to_owned(), operation }
     }
 
-    fn fails(why: &str) -> (PolicyTrouble, &str) {
-        (PolicyTrouble::Fails, why)
+    fn denies(why: &str) -> PolicyFault {
+        PolicyFault { trouble: PolicyTrouble::Denies, ..PolicyFault::fails(why) }
     }
 
     fn told(all: &FailingPolicies) -> Vec<(String, u64, i64, String)> {
@@ -158,12 +169,12 @@ mod tests {
     fn a_row_of_failures_is_counted_until_it_works_or_is_another() {
         let (failing, at) = (FailingPolicies::default(), Time::from_unix_seconds);
         for second in 0..3 {
-            failing.failed(asked("a", ""), 1, fails(&format!("no {second}")), false, at(second));
+            failing.failed(asked("a", ""), 1, &PolicyFault::fails(&format!("no {second}")), false, at(second));
         }
         assert_eq!(told(&failing), [("a".to_owned(), 3, 0, "no 2".to_owned())]);
-        failing.failed(asked("a", ""), 2, fails("changed"), false, at(9));
+        failing.failed(asked("a", ""), 2, &PolicyFault::fails("changed"), false, at(9));
         assert_eq!(told(&failing), [("a".to_owned(), 1, 9, "changed".to_owned())], "another policy, another row");
-        failing.failed(asked("b", ""), 1, fails("no"), true, at(9));
+        failing.failed(asked("b", ""), 1, &PolicyFault::fails("no"), true, at(9));
         failing.worked(|| asked("a", ""), at(9));
         assert_eq!(told(&failing), [("b".to_owned(), 1, 9, "no".to_owned())]);
         failing.retain(|_, name, revision| (name, revision) != ("b", 1));
@@ -174,7 +185,7 @@ mod tests {
     fn one_that_fails_now_and_then_is_told_though_it_has_just_worked() {
         let (failing, at) = (FailingPolicies::default(), Time::from_unix_seconds);
         for second in 0..3 {
-            failing.failed(asked("a", ""), 1, fails("no"), false, at(second));
+            failing.failed(asked("a", ""), 1, &PolicyFault::fails("no"), false, at(second));
             failing.worked(|| asked("a", ""), at(second));
         }
         let all = failing.all(at(10));
@@ -188,11 +199,11 @@ mod tests {
         let (failing, at) = (FailingPolicies::default(), Time::from_unix_seconds);
         for second in 0..5 {
             assert!(told(&failing).is_empty(), "now and then is what it is there for");
-            failing.failed(asked("a", "DELETE"), 1, (PolicyTrouble::Denies, "no"), false, at(second));
+            failing.failed(asked("a", "DELETE"), 1, &denies("no"), false, at(second));
             failing.worked(|| asked("a", "CREATE"), at(second));
         }
         assert_eq!(told(&failing), [("a".to_owned(), 5, 0, "no".to_owned())]);
-        (0..9).for_each(|it| failing.failed(asked("a", "CREATE"), 1, (PolicyTrouble::Denies, "no"), false, at(it)));
+        (0..9).for_each(|it| failing.failed(asked("a", "CREATE"), 1, &denies("no"), false, at(it)));
         assert_eq!(told(&failing).len(), 1, "what a loop asks for again is no row of its own");
         failing.worked(|| asked("a", "DELETE"), at(9));
         assert!(told(&failing).is_empty());

@@ -49,6 +49,7 @@ impl MisconfiguredBindings {
             binding: asked.binding.to_owned(),
             since,
             message: excerpt(message).into_owned(),
+            parameter: String::new(),
             n_in_a_row: n.saturating_add(1),
             now_and_then: None,
             may_fail,

@@ -9,4 +9,5 @@ mod read_params;
 
 pub use compiled::Policies;
 pub(crate) use compiled::{BoundPolicies, BoundPolicy};
+pub(crate) use failing::PolicyFault;
 pub use failing::{FailingPolicy, PolicyTrouble};

@@ -275,3 +275,44 @@ async fn the_journals_say_which_parameter_is_missing() {
     assert_eq!(told(&policy).await, Value::Null, "it is there");
     server.stop().await;
 }
+
+/// Of several parameters one does not fit: neither the policy nor the others are at fault.
+#[tokio::test]
+async fn the_journal_says_with_which_parameter_a_policy_fails() {
+    const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    let mut asks = policy("p", "configmaps", "params.data.max == '1'");
+    asks["spec"]["paramKind"] = json!({ "apiVersion": "v1", "kind": "ConfigMap" });
+    assert_eq!(call(&server, "POST", POLICIES, asks.clone()).await.0, 201);
+    let mut changes = asks;
+    changes["metadata"]["name"] = json!("m");
+    changes["spec"]["failurePolicy"] = json!("Ignore");
+    changes["spec"]["reinvocationPolicy"] = json!("Never");
+    changes["spec"]["mutations"] = json!([{ "patchType": "JSONPatch", "jsonPatch": {
+        "expression": "[JSONPatch{op: 'add', path: '/data/max', value: params.data.max}]" } }]);
+    changes["spec"].as_object_mut().expect("a spec").remove("validations");
+    let (code, status) = call(&server, "POST", MUTATING, changes).await;
+    assert_eq!(code, 201, "{status}");
+    let fits = json!({ "metadata": { "name": "a" }, "data": { "max": "1" } });
+    for param in [fits, json!({ "metadata": { "name": "l5" }, "data": { "other": "1" } })] {
+        assert_eq!(call(&server, "POST", MAPS, param).await.0, 201);
+    }
+    let reference = json!({ "selector": {}, "namespace": "default", "parameterNotFoundAction": "Deny" });
+    let binding = json!({ "metadata": { "name": "b" }, "spec": { "policyName": "p", "validationActions": ["Warn"],
+        "paramRef": reference } });
+    assert_eq!(call(&server, "POST", BINDINGS, binding).await.0, 201);
+    let binding = json!({ "metadata": { "name": "b" }, "spec": { "policyName": "m", "paramRef": reference } });
+    assert_eq!(call(&server, "POST", &MUTATING.replace("policies", "policybindings"), binding).await.0, 201);
+    let map = json!({ "metadata": { "name": "x" }, "data": { "k": "v" } });
+    let (code, status) = call(&server, "POST", MAPS, map).await;
+    assert_eq!(code, 201, "{status}");
+    for (policies, name) in [("validatingadmissionpolicies", "p"), ("mutatingadmissionpolicies", "m")] {
+        let journal =
+            format!("/apis/corten.dev/v1/namespaces/default/journals/{policies}.admissionregistration.k8s.io.{name}");
+        let told = call(&server, "GET", &journal, Value::Null).await.1["decisions"][0]["waits"][0]["message"].clone();
+        let says = told.as_str().unwrap_or_default();
+        assert!(says.contains(": with its parameter, the configmap \"l5\" in default: "), "{told}");
+        assert!(says.ends_with("no such key: max"), "{told}");
+    }
+    server.stop().await;
+}

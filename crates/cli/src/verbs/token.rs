@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::{
     Verb,
+    cluster_place::ClusterPlace,
     connection::{self, Connection},
     failure::Failure,
     node_folders::DATA_DIR,
@@ -124,7 +125,7 @@ fn create(connection: &Connection, matches: &ArgMatches) -> Result<()> {
     let created = connection.block_on(async {
         let server = match text("server") {
             Some(server) => server::checked(server)?,
-            None => server::of(&connection.client, &connection.server).await?,
+            None => server::of(&connection.client, &ClusterPlace::of(matches, connection)).await?,
         };
         prepare(&connection.client, &server, &connection.authorities).await?;
         let key = match &shared {

@@ -11,6 +11,7 @@ use corten_reconcile::Actor;
 
 use crate::{
     Verb,
+    cluster_place::ClusterPlace,
     connection::{self, Connection},
     failure::Failure,
     output::{self, Format},
@@ -94,6 +95,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let everywhere = matches.get_flag("all-namespaces");
     let mut seconds_left = matches.get_one::<u64>("wait").copied().unwrap_or(0);
     let is_unreached = Cell::new(false);
+    let place = ClusterPlace::of(matches, &connection);
     let behind = async |error| {
         let outage = outage_behind(error, &folders, &connection).await;
         is_unreached.set(outage.is_err());
@@ -114,7 +116,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
             }
             let answer = match outage {
                 Some(outage) => Answer::Outage(outage),
-                None => match ask(&connection, &target, everywhere).await {
+                None => match ask(&connection, &target, everywhere, &place).await {
                     Ok(answer) => {
                         let members = folders.iter().flat_map(|it| why::etcd_concerns(it, output::now())).collect();
                         noticed(answer, &target, life.as_ref(), &connection, members)
@@ -146,7 +148,7 @@ fn ask_node(matches: &ArgMatches, asked: &Query, silence: String) -> Result<Answ
         .with_context(|| format!("{silence}; asking this machine's node"))?;
     let answer = connection.block_on(async {
         let target = target(&connection, asked).await?;
-        ask(&connection, &target, matches.get_flag("all-namespaces")).await
+        ask(&connection, &target, matches.get_flag("all-namespaces"), &ClusterPlace::default()).await
     });
     let answer = answer.with_context(|| format!("{silence}; asking this machine's node"))?;
     Ok(Answer::OfNode(silence, Box::new(answer)))
@@ -235,8 +237,8 @@ fn noticed(
     answer
 }
 
-async fn ask(connection: &Connection, target: &Subject, everywhere: bool) -> Result<Answer> {
-    let reader = Reader::new(&connection.client, output::now());
+async fn ask(connection: &Connection, target: &Subject, everywhere: bool, place: &ClusterPlace) -> Result<Answer> {
+    let reader = Reader::new(&connection.client, output::now()).at(place.clone());
     let namespace = if everywhere { "" } else { &*connection.namespace };
     if !matches!(target, Subject::Object(..))
         && let Some(failure) = why::missing_namespace(&reader, namespace).await

@@ -1,9 +1,10 @@
 //! Kinds whose objects another API server holds: which APIService hands requests there, and who runs that server.
 
-use std::rc::Rc;
+use std::{collections::BTreeSet, rc::Rc};
 
 use corten_api::resources::API_SERVICES;
 use corten_kinds::Kind;
+use corten_reconcile::Wait;
 use serde_json::Value;
 
 use super::{
@@ -49,6 +50,46 @@ pub(super) async fn server_of(reader: &Reader<'_>, kind: &Kind) -> Option<Handed
 pub(super) async fn unavailable(reader: &Reader<'_>) -> Vec<Handed> {
     let services = services(reader).await;
     services.iter().filter_map(Handed::of).filter(|it| it.reason.is_some()).collect()
+}
+
+/// A loop that asks another server in vain waits for the APIService that hands its requests there.
+pub(super) async fn place(reader: &Reader<'_>, object: &Value, waits: &mut Vec<(String, Wait)>) {
+    let mut placed = BTreeSet::new();
+    for (_, wait) in waits.iter_mut() {
+        let Some(group) = group_asked(wait, object) else { continue };
+        if let Some(it) = silent(reader, group).await {
+            wait.on = Some(it.subject);
+            placed.insert(wait.reason.clone());
+        }
+    }
+    // A condition repeats what the loop says.
+    let mut told = BTreeSet::new();
+    waits.retain(|(_, it)| !placed.contains(&it.reason) || told.insert(it.reason.clone()));
+}
+
+/// The group of the API that an autoscaler got no answer of.
+fn group_asked<'a>(wait: &Wait, object: &'a Value) -> Option<&'a str> {
+    let words = ["unable to fetch metrics from ", "what the Pods use cannot be read: "];
+    let is_of_metrics = words.iter().any(|it| wait.message.contains(it));
+    match &*wait.reason {
+        "FailedGetResourceMetric" | "FailedGetContainerResourceMetric" if is_of_metrics => Some("metrics.k8s.io"),
+        "FailedGetPodsMetric" | "FailedGetObjectMetric" if is_of_metrics => Some("custom.metrics.k8s.io"),
+        "FailedGetExternalMetric" if is_of_metrics => Some("external.metrics.k8s.io"),
+        "FailedGetScale" => {
+            let target = ["scaleTargetRef", "targetRef"].into_iter().map(|it| &object["spec"][it]);
+            target.into_iter().find_map(|it| it["apiVersion"].as_str()?.split_once('/')).map(|it| it.0)
+        }
+        _ => None,
+    }
+}
+
+/// The APIService of a group none of whose versions can be asked.
+async fn silent(reader: &Reader<'_>, group: &str) -> Option<Handed> {
+    let services = services(reader).await;
+    let of_group: Vec<_> =
+        services.iter().filter(|it| text(it, "/spec/group") == group).map(Handed::of).collect::<Option<_>>()?;
+    let is_silent = of_group.iter().all(|it| it.reason.is_some());
+    of_group.into_iter().next().filter(|_| is_silent)
 }
 
 /// None for whoever may not list them, and nobody misses them who asked about something else.

@@ -2,12 +2,16 @@
 
 use std::{path::Path, time::Duration};
 
+use corten_machine::Layout;
 use corten_meta::Time;
 
 use super::{duration::duration, survey::Group};
 use crate::{
     etcd_member::{EtcdHealth, MemberHealth},
     failure::Failure,
+    node_folders::{RUN_DIR, log_in},
+    node_process::command_for,
+    shell::quoted,
 };
 
 /// What is older was written by a Corten that does not run any more.
@@ -19,20 +23,20 @@ fn current(data: &Path, now: Time) -> Option<EtcdHealth> {
 
 /// What somebody must see to.
 pub(crate) fn concerns(data: &Path, now: Time) -> Vec<Group> {
-    current(data, now).map(|it| of(&it, now)).unwrap_or_default()
+    current(data, now).map(|it| of(&it, data, now)).unwrap_or_default()
 }
 
 /// Too few members agree: why nothing is answered. None where enough do.
 pub(crate) fn quorum_lost(data: &Path, now: Time) -> Option<Failure> {
     let health = current(data, now)?;
-    let lost = lost(&health, now)?;
+    let lost = lost(&health, data, now)?;
     let mut failure = Failure::new(lost.summary);
     failure.details = health.members.iter().filter_map(|it| away(it, now)).collect();
     Some(failure.next(lost.next))
 }
 
-fn of(health: &EtcdHealth, now: Time) -> Vec<Group> {
-    let mut concerns: Vec<Group> = lost(health, now).into_iter().collect();
+fn of(health: &EtcdHealth, data: &Path, now: Time) -> Vec<Group> {
+    let mut concerns: Vec<Group> = lost(health, data, now).into_iter().collect();
     let (n, needed) = health.n_voters();
     let n_there = health.members.iter().filter(|it| !it.is_learner && it.away_since.is_none()).count();
     for member in &health.members {
@@ -45,7 +49,7 @@ fn of(health: &EtcdHealth, now: Time) -> Vec<Group> {
                 format!("{n_there} of {n} members agree, and {needed} are needed: the next loss stops all writes")
             };
             let mut group =
-                Group::of_cluster(&subject(member), format!("EtcdMemberAway: {away}; {quorum}"), start(member));
+                Group::of_cluster(&subject(member), format!("EtcdMemberAway: {away}; {quorum}"), start(member, data));
             group.since = member.away_since;
             concerns.push(group);
         }
@@ -79,15 +83,20 @@ fn away(member: &MemberHealth, now: Time) -> Option<String> {
 }
 
 /// What brings it back.
-fn start(member: &MemberHealth) -> String {
+fn start(member: &MemberHealth, data: &Path) -> String {
     if member.is_own {
-        return "corten up".to_owned();
+        return up(data);
     }
-    let name = &member.name;
-    format!("corten up # on {name}; where it never comes back: corten node remove {name}")
+    let (name, up) = (&member.name, up(data));
+    format!("{up} # on {name}; where it never comes back: corten node remove {name}")
 }
 
-fn lost(health: &EtcdHealth, now: Time) -> Option<Group> {
+/// Wherever it is pasted, it starts no other cluster than the one with these data.
+fn up(data: &Path) -> String {
+    command_for(&Layout::new(data, RUN_DIR), "up")
+}
+
+fn lost(health: &EtcdHealth, data: &Path, now: Time) -> Option<Group> {
     if health.has_quorum {
         return None;
     }
@@ -102,8 +111,8 @@ fn lost(health: &EtcdHealth, now: Time) -> Option<Group> {
     );
     let names: Vec<&str> = voters().filter(|it| it.away_since.is_some()).map(|it| &*it.name).collect();
     let next = match names.is_empty() {
-        true => "tail -n 40 /var/lib/corten/log/etcd.log".to_owned(),
-        false => format!("corten up # on {}", names.join(" or ")),
+        true => format!("tail -n 40 {}", quoted(&log_in(data).with_file_name("etcd.log").to_string_lossy())),
+        false => format!("{} # on {}", up(data), names.join(" or ")),
     };
     let mut group = Group::of_cluster("etcd", summary, next);
     group.since = Some(since);
@@ -113,6 +122,7 @@ fn lost(health: &EtcdHealth, now: Time) -> Option<Group> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node_folders::DATA_DIR;
 
     fn member(name: &str, away_since: Option<i64>) -> MemberHealth {
         MemberHealth {
@@ -126,7 +136,7 @@ mod tests {
     }
 
     fn said(health: &EtcdHealth) -> Vec<String> {
-        let groups = of(health, Time::from_unix_seconds(100));
+        let groups = of(health, Path::new(DATA_DIR), Time::from_unix_seconds(100));
         groups.iter().map(|it| format!("{}: {} | {}", it.subjects[0].subject, it.summary, it.next)).collect()
     }
 
@@ -167,6 +177,7 @@ mod tests {
         health.save(folder.path()).expect("written");
         let lost = quorum_lost(folder.path(), Time::from_unix_seconds(101)).expect("too few");
         assert_eq!(lost.details.len(), 2);
+        assert_eq!(lost.next, Some(format!("corten up --data-dir={} # on b or c", folder.path().display())));
         assert!(quorum_lost(folder.path(), Time::from_unix_seconds(1000)).is_none(), "nobody looks any more");
     }
 

@@ -15,10 +15,10 @@ use serde_json::Value;
 use super::{
     Account, State,
     account::Cause,
-    custom,
+    aggregated, custom,
     fields::{items, one_line, text},
     findings::{self, found::Findings, policies, refusal, refusers, unnamed_webhooks},
-    pod_steps,
+    misdirected, pod_steps,
     reader::{Answer, Reader},
     trust,
 };
@@ -90,7 +90,9 @@ fn below<'a>(
             refusers::place_webhook(reader, wait).await;
             policies::name_parameter(reader, &key.namespace, wait).await;
             trust::tell(wait);
+            misdirected::tell(wait);
         }
+        aggregated::place(reader, &object, &mut waits).await;
         let reasons: BTreeSet<String> = decisions.iter().flat_map(|it| &it.waits).map(|it| it.reason.clone()).collect();
         let causes = causes(reader, (kind, &key), waits, (&steps, &reasons), &path).await;
         let mut events = warnings(reader, &object).await;

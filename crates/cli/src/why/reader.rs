@@ -16,6 +16,8 @@ use corten_meta::{Key, Resource, Time, depth};
 use corten_reconcile::{Actor, Decision, Journal};
 use serde_json::Value;
 
+use crate::cluster_place::ClusterPlace;
+
 pub(super) type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
 /// Where objects come from: a server, or a test.
@@ -104,6 +106,8 @@ type Lists = BTreeMap<(Resource, String), Rc<Vec<Value>>>;
 pub(crate) struct Reader<'a> {
     source: &'a dyn Source,
     pub(super) now: Time,
+    /// What is known of the cluster beside what it answers.
+    pub(super) place: ClusterPlace,
     objects: RefCell<Objects>,
     lists: RefCell<Lists>,
     groups: RefCell<Option<Rc<Vec<Value>>>>,
@@ -118,6 +122,7 @@ impl<'a> Reader<'a> {
         Self {
             source,
             now,
+            place: ClusterPlace::default(),
             objects: RefCell::default(),
             lists: RefCell::default(),
             groups: RefCell::default(),
@@ -125,6 +130,10 @@ impl<'a> Reader<'a> {
             unlisted: RefCell::default(),
             unreachable: RefCell::default(),
         }
+    }
+
+    pub(crate) fn at(self, place: ClusterPlace) -> Self {
+        Self { place, ..self }
     }
 
     /// Why the server gave no answer, where it gave none to a request.

@@ -21,6 +21,8 @@ use super::{
     render, render_survey, survey, unknown_kind, unreadable,
 };
 
+use crate::cluster_place::ClusterPlace;
+
 const NOW: &str = "2026-11-20T12:30:00Z";
 const LOOK: PageStyle = PageStyle { width: 100, colour: false };
 const QUESTION: &str = "\n---- why";
@@ -34,6 +36,16 @@ impl World {
         Self(
             documents.map(|it| serde_saphyr::from_str(it).unwrap_or_else(|error| panic!("{error} in\n{it}"))).collect(),
         )
+    }
+
+    /// `kind: Place`: where the cluster is, as seen from this machine.
+    fn place(&self) -> ClusterPlace {
+        let Some(place) = self.0.iter().find(|it| it["kind"] == "Place") else { return ClusterPlace::default() };
+        let (server, data) = (text(place, "/server"), place["data"].as_str());
+        match data.filter(|_| place["hasNode"] == true) {
+            Some(data) => ClusterPlace::of_node(server, data),
+            None => ClusterPlace::of_server(server, data),
+        }
     }
 
     fn of<'a>(&'a self, resource: &'a Resource) -> impl Iterator<Item = &'a Value> {
@@ -188,7 +200,7 @@ fn who_saw_nothing_does_not_say_that_all_is_fine() {
 
 fn answer(world: &World, question: &str) -> String {
     let now: Time = NOW.parse().expect("a time");
-    let reader = Reader::new(world, now);
+    let reader = Reader::new(world, now).at(world.place());
     let words: Vec<&str> = question.split_whitespace().collect();
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {

@@ -6,7 +6,8 @@ use corten_reconcile::{Actor, Wait};
 const FAILED: &str = "tls: failed to verify certificate: x509: ";
 
 /// Waits for servers that an object of the API says how to ask.
-const OF_SERVERS: [&str; 4] = ["ConversionWebhookFailing", "FailedDiscoveryCheck", "WebhookFailed", "WebhookFailing"];
+pub(super) const OF_SERVERS: [&str; 4] =
+    ["ConversionWebhookFailing", "FailedDiscoveryCheck", "WebhookFailed", "WebhookFailing"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {

@@ -11,7 +11,7 @@ use corten_api::{
 use corten_client::{Client, ListParams};
 use corten_meta::address::{Cidr, is_reachable};
 
-use crate::failure::Failure;
+use crate::{cluster_place::ClusterPlace, failure::Failure};
 
 /// What was given.
 ///
@@ -28,7 +28,8 @@ pub(super) fn checked(url: &str) -> Result<String> {
 ///
 /// # Errors
 /// Only this machine and its Pods reach the server.
-pub(super) async fn of(client: &Client, kubeconfig: &str) -> Result<String> {
+pub(super) async fn of(client: &Client, place: &ClusterPlace) -> Result<String> {
+    let kubeconfig = &*place.server;
     let from_outside = |it: &str| it != "localhost" && it.parse::<IpAddr>().map_or(true, is_reachable);
     if host(kubeconfig).is_some_and(|it| from_outside(&it)) {
         return Ok(kubeconfig.trim_end_matches('/').to_owned());
@@ -56,7 +57,9 @@ pub(super) async fn of(client: &Client, kubeconfig: &str) -> Result<String> {
     let found = found.map(|it| format!("https://{it}"));
     found.ok_or_else(|| {
         let message = format!("the API is served at {kubeconfig}, which no other machine reaches");
-        Failure::new(message).next("corten down && corten up --bind 0.0.0.0").into()
+        let other =
+            || Failure::new(format!("{message}: it must be started with --bind ADDRESS")).next(place.listener());
+        place.serve_everywhere().map_or_else(other, |it| Failure::new(&*message).next(it)).into()
     })
 }
 

@@ -10,7 +10,7 @@ use crate::why::{
     custom,
     fields::{items, text},
     findings::{conditions, refusal::between, refusers},
-    trust,
+    misdirected, trust,
 };
 
 /// Of a condition: of a definition what it is about, of an APIService whose server it is, of a custom object who wrote it.
@@ -48,7 +48,8 @@ async fn api_service(case: &Case<'_>) -> Advice {
     let service = case.reader.get(&SERVICES, &key).await;
     let owner = service.as_deref().and_then(refusers::owner).or_else(|| refusers::owner(case.object));
     let owner = owner.map(|it| format!(", {it}")).unwrap_or_default();
-    let who = trust::who(&case.wait.message, &case.at.subject, &place);
+    let (message, author) = (&case.wait.message, &case.at.subject);
+    let who = trust::who(message, author, &place).or_else(|| misdirected::who(message, author, &place));
     let down = || format!("whoever runs {place}: until it answers, what it serves can be neither read nor written");
     Advice::run(case.describe()).who(who.unwrap_or_else(down)).hint(format!("it is asked at {place}{owner}"))
 }
@@ -133,7 +134,8 @@ pub(super) async fn conversion(case: &Case<'_>) -> Advice {
             .who(format!("whoever wrote {name}: {place}, which it names, is not there; or whoever runs that service"));
     }
     let owner = service.as_deref().and_then(refusers::owner).or_else(|| refusers::owner(&definition));
-    let who = trust::who(&case.wait.message, &format!("customresourcedefinition/{name}"), &place);
+    let (message, author) = (&case.wait.message, format!("customresourcedefinition/{name}"));
+    let who = trust::who(message, &author, &place).or_else(|| misdirected::who(message, &author, &place));
     advice
         .who(who.unwrap_or_else(|| format!("whoever runs the webhook that converts {name}")))
         .hint(format!("it is asked at {place}{}", owner.map(|it| format!(", {it}")).unwrap_or_default()))

@@ -2,13 +2,15 @@
 
 use corten_api::resources::SERVICE_ACCOUNTS;
 use corten_meta::{Key, Quantity};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use super::case::{Advice, Case};
 use crate::why::{
     command::{kubectl, merge},
+    custom,
     fields::text,
     findings::{refusal::between, refusers},
+    misdirected,
     nearest::nearest,
     trust,
 };
@@ -154,9 +156,11 @@ pub(super) async fn webhook(case: &Case<'_>) -> Advice {
             .hint("no configuration has this webhook now: it is not asked any more");
     };
     let owner = refusers::owner(&found.object).map(|it| format!(", {it}")).unwrap_or_default();
-    let of_certificate = trust::who(&case.wait.message, &found.subject, &found.place);
+    let message = &case.wait.message;
+    let of_server = trust::who(message, &found.subject, &found.place)
+        .or_else(|| misdirected::who(message, &found.subject, &found.place));
     Advice::run(kubectl("", &["describe", &found.subject]))
-        .who(of_certificate.unwrap_or(who))
+        .who(of_server.unwrap_or(who))
         .hint(format!("it is in {}{owner}", found.subject))
         .hint(format!("it is asked at {}", found.place))
 }
@@ -209,6 +213,11 @@ pub(super) async fn policy(case: &Case<'_>) -> Advice {
         Some(kind) => case.reader.get(&kind.resource, &Key::new("", name)).await,
         None => None,
     };
+    if let Some(policy) = &object
+        && let Some(advice) = of_parameter(case, on, policy).await
+    {
+        return advice;
+    }
     let owner = object.and_then(|it| refusers::owner(&it)).map(|it| format!("it is {it}"));
     let who = match &*case.wait.reason {
         "PolicyFailed" | "PolicyFailing" => format!("whoever wrote {on}"),
@@ -216,4 +225,23 @@ pub(super) async fn policy(case: &Case<'_>) -> Advice {
         _ => format!("whoever wrote {}; or whoever wrote {on}: relax it", case.author),
     };
     Advice::run(kubectl("", &["describe", on])).who(who).hints(owner)
+}
+
+/// It fails with one of its parameters, and may be well with others.
+async fn of_parameter(case: &Case<'_>, on: &str, policy: &Value) -> Option<Advice> {
+    let parameter = between(&case.wait.message, "with its parameter, the ", ": ")?;
+    let name = parameter.split('"').nth(1)?;
+    let namespace = parameter.split_once("\" in ").map_or("", |it| it.1);
+    let (version, kind) = (text(policy, "/spec/paramKind/apiVersion"), text(policy, "/spec/paramKind/kind"));
+    // Its short name may be that of another kind, too.
+    let kind = custom::kind_served(case.reader, version, kind).await;
+    let next = match kind {
+        Some(kind) => kubectl(namespace, &["describe", &kind.resource.qualified(), name]),
+        None => kubectl("", &["describe", on]),
+    };
+    Some(
+        Advice::run(next)
+            .who(format!("whoever wrote the {parameter}, which does not fit {on}; or whoever wrote that policy"))
+            .hint(format!("the policy: {}", kubectl("", &["describe", on]))),
+    )
 }

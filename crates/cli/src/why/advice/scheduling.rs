@@ -1,10 +1,10 @@
 //! Pods without a node: what each reason asks of whom.
 
 use corten_api::{
-    resources::{NODES, PODS},
+    resources::{ENDPOINT_SLICES, NODES, PODS},
     scheduling::{Taint, Toleration},
 };
-use corten_meta::{Key, Quantity};
+use corten_meta::{Key, Quantity, address::is_reachable};
 use corten_policies::quota::{Side, of_pod};
 use serde_json::{Value, json};
 
@@ -32,7 +32,28 @@ pub(super) async fn no_nodes(case: &Case<'_>) -> Advice {
         let advice = Advice::run(format!("corten why node/{name}"));
         return advice.headline(format!("no node of the cluster can be used: node/{name} is there"));
     }
-    Advice::run("corten up".into()).hint("`corten up` makes this machine the cluster's node")
+    let place = &case.reader.place;
+    if let Some(up) = place.up() {
+        return Advice::run(up).hint("this machine has the cluster's node, which has not come or was deleted");
+    }
+    if !place.is_loopback() || is_served_elsewhere(case).await {
+        return Advice::run(format!("corten token create{}", place.options))
+            .hint("a machine becomes its node by the line that `corten token create` prints, run there");
+    }
+    let advice = Advice::run(place.listener())
+        .hint(format!("it is served at {}, to this machine alone: no other can be its node", place.server));
+    advice.hint(match place.up_after_server() {
+        Some(up) => format!("as root, once the process that serves it has ended, the same cluster with a node: {up}"),
+        None => "the process that serves it must do so where other machines reach it: --bind ADDRESS".into(),
+    })
+}
+
+/// Do other machines reach it, though it was asked as this machine's own?
+async fn is_served_elsewhere(case: &Case<'_>) -> bool {
+    let slices = case.reader.list(&ENDPOINT_SLICES, "default").await;
+    let of_server = slices.iter().filter(|it| it["metadata"]["labels"]["kubernetes.io/service-name"] == "kubernetes");
+    let mut addresses = of_server.flat_map(|it| items(it, "/endpoints")).flat_map(|it| items(it, "/addresses"));
+    addresses.any(|it| it.as_str().and_then(|it| it.parse().ok()).is_some_and(is_reachable))
 }
 
 pub(super) async fn resources(case: &Case<'_>) -> Option<Advice> {
@@ -231,7 +252,7 @@ pub(super) fn node(case: &Case<'_>) -> Advice {
             .hint("on that machine: /var/lib/corten/log/corten.log");
     }
     advice
-        .who("whoever runs the node: start Corten there (`corten up`), or delete the node if it is gone for good")
+        .who("whoever runs the node: start Corten there as it was (`corten up` or `corten join`), or delete the node if it is gone for good")
         .hint("on that machine: /var/lib/corten/log/corten.log")
 }
 

@@ -1,0 +1,143 @@
+//! Where the cluster that was asked is, as seen from this machine: what may be run here without starting another one.
+
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
+
+use clap::ArgMatches;
+use corten_machine::Layout;
+use corten_meta::address::is_reachable;
+
+use crate::{
+    connection::{self, Connection},
+    node_folders::RUN_DIR,
+    node_process::{NodeProcess, command_for},
+    node_record::Record,
+    shell::quoted,
+};
+
+/// What is known of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClusterPlace {
+    /// Its URL, as the kubeconfig has it.
+    pub(crate) server: String,
+    /// The options that name it, as they were given: ` --kubeconfig=FILE --context=NAME`.
+    pub(crate) options: String,
+    /// The folder of this machine that holds its data.
+    data: Option<PathBuf>,
+    /// The folders of its node, where that runs on this machine.
+    node: Option<Layout>,
+}
+
+impl ClusterPlace {
+    pub(crate) fn of(matches: &ArgMatches, connection: &Connection) -> Self {
+        let data = connection::data_folders(matches).into_iter().next();
+        let run = |data: &Path| Record::find(data).map(|it| it.run_dir).filter(|it| !it.as_os_str().is_empty());
+        let node = data.as_deref().and_then(|data| {
+            let node = NodeProcess { layout: Layout::new(data, run(data).unwrap_or_else(|| RUN_DIR.into())) };
+            node.runs().ok()?.then_some(node.layout)
+        });
+        let kubeconfig = matches.get_one::<PathBuf>("kubeconfig").map(|it| it.to_string_lossy().into_owned());
+        let context = matches.get_one::<String>("context").cloned();
+        let options = [("kubeconfig", kubeconfig), ("context", context)];
+        let given = options.into_iter().filter_map(|(name, it)| Some(format!(" --{name}={}", quoted(&it?))));
+        Self { server: connection.server.clone(), options: given.collect(), data, node }
+    }
+
+    /// Does only its own machine reach it, by the address that was asked?
+    pub(crate) fn is_loopback(&self) -> bool {
+        let host = self.host_and_port().0;
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|it| !is_reachable(it))
+    }
+
+    /// Starts its node on this machine where it has stopped; none where it has no node here.
+    pub(crate) fn up(&self) -> Option<String> {
+        self.node.as_ref().map(|it| command_for(it, "up"))
+    }
+
+    /// Has it served at all addresses, with its other options as they are. None where `corten up` does not run it.
+    pub(crate) fn serve_everywhere(&self) -> Option<String> {
+        let layout = self.node.as_ref()?;
+        let options = Record::load(&layout.data).options.into_iter().filter(|it| !it.starts_with("--bind="));
+        let up = options.fold(command_for(layout, "up"), |command, it| command + " " + &quoted(&it));
+        Some(format!("{} && {up} --bind=0.0.0.0", command_for(layout, "down")))
+    }
+
+    /// As [`Self::up`], for a control plane alone, once its process has ended: the same cluster goes on, at the same port.
+    pub(crate) fn up_after_server(&self) -> Option<String> {
+        let data = self.data.as_deref()?;
+        Some(format!("{} --port={}", command_for(&Layout::new(data, RUN_DIR), "up"), self.port()))
+    }
+
+    /// Shows which process serves it, where that is one of this machine.
+    pub(crate) fn listener(&self) -> String {
+        format!("ss -tlnp 'sport = :{}'", self.port())
+    }
+
+    fn port(&self) -> u16 {
+        self.host_and_port().1.parse().unwrap_or(443)
+    }
+
+    /// The port is empty where the URL has none.
+    fn host_and_port(&self) -> (&str, &str) {
+        let rest = self.server.split_once("://").map_or(&*self.server, |it| it.1);
+        let place = rest.split('/').next().unwrap_or_default();
+        match place.strip_prefix('[').and_then(|it| it.split_once(']')) {
+            Some((host, port)) => (host, port.trim_start_matches(':')),
+            None => place.split_once(':').unwrap_or((place, "")),
+        }
+    }
+}
+
+#[cfg(test)]
+impl ClusterPlace {
+    /// A control plane alone, with its data in this folder of the machine; none: it is elsewhere.
+    pub(crate) fn of_server(server: &str, data: Option<&str>) -> Self {
+        Self {
+            server: server.to_owned(),
+            options: " --kubeconfig=lab.conf".into(),
+            data: data.map(PathBuf::from),
+            node: None,
+        }
+    }
+
+    /// That of a node which runs on this machine.
+    pub(crate) fn of_node(server: &str, data: &str) -> Self {
+        Self { node: Some(Layout::new(Path::new(data), RUN_DIR)), ..Self::of_server(server, Some(data)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_of_the_cluster_that_was_asked() {
+        let server = ClusterPlace::of_server("https://127.0.0.1:16777", Some("/srv/my lab"));
+        assert_eq!((server.up(), server.serve_everywhere()), (None, None));
+        assert_eq!(server.up_after_server().as_deref(), Some("corten up --data-dir='/srv/my lab' --port=16777"));
+        assert_eq!(server.listener(), "ss -tlnp 'sport = :16777'");
+        let node = ClusterPlace::of_node("https://127.0.0.1:6443", "/srv/lab");
+        assert_eq!(node.up().as_deref(), Some("corten up --data-dir=/srv/lab"));
+        assert_eq!(
+            node.serve_everywhere().as_deref(),
+            Some("corten down --data-dir=/srv/lab && corten up --data-dir=/srv/lab --bind=0.0.0.0")
+        );
+    }
+
+    #[test]
+    fn only_addresses_of_the_machine_itself_are_loopback() {
+        for (server, is_loopback, port) in [
+            ("https://127.0.0.1:16777", true, 16777),
+            ("https://[::1]:7443/", true, 7443),
+            ("https://localhost", true, 443),
+            ("https://10.0.0.1:6443", false, 6443),
+            ("https://[fd00::1]", false, 443),
+            ("https://api.example.com/cluster", false, 443),
+        ] {
+            let place = ClusterPlace::of_server(server, None);
+            assert_eq!((place.is_loopback(), place.port()), (is_loopback, port), "{server}");
+        }
+    }
+}

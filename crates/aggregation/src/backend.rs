@@ -160,8 +160,8 @@ impl Backend {
             }
         }
         let stream = self.connected(chosen).await?;
-        let to = stream.to();
-        let fresh = Connection::over(stream, to).await?;
+        let (to, socket) = (stream.to(), stream.socket());
+        let fresh = Connection::over(stream, to, socket).await?;
         fresh.ask(request, &self.kept).await.map_err(|it| it.reason)
     }
 

@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use corten_webhook::Stream;
+use corten_webhook::{Socket, Stream};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     sync::OwnedSemaphorePermit,
@@ -32,6 +32,10 @@ impl Counted {
     pub(crate) fn of(mut self, share: Share) -> Self {
         self.share = Some(share);
         self
+    }
+
+    pub(crate) fn socket(&self) -> Option<Socket> {
+        self.stream.socket().ok()
     }
 
     /// The endpoint that it leads to.

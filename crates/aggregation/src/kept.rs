@@ -10,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use corten_cacher::body::{Body, BoxError, whole};
-use corten_webhook::{HEADERS_BYTES_MAX, IDLE_CONNECTIONS_MAX, IDLE_MAX, in_gos_words};
+use corten_webhook::{HEADERS_BYTES_MAX, IDLE_CONNECTIONS_MAX, IDLE_MAX, Socket, in_gos_words};
 use http::{Method, Request, Response};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::{body::Incoming, client::conn::http1};
@@ -36,6 +36,7 @@ pub(crate) struct Connection {
     sender: http1::SendRequest<Body>,
     /// Reads and writes, and ends with it.
     driver: JoinHandle<()>,
+    socket: Option<Socket>,
     to: SocketAddr,
     /// The threads that the driver runs on. From others it would be waited for until these have time.
     driven_by: runtime::Id,
@@ -56,7 +57,8 @@ impl Drop for Connection {
 }
 
 impl Connection {
-    pub(crate) async fn over<S>(stream: S, to: SocketAddr) -> Result<Self, String>
+    /// `socket` is what is below the stream, which is looked at before another request goes there.
+    pub(crate) async fn over<S>(stream: S, to: SocketAddr, socket: Option<Socket>) -> Result<Self, String>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -67,7 +69,7 @@ impl Connection {
                 tracing::debug!(%error, "a connection to another API server ended");
             }
         });
-        Ok(Self { sender, driver, to, driven_by: Handle::current().id(), idle_since: Instant::now() })
+        Ok(Self { sender, driver, socket, to, driven_by: Handle::current().id(), idle_since: Instant::now() })
     }
 
     /// The answer, whose connection is kept by `home` once it has been read to its end.
@@ -114,8 +116,14 @@ impl KeptConnections {
         idle.retain(|it| it.is_fresh() && is_endpoint(it.to));
         let here = Handle::current().id();
         // An answer may have come before the request was sent to its end: such a connection is still busy with that.
-        let at = idle.iter().rposition(|it| it.driven_by == here && it.sender.is_ready())?;
-        Some(idle.swap_remove(at))
+        while let Some(at) = idle.iter().rposition(|it| it.driven_by == here && it.sender.is_ready()) {
+            let connection = idle.remove(at);
+            // Whoever has just ended it is not heard of by its driver yet.
+            if connection.socket.as_ref().is_none_or(Socket::is_silent) {
+                return Some(connection);
+            }
+        }
+        None
     }
 
     pub(crate) fn end_all(&self) {

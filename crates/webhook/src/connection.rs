@@ -96,10 +96,15 @@ impl Connection {
     }
 
     fn is_usable(&mut self) -> bool {
-        // Whoever closed it meanwhile is heard of here; whoever did so just now, by a look at the socket.
+        // Whoever closed it meanwhile is heard of here.
         drive(&mut self.driver, &mut Context::from_waker(Waker::noop()));
         let is_open = self.driver.is_some() && !self.sender.is_closed() && self.idle_since.elapsed() < IDLE_MAX;
-        is_open && self.socket.as_ref().is_some_and(Socket::is_silent)
+        is_open && self.socket.is_some()
+    }
+
+    /// Whoever closed it just now is heard of by a look at the socket.
+    fn is_silent(&self) -> bool {
+        self.socket.as_ref().is_some_and(Socket::is_silent)
     }
 }
 
@@ -163,8 +168,13 @@ impl Pool {
         let mut idle = self.0.lock();
         idle.retain_mut(Connection::is_usable);
         let here = Handle::current().id();
-        let at = idle.iter().rposition(|it| it.driven_by == here)?;
-        Some(idle.remove(at))
+        while let Some(at) = idle.iter().rposition(|it| it.driven_by == here) {
+            let connection = idle.remove(at);
+            if connection.is_silent() {
+                return Some(connection);
+            }
+        }
+        None
     }
 
     pub(crate) fn put(&self, mut connection: Connection) {

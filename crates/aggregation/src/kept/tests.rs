@@ -22,7 +22,7 @@ async fn connection(to: SocketAddr) -> Connection {
         let served = server::conn::http1::Builder::new().serve_connection(TokioIo::new(far), service).await;
         served.expect("the connection is served");
     });
-    Connection::over(near, to).await.expect("a connection")
+    Connection::over(near, to, None).await.expect("a connection")
 }
 
 async fn ask(home: &Arc<KeptConnections>, over: Connection, path: &str) {
@@ -100,7 +100,7 @@ async fn half_answer(goes_on: bool) -> Answer {
         });
         let _ended = server::conn::http1::Builder::new().serve_connection(TokioIo::new(far), service).await;
     });
-    let over = Connection::over(near, endpoint(1)).await.expect("a connection");
+    let over = Connection::over(near, endpoint(1), None).await.expect("a connection");
     let Ok(answer) = over.ask(Request::new(whole("")), &Arc::default()).await else { panic!("it is not answered") };
     let share = Shares::default().take("jane", 1).expect("there is one");
     answer.into_body().of(share, goes_on)

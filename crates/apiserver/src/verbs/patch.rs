@@ -192,6 +192,10 @@ impl Patch {
 /// Keys of operations that mean nothing, or are there twice: as many as are told of an object.
 fn of_operations(patch: &[u8]) -> Vec<String> {
     const KEYS: [&str; 4] = ["op", "path", "from", "value"];
+    // Of too many none is read: the patch is refused for that.
+    if apply::n_operations(patch).is_err() {
+        return Vec::new();
+    }
     let Ok((Value::Array(operations), duplicates)) = corten_schema::read(patch) else { return Vec::new() };
     let duplicates: BTreeSet<String> = duplicates.into_iter().collect();
     let mut found: Vec<(usize, String)> = Vec::new();

@@ -5,7 +5,7 @@ use std::time::Instant;
 use corten_admission::{
     Attributes, ConvertedObjects, Fuel, Operation, Reinvocation, RequestForm, admit, commit, evaluated, validate,
 };
-use corten_kinds::Subresource;
+use corten_kinds::{Subresource, scale_form};
 use corten_meta::{Status, Violation};
 use corten_routes::DeleteOptions;
 use corten_schema::structural::timed;

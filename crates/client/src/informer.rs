@@ -50,6 +50,14 @@ pub enum InformerEvent<T = Bytes> {
     Synced(String),
 }
 
+/// What keeps a cache from its contents.
+#[derive(Clone, Debug)]
+pub struct Failing {
+    pub since: Instant,
+    /// `cannot list: service unavailable (503)`.
+    pub said: String,
+}
+
 /// Which object, and which state of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Identity {
@@ -84,6 +92,8 @@ pub struct Informer<T = Bytes> {
     cannot_list: bool,
     /// The server said of the last list that was tried that this caller may not have it.
     is_forbidden: bool,
+    /// Why nothing comes.
+    failing: Option<Failing>,
     /// The list under way may be too old for whoever asked for one.
     lists_again: bool,
     ready: VecDeque<(StreamPosition, InformerEvent<T>)>,
@@ -166,6 +176,7 @@ impl<T> Informer<T> {
             n_lists: 0,
             cannot_list: false,
             is_forbidden: false,
+            failing: None,
             lists_again: false,
             ready: VecDeque::new(),
             backoff,
@@ -202,6 +213,11 @@ impl<T> Informer<T> {
     /// This caller may not list it (403), as far as the server has said last.
     pub fn is_forbidden(&self) -> bool {
         self.is_forbidden
+    }
+
+    /// Since when neither a list nor a watch comes about, and why.
+    pub fn failing(&self) -> Option<&Failing> {
+        self.failing.as_ref()
     }
 
     /// Lists again: for a cache that is suspected to have missed something. Gives the [`Informer::n_lists`] at which a
@@ -327,6 +343,7 @@ impl<T> Informer<T> {
             self.forget(&key);
         }
         (self.cannot_list, self.is_forbidden, self.may_fall_back) = (false, false, false);
+        self.failing = None;
         self.from = page.resource_version;
         if let Some(kept) = &self.kept {
             kept.whole(&self.from);
@@ -371,6 +388,7 @@ impl<T> Informer<T> {
     fn connected(&mut self, watch: Result<Watch, Error>) -> State {
         match watch {
             Ok(watch) => {
+                self.failing = None;
                 let until = Duration::from_secs(u64::from(WATCH_SECONDS) * 2) + WATCH_GRACE;
                 State::Watching { watch, until: Box::pin(tokio::time::sleep_until(Instant::now() + until)) }
             }
@@ -435,7 +453,11 @@ impl<T> Informer<T> {
         if error.is_expired() {
             tracing::debug!(resource = %self.params.resource, %error, "the watch is too old, listing again");
         } else {
-            tracing::warn!(resource = %self.params.resource, %error, failures = self.backoff.failures() + 1, "cannot {verb}");
+            let (code, failures) = (error.status().map(|it| it.code), self.backoff.failures() + 1);
+            tracing::warn!(resource = %self.params.resource, code, %error, failures, "cannot {verb}");
+            let since = self.failing.as_ref().map_or_else(Instant::now, |it| it.since);
+            let said = code.map_or_else(|| error.to_string(), |code| format!("{error} ({code})"));
+            self.failing = Some(Failing { since, said: format!("cannot {verb}: {said}") });
         }
         self.wait(then)
     }

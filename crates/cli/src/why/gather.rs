@@ -48,7 +48,7 @@ const LEAVING: [&str; 10] = [
 ];
 
 /// Waits for loops that do not do their work.
-pub(super) const DEFECTS: [&str; 2] = ["LoopPanicked", "LoopStuck"];
+pub(super) const DEFECTS: [&str; 3] = ["ListFailing", "LoopPanicked", "LoopStuck"];
 
 /// Explains one object.
 ///

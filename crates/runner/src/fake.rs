@@ -38,6 +38,7 @@ struct State {
     watched: BTreeSet<String>,
     watch_delay: Duration,
     is_silent: bool,
+    unlisted: Option<String>,
 }
 
 #[derive(Clone)]
@@ -79,6 +80,11 @@ impl FakeApi {
 
     pub(crate) fn fault(&self, fault: Fault) {
         self.state.lock().faults.push_back(fault);
+    }
+
+    /// Nothing of this collection is listed any more (503), or all is again. `/api/v1/pods`
+    pub(crate) fn list_no_more(&self, collection: Option<&str>) {
+        self.state.lock().unlisted = collection.map(str::to_owned);
     }
 
     /// The requests since the last call that were neither reads nor by the test: `POST /api/v1/…`.
@@ -272,6 +278,10 @@ impl Transport for FakeApi {
             };
             if let Some(Fault::Refused(_, code, reason)) = fault {
                 let (code, body) = status(code, reason);
+                return Ok(respond(code, &body));
+            }
+            if method == "GET" && self.state.lock().unlisted.as_deref() == Some(request.uri().path()) {
+                let (code, body) = status(503, "ServiceUnavailable");
                 return Ok(respond(code, &body));
             }
             let (code, body) = self.answer(&method, request.uri().path(), request.body());

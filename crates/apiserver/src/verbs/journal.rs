@@ -8,7 +8,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use corten_access::{Answers, Attributes, Decision as Access, Identity, ResourceOrPath};
 use corten_api::resources::{NAMESPACES, PODS};
 use corten_cacher::{answer, body::Response};
-use corten_kinds::{KINDS, Kind, by_journal};
+use corten_kinds::{KINDS, Kind, KindRef, by_journal};
 use corten_kubelets::{Asking, FromNodes, Waiting, beside};
 use corten_meta::{FieldSelector, Key, ObjectMeta, Resource, Selector, Status};
 use corten_reconcile::{
@@ -24,6 +24,7 @@ use crate::context::Context;
 
 pub(crate) async fn get(ctx: &Context, journals: &Kind) -> Result<Response, Status> {
     let (kind, key) = named(ctx, journals)?;
+    let kind = &*kind;
     // No node is asked for who may not see the object.
     answered(ctx, |answers| Reader { ctx, answers, who: &ctx.who(), kind, key: key.clone() }.confirm()).await?;
     let said = ctx.state.remote_journals().of(&asking(ctx), &kind.resource, &key).await;
@@ -38,11 +39,27 @@ fn asking(ctx: &Context) -> Asking<'_> {
 }
 
 /// The object that the journal is about.
-fn named(ctx: &Context, journals: &Kind) -> Result<(&'static Kind, Key), Status> {
+fn named(ctx: &Context, journals: &Kind) -> Result<(KindRef, Key), Status> {
     let name = &ctx.info.name;
-    let (kind, object) = by_journal(name).ok_or_else(|| Status::not_found(&journals.resource, name))?;
-    let namespace = if kind.resource.namespaced { &*ctx.info.namespace } else { "" };
-    Ok((kind, Key::new(namespace, object)))
+    let key = |kind: &Kind, object: &str| {
+        Key::new(if kind.resource.namespaced { &*ctx.info.namespace } else { "" }, object)
+    };
+    let built_in = by_journal(name).map(|(kind, object)| (KindRef::BuiltIn(kind), key(kind, object)));
+    let is_there = |(kind, key): &&(KindRef, Key)| ctx.state.cache(kind).get(&key.namespace, &key.name).is_some();
+    if let Some(found) = built_in.as_ref().filter(is_there) {
+        return Ok(found.clone());
+    }
+    // Loops know an object of a definition in one of its versions.
+    let custom = ctx.served.kinds().custom().filter_map(|kind| {
+        let object = name.strip_prefix(&kind.resource.qualified())?.strip_prefix('.')?;
+        let key = key(&kind, object);
+        Some((kind, key))
+    });
+    let is_known = |(kind, key): &(KindRef, Key)| {
+        let decided = ctx.state.config().journals.decisions(&kind.resource, key);
+        !key.name.is_empty() && !decided.is_empty()
+    };
+    custom.into_iter().find(is_known).or(built_in).ok_or_else(|| Status::not_found(&journals.resource, name))
 }
 
 /// Whose journals may be shown is asked of each: where others have to be asked about them, of all at once.
@@ -59,7 +76,7 @@ async fn answered<T>(ctx: &Context, think: impl Fn(&Answers<'_>) -> T) -> T {
 fn read(
     ctx: &Context,
     journals: &Kind,
-    (kind, key): (&'static Kind, &Key),
+    (kind, key): (&Kind, &Key),
     said: &FromNodes,
     answers: &Answers<'_>,
 ) -> Result<Response, Status> {
@@ -68,6 +85,7 @@ fn read(
     let reader = Reader { ctx, answers, who: &who, kind, key: key.clone() };
     let mut decisions = decisions(ctx, &kind.resource, key);
     beside(&mut decisions, said.decisions.clone());
+    // Of an object of a definition something is decided.
     if decisions.is_empty() && ctx.state.cache(kind).get(&key.namespace, &key.name).is_none() {
         return Err(Status::not_found(journals, &ctx.info.name));
     }
@@ -169,7 +187,7 @@ struct Reader<'a> {
     ctx: &'a Context,
     answers: &'a Answers<'a>,
     who: &'a Identity,
-    kind: &'static Kind,
+    kind: &'a Kind,
     key: Key,
 }
 

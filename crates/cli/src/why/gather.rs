@@ -66,8 +66,7 @@ fn below<'a>(
 ) -> Answer<'a, Result<Account, Error>> {
     Box::pin(async move {
         let object = reader.must_get(&kind.resource, &key).await?;
-        let Journal { mut decisions, mut off, unanswered, .. } =
-            if kind.is_custom() { Journal::default() } else { reader.journal(kind, &key).await };
+        let Journal { mut decisions, mut off, unanswered, .. } = reader.journal(kind, &key).await;
         decisions.extend(decisions_elsewhere(reader, kind, &object).await);
         path.push(format!("{}/{}", kind.singular, key.name));
         let mut steps = steps(reader, kind, &object, &decisions).await;

@@ -221,6 +221,25 @@ async fn pass(seconds: u64) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_waits_for_a_list_that_fails_says_so_until_it_comes() {
+    let api = FakeApi::new();
+    api.put(&format!("{CONFIG}/a"), json!({"metadata": {"name": "a", "namespace": "default"}, "data": {"wait": "x"}}));
+    api.list_no_more(Some("/api/v1/pods"));
+    let world = World::begin(api.clone());
+    pass(15).await;
+    let told = world.decision("a").expect("it is told");
+    let [wait] = &told.waits[..] else { panic!("one wait: {told:?}") };
+    assert_eq!((&*wait.reason, wait.actor), ("ListFailing", Actor::Operator));
+    let begins = "the loop wishes decides about nothing before it sees pods: cannot list: ";
+    assert!(wait.message.starts_with(begins) && wait.message.ends_with("(503)"), "{}", wait.message);
+    assert_eq!(world.mind.n_asked.load(Ordering::SeqCst), 0);
+    api.list_no_more(None);
+    pass(60).await;
+    let reasons: Vec<_> = world.decision("a").expect("it is decided").waits.into_iter().map(|it| it.reason).collect();
+    assert_eq!(reasons, ["Wished"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cache_that_lags_never_makes_it_do_a_thing_twice() {
     let world = World::begin(FakeApi::new());
     world.api.delay_watches(Duration::from_secs(3));

@@ -154,11 +154,8 @@ impl Controller for StorageVersionMigrations {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        let apart = [
-            resources::STORAGE_VERSION_MIGRATIONS,
-            resources::CUSTOM_RESOURCE_DEFINITIONS,
-            resources::API_SERVICES,
-        ];
+        let apart =
+            [resources::STORAGE_VERSION_MIGRATIONS, resources::CUSTOM_RESOURCE_DEFINITIONS, resources::API_SERVICES];
         let all = MIGRATED.iter().filter(|it| !apart.contains(it)).map(watch);
         let definitions = Watch::new::<Definition>(Wake::With(migrations)).leading_to(defined_watches);
         let registrations = served::registrations(Wake::Nobody);

@@ -41,25 +41,24 @@ fn asking(ctx: &Context) -> Asking<'_> {
 /// The object that the journal is about.
 fn named(ctx: &Context, journals: &Kind) -> Result<(KindRef, Key), Status> {
     let name = &ctx.info.name;
-    let key = |kind: &Kind, object: &str| {
-        Key::new(if kind.resource.namespaced { &*ctx.info.namespace } else { "" }, object)
-    };
+    let key =
+        |kind: &Kind, object: &str| Key::new(if kind.resource.namespaced { &*ctx.info.namespace } else { "" }, object);
     let built_in = by_journal(name).map(|(kind, object)| (KindRef::BuiltIn(kind), key(kind, object)));
     let is_there = |(kind, key): &&(KindRef, Key)| ctx.state.cache(kind).get(&key.namespace, &key.name).is_some();
     if let Some(found) = built_in.as_ref().filter(is_there) {
         return Ok(found.clone());
     }
-    // Loops know an object of a definition in one of its versions.
     let custom = ctx.served.kinds().custom().filter_map(|kind| {
         let object = name.strip_prefix(&kind.resource.qualified())?.strip_prefix('.')?;
         let key = key(&kind, object);
-        Some((kind, key))
+        (!object.is_empty()).then_some((kind, key))
     });
-    let is_known = |(kind, key): &(KindRef, Key)| {
-        let decided = ctx.state.config().journals.decisions(&kind.resource, key);
-        !key.name.is_empty() && !decided.is_empty()
-    };
-    custom.into_iter().find(is_known).or(built_in).ok_or_else(|| Status::not_found(&journals.resource, name))
+    // Loops know an object of a definition in one of its versions.
+    let is_decided_about = |(kind, key): &(KindRef, Key)| !decisions(ctx, &kind.resource, key).is_empty();
+    let mut rows: Vec<(KindRef, Key)> = custom.chain(built_in).collect();
+    let at = rows.iter().position(is_decided_about).unwrap_or_default();
+    // What is in none of them is refused or missing, as the right to see it is.
+    if rows.is_empty() { Err(Status::not_found(&journals.resource, name)) } else { Ok(rows.swap_remove(at)) }
 }
 
 /// Whose journals may be shown is asked of each: where others have to be asked about them, of all at once.
@@ -85,8 +84,9 @@ fn read(
     let reader = Reader { ctx, answers, who: &who, kind, key: key.clone() };
     let mut decisions = decisions(ctx, &kind.resource, key);
     beside(&mut decisions, said.decisions.clone());
-    // Of an object of a definition something is decided.
-    if decisions.is_empty() && ctx.state.cache(kind).get(&key.namespace, &key.name).is_none() {
+    // Whether an object of a definition is there is not looked up for that.
+    let is_there = || !kind.is_custom() && ctx.state.cache(kind).get(&key.namespace, &key.name).is_some();
+    if decisions.is_empty() && !is_there() {
         return Err(Status::not_found(journals, &ctx.info.name));
     }
     let mut journal = reader.journal(journals, &ctx.info.namespace, decisions);

@@ -11,7 +11,14 @@ const JOURNAL_LINES: usize = 20;
 const JOURNAL_LINE_CHARS: usize = 300;
 
 impl LoopState {
-    pub(super) fn record(&self, key: &Key, subject: Option<&(Resource, Key)>, now: Time, plan: &Plan, error: Option<&str>) {
+    pub(super) fn record(
+        &self,
+        key: &Key,
+        subject: Option<&(Resource, Key)>,
+        now: Time,
+        plan: &Plan,
+        error: Option<&str>,
+    ) {
         let Some((about, of)) = subject else { return };
         let told = || plan.effects.iter().filter(|it| !matches!(it, Effect::Count(_)));
         let mut effects: Vec<String> = told().take(JOURNAL_LINES).map(|it| cut(&it.to_string())).collect();

@@ -8,7 +8,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use corten_access::{Answers, Attributes, Decision as Access, Identity, ResourceOrPath};
 use corten_api::resources::{NAMESPACES, PODS};
 use corten_cacher::{answer, body::Response};
-use corten_kinds::{KINDS, Kind, KindRef, by_journal};
+use corten_kinds::{KINDS, Kind, KindRef};
 use corten_kubelets::{Asking, FromNodes, Waiting, beside};
 use corten_meta::{FieldSelector, Key, ObjectMeta, Resource, Selector, Status};
 use corten_reconcile::{
@@ -38,27 +38,22 @@ fn asking(ctx: &Context) -> Asking<'_> {
     Asking { kubelets: config.kubelet_dial.as_ref(), caches: ctx.state.caches(), clock: &config.clock, own }
 }
 
-/// The object that the journal is about.
+/// The object that the journal is about. Loops know one of a definition in one of its versions.
 fn named(ctx: &Context, journals: &Kind) -> Result<(KindRef, Key), Status> {
-    let name = &ctx.info.name;
-    let key =
-        |kind: &Kind, object: &str| Key::new(if kind.resource.namespaced { &*ctx.info.namespace } else { "" }, object);
-    let built_in = by_journal(name).map(|(kind, object)| (KindRef::BuiltIn(kind), key(kind, object)));
-    let is_there = |(kind, key): &&(KindRef, Key)| ctx.state.cache(kind).get(&key.namespace, &key.name).is_some();
-    if let Some(found) = built_in.as_ref().filter(is_there) {
-        return Ok(found.clone());
-    }
-    let custom = ctx.served.kinds().custom().filter_map(|kind| {
-        let object = name.strip_prefix(&kind.resource.qualified())?.strip_prefix('.')?;
-        let key = key(&kind, object);
-        (!object.is_empty()).then_some((kind, key))
-    });
-    // Loops know an object of a definition in one of its versions.
-    let is_decided_about = |(kind, key): &(KindRef, Key)| !decisions(ctx, &kind.resource, key).is_empty();
-    let mut rows: Vec<(KindRef, Key)> = custom.chain(built_in).collect();
-    let at = rows.iter().position(is_decided_about).unwrap_or_default();
-    // What is in none of them is refused or missing, as the right to see it is.
-    if rows.is_empty() { Err(Status::not_found(&journals.resource, name)) } else { Ok(rows.swap_remove(at)) }
+    let (name, namespace) = (&ctx.info.name, &*ctx.info.namespace);
+    let rows = ctx.served.kinds().by_journal(name);
+    let keyed = rows.map(|(kind, it)| (Key::new(if kind.resource.namespaced { namespace } else { "" }, it), kind));
+    let mut found: Vec<(Key, KindRef)> = keyed.collect();
+    let is_known =
+        |(key, kind): &(Key, KindRef)| is_stored(ctx, kind, key) || !decisions(ctx, &kind.resource, key).is_empty();
+    let at = found.iter().position(is_known).unwrap_or_default();
+    let (key, kind) = found.drain(..).nth(at).ok_or_else(|| Status::not_found(&journals.resource, name))?;
+    Ok((kind, key))
+}
+
+/// Those of definitions are not looked up.
+fn is_stored(ctx: &Context, kind: &Kind, key: &Key) -> bool {
+    !kind.is_custom() && ctx.state.cache(kind).get(&key.namespace, &key.name).is_some()
 }
 
 /// Whose journals may be shown is asked of each: where others have to be asked about them, of all at once.
@@ -84,9 +79,7 @@ fn read(
     let reader = Reader { ctx, answers, who: &who, kind, key: key.clone() };
     let mut decisions = decisions(ctx, &kind.resource, key);
     beside(&mut decisions, said.decisions.clone());
-    // Whether an object of a definition is there is not looked up for that.
-    let is_there = || !kind.is_custom() && ctx.state.cache(kind).get(&key.namespace, &key.name).is_some();
-    if decisions.is_empty() && !is_there() {
+    if decisions.is_empty() && !is_stored(ctx, kind, key) {
         return Err(Status::not_found(journals, &ctx.info.name));
     }
     let mut journal = reader.journal(journals, &ctx.info.namespace, decisions);

@@ -25,7 +25,7 @@ use std::{
 
 use corten_client::{BoxFuture, Client};
 use corten_meta::{Key, Resource, Time};
-use corten_reconcile::{self as reconcile, Actor, Controller, Decision, Effect, Plan, View, Wait};
+use corten_reconcile::{self as reconcile, Actor, Controller, Effect, Plan, View, Wait};
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
 use tokio::{

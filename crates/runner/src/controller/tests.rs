@@ -3,7 +3,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use corten_api::resources::{CONFIG_MAPS, PODS, SECRETS};
 use corten_meta::{Named, ObjectMeta, ObjectReference};
 use corten_reconcile::{
-    Actor, Answer, ApiPath, EventType, LoopMetric, Projection, Propagation, Verb, View, Wait, Wake, Watch, Write,
+    Actor, Answer, ApiPath, Decision, EventType, LoopMetric, Projection, Propagation, Verb, View, Wait, Wake, Watch,
+    Write,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -24,7 +24,8 @@ use serde::Deserialize;
 use tokio::time::{Instant, Sleep};
 
 use crate::{
-    Backoff, BoxFuture, Client, Error, InformerParams, List, ListItems, ListParams, Watch, WatchEvent, WatchParams,
+    Backoff, BoxFuture, Client, Error, Failing, InformerParams, List, ListItems, ListParams, Watch, WatchEvent,
+    WatchParams,
     kept::{KeptObjects, is_silence},
     version_number,
 };
@@ -48,14 +49,6 @@ pub enum InformerEvent<T = Bytes> {
     Deleted(ObjectMeta),
     /// Everything up to this version has been delivered: after each list, and then from time to time.
     Synced(String),
-}
-
-/// What keeps a cache from its contents.
-#[derive(Clone, Debug)]
-pub struct Failing {
-    pub since: Instant,
-    /// `cannot list: service unavailable (503)`.
-    pub said: String,
 }
 
 /// Which object, and which state of it.
@@ -455,9 +448,7 @@ impl<T> Informer<T> {
         } else {
             let (code, failures) = (error.status().map(|it| it.code), self.backoff.failures() + 1);
             tracing::warn!(resource = %self.params.resource, code, %error, failures, "cannot {verb}");
-            let since = self.failing.as_ref().map_or_else(Instant::now, |it| it.since);
-            let said = code.map_or_else(|| error.to_string(), |code| format!("{error} ({code})"));
-            self.failing = Some(Failing { since, said: format!("cannot {verb}: {said}") });
+            self.failing = Some(Failing::of(self.failing.as_ref(), verb, error));
         }
         self.wait(then)
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use corten_meta::{Retry, Status};
+use tokio::time::Instant;
 
 use crate::TransportError;
 
@@ -93,5 +94,22 @@ impl Error {
 impl From<Status> for Error {
     fn from(status: Status) -> Self {
         Self::Status(Box::new(status))
+    }
+}
+
+/// What keeps a cache from its contents.
+#[derive(Clone, Debug)]
+pub struct Failing {
+    pub since: Instant,
+    /// `cannot list: service unavailable (503)`.
+    pub said: String,
+}
+
+impl Failing {
+    pub(crate) fn of(before: Option<&Self>, verb: &str, error: &Error) -> Self {
+        let since = before.map_or_else(Instant::now, |it| it.since);
+        let code = error.status().map(|it| it.code);
+        let said = code.map_or_else(|| error.to_string(), |code| format!("{error} ({code})"));
+        Self { since, said: format!("cannot {verb}: {said}") }
     }
 }

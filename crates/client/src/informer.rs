@@ -24,8 +24,8 @@ use serde::Deserialize;
 use tokio::time::{Instant, Sleep};
 
 use crate::{
-    Backoff, BoxFuture, Client, Error, InformerParams, LeftOut, List, ListItems, ListParams, Watch, WatchEvent,
-    WatchParams,
+    Backoff, BoxFuture, Client, Error, Failing, InformerParams, LeftOut, List, ListItems, ListParams, Watch,
+    WatchEvent, WatchParams,
     kept::{KeptObjects, is_silence},
     version_number,
 };
@@ -85,6 +85,8 @@ pub struct Informer<T = Bytes> {
     cannot_list: bool,
     /// The server said of the last list that was tried that this caller may not have it.
     is_forbidden: bool,
+    /// Why nothing comes.
+    failing: Option<Failing>,
     /// The list under way may be too old for whoever asked for one.
     lists_again: bool,
     ready: VecDeque<(StreamPosition, InformerEvent<T>)>,
@@ -169,6 +171,7 @@ impl<T> Informer<T> {
             n_lists: 0,
             cannot_list: false,
             is_forbidden: false,
+            failing: None,
             lists_again: false,
             ready: VecDeque::new(),
             backoff,
@@ -211,6 +214,11 @@ impl<T> Informer<T> {
     /// Objects that are there and were too large to be kept. Until a server has listed them, nobody is told of them.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.left_out
+    }
+
+    /// Since when neither a list nor a watch comes about, and why.
+    pub fn failing(&self) -> Option<&Failing> {
+        self.failing.as_ref()
     }
 
     /// Lists again: for a cache that is suspected to have missed something. Gives the [`Informer::n_lists`] at which a
@@ -337,6 +345,7 @@ impl<T> Informer<T> {
         }
         (self.cannot_list, self.is_forbidden, self.may_fall_back) = (false, false, false);
         self.left_out.clear();
+        self.failing = None;
         self.from = page.resource_version;
         if let Some(kept) = &self.kept {
             kept.whole(&self.from);
@@ -384,6 +393,7 @@ impl<T> Informer<T> {
     fn connected(&mut self, watch: Result<Watch, Error>) -> State {
         match watch {
             Ok(watch) => {
+                self.failing = None;
                 let until = Duration::from_secs(u64::from(WATCH_SECONDS) * 2) + WATCH_GRACE;
                 State::Watching { watch, until: Box::pin(tokio::time::sleep_until(Instant::now() + until)) }
             }
@@ -448,7 +458,9 @@ impl<T> Informer<T> {
         if error.is_expired() {
             tracing::debug!(resource = %self.params.resource, %error, "the watch is too old, listing again");
         } else {
-            tracing::warn!(resource = %self.params.resource, %error, failures = self.backoff.failures() + 1, "cannot {verb}");
+            let (code, failures) = (error.status().map(|it| it.code), self.backoff.failures() + 1);
+            tracing::warn!(resource = %self.params.resource, code, %error, failures, "cannot {verb}");
+            self.failing = Some(Failing::of(self.failing.as_ref(), verb, error));
         }
         self.wait(then)
     }

@@ -20,7 +20,7 @@ mod watch;
 
 pub use backoff::Backoff;
 pub use client::{Client, List, decode, decode_projection, version_number};
-pub use error::Error;
+pub use error::{Error, Failing};
 pub use informer::{Identity, Informer, InformerEvent};
 pub use informer_params::{InformerParams, ListItems};
 pub use kept::{Keeping, Kept, KeptAnswers, KeptChange, KeptList, LeftOut};

@@ -78,9 +78,11 @@ impl Controller for GarbageCollector {
         let leads = |it: Watch| {
             if it.resource == resources::CUSTOM_RESOURCE_DEFINITIONS { it.leading_to(defined_watches) } else { it }
         };
+        let registrations = served::registrations(Wake::WithResource(keys)).bearing_gaps();
+        let others = COLLECTED.iter().filter(|it| **it != resources::API_SERVICES);
         // What other servers serve wakes nobody: what they hold does.
         let groups = served::groups(Wake::Nobody).leading_to(|view| elsewhere::watches(view, Wake::WithResource(keys)));
-        COLLECTED.iter().map(|it| leads(watch(it))).chain([groups]).collect()
+        others.map(|it| leads(watch(it))).chain([registrations, groups]).collect()
     }
 
     fn writes(&self) -> &'static [Write] {

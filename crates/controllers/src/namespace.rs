@@ -20,7 +20,7 @@ use crate::{
     elsewhere::{self, Undiscovered},
     everything::{delete_of, with_namespaced},
     go_on_after_failed,
-    projections::{ApiService, Definition, Namespace, any, defined, not_known_yet},
+    projections::{Definition, Namespace, any, defined, not_known_yet},
     status::status_patch,
 };
 
@@ -55,7 +55,7 @@ impl Controller for Namespaces {
         let content = CONTENT.iter().map(|it| any(it, Wake::With(namespace_of)).bearing_gaps());
         let definitions = Watch::new::<Definition>(Wake::With(those_that_go)).leading_to(defined_content);
         // Whether other servers answer, and what they serve, is of interest to who waits for that.
-        let others = Watch::new::<ApiService>(Wake::With(those_that_go));
+        let others = served::registrations(Wake::With(those_that_go));
         let groups = served::groups(Wake::With(those_that_go))
             .leading_to(|view| elsewhere::watches(view, Wake::With(namespace_that_goes)));
         [Watch::new::<Namespace>(Wake::Itself), definitions, others, groups].into_iter().chain(content).collect()

@@ -11,7 +11,7 @@ use std::time::Duration;
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Resource, Time};
 use corten_policies::quota::{self, Amounts};
-use corten_reconcile::{Actor, Controller, Effect, Plan, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{Actor, Controller, Effect, Plan, Verb, View, Wait, Wake, Watch, Write, served};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -35,6 +35,8 @@ const LOOKED_INTO: [Resource; 4] =
 
 /// When it is looked again whether what a quota counts is known.
 const COUNTS_AGAIN: Duration = Duration::from_secs(1);
+/// The same of what the server cannot list, which may stay so for days.
+const LISTED_AGAIN: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize)]
 struct Quota {
@@ -73,14 +75,15 @@ impl Controller for ResourceQuotas {
             let watch = if LOOKED_INTO.contains(resource) {
                 Watch::of::<Counted>(resource.clone(), Wake::With(quotas_of))
             } else {
-                Watch::of::<Bare>(resource.clone(), Wake::With(quotas_of))
+                Watch::of::<Bare>(resource.clone(), Wake::With(quotas_of)).bearing_gaps()
             };
             watch.once(is_any)
         });
         let definitions = Watch::new::<Definition>(Wake::Nobody).leading_to(defined_counted);
         let quotas = Watch::new::<Quota>(Wake::With(quotas_beside)).telling_changes_of::<Quota>();
         let classes = Watch::new::<DeviceClass>(Wake::With(quotas_of_devices)).telling_changes_of::<DeviceClass>();
-        [quotas, definitions, classes.once(is_any)].into_iter().chain(counted).collect()
+        let registrations = served::registrations(Wake::Nobody);
+        [quotas, definitions, registrations, classes.once(is_any)].into_iter().chain(counted).collect()
     }
 
     fn writes(&self) -> &'static [Write] {
@@ -108,6 +111,13 @@ impl Controller for ResourceQuotas {
             let wait = wait.on("CustomResourceDefinition", &name);
             return Plan { waits: vec![wait], wake_at: Some(now.after(COUNTS_AGAIN)), ..Plan::default() };
         }
+        if let Some(kind) = unreadable(view, quota) {
+            let message = format!("{kind} cannot be counted: they cannot be listed");
+            let wait = Wait::new("ContentUnreadable", message, Actor::Operator);
+            let is_defined = defined(view).any(|it| it == *kind);
+            let wait = if is_defined { wait.on("CustomResourceDefinition", &kind.qualified()) } else { wait };
+            return Plan { waits: vec![wait], wake_at: Some(now.after(LISTED_AGAIN)), ..Plan::default() };
+        }
         let used = used(view, quota, now);
         let no_limits = Map::new();
         let hard = quota.spec["hard"].as_object().unwrap_or(&no_limits);
@@ -121,7 +131,8 @@ impl Controller for ResourceQuotas {
 fn defined_counted(view: &View) -> Vec<Watch> {
     let is_any = |view: &View| view.list::<Quota>().next().is_some();
     let resources = defined(view).filter(|it| it.namespaced);
-    resources.map(|it| Watch::of::<Bare>(it, Wake::With(quotas_of)).once(is_any)).collect()
+    let watch = |it| Watch::of::<Bare>(it, Wake::With(quotas_of)).of_metadata().bearing_gaps().once(is_any);
+    resources.map(watch).collect()
 }
 
 /// A quota counts for itself, and other quotas may count quotas.
@@ -158,6 +169,13 @@ fn quotas_of(view: &View, object: &ObjectMeta) -> Vec<Key> {
 fn uncounted(view: &View, quota: &Quota) -> Option<Resource> {
     let hard = quota.spec["hard"].as_object()?;
     not_known_yet(view).find(|kind| kind.namespaced && hard.keys().any(|it| quota::counts(it, kind)))
+}
+
+/// What it counts, and the server cannot list: other quotas are counted all the same.
+fn unreadable<'v>(view: &'v View, quota: &Quota) -> Option<&'v Resource> {
+    let hard = quota.spec["hard"].as_object()?;
+    let is_counted = |kind: &&Resource| hard.keys().any(|it| quota::counts(it, kind));
+    view.cannot_be_listed().iter().filter(|it| it.namespaced).find(is_counted)
 }
 
 fn used(view: &View, quota: &Quota, now: Time) -> Amounts {

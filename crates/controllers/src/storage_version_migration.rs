@@ -21,7 +21,7 @@ use corten_api::resources;
 use corten_kinds::by_qualified;
 use corten_meta::{Key, ObjectMeta, Resource, Time};
 use corten_reconcile::{
-    Actor, Controller, DEFINED, Effect, Failure, Plan, Table, Verb, View, Wait, Wake, Watch, Write,
+    Actor, Controller, DEFINED, Effect, Failure, Plan, Table, Verb, View, Wait, Wake, Watch, Write, served,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -154,10 +154,13 @@ impl Controller for StorageVersionMigrations {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        let apart = [resources::STORAGE_VERSION_MIGRATIONS, resources::CUSTOM_RESOURCE_DEFINITIONS];
+        let apart =
+            [resources::STORAGE_VERSION_MIGRATIONS, resources::CUSTOM_RESOURCE_DEFINITIONS, resources::API_SERVICES];
         let all = MIGRATED.iter().filter(|it| !apart.contains(it)).map(watch);
         let definitions = Watch::new::<Definition>(Wake::With(migrations)).leading_to(defined_watches);
-        [Watch::new::<Migration>(Wake::With(itself_and_waiting)), definitions].into_iter().chain(all).collect()
+        let registrations = served::registrations(Wake::Nobody);
+        let own = [Watch::new::<Migration>(Wake::With(itself_and_waiting)), definitions, registrations];
+        own.into_iter().chain(all).collect()
     }
 
     fn writes(&self) -> &'static [Write] {

@@ -7,7 +7,7 @@ use std::{
 
 use corten_meta::Resource;
 
-use crate::{KINDS, Kind, KindRef, by_kind, by_path};
+use crate::{KINDS, Kind, KindRef, by_journal, by_kind, by_path};
 
 /// What is served. Cheap to copy: a change of a definition makes a new one.
 #[derive(Clone, Default)]
@@ -72,6 +72,17 @@ impl Kinds {
             return Some(kind);
         }
         self.custom_row(api_version, kind).map(|it| &**it)
+    }
+
+    /// See [`by_journal`]: that row, and those of definitions whose objects a Journal of this name may be about, with the name of
+    /// each.
+    pub fn by_journal<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (KindRef, &'a str)> {
+        let built_in = by_journal(name).map(|(kind, object)| (KindRef::BuiltIn(kind), object));
+        let custom = self.custom().filter_map(move |kind| {
+            let object = name.strip_prefix(&kind.resource.qualified())?.strip_prefix('.')?;
+            (!object.is_empty()).then_some((kind, object))
+        });
+        built_in.into_iter().chain(custom)
     }
 
     fn custom_row(&self, api_version: &str, kind: &str) -> Option<&Arc<Kind>> {

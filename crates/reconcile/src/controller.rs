@@ -93,7 +93,7 @@ pub struct Watch {
 }
 
 /// Whose the objects are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// Of the API server itself: a view shows all of them as they were at one revision.
     Here,
@@ -110,6 +110,8 @@ pub struct Subject {
     pub resource: Resource,
     pub field_selector: String,
     projection: TypeId,
+    /// A kind that another server takes over is listed otherwise, and waited for by nobody.
+    origin: Origin,
 }
 
 type Decode = fn(&[u8]) -> Result<Object, serde_json::Error>;
@@ -197,8 +199,9 @@ impl Watch {
     }
 
     pub fn subject(&self) -> Subject {
-        let Self { resource, field_selector, projection, .. } = self;
-        Subject { resource: resource.clone(), field_selector: field_selector.clone(), projection: *projection }
+        let Self { resource, field_selector, projection, origin, .. } = self;
+        let (resource, field_selector) = (resource.clone(), field_selector.clone());
+        Subject { resource, field_selector, projection: *projection, origin: *origin }
     }
 
     /// Decodes the JSON of one object into this watch's projection.

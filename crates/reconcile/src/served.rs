@@ -1,6 +1,6 @@
 //! Which kinds are served beside those that are built in: what definitions, registrations of API servers and discovery say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corten_api::{resources, snapshots::APP_MANAGED_BY};
 use corten_meta::{ObjectMeta, Resource, Time};
@@ -83,17 +83,19 @@ impl Definition {
     }
 
     /// What is known of its objects.
-    fn described(&self) -> Described {
-        match self.resource() {
+    fn described(&self, elsewhere: &Elsewhere<'_>) -> Described {
+        match self.resource(elsewhere) {
             Some(it) if self.holds("Established") => Described::Served(it),
             Some(it) if self.holds("NamesAccepted") => Described::NotYet(it),
             _ => Described::Nothing,
         }
     }
 
-    /// The resource of its objects in the version that is stored, where that is served.
-    fn resource(&self) -> Option<Resource> {
-        let served = || self.spec.versions.iter().filter(|it| it.served);
+    /// The resource of its objects in the version that is stored, where that is served. What another server answers for is not
+    /// the definition's: its own objects are hidden, as they are from discovery.
+    fn resource(&self, elsewhere: &Elsewhere<'_>) -> Option<Resource> {
+        let is_hidden = |version: &str| elsewhere.0.contains(&(&*self.spec.group, version));
+        let served = || self.spec.versions.iter().filter(|it| it.served && !is_hidden(&it.name));
         let version = served().find(|it| it.storage).or_else(|| served().next())?;
         Some(Resource {
             group: self.spec.group.clone().into(),
@@ -105,9 +107,20 @@ impl Definition {
     }
 }
 
-/// The resources that definitions in the view describe.
+/// The groups and versions for which other servers answer.
+struct Elsewhere<'a>(BTreeSet<(&'a str, &'a str)>);
+
+impl<'a> Elsewhere<'a> {
+    fn of(view: &'a View) -> Self {
+        Self(registered_elsewhere(view).map(|it| (&*it.spec.group, &*it.spec.version)).collect())
+    }
+}
+
+/// The resources that definitions in the view describe, but for those that another server answers for: nobody waits for these.
+/// Who watches them watches [`registrations`], too.
 pub fn defined(view: &View) -> impl Iterator<Item = Resource> {
-    view.list::<Definition>().filter_map(|it| match it.described() {
+    let elsewhere = Elsewhere::of(view);
+    view.list::<Definition>().filter_map(move |it| match it.described(&elsewhere) {
         Described::Served(resource) => Some(resource),
         Described::NotYet(_) | Described::Nothing => None,
     })
@@ -116,7 +129,8 @@ pub fn defined(view: &View) -> impl Iterator<Item = Resource> {
 /// As [`defined`], of one kind: there may be thousands of others.
 pub fn defined_as<'a>(view: &'a View, group: &'a str, kind: &'a str) -> impl Iterator<Item = Resource> + use<'a> {
     let is_it = move |it: &&Definition| it.spec.group == group && it.status.accepted_names.kind == kind;
-    view.list::<Definition>().filter(is_it).filter_map(|it| match it.described() {
+    let elsewhere = Elsewhere::of(view);
+    view.list::<Definition>().filter(is_it).filter_map(move |it| match it.described(&elsewhere) {
         Described::Served(resource) => Some(resource),
         Described::NotYet(_) | Described::Nothing => None,
     })
@@ -124,7 +138,8 @@ pub fn defined_as<'a>(view: &'a View, group: &'a str, kind: &'a str) -> impl Ite
 
 /// The resources of which objects may be stored that are not in the view: who lets something go, or counts, waits for them.
 pub fn not_known_yet(view: &View) -> impl Iterator<Item = Resource> {
-    view.list::<Definition>().filter_map(|it| match it.described() {
+    let elsewhere = Elsewhere::of(view);
+    view.list::<Definition>().filter_map(move |it| match it.described(&elsewhere) {
         Described::NotYet(resource) => Some(resource),
         Described::Served(_) | Described::Nothing => None,
     })
@@ -228,6 +243,12 @@ impl ApiResource {
 /// The watch that says what is served; nobody asks where all of it is served here.
 pub fn groups(wake: Wake) -> Watch {
     Watch::new::<ApiGroup>(wake).from(Origin::Discovery).once(|view| registered_elsewhere(view).next().is_some())
+}
+
+/// The watch that says which versions other servers answer for. Which kinds of definitions are watched is found out anew when
+/// that changes.
+pub fn registrations(wake: Wake) -> Watch {
+    Watch::new::<ApiService>(wake).leading_to(|_| Vec::new())
 }
 
 /// The registrations of versions that other servers serve.

@@ -11,6 +11,8 @@
 //! mind does not come back, another thread goes on with the other keys, and what it comes back with late still counts.
 
 mod fetched;
+mod told;
+mod unlisted;
 
 use std::{
     collections::BTreeMap,
@@ -22,8 +24,8 @@ use std::{
 };
 
 use corten_client::{BoxFuture, Client};
-use corten_meta::{Key, Resource, Retry, Time};
-use corten_reconcile::{self as reconcile, Actor, Controller, Decision, Effect, Plan, View, Wait};
+use corten_meta::{Key, Resource, Time};
+use corten_reconcile::{self as reconcile, Actor, Controller, Effect, Plan, View, Wait};
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
 use tokio::{
@@ -41,6 +43,7 @@ use crate::{
     queue::Queue,
     shared_informers::SharedInformers,
 };
+use unlisted::Unlisted;
 
 /// Keys whose effects are under way at once.
 const CONCURRENT_KEYS: usize = 8;
@@ -50,9 +53,6 @@ const SET_ASIDE_MAX: usize = 4;
 const RESYNC: Duration = Duration::from_secs(600);
 /// How long effects that are under way may take at shutdown.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
-/// Of one plan's effects the journal shows this many, each cut at this length.
-const JOURNAL_LINES: usize = 20;
-const JOURNAL_LINE_CHARS: usize = 300;
 
 /// Runs until `shutdown` is ready; effects that are under way then get a moment to end. It writes through `client` and sees
 /// through `informers`, which many controllers share and which somebody runs. In one thread: nobody takes it over.
@@ -183,6 +183,7 @@ struct LoopState {
     /// The plans under way, each with where the view stood when it was made.
     plans: FuturesUnordered<BoxFuture<'static, Done>>,
     parked: BTreeMap<Key, Barrier>,
+    unlisted: Unlisted,
     events: EventRecorder,
     next_resync: Instant,
     /// Ready once the machine's clock was set.
@@ -237,6 +238,7 @@ impl LoopState {
             is_stirred: false,
             plans: FuturesUnordered::new(),
             parked: BTreeMap::new(),
+            unlisted: Unlisted::default(),
             events,
             next_resync,
             clock_set: after_change(informers.clock_sets()),
@@ -319,7 +321,11 @@ impl LoopState {
     /// The next key the mind is to be asked about.
     fn question(&mut self) -> Option<Question> {
         // A view that lacks a resource altogether would say that everything of it is gone.
-        let view = self.feeds.whole_view()?;
+        let Some(view) = self.feeds.whole_view() else {
+            self.tell_unlisted();
+            return None;
+        };
+        self.take_unlisted_back();
         let may_ask = self.plans.len() < CONCURRENT_KEYS && self.asked.is_none();
         if !may_ask || self.ends_at.is_some() || self.aside.len() >= SET_ASIDE_MAX {
             return None;
@@ -331,7 +337,7 @@ impl LoopState {
 
     fn set_alarm(&mut self) {
         let parked = self.parked.values().map(Barrier::alarm);
-        let alarms = parked.chain(self.queue.next_alarm()).chain([self.next_resync]);
+        let alarms = parked.chain(self.queue.next_alarm()).chain(self.unlisted.alarm()).chain([self.next_resync]);
         let next = alarms.min().unwrap_or(self.next_resync);
         if self.alarm.deadline() != next || self.alarm.is_elapsed() {
             self.alarm.as_mut().reset(next);
@@ -519,47 +525,6 @@ impl LoopState {
         self.queue.wake(key.clone());
         self.parked.insert(key, Barrier::new(Vec::new(), now + delay, now));
     }
-
-    // ---- the journal ----
-
-    fn record(&self, key: &Key, subject: Option<&(Resource, Key)>, now: Time, plan: &Plan, error: Option<&str>) {
-        let Some((about, of)) = subject else { return };
-        let told = || plan.effects.iter().filter(|it| !matches!(it, Effect::Count(_)));
-        let mut effects: Vec<String> = told().take(JOURNAL_LINES).map(|it| cut(&it.to_string())).collect();
-        if told().count() > JOURNAL_LINES {
-            effects.push(format!("and {} more", told().count() - JOURNAL_LINES));
-        }
-        let decision = Decision {
-            by: self.controller.name().into(),
-            at: Some(now),
-            effects,
-            waits: plan.waits.clone(),
-            error: error.map(str::to_owned),
-            retries: self.queue.failures(key),
-            ..Decision::default()
-        };
-        self.journal.record(about, of, decision);
-    }
-
-    fn record_failure(&self, key: &Key, subject: Option<&(Resource, Key)>, failure: &Failure) {
-        let (name, error) = (self.controller.name(), &failure.error);
-        // Conflicts are how optimistic writers meet, as are writes to what has gone and creates in a namespace that goes;
-        // anything else is worth a line.
-        let is_patch = matches!(failure.effect, Effect::Patch { .. } | Effect::StrategicPatch { .. });
-        let is_gone = is_patch && error.is_not_found() || error.is_namespace_terminating();
-        if error.retry() == Retry::Now || is_gone {
-            tracing::debug!(controller = name, %key, %error, "cannot {}", failure.effect);
-        } else {
-            tracing::warn!(controller = name, %key, %error, "cannot {}", failure.effect);
-        }
-        let Some((about, of)) = subject else { return };
-        let decisions = self.journal.decisions(about, of);
-        let Some(mut decision) = decisions.into_iter().find(|it| it.by == name) else { return };
-        decision.at = Some((self.clock)());
-        decision.error = Some(format!("cannot {}: {error}", cut(&failure.effect.to_string())));
-        decision.retries = self.queue.failures(key);
-        self.journal.record(about, of, decision);
-    }
 }
 
 /// Lets the plans under way come to an end, for a while.
@@ -577,13 +542,6 @@ fn finish(
     std::task::ready!(ends_at.as_mut().poll(context));
     tracing::warn!(controller = name, "effects are given up at shutdown");
     Poll::Ready(())
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(JOURNAL_LINE_CHARS) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
 }
 
 fn after_change(mut told: watch::Receiver<()>) -> BoxFuture<'static, watch::Receiver<()>> {

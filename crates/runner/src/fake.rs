@@ -42,6 +42,7 @@ struct State {
     is_silent: bool,
     /// Paths that end so are nobody's to read.
     forbidden: Option<&'static str>,
+    unlisted: Option<String>,
 }
 
 #[derive(Clone)]
@@ -88,6 +89,11 @@ impl FakeApi {
 
     pub(crate) fn fault(&self, fault: Fault) {
         self.state.lock().faults.push_back(fault);
+    }
+
+    /// Nothing of this collection is listed any more (503), or all is again. `/api/v1/pods`
+    pub(crate) fn list_no_more(&self, collection: Option<&str>) {
+        self.state.lock().unlisted = collection.map(str::to_owned);
     }
 
     /// The requests since the last call that were neither reads nor by the test: `POST /api/v1/…`.
@@ -284,6 +290,10 @@ impl Transport for FakeApi {
             };
             if let Some(Fault::Refused(_, code, reason)) = fault {
                 let (code, body) = status(code, reason);
+                return Ok(respond(code, &body));
+            }
+            if method == "GET" && self.state.lock().unlisted.as_deref() == Some(request.uri().path()) {
+                let (code, body) = status(503, "ServiceUnavailable");
                 return Ok(respond(code, &body));
             }
             let (code, body) = self.answer(&method, request.uri().path(), request.body());

@@ -7,6 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
+use corten_client::Failing;
 use corten_meta::{Key, ObjectMeta, Resource};
 use corten_reconcile::{Controller, Origin, Subject, Table, View, Wake, Watch};
 
@@ -34,6 +35,11 @@ impl Feed {
 
     fn is_synced(&self) -> bool {
         self.n_lists > 0 && !self.is_behind || self.subscription.is_none()
+    }
+
+    /// Nobody waits for it.
+    fn is_there(&self) -> bool {
+        self.watch.origin != Origin::Here || self.is_synced() || self.is_borne_gap
     }
 
     fn has_borne_gap(&self) -> bool {
@@ -84,7 +90,13 @@ impl Feeds {
     }
 
     fn is_synced(&self) -> bool {
-        self.feeds.iter().all(|it| it.watch.origin != Origin::Here || it.is_synced() || it.is_borne_gap)
+        self.feeds.iter().all(Feed::is_there)
+    }
+
+    /// What the view lacks to be whole because the server does not give it, and what that says.
+    pub(crate) fn failing(&self) -> Vec<(Resource, Failing)> {
+        let lacking = self.feeds.iter().filter(|it| !it.is_there());
+        lacking.filter_map(|it| Some((it.watch.resource.clone(), it.subscription.as_ref()?.failing()?))).collect()
     }
 
     /// Up to where the view holds this resource; `None` where it is not watched. Versions of another server's objects are

@@ -114,6 +114,11 @@ impl Queue {
         self.alarms.insert((at, key));
     }
 
+    /// The keys that are to be looked at, in their order.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &Key> {
+        self.ready.iter().map(|it| &it.0)
+    }
+
     /// The next key, which is then busy until it is [`Queue::done`].
     pub(crate) fn pop(&mut self) -> Option<Key> {
         let (key, since) = self.ready.pop_front()?;

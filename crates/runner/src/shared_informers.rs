@@ -28,7 +28,7 @@ use std::{
     time::Duration,
 };
 
-use corten_client::{Client, Progress};
+use corten_client::{Client, Failing, Progress};
 use corten_reconcile::Watch;
 use futures_util::task::AtomicWaker;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
@@ -294,6 +294,11 @@ impl Subscription {
     /// The server cannot list it now: its table is old, or empty.
     pub(crate) fn cannot_be_listed(&self) -> bool {
         self.source.held.lock().cannot_be_listed
+    }
+
+    /// Since when the server gives neither a list nor a watch of it, and what it says.
+    pub(crate) fn failing(&self) -> Option<Failing> {
+        self.source.held.lock().informer.failing().cloned()
     }
 
     /// Lists again. Gives the number of lists at which the table holds one that was begun after this call.

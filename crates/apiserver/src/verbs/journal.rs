@@ -8,7 +8,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use corten_access::{Answers, Attributes, Decision as Access, Identity, ResourceOrPath};
 use corten_api::resources::{NAMESPACES, PODS};
 use corten_cacher::{answer, body::Response};
-use corten_kinds::{KINDS, Kind, by_journal};
+use corten_kinds::{KINDS, Kind, KindRef};
 use corten_kubelets::{Asking, FromNodes, Waiting, beside};
 use corten_meta::{FieldSelector, Key, ObjectMeta, Resource, Selector, Status};
 use corten_reconcile::{
@@ -24,6 +24,7 @@ use crate::context::Context;
 
 pub(crate) async fn get(ctx: &Context, journals: &Kind) -> Result<Response, Status> {
     let (kind, key) = named(ctx, journals)?;
+    let kind = &*kind;
     // No node is asked for who may not see the object.
     answered(ctx, |answers| Reader { ctx, answers, who: &ctx.who(), kind, key: key.clone() }.confirm()).await?;
     let said = ctx.state.remote_journals().of(&asking(ctx), &kind.resource, &key).await;
@@ -37,12 +38,22 @@ fn asking(ctx: &Context) -> Asking<'_> {
     Asking { kubelets: config.kubelet_dial.as_ref(), caches: ctx.state.caches(), clock: &config.clock, own }
 }
 
-/// The object that the journal is about.
-fn named(ctx: &Context, journals: &Kind) -> Result<(&'static Kind, Key), Status> {
-    let name = &ctx.info.name;
-    let (kind, object) = by_journal(name).ok_or_else(|| Status::not_found(&journals.resource, name))?;
-    let namespace = if kind.resource.namespaced { &*ctx.info.namespace } else { "" };
-    Ok((kind, Key::new(namespace, object)))
+/// The object that the journal is about. Loops know one of a definition in one of its versions.
+fn named(ctx: &Context, journals: &Kind) -> Result<(KindRef, Key), Status> {
+    let (name, namespace) = (&ctx.info.name, &*ctx.info.namespace);
+    let rows = ctx.served.kinds().by_journal(name);
+    let keyed = rows.map(|(kind, it)| (Key::new(if kind.resource.namespaced { namespace } else { "" }, it), kind));
+    let mut found: Vec<(Key, KindRef)> = keyed.collect();
+    let is_known =
+        |(key, kind): &(Key, KindRef)| is_stored(ctx, kind, key) || !decisions(ctx, &kind.resource, key).is_empty();
+    let at = found.iter().position(is_known).unwrap_or_default();
+    let (key, kind) = found.drain(..).nth(at).ok_or_else(|| Status::not_found(&journals.resource, name))?;
+    Ok((kind, key))
+}
+
+/// Those of definitions are not looked up.
+fn is_stored(ctx: &Context, kind: &Kind, key: &Key) -> bool {
+    !kind.is_custom() && ctx.state.cache(kind).get(&key.namespace, &key.name).is_some()
 }
 
 /// Whose journals may be shown is asked of each: where others have to be asked about them, of all at once.
@@ -59,7 +70,7 @@ async fn answered<T>(ctx: &Context, think: impl Fn(&Answers<'_>) -> T) -> T {
 fn read(
     ctx: &Context,
     journals: &Kind,
-    (kind, key): (&'static Kind, &Key),
+    (kind, key): (&Kind, &Key),
     said: &FromNodes,
     answers: &Answers<'_>,
 ) -> Result<Response, Status> {
@@ -68,7 +79,7 @@ fn read(
     let reader = Reader { ctx, answers, who: &who, kind, key: key.clone() };
     let mut decisions = decisions(ctx, &kind.resource, key);
     beside(&mut decisions, said.decisions.clone());
-    if decisions.is_empty() && ctx.state.cache(kind).get(&key.namespace, &key.name).is_none() {
+    if decisions.is_empty() && !is_stored(ctx, kind, key) {
         return Err(Status::not_found(journals, &ctx.info.name));
     }
     let mut journal = reader.journal(journals, &ctx.info.namespace, decisions);
@@ -169,7 +180,7 @@ struct Reader<'a> {
     ctx: &'a Context,
     answers: &'a Answers<'a>,
     who: &'a Identity,
-    kind: &'static Kind,
+    kind: &'a Kind,
     key: Key,
 }
 

@@ -48,7 +48,7 @@ const LEAVING: [&str; 10] = [
 ];
 
 /// Waits for loops that do not do their work.
-pub(super) const DEFECTS: [&str; 2] = ["LoopPanicked", "LoopStuck"];
+pub(super) const DEFECTS: [&str; 3] = ["ListFailing", "LoopPanicked", "LoopStuck"];
 
 /// Explains one object.
 ///
@@ -66,8 +66,7 @@ fn below<'a>(
 ) -> Answer<'a, Result<Account, Error>> {
     Box::pin(async move {
         let object = reader.must_get(&kind.resource, &key).await?;
-        let Journal { mut decisions, mut off, unanswered, .. } =
-            if kind.is_custom() { Journal::default() } else { reader.journal(kind, &key).await };
+        let Journal { mut decisions, mut off, unanswered, .. } = reader.journal(kind, &key).await;
         decisions.extend(decisions_elsewhere(reader, kind, &object).await);
         path.push(format!("{}/{}", kind.singular, key.name));
         let mut steps = steps(reader, kind, &object, &decisions).await;

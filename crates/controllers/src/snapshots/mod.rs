@@ -16,7 +16,7 @@ use corten_api::{
     },
 };
 use corten_meta::{Key, ObjectMeta, Resource, Time};
-use corten_reconcile::{Controller, Effect, Plan, Verb, View, Wake, Watch, Write};
+use corten_reconcile::{Controller, Effect, Plan, Verb, View, Wake, Watch, Write, served};
 use serde_json::{Value, json};
 
 use crate::{
@@ -43,6 +43,7 @@ impl Controller for VolumeSnapshots {
         };
         vec![
             Watch::new::<Definition>(Wake::Nobody).leading_to(own_watches),
+            served::registrations(Wake::Nobody),
             Watch::new::<Claim>(Wake::With(claim_changed)).once(is_any),
             Watch::new::<Volume>(Wake::With(volume_changed)).once(is_any),
             Watch::new::<Node>(Wake::Nobody).once(is_any),

@@ -3,7 +3,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use corten_api::resources::{CONFIG_MAPS, PODS, SECRETS};
 use corten_meta::{Named, ObjectMeta, ObjectReference};
 use corten_reconcile::{
-    Actor, Answer, ApiPath, EventType, LoopMetric, Projection, Propagation, Verb, View, Wait, Wake, Watch, Write,
+    Actor, Answer, ApiPath, Decision, EventType, LoopMetric, Projection, Propagation, Verb, View, Wait, Wake, Watch,
+    Write,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -218,6 +219,25 @@ impl World {
 async fn pass(seconds: u64) {
     tokio::time::advance(Duration::ZERO).await;
     tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_a_list_that_fails_says_so_until_it_comes() {
+    let api = FakeApi::new();
+    api.put(&format!("{CONFIG}/a"), json!({"metadata": {"name": "a", "namespace": "default"}, "data": {"wait": "x"}}));
+    api.list_no_more(Some("/api/v1/pods"));
+    let world = World::begin(api.clone());
+    pass(15).await;
+    let told = world.decision("a").expect("it is told");
+    let [wait] = &told.waits[..] else { panic!("one wait: {told:?}") };
+    assert_eq!((&*wait.reason, wait.actor), ("ListFailing", Actor::Operator));
+    let begins = "the loop wishes decides about nothing before it sees pods: cannot list: ";
+    assert!(wait.message.starts_with(begins) && wait.message.ends_with("(503)"), "{}", wait.message);
+    assert_eq!(world.mind.n_asked.load(Ordering::SeqCst), 0);
+    api.list_no_more(None);
+    pass(60).await;
+    let reasons: Vec<_> = world.decision("a").expect("it is decided").waits.into_iter().map(|it| it.reason).collect();
+    assert_eq!(reasons, ["Wished"]);
 }
 
 #[tokio::test(start_paused = true)]

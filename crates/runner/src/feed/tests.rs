@@ -222,3 +222,55 @@ async fn nobody_waits_for_another_server_and_its_revisions_are_its_own() {
     assert_eq!(feeds.version(&PODS), Some(u64::MAX), "no write there is waited for by its version");
     running.abort();
 }
+
+/// Looks at Pods, of another server where a ConfigMap says so.
+struct TakenOver;
+
+impl Controller for TakenOver {
+    fn name(&self) -> &'static str {
+        "taken-over"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        let led_to = |view: &View| {
+            let is_elsewhere = view.list_in::<Any>(&CONFIG_MAPS).next().is_some();
+            let origin = if is_elsewhere { Origin::Elsewhere { is_watched: true } } else { Origin::Here };
+            vec![Watch::of::<Any>(PODS, Wake::Itself).from(origin)]
+        };
+        vec![Watch::of::<Any>(CONFIG_MAPS, Wake::Nobody).leading_to(led_to)]
+    }
+
+    fn writes(&self) -> &'static [Write] {
+        &[]
+    }
+
+    fn reconcile(&self, _view: &View, _key: &Key, _now: Time) -> Plan {
+        Plan::default()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_server_takes_over_is_waited_for_no_longer_and_is_again_when_it_goes() {
+    let api = FakeApi::new();
+    let object = |name: &str| json!({ "metadata": { "name": name, "namespace": "default" } });
+    api.list_no_more(Some("/api/v1/pods"));
+    api.put("/api/v1/namespaces/default/configmaps/c", object("c"));
+    let sight = SharedInformers::new(api.client());
+    let running = tokio::spawn(sight.clone().run(std::future::pending()));
+    let mut feeds = Feeds::new(&sight, &TakenOver);
+    look(&mut feeds).await;
+    assert!(feeds.is_synced() && feeds.view.table(&PODS).is_none() && feeds.failing().is_empty());
+    api.remove("/api/v1/namespaces/default/configmaps/c");
+    look(&mut feeds).await;
+    assert!(!feeds.is_synced());
+    let [(resource, failing)] = &feeds.failing()[..] else { panic!("one is lacking") };
+    assert!(*resource == PODS && failing.said.ends_with("(503)"), "{failing:?}");
+    api.put("/api/v1/namespaces/default/configmaps/c", object("c"));
+    look(&mut feeds).await;
+    assert!(feeds.is_synced());
+    api.remove("/api/v1/namespaces/default/configmaps/c");
+    api.list_no_more(None);
+    look(&mut feeds).await;
+    assert!(feeds.is_synced() && feeds.view.table(&PODS).is_some());
+    running.abort();
+}

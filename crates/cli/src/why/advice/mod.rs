@@ -228,6 +228,7 @@ fn of_cluster(case: &Case<'_>) -> Option<Option<Advice>> {
                 .hint("it goes by itself when all of them can be read"),
         ),
         "LoopStuck" | "LoopPanicked" => Some(defect(case)),
+        "ListFailing" => Some(unlisted(case)),
         "FolderExposed" | "FileExposed" | "FolderReplaceable" | "FileLost" | "FileSystemReadOnly"
         | "FileSystemFull" | "NoDefaultRoute" | "PodRangeTaken" => told(case),
         "PodTrafficFiltered" => {
@@ -247,6 +248,13 @@ fn defect(case: &Case<'_>) -> Advice {
     } else {
         "change or delete what is unusual about it"
     })
+}
+
+/// A loop waits for a resource that the server does not give, and does nothing else meanwhile.
+fn unlisted(case: &Case<'_>) -> Advice {
+    let resource = case.wait.message.split(" sees ").nth(1).and_then(|it| it.split(':').next()).unwrap_or_default();
+    let advice = Advice::run(kubectl("", &["get", resource, "--all-namespaces"]));
+    advice.hint("the loop does nothing for any object of the cluster before that; then it goes on by itself")
 }
 
 /// Another process listens at the port, and its message names it.

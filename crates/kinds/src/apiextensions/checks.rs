@@ -48,6 +48,18 @@ fn broken(check: Check, new: &Value, old: Option<&Value>) -> Option<Vec<Violatio
     (!in_new.is_empty() && !was_before()).then_some(in_new)
 }
 
+/// What is not structural of a definition that was stored before that was asked for, as one from an earlier Kubernetes
+/// (`calculateCondition` of apiextensions' nonstructuralschema).
+pub(crate) fn not_structural(definition: &Value) -> Vec<Violation> {
+    violations(definition, |definition: Cursor<'_>| {
+        let unknown = definition.at("spec").at("preserveUnknownFields");
+        if unknown.bool() {
+            unknown.invalid("must be false");
+        }
+        definition.at("spec").list("versions").for_each(structural_schema::validate);
+    })
+}
+
 /// The paths within one version at which its schema is wrong; none at all where rules in CEL cannot be looked at.
 pub(super) fn faults_of(version: &Value) -> Option<Vec<String>> {
     let found = |check: &Check| violations(version, *check);

@@ -18,3 +18,5 @@ mod rules;
 mod selectable_fields;
 mod served_version;
 mod structural_schema;
+
+pub(crate) use checks::not_structural;

@@ -3,6 +3,8 @@
 use corten_meta::Time;
 use serde_json::{Value, json};
 
+use crate::apiextensions::not_structural;
+
 use super::{
     accepted_names::{Names, accepted},
     approval,
@@ -10,6 +12,9 @@ use super::{
 
 /// Held by a definition that is being deleted until its objects are gone.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Of a schema that no definition can be made with any more.
+const NON_STRUCTURAL: &str = "NonStructuralSchema";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
@@ -34,6 +39,14 @@ pub fn with_names(definition: &Value, others: &[Names], now: Time) -> Option<Val
         set(&mut new, &approval, now);
     }
     set(&mut new, &named, now);
+    match not_structural(definition).as_slice() {
+        [] => unset(&mut new, NON_STRUCTURAL),
+        found => {
+            let all: Vec<String> = found.iter().map(ToString::to_string).collect();
+            let message = if let [one] = &all[..] { one.clone() } else { format!("[{}]", all.join(", ")) };
+            set(&mut new, &Condition { kind: NON_STRUCTURAL, is_true: true, reason: "Violations", message }, now);
+        }
+    }
     // Who was established once stays so: its objects are served by the names it had.
     if !has_condition(definition, "Established") {
         let (reason, message) = if has_conflict {
@@ -56,6 +69,12 @@ pub fn with_condition(definition: &Value, condition: &Condition, now: Time) -> O
 pub fn has_condition(definition: &Value, kind: &str) -> bool {
     let conditions = definition["status"]["conditions"].as_array();
     conditions.into_iter().flatten().any(|it| it["type"] == kind && it["status"] == "True")
+}
+
+fn unset(definition: &mut Value, kind: &str) {
+    if let Some(conditions) = definition["status"]["conditions"].as_array_mut() {
+        conditions.retain(|it| it["type"] != kind);
+    }
 }
 
 fn set(definition: &mut Value, condition: &Condition, now: Time) {

@@ -77,6 +77,34 @@ fn who_comes_first_keeps_the_name() {
     }
 }
 
+/// As in an etcd that an earlier Kubernetes has filled.
+#[test]
+fn a_schema_that_is_not_structural_is_told_until_it_is() {
+    let now = Time::from_unix_seconds(0);
+    let mut cars = definition("cars", "Car", &[]);
+    cars["spec"]["preserveUnknownFields"] = json!(true);
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "properties": { "spec": { "description": "any" } } } });
+    cars["spec"]["versions"] = json!([{ "name": "v1", "served": true, "storage": true, "schema": schema }]);
+    let mut told = with_names(&cars, &[], now).expect("it is told");
+    let condition = told["status"]["conditions"].as_array().expect("conditions").iter();
+    let condition = condition.clone().find(|it| it["type"] == "NonStructuralSchema").expect("it is there");
+    assert_eq!((&condition["status"], &condition["reason"]), (&json!("True"), &json!("Violations")));
+    assert_eq!(
+        condition["message"],
+        "[spec.preserveUnknownFields: Invalid value: true: must be false, \
+         spec.versions[0].schema.openAPIV3Schema.properties[spec].type: Required value: must not be empty for specified object fields]"
+    );
+    assert_eq!(with_names(&told, &[], now), None, "it says so already");
+    told["spec"]["preserveUnknownFields"] = json!(false);
+    told["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["type"] = json!("object");
+    let mended = with_names(&told, &[], now).expect("it is told");
+    assert!(
+        mended["status"]["conditions"]
+            .as_array()
+            .is_some_and(|all| all.iter().all(|it| it["type"] != "NonStructuralSchema"))
+    );
+}
+
 #[test]
 fn a_name_that_is_asked_for_later_and_taken_leaves_the_old_one() {
     let now = Time::from_unix_seconds(0);

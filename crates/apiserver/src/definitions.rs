@@ -136,7 +136,9 @@ impl Definitions {
             let of_group = taken.entry(known.group()).or_default();
             let others: Vec<_> =
                 of_group.iter().filter(|it| it.0 != known.name()).map(|(_, names)| names.clone()).collect();
-            if let Some(new) = with_names(&known.definition(), &others, state.now()) {
+            let definition = known.definition();
+            let not_structural = corten_kinds::not_structural(&definition);
+            if let Some(new) = with_names(&definition, &others, &not_structural, state.now()) {
                 of_group.push((known.name(), names_of(&new)));
                 changed.push(new);
             }

@@ -10,6 +10,8 @@
 //! ```
 //! Level-triggered: what was missed while disconnected comes as its newest state, what went meanwhile as a deletion.
 
+mod event;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque, btree_map::Entry},
     pin::Pin,
@@ -22,6 +24,8 @@ use corten_meta::{Key, ObjectMeta, Resource};
 use futures_util::Stream;
 use serde::Deserialize;
 use tokio::time::{Instant, Sleep};
+
+pub use event::{Identity, InformerEvent};
 
 use crate::{
     Backoff, BoxFuture, Client, Error, Failing, InformerParams, LeftOut, List, ListItems, ListParams, Watch,
@@ -39,31 +43,6 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 /// Where an earlier run has kept a list, an answer is waited for no longer.
 const KNOWN_AFTER: Duration = Duration::from_secs(5);
-
-/// What happened to a cache's contents.
-#[derive(Clone, Debug, PartialEq)]
-pub enum InformerEvent<T = Bytes> {
-    /// The object is new, or has changed.
-    Applied(T, Identity),
-    /// The object is gone. Where its end was missed, only name, namespace, uid and the last version are known.
-    Deleted(ObjectMeta),
-    /// Everything up to this version has been delivered: after each list, and then from time to time.
-    Synced(String),
-}
-
-/// Which object, and which state of it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Identity {
-    pub key: Key,
-    pub uid: String,
-    pub version: String,
-}
-
-impl Identity {
-    pub fn of(meta: &ObjectMeta) -> Self {
-        Self { key: meta.key(), uid: meta.uid.clone(), version: meta.resource_version.clone() }
-    }
-}
 
 type Decode<T> = Box<dyn Fn(Bytes) -> Result<(Identity, T), Error> + Send + Sync>;
 

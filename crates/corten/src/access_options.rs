@@ -9,7 +9,7 @@ use corten_access::{
     tokens::{StaticTokens, TokenWebhookSettings},
 };
 use corten_apiserver::Guard;
-use corten_cli::server_options::{any_given, file, list, time, word};
+use corten_options::server_options::{any_given, file, list, time, word};
 
 pub(crate) struct AccessOptions {
     static_tokens: Option<PathBuf>,

@@ -11,11 +11,9 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::ArgMatches;
 use corten_api::{api_servers::host_of, cluster_network::ClusterNetwork};
-use corten_cli::{
-    control_plane_record::{ControlPlaneRecord, ETCD_CLUSTER, etcd_cluster},
-    server_options::{any_given, file, list, time, word},
-};
+use corten_cli::control_plane_record::{ControlPlaneRecord, ETCD_CLUSTER, etcd_cluster};
 use corten_etcd::{EtcdStore, Options, TlsFiles};
+use corten_options::server_options::{any_given, file, list, time, word};
 use corten_store::Limits;
 
 /// What says how the etcd of `--etcd-servers` is used.
@@ -171,7 +169,7 @@ fn as_recorded(record: &ControlPlaneRecord) -> Options {
 
 #[cfg(test)]
 mod tests {
-    use corten_cli::server_options::args;
+    use corten_options::server_options::args;
 
     use super::*;
 

@@ -12,8 +12,8 @@ use corten_cli::{
     Failure,
     control_plane_record::ControlPlaneRecord,
     etcd_member::{EtcdFolder, EtcdMemberRecord},
-    server_options,
 };
+use corten_options::server_options;
 
 /// What etcd takes at most, where its own `ETCD_QUOTA_BACKEND_BYTES` says nothing else: what etcd's authors advise at most.
 const QUOTA_BYTES: u64 = 8 << 30;

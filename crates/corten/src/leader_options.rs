@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::ArgMatches;
-use corten_cli::server_options::{any_given, time};
+use corten_options::server_options::{any_given, time};
 use corten_runner::LeaseTimes;
 
 /// client-go's `JitterFactor`: a retry may come so much later.

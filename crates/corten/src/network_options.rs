@@ -18,9 +18,10 @@ use corten_api::{
     cluster_network::{ClusterNetwork, NODE_PORT_RANGE, NodePorts, OPTIONS},
     host_ports::{HOST_PORT_RANGE, HostPortRange},
 };
-use corten_cli::{Failure, control_plane_record::ControlPlaneRecord, server_options};
+use corten_cli::{Failure, control_plane_record::ControlPlaneRecord};
 use corten_dns::Name;
 use corten_machine::write_whole;
+use corten_options::server_options;
 
 const FILE: &str = "cluster-network.json";
 const UPSTREAMS: &str = "dns-upstreams";

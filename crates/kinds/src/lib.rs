@@ -50,6 +50,7 @@ mod webhook_client;
 use std::sync::LazyLock;
 
 pub use age::human_duration;
+pub use apiextensions::not_structural;
 pub use apiregistration::api_service::served_here_alone;
 pub(crate) use built_in::BuiltIn;
 pub use column::{Cell, Column, ColumnRef, Columns};

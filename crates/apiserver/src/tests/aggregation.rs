@@ -543,7 +543,7 @@ async fn what_may_be_asked_twice_is_where_a_kept_connection_ends() {
         let counted = counted.clone();
         Box::pin(async move {
             let ends = request.uri().query() == Some("end") || request.headers().contains_key("end");
-            if ends && counted.fetch_add(1, Relaxed) % 2 == 0 {
+            if ends && counted.fetch_add(1, Relaxed).is_multiple_of(2) {
                 // The task that serves the connection ends with it.
                 std::panic::resume_unwind(Box::new(()));
             }

@@ -14,6 +14,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches, Command, parser::ValueSource, value_parser};
 use corten_client::{Client, Error, https::HttpsTransport, kubeconfig::Kubeconfig};
+use corten_options::{node_options, server_options};
 use serde_json::Value;
 
 use crate::{
@@ -23,12 +24,10 @@ use crate::{
     failure::Failure,
     node_folders::SNAPSHOTS_MADE,
     node_lock::NodeLock,
-    node_options,
     node_process::{self, NodeProcess, command_for},
     node_record::{Record, last_words},
     output, own_kubeconfig,
     progress::Progress,
-    server_options,
     shell::quoted,
     supervision::{self, Started},
     why,

@@ -47,7 +47,7 @@ fn args(command: Command) -> Command {
                 .default_value("127.0.0.1:2379")
                 .help("The address and port to serve at"),
         );
-    corten_cli::node_options::log_args(command)
+    corten_options::node_options::log_args(command)
 }
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {

@@ -54,7 +54,7 @@ fn args(command: Command) -> Command {
                 .action(ArgAction::SetTrue)
                 .help("Run the node in this process, which nobody starts again when it fails"),
         );
-    corten_cli::restart_args(corten_cli::node_options::args(command))
+    corten_cli::restart_args(corten_options::node_options::args(command))
 }
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {

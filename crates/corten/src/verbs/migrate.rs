@@ -4,8 +4,9 @@ use std::{fs, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use corten_cli::{Failure, Verb, output, server_options::file};
+use corten_cli::{Failure, Verb, output};
 use corten_etcd::Options;
+use corten_options::server_options::file;
 use serde::Serialize;
 
 use crate::{

@@ -51,7 +51,7 @@ fn args(command: Command) -> Command {
             .default_value("/run/corten")
             .help("Where what lives no longer than the machine's run is kept: sockets, mounts, addresses"),
     );
-    corten_cli::nodes::subcommands(corten_cli::node_options::args(command))
+    corten_cli::nodes::subcommands(corten_options::node_options::args(command))
 }
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {

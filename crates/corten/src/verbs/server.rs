@@ -12,7 +12,8 @@ use corten_api::{
     load_balancer::AddressPool,
 };
 use corten_apiserver::LogFilter;
-use corten_cli::{Verb, control_plane_record::ControlPlaneRecord, server_options};
+use corten_cli::{Verb, control_plane_record::ControlPlaneRecord};
+use corten_options::server_options;
 use corten_pki::sharing::CertificateKey;
 
 use crate::{
@@ -44,7 +45,7 @@ pub(crate) const VERB: Verb = Verb {
 };
 
 fn args(command: Command) -> Command {
-    corten_cli::node_options::log_args(settings_args(invitation_args(command)))
+    corten_options::node_options::log_args(settings_args(invitation_args(command)))
 }
 
 /// The options that `corten token create --control-plane` prints.

@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Command};
-use corten_cli::{Failure, UP, Verb, server_options};
+use corten_cli::{Failure, UP, Verb};
+use corten_options::server_options;
 
 use super::server;
 use crate::{ha_options::HaOptions, node_options};

@@ -50,7 +50,7 @@ fn broken(check: Check, new: &Value, old: Option<&Value>) -> Option<Vec<Violatio
 
 /// What is not structural of a definition that was stored before that was asked for, as one from an earlier Kubernetes
 /// (`calculateCondition` of apiextensions' nonstructuralschema).
-pub(crate) fn not_structural(definition: &Value) -> Vec<Violation> {
+pub fn not_structural(definition: &Value) -> Vec<Violation> {
     violations(definition, |definition: Cursor<'_>| {
         let unknown = definition.at("spec").at("preserveUnknownFields");
         if unknown.bool() {

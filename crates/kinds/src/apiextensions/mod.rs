@@ -19,4 +19,4 @@ mod selectable_fields;
 mod served_version;
 mod structural_schema;
 
-pub(crate) use checks::not_structural;
+pub use checks::not_structural;

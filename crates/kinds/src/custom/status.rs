@@ -1,9 +1,7 @@
 //! What the status of a definition says.
 
-use corten_meta::Time;
+use corten_meta::{Time, Violation};
 use serde_json::{Value, json};
-
-use crate::apiextensions::not_structural;
 
 use super::{
     accepted_names::{Names, accepted},
@@ -24,8 +22,9 @@ pub struct Condition {
     pub message: String,
 }
 
-/// The status after its names were looked at, beside those of `others` of its group; `None` where it says that already.
-pub fn with_names(definition: &Value, others: &[Names], now: Time) -> Option<Value> {
+/// The status after its names were looked at, beside those of `others` of its group, and its schemas, of which some may be
+/// [`not_structural`](crate::not_structural); `None` where it says that already.
+pub fn with_names(definition: &Value, others: &[Names], not_structural: &[Violation], now: Time) -> Option<Value> {
     let (names, conflict) = accepted(definition, others);
     let has_conflict = conflict.is_some();
     let (reason, message) = conflict.map_or(("NoConflicts", "no conflicts found".into()), |it| (it.reason, it.message));
@@ -39,7 +38,7 @@ pub fn with_names(definition: &Value, others: &[Names], now: Time) -> Option<Val
         set(&mut new, &approval, now);
     }
     set(&mut new, &named, now);
-    match not_structural(definition).as_slice() {
+    match not_structural {
         [] => unset(&mut new, NON_STRUCTURAL),
         found => {
             let all: Vec<String> = found.iter().map(ToString::to_string).collect();

@@ -4,8 +4,7 @@ use corten_meta::Time;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::JsonPath;
-use crate::{Schema, Subresource, Verb};
+use crate::{JsonPath, Schema, Subresource, Verb, not_structural};
 
 #[test]
 fn paths_lead_where_kubectl_would_go() {
@@ -55,9 +54,9 @@ fn definition(name: &str, kind: &str, short_names: &[&str]) -> Value {
 #[test]
 fn who_comes_first_keeps_the_name() {
     let now = Time::from_unix_seconds(0);
-    let settled = with_names(&definition("cars", "Car", &["c"]), &[], now).expect("it gets its names");
+    let settled = with_names(&definition("cars", "Car", &["c"]), &[], &[], now).expect("it gets its names");
     assert!(has_condition(&settled, "NamesAccepted") && !has_condition(&settled, "Established"));
-    assert_eq!(with_names(&settled, &[], now), None, "it says so already");
+    assert_eq!(with_names(&settled, &[], &[], now), None, "it says so already");
     let others = [names_of(&settled)];
     for (definition, reason, message) in [
         (definition("carts", "Cart", &[]), "NoConflicts", "no conflicts found"),
@@ -69,7 +68,7 @@ fn who_comes_first_keeps_the_name() {
         // A list is a kind, too.
         (definition("carts", "CarList", &[]), "KindConflict", r#""CarList" is already in use"#),
     ] {
-        let new = with_names(&definition, &others, now).expect("it is told");
+        let new = with_names(&definition, &others, &[], now).expect("it is told");
         let told = &new["status"]["conditions"][0];
         assert_eq!((told["reason"].as_str(), told["message"].as_str()), (Some(reason), Some(message)));
         assert_eq!(told["status"] == "True", reason == "NoConflicts");
@@ -85,7 +84,7 @@ fn a_schema_that_is_not_structural_is_told_until_it_is() {
     cars["spec"]["preserveUnknownFields"] = json!(true);
     let schema = json!({ "openAPIV3Schema": { "type": "object", "properties": { "spec": { "description": "any" } } } });
     cars["spec"]["versions"] = json!([{ "name": "v1", "served": true, "storage": true, "schema": schema }]);
-    let mut told = with_names(&cars, &[], now).expect("it is told");
+    let mut told = with_names(&cars, &[], &not_structural(&cars), now).expect("it is told");
     let condition = told["status"]["conditions"].as_array().expect("conditions").iter();
     let condition = condition.clone().find(|it| it["type"] == "NonStructuralSchema").expect("it is there");
     assert_eq!((&condition["status"], &condition["reason"]), (&json!("True"), &json!("Violations")));
@@ -94,10 +93,10 @@ fn a_schema_that_is_not_structural_is_told_until_it_is() {
         "[spec.preserveUnknownFields: Invalid value: true: must be false, \
          spec.versions[0].schema.openAPIV3Schema.properties[spec].type: Required value: must not be empty for specified object fields]"
     );
-    assert_eq!(with_names(&told, &[], now), None, "it says so already");
+    assert_eq!(with_names(&told, &[], &not_structural(&told), now), None, "it says so already");
     told["spec"]["preserveUnknownFields"] = json!(false);
     told["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["type"] = json!("object");
-    let mended = with_names(&told, &[], now).expect("it is told");
+    let mended = with_names(&told, &[], &not_structural(&told), now).expect("it is told");
     assert!(
         mended["status"]["conditions"]
             .as_array()
@@ -108,13 +107,13 @@ fn a_schema_that_is_not_structural_is_told_until_it_is() {
 #[test]
 fn a_name_that_is_asked_for_later_and_taken_leaves_the_old_one() {
     let now = Time::from_unix_seconds(0);
-    let mut cart = with_names(&definition("carts", "Cart", &["k"]), &[], now).expect("it gets its names");
+    let mut cart = with_names(&definition("carts", "Cart", &["k"]), &[], &[], now).expect("it gets its names");
     let established =
         Condition { kind: "Established", is_true: true, reason: "InitialNamesAccepted", message: String::new() };
     cart = with_condition(&cart, &established, now).expect("it is new");
     cart["spec"]["names"]["shortNames"] = json!(["c"]);
-    let others = [names_of(&with_names(&definition("cars", "Car", &["c"]), &[], now).expect("names"))];
-    let new = with_names(&cart, &others, now).expect("it is told");
+    let others = [names_of(&with_names(&definition("cars", "Car", &["c"]), &[], &[], now).expect("names"))];
+    let new = with_names(&cart, &others, &[], now).expect("it is told");
     assert_eq!(names_of(&new).short_names, ["k"]);
     assert!(has_condition(&new, "Established") && !has_condition(&new, "NamesAccepted"));
 }

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use clap::{ArgMatches, parser::ValueSource};
 use corten_client::{Client, Error, https::HttpsTransport, kubeconfig::Kubeconfig};
 use corten_meta::Time;
+use corten_options::node_options;
 use serde_json::Value;
 
 use super::{TIMEOUT_MAX, lacks, readiness, replacement, start, wait_until_ready};
@@ -18,7 +19,6 @@ use crate::{
     connection::NODE_KUBECONFIG,
     failure::Failure,
     node_lock::NodeLock,
-    node_options,
     node_process::{self, NodeProcess, command_for},
     node_record::Record,
     output,

@@ -335,12 +335,12 @@ pub fn text_given(matches: &ArgMatches, name: &str) -> Option<String> {
 }
 
 /// Is it one of these options?
-pub(crate) fn is_one(name: &str) -> bool {
+pub fn is_one(name: &str) -> bool {
     ROWS.iter().any(|it| it.0 == name)
 }
 
 /// Those that were given, as arguments.
-pub(crate) fn given(matches: &ArgMatches) -> Vec<String> {
+pub fn given(matches: &ArgMatches) -> Vec<String> {
     let is_given = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
     let argument = |(name, takes, ..): &Row| match takes {
         Takes::Switch => format!("--{name}={}", is_on(matches, name)),

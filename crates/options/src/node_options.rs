@@ -177,7 +177,7 @@ fn with_rows(command: Command, rows: &'static [Row], heading: &'static str) -> C
 }
 
 /// Those that were given, as arguments.
-pub(crate) fn given(matches: &ArgMatches) -> Vec<String> {
+pub fn given(matches: &ArgMatches) -> Vec<String> {
     let is_given = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
     let rows = ROWS.iter().chain(LOG_ROWS).filter(|it| is_given(it.0));
     rows.filter_map(|(name, ..)| Some(format!("--{name}={}", matches.get_one::<String>(name)?))).collect()

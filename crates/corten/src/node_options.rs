@@ -1,4 +1,4 @@
-//! Reads what the kubelet is told: `corten_cli::node_options` has the names.
+//! Reads what the kubelet is told: `corten_options::node_options` has the names.
 
 use anyhow::{Context, Result};
 use clap::ArgMatches;
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     fn read(args: &[&str]) -> Result<NodeOptions> {
-        let command = corten_cli::node_options::args(clap::Command::new("node"));
+        let command = corten_options::node_options::args(clap::Command::new("node"));
         NodeOptions::of(&command.try_get_matches_from([&["node"], args].concat()).expect("options"))
     }
 

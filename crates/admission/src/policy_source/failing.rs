@@ -169,7 +169,7 @@ mod tests {
     fn a_row_of_failures_is_counted_until_it_works_or_is_another() {
         let (failing, at) = (FailingPolicies::default(), Time::from_unix_seconds);
         for second in 0..3 {
-            failing.failed(asked("a", ""), 1, &PolicyFault::fails(&format!("no {second}")), false, at(second));
+            failing.failed(asked("a", ""), 1, &PolicyFault::fails(format!("no {second}")), false, at(second));
         }
         assert_eq!(told(&failing), [("a".to_owned(), 3, 0, "no 2".to_owned())]);
         failing.failed(asked("a", ""), 2, &PolicyFault::fails("changed"), false, at(9));

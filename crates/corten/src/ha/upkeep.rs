@@ -25,6 +25,9 @@ const OFTEN: Duration = Duration::from_millis(300);
 const WRITE_EVERY: Duration = Duration::from_secs(30);
 /// Certificates are read again so often, and where the members changed.
 const CONNECT_EVERY: Duration = Duration::from_secs(3600);
+/// So many looks in a row must miss a member before it counts as removed: it is given up for ever then, and one look may be of a list
+/// from before it was added.
+const REMOVED_LOOKS: u8 = 3;
 
 /// What is known of the member while it is looked after.
 #[derive(Clone, Default)]
@@ -47,6 +50,7 @@ pub(super) struct Upkeep {
     health: EtcdHealth,
     written: Option<Instant>,
     renewed: Instant,
+    n_missed: u8,
 }
 
 impl Upkeep {
@@ -59,7 +63,8 @@ impl Upkeep {
     ) -> Self {
         let health = EtcdHealth::load(&place.data).unwrap_or_default();
         let room = Room::new(record.client_url(), place.tls(), quota_bytes);
-        Self { place, record, room, authority, joint, asked: None, health, written: None, renewed: Instant::now() }
+        let (written, renewed) = (None, Instant::now());
+        Self { place, record, room, authority, joint, asked: None, health, written, renewed, n_missed: 0 }
     }
 
     /// Until `stopping`.
@@ -91,7 +96,16 @@ impl Upkeep {
         };
         self.write_down(&look);
         let urls = look.urls(&own_url);
-        if look.is_removed(&self.record) {
+        self.n_missed = if look.is_removed(&self.record) { self.n_missed.saturating_add(1) } else { 0 };
+        if self.n_missed > 0 && self.n_missed < REMOVED_LOOKS {
+            let members: Vec<&str> = look.seen.iter().map(|it| &*it.member.name).collect();
+            tracing::warn!(
+                ?members,
+                "this machine's member of etcd is not among those that they agree on: it is looked again"
+            );
+            return false;
+        }
+        if self.n_missed >= REMOVED_LOOKS {
             // The API server here still runs, and asks the others.
             self.follow(&urls);
             state.send_modify(|it| it.is_removed = true);

@@ -201,6 +201,7 @@ fn volume_snapshots() -> Vec<Value> {
     const GROUP: &[&str] = &["snapshot.storage.k8s.io"];
     vec![
         rule(READ, &["apiextensions.k8s.io"], &["customresourcedefinitions"]),
+        rule(READ, &["apiregistration.k8s.io"], &["apiservices"]),
         rule(READ, &[""], &["nodes", "persistentvolumes"]),
         rule(&["get", "list", "patch", "update", "watch"], &[""], &["persistentvolumeclaims"]),
         rule(READ, GROUP, &["volumesnapshotclasses"]),

@@ -25,9 +25,6 @@ const OFTEN: Duration = Duration::from_millis(300);
 const WRITE_EVERY: Duration = Duration::from_secs(30);
 /// Certificates are read again so often, and where the members changed.
 const CONNECT_EVERY: Duration = Duration::from_secs(3600);
-/// So many looks in a row must miss a member before it counts as removed: it is given up for ever then, and one look may be of a list
-/// from before it was added.
-const REMOVED_LOOKS: u8 = 3;
 
 /// What is known of the member while it is looked after.
 #[derive(Clone, Default)]
@@ -50,7 +47,6 @@ pub(super) struct Upkeep {
     health: EtcdHealth,
     written: Option<Instant>,
     renewed: Instant,
-    n_missed: u8,
 }
 
 impl Upkeep {
@@ -63,8 +59,7 @@ impl Upkeep {
     ) -> Self {
         let health = EtcdHealth::load(&place.data).unwrap_or_default();
         let room = Room::new(record.client_url(), place.tls(), quota_bytes);
-        let (written, renewed) = (None, Instant::now());
-        Self { place, record, room, authority, joint, asked: None, health, written, renewed, n_missed: 0 }
+        Self { place, record, room, authority, joint, asked: None, health, written: None, renewed: Instant::now() }
     }
 
     /// Until `stopping`.
@@ -96,16 +91,11 @@ impl Upkeep {
         };
         self.write_down(&look);
         let urls = look.urls(&own_url);
-        self.n_missed = if look.is_removed(&self.record) { self.n_missed.saturating_add(1) } else { 0 };
-        if self.n_missed > 0 && self.n_missed < REMOVED_LOOKS {
-            let members: Vec<&str> = look.seen.iter().map(|it| &*it.member.name).collect();
-            tracing::warn!(
-                ?members,
-                "this machine's member of etcd is not among those that they agree on: it is looked again"
-            );
-            return false;
-        }
-        if self.n_missed >= REMOVED_LOOKS {
+        if look.is_removed(&self.record) {
+            if !state.borrow().is_removed {
+                let members: Vec<&str> = look.seen.iter().map(|it| &*it.member.name).collect();
+                tracing::warn!(?members, "this machine's member of etcd is not among those that they agree on");
+            }
             // The API server here still runs, and asks the others.
             self.follow(&urls);
             state.send_modify(|it| it.is_removed = true);

@@ -1,6 +1,7 @@
 //! The cluster under test: started for a suite, told to scripts by environment variables, and taken away without a trace.
 
 use std::{
+    collections::BTreeSet,
     env,
     ffi::OsString,
     fmt::Write as _,
@@ -291,6 +292,29 @@ impl Cluster {
             }
         }
         fs::remove_dir_all(&self.dir).with_context(|| format!("removing {}", self.dir.display()))
+    }
+
+    /// What is in the folder of the scripts. Hidden files are of programs' own, as kubectl's cache is.
+    fn entries(&self) -> BTreeSet<PathBuf> {
+        let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        let is_hidden = |it: &fs::DirEntry| it.file_name().as_encoded_bytes().starts_with(b".");
+        entries.filter(|it| !is_hidden(it)).map(|it| it.path()).collect()
+    }
+
+    /// What `play` leaves in the folder is no other script's: a port, a pid or a key of who has ended would be taken for its own.
+    /// Machines stay: scripts of the suite of machines go on with those that one has made.
+    pub(super) fn left_as_it_was(&mut self, play: impl FnOnce(&mut Self) -> bool) -> bool {
+        let before = self.entries();
+        let has_passed = play(self);
+        let machines = self.dir.join("members");
+        for path in self.entries().difference(&before).filter(|it| **it != machines) {
+            let is_folder = fs::symlink_metadata(path).is_ok_and(|it| it.is_dir());
+            let removed = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+            if let Err(error) = removed {
+                println!("  {} stays: {error}", path.display());
+            }
+        }
+        has_passed
     }
 
     /// Kills what scripts have begun beside themselves and left, as one does that fails before its end. Such a process has the

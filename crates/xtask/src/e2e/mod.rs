@@ -159,7 +159,7 @@ fn play(corten: &Path, suite: &str, scripts: Vec<Script>, args: &Args, tally: &m
             None if suite == "node" => Cluster::node(corten, suite, &args.machine).context("starting the cluster")?,
             None => Cluster::control_plane(corten, suite, &args.machine).context("starting the cluster")?,
         };
-        let has_passed = script.play(&mut cluster);
+        let has_passed = cluster.left_as_it_was(|cluster| script.play(cluster));
         tally.count(has_passed);
         if has_passed {
             running = Some(cluster);

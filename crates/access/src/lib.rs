@@ -42,7 +42,7 @@ pub use answers::Answers;
 pub use authorization::{AuthorizationSettings, Options as AuthorizationOptions};
 pub use authorizer::{Authorizer, Compiled};
 pub use identity::{Identity, Peer};
-pub use issuers::{Issuers, KeyFetch};
+pub use issuers::{Issuers, KeyFetch, Keys, Signed};
 pub use problems::{ConfigError, LoadError};
 pub use question::{Attributes, Decision, Denial, MASTERS, ResourceOrPath};
 pub use recheck::{EVERY, Impersonation, Recheck, Request};

@@ -57,6 +57,8 @@ mod taint_nodes_by_condition;
 mod told;
 mod versions;
 mod webhook_dispatch;
+
+pub use webhook_dispatch::answer;
 mod webhook_source;
 
 pub use cluster::{Cluster, Machine, Uids};

@@ -15,7 +15,7 @@ mod measures;
 mod memo;
 mod refused_definitions;
 mod restored;
-mod review;
+pub mod review;
 mod snapshot;
 mod stored;
 

@@ -27,7 +27,7 @@ struct Response {
 ///
 /// # Errors
 /// What is wrong with the answer, or what the webhook says is wrong.
-pub(crate) fn read(body: &[u8], version: &str, uid: &str) -> Result<Vec<Value>, String> {
+pub fn read(body: &[u8], version: &str, uid: &str) -> Result<Vec<Value>, String> {
     let review = Review::<Response>::decode(body)?;
     // A converter of v1beta1 may leave out its own kind and the uid (`getConvertedObjectsFromResponse`).
     let is_strict = version == V1;

@@ -155,6 +155,7 @@ fn plant(name: &str, corpus: &Path) -> Result<()> {
         "dns" => return plant_queries(corpus),
         "depth" => return plant_steps(corpus),
         "schemas" => return plant_schemas(corpus),
+        "answers" => return plant_answers(corpus),
         _ => {}
     }
     for (idx, kind) in KINDS.iter().enumerate() {
@@ -197,6 +198,34 @@ fn plant_schemas(corpus: &Path) -> Result<()> {
     let object = serde_json::json!({ "spec": { "a": "b", "n": 4, "p": "x", "s": ["2026-01-01T00:00:00Z"], "m": [{}, { "k": "e" }],
         "o": { "y": 1.5 }, "u": { "kind": "K", "x": null } } });
     fs::write(corpus.join("seed-schema"), format!("{schema}\n{object}")).context("writing a seed")
+}
+
+/// One whole answer of each server that is asked.
+fn plant_answers(corpus: &Path) -> Result<()> {
+    let kind = serde_json::json!({ "group": "g.example.com", "version": "v1", "kind": "Thing" });
+    let admission = serde_json::json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {
+        "uid": "u", "allowed": false, "status": { "message": "m", "code": 403, "details": { "causes": [{ "field": "f" }] } },
+        "patchType": "JSONPatch", "patch": "W3sib3AiOiJyZW1vdmUiLCJwYXRoIjoiL2EifV0=", "warnings": ["w"], "auditAnnotations": { "a": "b" } } });
+    let conversion = serde_json::json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": {
+        "uid": "u", "convertedObjects": [{ "a": 1 }], "result": { "status": "Success" } } });
+    let list = serde_json::json!({ "kind": "APIResourceList", "groupVersion": "g.example.com/v1", "resources": [
+        { "name": "things", "singularName": "thing", "namespaced": true, "kind": "Thing", "verbs": ["get"], "shortNames": ["t"] },
+        { "name": "things/scale", "group": "autoscaling", "version": "v1", "kind": "Scale", "verbs": ["get"] }] });
+    let groups = serde_json::json!({ "kind": "APIGroupDiscoveryList", "items": [{ "metadata": { "name": "g.example.com" }, "versions": [
+        { "version": "v1", "resources": [{ "resource": "things", "responseKind": kind, "scope": "Namespaced", "verbs": ["get"],
+            "subresources": [{ "subresource": "status", "responseKind": kind, "verbs": ["get"] }] }] }] }] });
+    let swagger = serde_json::json!({ "swagger": "2.0", "info": { "title": "t" },
+        "paths": { "/apis/g.example.com/v1/things": { "get": { "parameters": [{ "name": "p", "in": "query", "type": "string" }],
+            "responses": { "200": { "schema": { "$ref": "#/definitions/Thing" } } } } } },
+        "definitions": { "Thing": { "type": "object", "properties": { "of": { "$ref": "#/definitions/Thing" } } } } });
+    let keys = serde_json::json!({ "keys": [{ "kty": "RSA", "kid": "k", "n": "AQAB", "e": "AQAB" },
+        { "kty": "EC", "crv": "P-256", "x": "AQAB", "y": "AQAB" }] });
+    let keys = format!("{keys}\neyJhbGciOiJFUzI1NiIsImtpZCI6ImsifQ.eyJpc3MiOiJpIn0.AQAB");
+    let texts = [admission, conversion, list, groups, swagger].map(|it| it.to_string());
+    for (name, (whose, text)) in [0, 1, 2, 2, 3, 4].into_iter().zip(texts.into_iter().chain([keys])).enumerate() {
+        fs::write(corpus.join(format!("seed-{name}")), [&[whose][..], text.as_bytes()].concat())?;
+    }
+    Ok(())
 }
 
 /// Copies of a value into itself, each of which doubles the depth, and a text that is too deep.

@@ -13,7 +13,7 @@ const TRIED_MAX: usize = 8;
 
 /// What an issuer signs with now.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Keys(Vec<Key>);
+pub struct Keys(Vec<Key>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct Key {
@@ -56,7 +56,7 @@ struct Jwk {
 impl Keys {
     /// # Errors
     /// It is no set of keys. A key that nobody can use is left out.
-    pub(super) fn read(json: &[u8]) -> Result<Self, String> {
+    pub fn read(json: &[u8]) -> Result<Self, String> {
         let set: Set = serde_json::from_slice(json).map_err(|it| format!("failed to decode keys: {it}"))?;
         let usable = |it: &Jwk| it.usage.is_empty() || it.usage == "sig";
         let keys = set.keys.into_iter().filter(usable).filter_map(|it| Some(Key { public: public(&it)?, id: it.kid }));
@@ -68,7 +68,8 @@ impl Keys {
         self.named(id).next().is_some()
     }
 
-    pub(super) fn has_signed(&self, token: &Signed<'_>) -> bool {
+    /// Did one of them sign it, by the algorithm that it names?
+    pub fn has_signed(&self, token: &Signed<'_>) -> bool {
         let fitting = self.named(&token.key).filter_map(|it| it.public.fits(&token.algorithm).then_some(&it.public));
         fitting.take(TRIED_MAX).any(|it| it.verifies(token).unwrap_or_default())
     }
@@ -138,7 +139,7 @@ fn curve(name: &str, algorithm: &str) -> Option<&'static dyn VerificationAlgorit
 }
 
 /// A web token, taken apart; nothing is known of its signature yet.
-pub(super) struct Signed<'a> {
+pub struct Signed<'a> {
     pub(super) algorithm: String,
     /// Empty where it names none.
     pub(super) key: String,
@@ -153,7 +154,7 @@ pub(super) const TOKEN_BYTES_MAX: usize = 256 * 1024;
 
 impl<'a> Signed<'a> {
     /// `None` for what is no signed web token.
-    pub(super) fn read(token: &'a str) -> Option<Self> {
+    pub fn read(token: &'a str) -> Option<Self> {
         #[derive(Default, Deserialize)]
         #[serde(default)]
         struct Header {

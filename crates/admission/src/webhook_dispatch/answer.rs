@@ -19,13 +19,14 @@ const WARNINGS_MAX: usize = 4096;
 /// As many as the server finds by itself.
 const CAUSES_MAX: usize = Violation::MOST;
 
-pub(super) struct Answer {
+/// As much of it as counts.
+pub struct Answer {
     /// The reason where it is a refusal.
-    pub(super) refused: Option<Status>,
+    pub refused: Option<Status>,
     /// A JSON patch; empty where there is none, or none that does anything.
-    pub(super) patch: Vec<u8>,
-    pub(super) warnings: Vec<String>,
-    pub(super) annotations: BTreeMap<String, String>,
+    pub patch: Vec<u8>,
+    pub warnings: Vec<String>,
+    pub annotations: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -71,16 +72,18 @@ impl From<RefusalDetails> for Details {
 }
 
 /// What an answer must be to: the question's own words.
-pub(super) struct Expected<'a> {
-    pub(super) uid: &'a str,
-    pub(super) version: &'a str,
-    pub(super) webhook: &'a str,
-    pub(super) may_patch: bool,
+pub struct Expected<'a> {
+    pub uid: &'a str,
+    pub version: &'a str,
+    pub webhook: &'a str,
+    pub may_patch: bool,
 }
 
+/// Reads an AdmissionReview (admission.k8s.io/v1 and v1beta1).
+///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn read(body: &[u8], asked: &Expected<'_>) -> Result<Answer, String> {
+pub fn read(body: &[u8], asked: &Expected<'_>) -> Result<Answer, String> {
     let broken = |reason: String| format!("failed to call webhook: {reason}");
     let invalid = |reason: String| format!("received invalid webhook response: {reason}");
     let review = Review::<Response>::decode(body).map_err(broken)?;

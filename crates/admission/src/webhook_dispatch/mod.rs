@@ -2,7 +2,7 @@
 //!
 //! A request that no configuration can be about costs a comparison of two revisions and a lookup by its resource.
 
-mod answer;
+pub mod answer;
 mod call;
 mod dispatch;
 mod first;

@@ -1,6 +1,7 @@
 //! What the server serves: `/api`, `/apis` and below, read off the table of kinds and kept as bytes.
 //!
-//! `/api` and `/apis` come in two forms: the small list of groups, and everything at once (aggregated discovery).
+//! `/api` and `/apis` come in two forms: the small list of groups, and everything at once (aggregated discovery, v2 and v2beta1); each as
+//! JSON and as protobuf.
 
 mod document;
 pub mod priorities;

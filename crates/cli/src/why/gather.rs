@@ -48,7 +48,7 @@ const LEAVING: [&str; 10] = [
 ];
 
 /// Waits for loops that do not do their work.
-pub(super) const DEFECTS: [&str; 3] = ["ListFailing", "LoopPanicked", "LoopStuck"];
+pub(super) const STANDSTILLS: [&str; 3] = ["ListFailing", "LoopPanicked", "LoopStuck"];
 
 /// Explains one object.
 ///
@@ -146,8 +146,8 @@ fn told<'a>(
     let told = decisions.iter().flat_map(|it| it.waits.iter().map(move |wait| (it.by.clone(), wait.clone())));
     let told = told.filter(move |(_, wait)| {
         let matters = if is_leaving { LEAVING.contains(&&*wait.reason) } else { !is_over };
-        // A loop that stands still is a defect of the program, whatever becomes of the object.
-        (matters || DEFECTS.contains(&&*wait.reason)) && !explains.contains(&&*wait.reason)
+        // A loop that stands still holds up others too, whatever becomes of the object.
+        (matters || STANDSTILLS.contains(&&*wait.reason)) && !explains.contains(&&*wait.reason)
     });
     // A step that waits for another object is followed like any other wait.
     let told = told.filter(|(_, wait)| wait.on.is_some() || !is_in_steps(wait, steps));
@@ -222,7 +222,7 @@ fn explaining_node(wait: &Wait, siblings: &BTreeSet<String>, mut account: Accoun
     let explains = |reason: &str| match &*wait.reason {
         "NearestNode" => is_cordoned && reason == "Cordoned" || is_tainted && NOT_READY.contains(&reason),
         "NodeNotReady" | "NodeSilent" => NOT_READY.contains(&reason),
-        "StopOverdue" => NOT_READY.contains(&reason) || DEFECTS.contains(&reason),
+        "StopOverdue" => NOT_READY.contains(&reason) || STANDSTILLS.contains(&reason),
         own => reason == own,
     };
     account.causes.retain(|it| explains(&it.wait.reason));

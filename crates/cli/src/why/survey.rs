@@ -3,7 +3,7 @@
 //! Looking is cheap and explaining is not: what looks well by its status is passed over or comes last, what belongs to
 //! something that does not look well is left to that, and of the rest a bounded number is explained.
 
-use crate::why::gather::DEFECTS;
+use crate::why::gather::STANDSTILLS;
 
 use std::{
     cmp::Reverse,
@@ -264,7 +264,7 @@ fn defects(journals: &[(&'static Kind, Key, Journal)]) -> Vec<Group> {
     let mut groups: BTreeMap<(String, String), Group> = BTreeMap::new();
     for (kind, key, journal) in journals {
         let waits = journal.decisions.iter().flat_map(|it| it.waits.iter().map(move |wait| (&it.by, wait)));
-        for (by, wait) in waits.filter(|it| DEFECTS.contains(&&*it.1.reason)) {
+        for (by, wait) in waits.filter(|it| STANDSTILLS.contains(&&*it.1.reason)) {
             let subject = subject(kind, key);
             let place = if key.namespace.is_empty() { String::new() } else { format!(" -n {}", key.namespace) };
             let group = groups.entry((wait.reason.clone(), by.clone())).or_insert_with(|| {

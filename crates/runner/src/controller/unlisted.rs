@@ -14,7 +14,7 @@ use super::LoopState;
 
 /// For how long a loop waits before anybody is told.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// It is told of so many objects that wait.
+/// Of the objects that wait, at most so many are told.
 const TOLD_MAX: usize = 20;
 const REASON: &str = "ListFailing";
 

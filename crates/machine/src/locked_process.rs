@@ -8,6 +8,8 @@ use std::{
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
     process::{Child, Command},
+    thread,
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -17,6 +19,9 @@ use rustix::{
 };
 
 use crate::process::{Process, detach, is_own};
+
+/// How long it is waited before one that is not found is looked for again.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// Starts `program` as the one that holds `lock`. None where another process does.
 ///
@@ -32,10 +37,25 @@ pub fn start_holding(lock: &Path, program: &mut Command) -> io::Result<Option<Ch
     program.stdin(file).spawn().map(Some)
 }
 
+/// Who holds it, within a time: one that is just dying holds it for a moment after it can no longer be found.
+///
+/// # Errors
+/// As of [`holder`].
+pub fn holder_within(lock: &Path, patience: Duration) -> io::Result<Option<Process>> {
+    let end = Instant::now() + patience;
+    loop {
+        match holder(lock) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy && Instant::now() < end => {}
+            looked => return looked,
+        }
+        thread::sleep(BETWEEN_LOOKS);
+    }
+}
+
 /// Who holds it. None where nobody does.
 ///
 /// # Errors
-/// The lock cannot be looked at, or somebody holds it who is not this user's.
+/// The lock cannot be looked at, or somebody holds it who is not found: not this user's, or dying.
 pub fn holder(lock: &Path) -> io::Result<Option<Process>> {
     let file = match File::open(lock) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -56,7 +76,8 @@ pub fn holder(lock: &Path) -> io::Result<Option<Process>> {
     // It may have ended between the two looks.
     match found {
         None if flock(&file, FlockOperation::NonBlockingLockShared).is_err() => {
-            Err(io::Error::other(format!("{} is held by a process that is not found", lock.display())))
+            let held = format!("{} is held by a process that is not found", lock.display());
+            Err(io::Error::new(io::ErrorKind::ResourceBusy, held))
         }
         found => Ok(found),
     }
@@ -64,8 +85,6 @@ pub fn holder(lock: &Path) -> io::Result<Option<Process>> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use rustix::process::Signal;
 
     use super::*;
@@ -82,5 +101,22 @@ mod tests {
         assert!(found.ends_within(Duration::from_secs(10)));
         child.wait().expect("it has ended");
         assert!(holder(&lock).expect("looked").is_none());
+    }
+
+    /// A lock that another open file has is as that of a program whose death is not over.
+    #[test]
+    fn one_that_is_not_found_is_waited_for() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let lock = dir.path().join("lock");
+        let held = File::options().create(true).truncate(false).write(true).open(&lock).expect("made");
+        flock(&held, FlockOperation::NonBlockingLockExclusive).expect("locked");
+        let refused = holder_within(&lock, Duration::ZERO).err().expect("nobody is found");
+        assert!(refused.to_string().contains("is held by a process that is not found"), "{refused}");
+        let looking = {
+            let lock = lock.clone();
+            thread::spawn(move || holder_within(&lock, Duration::from_secs(60)))
+        };
+        drop(held);
+        assert!(looking.join().expect("it looks").expect("it has gone").is_none());
     }
 }

@@ -41,7 +41,26 @@ impl Identity {
         }
         self
     }
+
+    /// Is it a part of the cluster, or who runs it? What keeps a cluster going is not held up by those who use it.
+    pub fn is_of_system(&self) -> bool {
+        let is_part =
+            |user: &str| user.starts_with("system:") && user != ANONYMOUS && !user.starts_with(SERVICE_ACCOUNT_PREFIX);
+        is_part(&self.user) || self.groups.iter().any(|it| SYSTEM_GROUPS.contains(&&**it))
+    }
 }
+
+/// Who has one share of what is shared: a user. The service accounts of one namespace have one together, because whoever may make one
+/// may make many.
+pub fn party(user: &str) -> &str {
+    match user.strip_prefix(SERVICE_ACCOUNT_PREFIX).and_then(|it| it.rsplit_once(':')) {
+        Some((namespace, _)) => &user[..SERVICE_ACCOUNT_PREFIX.len() + namespace.len()],
+        None => user,
+    }
+}
+
+const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
+const SYSTEM_GROUPS: [&str; 3] = ["system:masters", "system:nodes", "system:serviceaccounts:kube-system"];
 
 /// The other end of a network connection. Absent for calls from inside the process.
 #[derive(Clone, Debug)]
@@ -73,4 +92,37 @@ impl<'a> UserInfo<'a> {
 /// `authentication.k8s.io/v1 UserInfo`.
 pub fn user_info(who: &Identity) -> Value {
     json!(UserInfo::of(who))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn service_accounts_of_a_namespace_are_one_party() {
+        for (user, expected) in [
+            ("jane", "jane"),
+            ("system:serviceaccount:shop:a", "system:serviceaccount:shop"),
+            ("system:serviceaccount:shop:b", "system:serviceaccount:shop"),
+            ("system:serviceaccount:a", "system:serviceaccount:a"),
+            ("", ""),
+        ] {
+            assert_eq!(party(user), expected);
+        }
+    }
+
+    #[test]
+    fn who_keeps_the_cluster_going_is_of_the_system() {
+        for (user, group, expected) in [
+            ("jane", "dev", false),
+            ("jane", "system:masters", true),
+            ("system:node:n1", "system:nodes", true),
+            ("system:kube-scheduler", "", true),
+            ("system:serviceaccount:shop:a", "system:serviceaccounts:shop", false),
+            ("system:serviceaccount:kube-system:a", "system:serviceaccounts:kube-system", true),
+            (ANONYMOUS, UNAUTHENTICATED, false),
+        ] {
+            assert_eq!(Identity::new(user, &[group]).is_of_system(), expected, "{user} {group}");
+        }
+    }
 }

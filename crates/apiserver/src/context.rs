@@ -4,7 +4,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use corten_access::{
-    Identity, Impersonation, Peer, Recheck, Request, credential::Credential, impersonation::ImpersonatedUser,
+    Decision, Identity, Impersonation, Peer, Recheck, Request, credential::Credential, identity::party,
+    impersonation::ImpersonatedUser,
 };
 use corten_admission::{Noted, Notes, ServiceReservations};
 use corten_audit::{Level, Trail};
@@ -14,7 +15,7 @@ use corten_cacher::{
     fence::Fence,
     warnings::Warnings,
 };
-use corten_connection::{Attendance, RequestPlacement};
+use corten_connection::{Attendance, RequestPlacement, WholeBody};
 use corten_meta::{Status, Time};
 use corten_openapi::Documents;
 use corten_routes::{RequestInfo, Route};
@@ -23,11 +24,17 @@ use http_body_util::BodyExt;
 use parking_lot::Mutex;
 
 use crate::state::State;
-use corten_fairness::{Permit, Underway};
+use corten_fairness::{Permit, Sender, Underway};
 use corten_kinds::Subresource;
 
 /// So much is read and thrown away of one that is too large: a client that is still sending does not hear the answer.
 const BODY_BYTES_DRAINED: usize = 8 * BODY_BYTES_MAX;
+
+/// Whether a request is let on, and what is said where it is not.
+pub(crate) struct Verdict {
+    pub(crate) decision: Decision,
+    pub(crate) refusal: Option<Status>,
+}
 
 /// Who asks before authentication.
 static NOBODY: Identity =
@@ -67,8 +74,10 @@ pub struct Context {
     pub(crate) notes: Notes,
     /// How long it waited until it was its turn.
     pub(crate) seat_wait: Duration,
-    /// Its seats, which it has until its answer is read.
+    /// Its seats, which it has until it is answered.
     pub(crate) seats: Option<Underway>,
+    /// Where it was found out before it was the filter's turn.
+    pub(crate) verdict: Option<Verdict>,
     /// Addresses and ports that the request has taken and not stored yet.
     pub(crate) reservations: ServiceReservations,
     /// The server itself works on its store: no plugin of admission is asked.
@@ -80,7 +89,7 @@ pub struct Context {
     /// What came of the body, where it was received before anybody has asked for it.
     received_body: Option<Result<Bytes, Status>>,
     /// What the body that was read takes of the room for all.
-    body_room: Option<Permit>,
+    body_room: Permit,
     extensions: Extensions,
 }
 
@@ -114,12 +123,13 @@ impl Context {
             notes: Notes::default(),
             seat_wait: Duration::ZERO,
             seats: None,
+            verdict: None,
             reservations: ServiceReservations::default(),
             skips_admission: false,
             protobuf: false,
             body: Mutex::new(Some(body)),
             received_body: None,
-            body_room: None,
+            body_room: Permit::default(),
             extensions: parts.extensions,
         }
     }
@@ -174,6 +184,11 @@ impl Context {
         self.impersonator.as_ref().or(self.identity.as_ref()).map_or("", |it| &it.user)
     }
 
+    /// With whom they share.
+    pub(crate) fn party(&self) -> &str {
+        party(self.asker())
+    }
+
     /// The whole body, read once; a second call gets an empty one.
     ///
     /// # Errors
@@ -195,34 +210,31 @@ impl Context {
     }
 
     async fn receive(&mut self, mut body: Body) -> Result<Bytes, Status> {
-        let (mut whole, mut size) = (Vec::new(), 0_usize);
-        let (state, asker) = (self.state.clone(), self.asker().to_owned());
+        let (mut whole, mut size) = (WholeBody::default(), 0_usize);
+        let state = self.state.clone();
         while let Some(frame) = body.frame().await {
             let broken = |error| Status::bad_request(format!("cannot read the request's body: {error}"));
             let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
             size += data.len();
             if size <= BODY_BYTES_MAX {
-                // As it comes, not as it is announced: who sends nothing takes nothing.
-                let room = state.room().for_body(&asker, data.len()).await?;
-                match &mut self.body_room {
-                    Some(held) => held.merge(room),
-                    None => self.body_room = Some(room),
+                // As it comes, not as it is announced: who sends nothing takes nothing. What is said inside the process is there already.
+                if self.peer.is_some() {
+                    let who = self.impersonator.as_ref().unwrap_or_else(|| self.asker_now());
+                    let sender = Sender { party: party(&who.user), is_of_system: who.is_of_system() };
+                    let room = state.room().for_body(sender, size - data.len(), data.len()).await?;
+                    self.body_room.merge(room);
                 }
                 whole.push(data);
             } else if size > BODY_BYTES_DRAINED {
                 break;
             } else {
-                whole.clear();
+                whole = WholeBody::default();
             }
         }
         if size > BODY_BYTES_MAX {
             return Err(Status::too_large(format!("Request entity too large: limit is {BODY_BYTES_MAX}")));
         }
-        let body: Bytes = match whole.len() {
-            1 => whole.remove(0),
-            _ => whole.concat().into(),
-        };
-        Ok(body)
+        Ok(whole.into())
     }
 
     /// The body as a stream, for requests that are passed on. `None` when it was read before.

@@ -217,7 +217,7 @@ impl Connection {
     async fn one_by_one(self, stream: TlsStream, watcher: Watcher) -> Result<(), BoxError> {
         let Self { server, http1, address, rhythm, lanes, placement, .. } = self;
         let peer = peer_of(&stream, address);
-        let unread = UnreadAnswers::default();
+        let unread = UnreadAnswers::new(server.unread());
         let answers = unread.clone();
         let service = service_fn(move |mut request: http::Request<Incoming>| {
             let (server, peer, in_work) = (server.clone(), peer.clone(), rhythm.begin());

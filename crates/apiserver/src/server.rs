@@ -15,7 +15,7 @@ use corten_cacher::{
     body::{Body, Response, whole},
     watch_cache::{Feed, feed},
 };
-use corten_connection::{GoesOn, HeavyLanes, Unattended, UntilRead};
+use corten_connection::{AnswerTo, GoesOn, HeavyLanes, Unattended, UnreadRoom};
 use corten_webhook::Clients;
 use http::Method;
 use parking_lot::Mutex;
@@ -60,6 +60,8 @@ struct Background {
     unattended: Unattended,
     /// They begin with the first listener.
     heavy: OnceLock<HeavyLanes>,
+    /// Of the answers of all listeners.
+    unread: Arc<UnreadRoom>,
 }
 
 impl Deref for Server {
@@ -111,8 +113,9 @@ impl Server {
         let (defined, kept) = (ended.subscribe(), ended.subscribe());
         let divided = tokio::spawn(state.fairness().clone().run(ended.subscribe()));
         let tasks = Mutex::new(vec![rechecked, issuing, deciding, divided]);
-        let background =
-            Arc::new(Background { ended, tasks, unattended: Unattended::default(), heavy: OnceLock::new() });
+        let unread = UnreadRoom::new(state.config().limits.unread_bytes);
+        let (unattended, heavy) = (Unattended::default(), OnceLock::new());
+        let background = Arc::new(Background { ended, tasks, unattended, heavy, unread });
         if let Some(encrypted) = state.config().encryption.clone() {
             // What opens later is seen by the caches that are here now.
             let (state_ended, tasks) = (background.ended.subscribe(), &background.tasks);
@@ -167,6 +170,10 @@ impl Server {
         &self.background.unattended
     }
 
+    pub(crate) fn unread(&self) -> &Arc<UnreadRoom> {
+        &self.background.unread
+    }
+
     /// The threads for requests that are much work. They begin, unless they are there.
     pub(crate) fn heavy(&self) -> io::Result<&HeavyLanes> {
         let heavy = &self.background.heavy;
@@ -191,11 +198,10 @@ impl Server {
         let mut ctx = Context::new(self.state.clone(), request, peer, identity);
         let span = tracing::debug_span!("request", id = %ctx.id, method = %ctx.method, path = ctx.uri.path());
         let mut response = chain::run(&mut ctx).instrument(span).await;
-        let seats = ctx.seats.take();
         if ctx.goes_on() {
             response.extensions_mut().insert(GoesOn);
-        } else if let Some(seats) = seats {
-            response.extensions_mut().insert(UntilRead(Arc::new(seats)));
+        } else if AnswerTo::matters(&response) {
+            response.extensions_mut().insert(AnswerTo(ctx.party().into()));
         }
         if is_head { answer::without_body(response) } else { response }
     }

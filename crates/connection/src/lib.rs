@@ -12,6 +12,7 @@ mod placement;
 mod self_wake;
 mod unattended;
 mod unread;
+mod whole_body;
 
 pub use ambiguous::{ambiguity, said_twice};
 pub use busy_poll::{BusyPoll, InWork, Others, Rhythm};
@@ -21,4 +22,5 @@ pub use multiplexed::{Corked, Multiplexed, NewStreams};
 pub use placement::{Lanes, Placement, RequestPlacement, WideAnswer, WideBody};
 pub use self_wake::{InOneTurn, SelfWaker};
 pub use unattended::{Attendance, Unattended};
-pub use unread::{EndsUnread, GoesOn, UnreadAnswers, UnreadBody, UntilRead};
+pub use unread::{AnswerTo, EndsUnread, GoesOn, UnreadAnswers, UnreadBody, UnreadRoom};
+pub use whole_body::WholeBody;

@@ -1,149 +1,169 @@
-//! Answers that clients ask for and do not read. What is kept for them would fill the memory: so each has its time, and a connection
-//! with one that is not read in time ends.
+//! Answers that clients ask for and do not read. What is kept for them would fill the memory: so each has its time, and all together
+//! have their room; a connection with one that is not read in time ends, and where there is no room, one of whoever takes most of it.
 //!
 //! An answer is read when the last piece of it has left hyper: each piece is a [`Bytes`] that knows when it is dropped.
 
+mod body;
+mod progress;
+mod room;
+
 use std::{
-    any::Any,
     collections::BTreeMap,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
-    time::Duration,
+    task::{Context, Poll},
 };
 
 use bytes::Bytes;
+use futures_util::task::AtomicWaker;
 use http::Response;
-use http_body::{Body, Frame, SizeHint};
+use http_body::Body;
 use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// What any answer may take to be read, beside what its size gives it.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Who reads slower than this does not read.
-const BYTES_PER_SECOND_MIN: u64 = 16 * 1024;
+use self::{
+    body::Unread,
+    progress::{PATIENCE, Progress},
+};
+pub use body::UnreadBody;
+pub use room::UnreadRoom;
+
+const LARGE_BYTES: u64 = 64 * 1024;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-/// In the extensions of a response: held until it has been read.
-#[derive(Clone)]
-pub struct UntilRead(pub Arc<dyn Any + Send + Sync>);
 
 /// In the extensions of a response: it goes on for as long as its client likes.
 #[derive(Clone, Copy)]
 pub struct GoesOn;
 
-/// The answers of one connection that have not been read yet.
-#[derive(Clone, Default)]
-pub struct UnreadAnswers(Arc<Mutex<Table>>);
+/// In the extensions of a response: who asked.
+#[derive(Clone)]
+pub struct AnswerTo(pub Arc<str>);
+
+impl AnswerTo {
+    /// Is it large, or may it become so? Whose it is must then be known, so that room is made where most of it is taken.
+    pub fn matters<B: Body>(response: &Response<B>) -> bool {
+        response.body().size_hint().exact().is_none_or(|it| it >= LARGE_BYTES)
+    }
+}
+
+/// The answers of one connection that have not been read yet. Clones are the same.
+#[derive(Clone)]
+pub struct UnreadAnswers(Arc<Answers>);
+
+struct Answers {
+    id: u64,
+    room: Arc<UnreadRoom>,
+    table: Mutex<Table>,
+    /// Of who serves the connection.
+    waker: AtomicWaker,
+}
 
 #[derive(Default)]
 struct Table {
     next: u64,
     answers: BTreeMap<u64, Progress>,
-}
-
-struct Progress {
-    begun: Instant,
-    /// What hyper has taken of it.
+    asker: Option<Arc<str>>,
     bytes: u64,
-}
-
-impl Progress {
-    fn deadline(&self) -> Instant {
-        self.begun + PATIENCE + Duration::from_secs(self.bytes / BYTES_PER_SECOND_MIN)
-    }
+    /// Nothing of it counts any more.
+    is_ended: bool,
 }
 
 impl UnreadAnswers {
-    /// Counts the answer until it has been read, unless it [goes on](GoesOn).
-    pub fn add<B>(&self, mut response: Response<B>) -> Response<UnreadBody<B>> {
-        let held = response.extensions_mut().remove::<UntilRead>();
-        let unread = response.extensions_mut().remove::<GoesOn>().is_none().then(|| self.begin(held));
-        response.map(|body| UnreadBody { body, unread })
-    }
-
-    fn begin(&self, held: Option<UntilRead>) -> Arc<Unread> {
-        let mut table = self.0.lock();
-        let id = table.next;
-        table.next += 1;
-        table.answers.insert(id, Progress { begun: Instant::now(), bytes: 0 });
-        Arc::new(Unread { id, answers: self.clone(), _held: held })
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.lock().answers.is_empty()
-    }
-
-    fn first_deadline(&self) -> Option<Instant> {
-        self.0.lock().answers.values().map(Progress::deadline).min()
-    }
-}
-
-struct Unread {
-    id: u64,
-    answers: UnreadAnswers,
-    _held: Option<UntilRead>,
-}
-
-impl Unread {
-    fn took(&self, bytes: usize) {
-        if let Some(progress) = self.answers.0.lock().answers.get_mut(&self.id) {
-            progress.bytes += bytes as u64;
-        }
-    }
-}
-
-impl Drop for Unread {
-    fn drop(&mut self) {
-        self.answers.0.lock().answers.remove(&self.id);
-    }
-}
-
-struct Piece {
-    bytes: Bytes,
-    _unread: Arc<Unread>,
-}
-
-impl AsRef<[u8]> for Piece {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-/// The body of an answer that is counted until it has been read.
-pub struct UnreadBody<B> {
-    body: B,
-    unread: Option<Arc<Unread>>,
-}
-
-impl<B: Body<Data = Bytes> + Unpin> Body for UnreadBody<B> {
-    type Data = Bytes;
-    type Error = B::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let polled = ready!(Pin::new(&mut self.body).poll_frame(context));
-        let Some(unread) = &self.unread else { return Poll::Ready(polled) };
-        Poll::Ready(polled.map(|frame| {
-            frame.map(|frame| {
-                frame.map_data(|bytes| {
-                    unread.took(bytes.len());
-                    Bytes::from_owner(Piece { bytes, _unread: unread.clone() })
-                })
-            })
+    pub fn new(room: &Arc<UnreadRoom>) -> Self {
+        Self(Arc::new_cyclic(|this| Answers {
+            id: room.enter(this.clone()),
+            room: room.clone(),
+            table: Mutex::default(),
+            waker: AtomicWaker::new(),
         }))
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+    /// Counts the answer until it has been read, unless it [goes on](GoesOn).
+    pub fn add<B: Body<Data = Bytes>>(&self, mut response: Response<B>) -> Response<UnreadBody<B>> {
+        let goes_on = response.extensions_mut().remove::<GoesOn>().is_some();
+        let asker = response.extensions_mut().remove::<AnswerTo>();
+        let whole_bytes = response.body().size_hint().exact();
+        let unread = (!goes_on).then(|| self.begin(asker, whole_bytes));
+        response.map(|body| UnreadBody { body, rest: Bytes::new(), unread })
     }
 
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+    fn begin(&self, asker: Option<AnswerTo>, whole_bytes: Option<u64>) -> Arc<Unread> {
+        let id = {
+            let mut table = self.0.table.lock();
+            let id = table.next;
+            table.next += 1;
+            table.answers.insert(id, Progress::begin(Instant::now()));
+            if let Some(AnswerTo(asker)) = asker {
+                table.asker = Some(asker);
+            }
+            id
+        };
+        self.0.hold(whole_bytes.unwrap_or_default());
+        Arc::new(Unread { id, answers: self.0.clone(), whole_bytes })
     }
 }
 
-/// A connection that ends with an error when one of its answers is not read in time.
+impl Answers {
+    fn hold(&self, bytes: u64) {
+        {
+            let mut table = self.table.lock();
+            if table.is_ended {
+                return;
+            }
+            table.bytes += bytes;
+        }
+        self.room.add(bytes);
+    }
+
+    fn release(&self, bytes: u64) {
+        let mut table = self.table.lock();
+        if !table.is_ended {
+            table.bytes -= bytes;
+            self.room.remove(bytes);
+        }
+    }
+
+    fn forget(&self, id: u64, bytes: u64) {
+        self.table.lock().answers.remove(&id);
+        self.release(bytes);
+    }
+
+    fn change(&self, id: u64, change: impl FnOnce(&mut Progress)) {
+        if let Some(answer) = self.table.lock().answers.get_mut(&id) {
+            change(answer);
+        }
+    }
+
+    fn held(&self) -> (Option<Arc<str>>, u64) {
+        let table = self.table.lock();
+        (table.asker.clone(), table.bytes)
+    }
+
+    /// Answers what it held.
+    fn end(&self) -> u64 {
+        let mut table = self.table.lock();
+        table.is_ended = true;
+        self.waker.wake();
+        std::mem::take(&mut table.bytes)
+    }
+
+    /// `None` where there is no answer to wait for.
+    fn next_look(&self) -> Option<Instant> {
+        let table = self.table.lock();
+        let deadlines = table.answers.values().filter_map(Progress::deadline);
+        // One whose time rests begins to wait for its client unseen.
+        (!table.answers.is_empty()).then(|| deadlines.min().unwrap_or_else(|| Instant::now() + PATIENCE))
+    }
+}
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        self.room.leave(self.id);
+    }
+}
+
+/// A connection that ends with an error when one of its answers is not read in time, or others need the room.
 pub struct EndsUnread<C> {
     connection: Pin<Box<C>>,
     answers: UnreadAnswers,
@@ -166,16 +186,25 @@ where
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
+        let answers = &*this.answers.0;
+        answers.waker.register(context.waker());
         if let Poll::Ready(ended) = this.connection.as_mut().poll(context) {
             return Poll::Ready(ended.map_err(Into::into));
         }
-        if this.timer.is_none() && this.answers.is_empty() {
+        let (is_ended, is_idle) = {
+            let table = answers.table.lock();
+            (table.is_ended, table.answers.is_empty())
+        };
+        if is_ended {
+            return Poll::Ready(Err("its unread answers took room that others need".into()));
+        }
+        if this.timer.is_none() && is_idle {
             return Poll::Pending;
         }
         // None of these answers has less time than that.
         let timer = this.timer.get_or_insert_with(|| Box::pin(sleep_until(Instant::now() + PATIENCE)));
         while timer.as_mut().poll(context).is_ready() {
-            match this.answers.first_deadline() {
+            match answers.next_look() {
                 Some(at) if at <= Instant::now() => return Poll::Ready(Err("an answer was not read in time".into())),
                 Some(at) => timer.as_mut().reset(at),
                 None => {

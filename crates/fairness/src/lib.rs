@@ -37,7 +37,7 @@ use counters::Measures;
 pub use dump::Dump;
 pub use flow::{Classified, Underway};
 use level::Level;
-pub use limits::{Budget, Limits, Permit};
+pub use limits::{Budget, Limits, Permit, SMALL_BODY_BYTES, Sender};
 pub use refusals::RefusingLevel;
 pub use request::{DescribedRequest, RequestWords};
 

@@ -48,7 +48,7 @@ pub fn holder_within(lock: &Path, patience: Duration) -> io::Result<Option<Proce
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy && Instant::now() < end => {}
             looked => return looked,
         }
-        thread::sleep(BETWEEN_LOOKS);
+        thread::park_timeout(BETWEEN_LOOKS);
     }
 }
 

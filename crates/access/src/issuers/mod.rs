@@ -42,8 +42,8 @@ use crate::{
 };
 use config::{Compiled, CompiledIssuer};
 use distributed::DistributedClaims;
-use record::FetchRecord;
 pub use keys::{Keys, Signed};
+use record::FetchRecord;
 pub use record::KeyFetch;
 
 /// How often the file is looked at.

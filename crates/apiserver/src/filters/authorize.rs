@@ -6,10 +6,31 @@ use corten_meta::Status;
 use corten_routes::Route;
 
 use super::next::Rest;
-use crate::context::Context;
+use crate::context::{Context, Verdict};
 
 /// Open to all, so that a load balancer can ask before there are roles.
 const ALWAYS_ALLOWED: [&str; 3] = ["/healthz", "/livez", "/readyz"];
+
+/// May the request go on? What is found out is kept for the filter.
+pub(crate) async fn is_allowed(ctx: &mut Context) -> bool {
+    match ctx.info.route {
+        Route::NoSuchPath(_) => return false,
+        Route::NonResource if ALWAYS_ALLOWED.contains(&&*ctx.info.path) => return true,
+        _ => {}
+    }
+    let verdict = verdict(ctx).await;
+    ctx.verdict.insert(verdict).refusal.is_none()
+}
+
+async fn verdict(ctx: &Context) -> Verdict {
+    let question = Attributes::of_request(ctx.asker_now(), &ctx.info);
+    let decision = ctx.state.access().decide_request(&question).await;
+    let refusal = match &decision {
+        Decision::Allowed(_) => None,
+        Decision::Denied(denial) => Some(question.refusal(denial)),
+    };
+    Verdict { decision, refusal }
+}
 
 pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
     match ctx.info.route {
@@ -18,14 +39,9 @@ pub(crate) async fn filter(ctx: &mut Context, rest: Rest) -> Response {
         Route::NonResource if ALWAYS_ALLOWED.contains(&&*ctx.info.path) => return rest.run(ctx).await,
         _ => {}
     }
-    let (decision, refusal) = {
-        let question = Attributes::of_request(ctx.asker_now(), &ctx.info);
-        let decision = ctx.state.access().decide_request(&question).await;
-        let refusal = match &decision {
-            Decision::Allowed(_) => None,
-            Decision::Denied(denial) => Some(question.refusal(denial)),
-        };
-        (decision, refusal)
+    let Verdict { decision, refusal } = match ctx.verdict.take() {
+        Some(known) => known,
+        None => verdict(ctx).await,
     };
     if ctx.audit.is_kept() {
         let (word, reason) = match decision {

@@ -11,7 +11,7 @@ use http::HeaderValue;
 use http_body_util::BodyExt;
 use tokio::time::Instant;
 
-use super::next::Rest;
+use super::{authorize, next::Rest};
 use crate::context::Context;
 
 /// How long a request waits for a seat: a quarter of the time it has until it is answered (`getRequestWaitContext`).
@@ -47,7 +47,7 @@ async fn when_seated(ctx: &mut Context, rest: Rest, width: u32) -> Response {
         return rest.run(ctx).await;
     }
     // Who sends slowly holds no seat meanwhile. Nobody's body is received before it is known whether they may send one.
-    if is_write(ctx.info.verb) && ctx.asker_now().user != ANONYMOUS {
+    if is_write(ctx.info.verb) && ctx.asker_now().user != ANONYMOUS && authorize::is_allowed(ctx).await {
         ctx.receive_body().await;
     }
     let classified = {

@@ -26,7 +26,7 @@ use super::{
 pub(super) async fn serve(connection: Connection, stream: TlsStream, watcher: Watcher) -> Result<(), BoxError> {
     let peer = peer_of(&stream, connection.address);
     let Connection { server, rhythm, lanes, placement, .. } = connection;
-    let unread = UnreadAnswers::default();
+    let unread = UnreadAnswers::new(server.unread());
     let answers = unread.clone();
     let service = service_fn(move |mut request: http::Request<Incoming>| {
         let (server, peer) = (server.clone(), peer.clone());

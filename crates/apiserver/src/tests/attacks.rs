@@ -12,7 +12,7 @@ use super::{
     server,
 };
 use crate::{Config, Limits};
-use corten_fairness::Budget;
+use corten_fairness::{Budget, Sender};
 
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -243,24 +243,45 @@ async fn who_reads_nothing_holds_up_nobody() {
 #[tokio::test(start_paused = true)]
 async fn bodies_wait_for_room_and_are_sent_away_where_none_comes() {
     const KIB: usize = 1024;
-    let room = Budget::new(Limits { body_bytes: 40 * KIB, watches: 0, ..Limits::default() });
-    // A quarter is for one user.
-    let first = room.for_body("a", 8 * KIB).await.expect("there is room");
-    assert!(room.for_body("a", 2 * KIB).await.is_ok());
-    let refused = room.for_body("a", 3 * KIB).await.err().expect("there is none");
+    let room = Budget::new(Limits { body_bytes: 400 * KIB, watches: 0, ..Limits::default() });
+    let sent = async |party: &str, is_of_system: bool, before: usize, bytes: usize| {
+        room.for_body(Sender { party, is_of_system }, before * KIB, bytes * KIB).await
+    };
+    let large = async |party: &str, bytes: usize| sent(party, false, 64, bytes).await;
+    // A quarter is for one party.
+    let first = large("a", 80).await.expect("there is room");
+    assert!(large("a", 20).await.is_ok());
+    let refused = large("a", 30).await.err().expect("there is none");
     assert_eq!((refused.code, refused.reason.as_str()), (429, "TooManyRequests"));
-    assert!(room.for_body("b", 10 * KIB).await.is_ok(), "others have theirs");
+    assert!(large("b", 100).await.is_ok(), "others have theirs");
     drop(first);
-    assert!(room.for_body("a", 10 * KIB).await.is_ok());
+    assert!(large("a", 100).await.is_ok());
 
     let mut held = Vec::new();
-    for user in ["a", "b", "c", "d"] {
-        held.push(room.for_body(user, 10 * KIB).await.expect("there is room for four"));
+    for party in ["a", "b", "c", "d"] {
+        held.push(large(party, 100).await.expect("there is room for four"));
     }
-    let refused = room.for_body("e", KIB).await.err().expect("there is none for all");
-    assert_eq!(refused.code, 429);
+    assert_eq!(large("e", 1).await.err().expect("there is none for all").code, 429);
+    let small = sent("e", false, 0, 20).await.expect("small ones have room of their own");
+    assert!(sent("a", false, 0, 20).await.is_ok());
+    assert_eq!(sent("e", false, 0, 6).await.err().expect("and each party its share of it").code, 429);
+    drop(small);
+    assert!(sent("system:node:n", true, 64, 20).await.is_ok(), "as the cluster's parts have");
     held.clear();
-    assert!(room.for_body("e", KIB).await.is_ok());
+    assert!(large("e", 1).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_body_takes_what_its_bytes_take_however_it_comes() {
+    let room = Budget::new(Limits { body_bytes: 64 * 1024, watches: 0, ..Limits::default() });
+    let sender = Sender { party: "a", is_of_system: false };
+    let mut held = corten_fairness::Permit::default();
+    for before in 0..4096 {
+        held.merge(room.for_body(sender, before, 1).await.expect("four pieces of 1 KiB"));
+    }
+    assert!(room.for_body(sender, 4096, 1).await.is_err(), "a quarter of the quarter for small ones is 4 KiB");
+    drop(held);
+    assert!(room.for_body(sender, 4096, 1).await.is_ok());
 }
 
 #[test]

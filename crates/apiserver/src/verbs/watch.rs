@@ -62,7 +62,7 @@ struct Converter {
 async fn begin(ctx: &Context, target: &RequestScope, form: Form, matcher: Matcher) -> Result<Response, Status> {
     let options = WatchOptions::read(ctx)?;
     // The loops of this process are few and need theirs.
-    let place = ctx.peer.is_some().then(|| ctx.state.room().for_watch(ctx.asker())).transpose()?;
+    let place = ctx.peer.is_some().then(|| ctx.state.room().for_watch(ctx.party())).transpose()?;
     // What follows a revision can be waited for before there is that revision; the state at it cannot be shown.
     if let (Start::State | Start::Now, Some(revision)) = (options.start, options.revision) {
         ctx.state.caches().reach(revision).await?;

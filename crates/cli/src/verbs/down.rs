@@ -65,7 +65,8 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
 /// The member of etcd goes on when its node is killed.
 fn end_etcd(node: &NodeProcess) -> Result<()> {
     let lock = EtcdFolder::of(&node.layout.data).lock();
-    let looking = || locked_process::holder_within(&lock, GRACE).context("looking for the member of etcd on this machine");
+    let looking =
+        || locked_process::holder_within(&lock, GRACE).context("looking for the member of etcd on this machine");
     for signal in [Signal::TERM, Signal::KILL] {
         let Some(member) = looking()? else { return Ok(()) };
         member.signal(signal);

@@ -1,21 +1,29 @@
-use std::{convert::Infallible, future::pending};
+use std::{
+    convert::Infallible,
+    future::{pending, poll_fn},
+    time::Duration,
+};
 
-use http_body_util::{BodyExt, Full};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody};
 
-use super::*;
+use super::{progress::BYTES_PER_SECOND_MIN, *};
+
+const MIB: usize = 1024 * 1024;
+
+fn connection() -> UnreadAnswers {
+    UnreadAnswers::new(&UnreadRoom::new(usize::MAX))
+}
 
 fn answer(content: &'static str) -> Response<Full<Bytes>> {
     Response::new(Full::new(Bytes::from_static(content.as_bytes())))
 }
 
-fn held(answer: &mut Response<Full<Bytes>>) -> std::sync::Weak<dyn Any + Send + Sync> {
-    let seat: Arc<dyn Any + Send + Sync> = Arc::new(());
-    let weak = Arc::downgrade(&seat);
-    answer.extensions_mut().insert(UntilRead(seat));
-    weak
+fn large(n_bytes: usize) -> Response<Full<Bytes>> {
+    Response::new(Full::new(Bytes::from(vec![0; n_bytes])))
 }
 
-async fn piece(body: &mut UnreadBody<Full<Bytes>>) -> Bytes {
+async fn piece<B: Body<Data = Bytes, Error = Infallible> + Unpin>(body: &mut UnreadBody<B>) -> Bytes {
     let frame: Result<Frame<Bytes>, Infallible> = body.frame().await.expect("there is one");
     frame.expect("it is whole").into_data().expect("it is data")
 }
@@ -29,61 +37,150 @@ async fn lives(answers: &UnreadAnswers, at_most: Duration) -> Option<Duration> {
     Some(begun.elapsed())
 }
 
+/// Is there nothing of it yet?
+async fn pends(future: &mut (impl Future + Unpin)) -> bool {
+    poll_fn(|context| Poll::Ready(Pin::new(&mut *future).poll(context).is_pending())).await
+}
+
+fn is_idle(answers: &UnreadAnswers) -> bool {
+    let table = answers.0.table.lock();
+    assert!(!table.answers.is_empty() || table.bytes == 0, "nothing is held without an answer");
+    table.answers.is_empty()
+}
+
 #[tokio::test(start_paused = true)]
-async fn what_is_held_goes_with_the_last_piece() {
-    let answers = UnreadAnswers::default();
-    let mut response = answer("hello");
-    let seat = held(&mut response);
-    let mut body = answers.add(response).into_body();
+async fn an_answer_goes_with_its_last_piece() {
+    let answers = connection();
+    let mut body = answers.add(answer("hello")).into_body();
     let bytes = piece(&mut body).await;
     assert_eq!(bytes, "hello");
     let last = bytes.slice(4..);
     drop((body, bytes));
-    assert!(seat.upgrade().is_some() && !answers.is_empty());
+    assert!(!is_idle(&answers));
     drop(last);
-    assert!(seat.upgrade().is_none() && answers.is_empty());
+    assert!(is_idle(&answers));
     assert_eq!(lives(&answers, Duration::from_secs(600)).await, None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_nobody_reads_ends_its_connection() {
-    let answers = UnreadAnswers::default();
-    let mut response = answer("hello");
-    let seat = held(&mut response);
-    let _unread = answers.add(response);
+    let answers = connection();
+    let _unread = answers.add(answer("hello"));
     tokio::time::advance(Duration::from_secs(10)).await;
     let later = answers.add(answer("hello"));
     drop(later);
     let lived = lives(&answers, Duration::from_secs(600)).await.expect("it ends");
     assert!(lived <= PATIENCE + Duration::from_secs(1), "{lived:?}");
-    assert!(seat.upgrade().is_some(), "it is held until the connection is gone");
 }
 
+/// hyper takes a piece when one byte of it can be sent: what it has taken says nothing of who reads.
 #[tokio::test(start_paused = true)]
-async fn a_large_answer_has_the_time_that_its_size_takes() {
-    let answers = UnreadAnswers::default();
-    let large = Bytes::from(vec![0; 1024 * 1024]);
-    let mut body = answers.add(Response::new(Full::new(large))).into_body();
-    let _not_sent = piece(&mut body).await;
+async fn a_large_answer_has_the_time_of_what_was_sent_of_it() {
+    let answers = connection();
+    let mut body = answers.add(large(MIB)).into_body();
+    let sent = piece(&mut body).await;
+    assert_eq!(sent.len(), 64 * 1024);
+    let _taken = piece(&mut body).await;
+    drop(sent);
     let lived = lives(&answers, Duration::from_secs(600)).await.expect("it ends");
-    let expected = PATIENCE + Duration::from_secs(1024 * 1024 / BYTES_PER_SECOND_MIN);
+    let expected = PATIENCE + Duration::from_secs(64 * 1024 / BYTES_PER_SECOND_MIN);
     assert!(lived >= expected && lived <= expected + Duration::from_secs(1), "{lived:?}");
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_large_answer_comes_whole() {
+    let answers = connection();
+    let bytes: Vec<u8> = (0..MIB).map(|it| it.to_le_bytes()[0]).collect();
+    let body = answers.add(Response::new(Full::new(Bytes::from(bytes.clone())))).into_body();
+    assert_eq!(body.size_hint().exact(), Some(MIB as u64));
+    assert_eq!(body.collect().await.expect("it comes").to_bytes(), bytes);
+    assert!(is_idle(&answers));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_slow_costs_its_client_nothing() {
+    let answers = connection();
+    let (sender, receiver) = tokio::sync::mpsc::unbounded_channel::<Bytes>();
+    let frames = futures_util::stream::unfold(receiver, async |mut it| {
+        let bytes = it.recv().await?;
+        Some((Ok::<_, Infallible>(Frame::data(bytes)), it))
+    });
+    let mut body = answers.add(Response::new(StreamBody::new(Box::pin(frames)))).into_body();
+    for _ in 0..10 {
+        assert!(pends(&mut body.frame()).await);
+        assert_eq!(lives(&answers, Duration::from_secs(50)).await, None);
+        sender.send(Bytes::from_static(b"a")).expect("it is listened to");
+        drop(piece(&mut body).await);
+    }
+    sender.send(Bytes::from_static(b"a")).expect("it is listened to");
+    let _unsent = piece(&mut body).await;
+    assert!(pends(&mut body.frame()).await);
+    let lived = lives(&answers, Duration::from_secs(600)).await.expect("now the client is waited for");
+    assert!(lived <= PATIENCE + Duration::from_secs(1), "{lived:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_goes_on_has_no_deadline() {
-    let answers = UnreadAnswers::default();
+    let answers = connection();
     let mut response = answer("event");
     response.extensions_mut().insert(GoesOn);
     let _watch = answers.add(response);
-    assert!(answers.is_empty());
+    assert!(is_idle(&answers));
     assert_eq!(lives(&answers, Duration::from_secs(6000)).await, None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_ends_well_in_time() {
-    let answers = UnreadAnswers::default();
+async fn who_takes_most_of_the_room_loses_it() {
+    let room = UnreadRoom::new(10 * MIB);
+    let of = |asker: &str, n_bytes: usize| {
+        let mut response = large(n_bytes);
+        assert!(AnswerTo::matters(&response));
+        response.extensions_mut().insert(AnswerTo(asker.into()));
+        let answers = UnreadAnswers::new(&room);
+        let body = answers.add(response).into_body();
+        (EndsUnread::new(pending::<Result<(), BoxError>>(), answers), body)
+    };
+    let (mut quiet, _body) = of("jane", 4 * MIB);
+    let (mut first, _first_body) = of("joe", 2 * MIB);
+    let (mut second, second_body) = of("joe", 3 * MIB);
+    assert!(pends(&mut second).await, "there is room");
+    let (mut third, _third_body) = of("jim", 2 * MIB);
+    let ended = second.await.expect_err("joe has most, and this is the larger one");
+    assert_eq!(ended.to_string(), "its unread answers took room that others need");
+    for other in [&mut quiet, &mut first, &mut third] {
+        assert!(pends(other).await);
+    }
+    drop(second_body);
+    let (_fourth, body) = of("jim", 2 * MIB);
+    assert!(pends(&mut first).await, "what has ended is not counted twice");
+    drop(body);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_stream_the_pieces_are_counted_that_were_taken() {
+    let room = UnreadRoom::new(100 * 1024);
+    let answers = UnreadAnswers::new(&room);
+    let frames =
+        futures_util::stream::iter((0..4).map(|_| Ok::<_, Infallible>(Frame::data(Bytes::from(vec![0; 50_000])))));
+    let mut body = answers.add(Response::new(StreamBody::new(frames))).into_body();
+    let mut connection = EndsUnread::new(pending::<Result<(), BoxError>>(), answers.clone());
+    let first = piece(&mut body).await;
+    let second = piece(&mut body).await;
+    drop(first);
+    let third = piece(&mut body).await;
+    assert!(pends(&mut connection).await);
+    let _fourth = piece(&mut body).await;
+    assert!(connection.await.is_err());
+    drop((second, third, body));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_ends_well_beside_an_unread_answer() {
+    let answers = connection();
     let _unread = answers.add(answer("hello"));
-    let connection = EndsUnread::new(async { Ok::<_, BoxError>(()) }, answers);
-    assert!(connection.await.is_ok());
+    let served = async {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        Ok::<_, BoxError>(())
+    };
+    assert!(EndsUnread::new(served, answers).await.is_ok());
 }

@@ -1,0 +1,113 @@
+//! The body of an answer that is counted until it has been read: in pieces, each of which knows when it has left hyper.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use tokio::time::Instant;
+
+use super::{Answers, progress::Progress};
+
+/// hyper takes a whole piece as soon as one byte of it can be sent.
+const PIECE_BYTES_MAX: usize = 64 * 1024;
+
+/// An answer, as long as it or a piece of it is there.
+pub(super) struct Unread {
+    pub(super) id: u64,
+    pub(super) answers: Arc<Answers>,
+    /// Known when it began, and counted since.
+    pub(super) whole_bytes: Option<u64>,
+}
+
+impl Unread {
+    fn change(&self, change: impl FnOnce(&mut Progress, Instant)) {
+        self.answers.change(self.id, |it| change(it, Instant::now()));
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        self.answers.forget(self.id, self.whole_bytes.unwrap_or_default());
+    }
+}
+
+struct Piece {
+    bytes: Bytes,
+    unread: Arc<Unread>,
+}
+
+impl Piece {
+    fn new(bytes: Bytes, unread: &Arc<Unread>) -> Self {
+        let n = bytes.len() as u64;
+        unread.change(|it, now| it.took(n, now));
+        if unread.whole_bytes.is_none() {
+            unread.answers.hold(n);
+        }
+        Self { bytes, unread: unread.clone() }
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        let n = self.bytes.len() as u64;
+        self.unread.change(|it, now| it.sent(n, now));
+        if self.unread.whole_bytes.is_none() {
+            self.unread.answers.release(n);
+        }
+    }
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The body of an answer that is counted until it has been read.
+pub struct UnreadBody<B> {
+    pub(super) body: B,
+    /// Of a frame, what has not been taken.
+    pub(super) rest: Bytes,
+    pub(super) unread: Option<Arc<Unread>>,
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for UnreadBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let this = &mut *self;
+        let Some(unread) = &this.unread else { return Pin::new(&mut this.body).poll_frame(context) };
+        if this.rest.is_empty() {
+            let polled = Pin::new(&mut this.body).poll_frame(context);
+            if polled.is_pending() {
+                unread.change(Progress::waits_for_server);
+            }
+            match ready!(polled).map(|it| it.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) => this.rest = data,
+                Some(Ok(Err(trailers))) => return Poll::Ready(Some(Ok(trailers))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            }
+        }
+        let piece = this.rest.split_to(this.rest.len().min(PIECE_BYTES_MAX));
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(Piece::new(piece, unread))))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint.set_lower(hint.lower() + rest);
+        hint
+    }
+}

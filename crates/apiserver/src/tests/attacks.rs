@@ -122,6 +122,25 @@ async fn bombs() {
     running.end().await;
 }
 
+/// Who may not send a body takes no room by one, and no time: it is not waited for.
+#[tokio::test]
+async fn the_body_of_who_may_not_send_it_is_not_received() {
+    let config = Config { limits: Limits { body_bytes: 0, ..Limits::default() }, ..server::config() };
+    let running = serving(config).await;
+    let mut stream = running.connect_as_stranger(b"http/1.1").await;
+    let head = format!(
+        "POST {CONFIG_MAPS} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer s3cret\r\ncontent-type: application/json\r\n\
+         transfer-encoding: chunked\r\n\r\n1\r\n{{\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.expect("sent");
+    let mut answer = [0; 12];
+    let answered = tokio::time::timeout(PATIENCE, stream.read_exact(&mut answer)).await;
+    answered.expect("the rest is not waited for").expect("an answer");
+    assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 403");
+    is_served(&running).await;
+    running.end().await;
+}
+
 #[tokio::test]
 async fn a_flood_of_headers_ends_its_own_connection() {
     let running = running().await;

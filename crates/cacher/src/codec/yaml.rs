@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderValue, header};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use super::{accept, yaml_list};
 use crate::{
@@ -20,6 +21,10 @@ const JSON: &str = "application/json";
 pub const YAML: &str = "application/yaml";
 /// What is one document, and larger than any object, is to be had as JSON.
 const WHOLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// What is larger takes twenty times its size while it is written, and is written one after the other.
+const SMALL_BYTES: u64 = 64 * 1024;
+static TURNS: Semaphore = Semaphore::const_new(1);
 
 /// Does the client want YAML before all else that it could get? Then the rest of the server is asked for JSON.
 ///
@@ -63,7 +68,10 @@ pub async fn rewritten(response: Response) -> Response {
         return answer::status(&Status::not_acceptable(JSON));
     }
     let text = match body.collect().await {
-        Ok(body) => apart(|| whole(&body.to_bytes()).and_then(text)),
+        Ok(body) => {
+            let _turn = if length > SMALL_BYTES { TURNS.acquire().await.ok() } else { None };
+            apart(|| whole(&body.to_bytes()).and_then(text))
+        }
         Err(error) => Err(Status::internal(error)),
     };
     match text {

@@ -81,9 +81,20 @@ async fn what_goes_on_has_no_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_ends_well_in_time() {
-    let answers = UnreadAnswers::default();
-    let _unread = answers.add(answer("hello"));
-    let connection = EndsUnread::new(async { Ok::<_, BoxError>(()) }, answers);
-    assert!(connection.await.is_ok());
+async fn who_hangs_up_first_ends_the_connection_well() {
+    const MOMENT: Duration = Duration::from_secs(1);
+    for (hangs_up, is_well, ended) in
+        [(PATIENCE - MOMENT, true, PATIENCE - MOMENT), (PATIENCE + MOMENT, false, PATIENCE)]
+    {
+        let answers = UnreadAnswers::default();
+        let _unread = answers.add(answer("hello"));
+        let begun = Instant::now();
+        let client = async move {
+            tokio::time::sleep(hangs_up).await;
+            Ok::<_, BoxError>(())
+        };
+        assert_eq!(EndsUnread::new(client, answers).await.is_ok(), is_well, "{hangs_up:?}");
+        let lived = begun.elapsed();
+        assert!(lived >= ended && lived < ended + MOMENT / 2, "{lived:?}");
+    }
 }

@@ -90,10 +90,13 @@ impl Definitions {
     async fn step(&mut self, state: &State) -> bool {
         self.look(state);
         let told = write_all(state, self.tell_names(state)).await;
-        told.iter()
-            .filter(|it| it.1.is_ok())
-            .filter_map(|it| self.0.get_mut(&it.0))
-            .for_each(KnownDefinition::mark_told);
+        for (name, result) in &told {
+            if result.is_ok()
+                && let Some(known) = self.0.get_mut(name)
+            {
+                known.mark_told();
+            }
+        }
         let mut refused = refusals(told);
         self.look(state);
         let served = self.serve(state).await;
@@ -152,7 +155,11 @@ impl Definitions {
                 None => told.push(known.name().to_owned()),
             }
         }
-        told.iter().filter_map(|it| self.0.get_mut(it)).for_each(KnownDefinition::mark_told);
+        for name in &told {
+            if let Some(known) = self.0.get_mut(name) {
+                known.mark_told();
+            }
+        }
         changed
     }
 

@@ -74,7 +74,7 @@ async fn what_a_policy_notes_stands_in_the_audit_record() {
     noting["spec"]["auditAnnotations"] = json!([
         { "key": "size", "valueExpression": "'has ' + string(size(object.data))" },
         { "key": "none", "valueExpression": "null" },
-        { "key": "long", "valueExpression": "object.data[?'long'].orValue('')" },
+        { "key": "long", "valueExpression": "has(object.data.long) ? object.data.long : ''" },
     ]);
     bound(&server, noting, &["Audit"]).await;
     // What another binding says as well is said once.

@@ -89,7 +89,15 @@ impl Definitions {
     /// Gets every definition as far as it comes now. False where one did not get on that should have.
     async fn step(&mut self, state: &State) -> bool {
         self.look(state);
-        let mut refused = update_all(state, self.names(state)).await;
+        let told = write_all(state, self.tell_names(state)).await;
+        for (name, result) in &told {
+            if result.is_ok()
+                && let Some(known) = self.0.get_mut(name)
+            {
+                known.mark_told();
+            }
+        }
+        let mut refused = refusals(told);
         self.look(state);
         let served = self.serve(state).await;
         if let Err(error) = &served {
@@ -122,9 +130,10 @@ impl Definitions {
         }
     }
 
-    /// The definitions whose names are to be looked at, with what their status then says. Who came first has its names.
-    fn names(&self, state: &State) -> Vec<Value> {
-        let mut changed = Vec::new();
+    /// The definitions whose names are to be looked at, with what their status then says. Who came first has its names. Those whose
+    /// status says it already are done with.
+    fn tell_names(&mut self, state: &State) -> Vec<Value> {
+        let (mut changed, mut told) = (Vec::new(), Vec::new());
         let mut unsettled: Vec<&KnownDefinition> = self.0.values().filter(|it| !it.is_gone && !it.is_named()).collect();
         unsettled.sort_by_key(|it| it.age());
         let mut taken: BTreeMap<&str, Vec<_>> = BTreeMap::new();
@@ -138,9 +147,17 @@ impl Definitions {
                 of_group.iter().filter(|it| it.0 != known.name()).map(|(_, names)| names.clone()).collect();
             let definition = known.definition();
             let not_structural = corten_kinds::not_structural(&definition);
-            if let Some(new) = with_names(&definition, &others, &not_structural, state.now()) {
-                of_group.push((known.name(), names_of(&new)));
-                changed.push(new);
+            match with_names(&definition, &others, &not_structural, state.now()) {
+                Some(new) => {
+                    of_group.push((known.name(), names_of(&new)));
+                    changed.push(new);
+                }
+                None => told.push(known.name().to_owned()),
+            }
+        }
+        for name in &told {
+            if let Some(known) = self.0.get_mut(name) {
+                known.mark_told();
             }
         }
         changed
@@ -189,7 +206,7 @@ impl Changes {
 impl KnownDefinition {
     /// What its status says once its objects are served; `None` where it says so already.
     fn established(&self, state: &State) -> Option<Value> {
-        if self.served.is_none() || self.is_gone || self.is_leaving() || self.is_established() {
+        if !self.is_served() || self.is_gone || self.is_leaving() || self.is_established() {
             return None;
         }
         let condition = Condition {
@@ -204,13 +221,17 @@ impl KnownDefinition {
 
 /// Writes their status. Says what could not be written, and why.
 async fn update_all(state: &State, definitions: Vec<Value>) -> Vec<(String, Status)> {
+    refusals(write_all(state, definitions).await)
+}
+
+async fn write_all(state: &State, definitions: Vec<Value>) -> Vec<(String, Result<(), Status>)> {
     let updates = definitions.into_iter().map(|it| async move {
         let name = it["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let path = format!("{}/status", DEFINITIONS.path(&Key::new("", &*name)));
         let answer = own_requests::send(state, Method::PUT, &path, JSON, it.to_string().into()).await;
         (name, answer.map(drop))
     });
-    refusals(join_all(updates).await)
+    join_all(updates).await
 }
 
 /// The definitions that do not get on. Where somebody else wrote one meanwhile, it is looked at again.

@@ -61,6 +61,7 @@ mod shared;
 mod shared_store;
 mod tokens;
 mod tunnels;
+mod unread;
 mod webhooks;
 mod wide;
 mod withdrawn;

@@ -36,7 +36,7 @@ pub(super) struct KnownDefinition {
     replaced: Option<Arc<Stored>>,
     /// By what leave it is in a protected group.
     approved_by: String,
-    /// Its names and its leave were looked at, as they stand in this generation.
+    /// Its names, its schemas and its leave were looked at, as they stand in this generation, and its status says what of them.
     looked_at: Option<(i64, String)>,
 }
 
@@ -80,7 +80,8 @@ impl KnownDefinition {
 
     /// Takes what is stored now.
     pub(super) fn take(&mut self, stored: Arc<Stored>) {
-        let (served, looked_at) = (self.served.take(), self.looked_at.take());
+        let served = self.served.take();
+        let looked_at = self.looked_at.take().filter(|_| self.uid == stored.uid());
         let is_another = served.as_ref().is_some_and(|it| it.of.uid == self.uid) && self.uid != stored.uid();
         let replaced = if is_another { Some(self.stored.clone()) } else { self.replaced.take() };
         *self = Self { served, looked_at, replaced, ..Self::new(stored) };
@@ -116,6 +117,11 @@ impl KnownDefinition {
         self.is_named && self.looked_at.as_ref().is_some_and(|it| it.0 == self.generation && it.1 == self.approved_by)
     }
 
+    /// Its status says what is to be said of it as it stands now.
+    pub(super) fn mark_told(&mut self) {
+        self.looked_at = Some((self.generation, self.approved_by.clone()));
+    }
+
     /// The names that no other may have.
     pub(super) fn accepted_names(&self) -> Option<&DefinedNames> {
         (self.has_names && !self.is_gone).then_some(&self.names)
@@ -128,6 +134,11 @@ impl KnownDefinition {
 
     pub(super) fn is_established(&self) -> bool {
         self.is_established
+    }
+
+    /// Are the rows that are served its own, and not of one whose place it has taken?
+    pub(super) fn is_served(&self) -> bool {
+        self.served.as_ref().is_some_and(|it| it.of.uid == self.uid)
     }
 
     /// Do the rows that are served refuse new objects?
@@ -145,7 +156,6 @@ impl KnownDefinition {
             return self.rows_of_the_replaced();
         }
         self.replaced = None;
-        self.looked_at = Some((self.generation, self.approved_by.clone()));
         let of = Origin {
             uid: self.uid.clone(),
             hash: self.hash,

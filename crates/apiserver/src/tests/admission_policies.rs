@@ -1,10 +1,13 @@
 //! Admission policies: what they say beside the answer, what they cost, and what a hostile author can do with them.
 
+use std::sync::Arc;
+
 use corten_access::Identity;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use super::{
+    audit::RecordingSink,
     quota::call,
     server::{self},
 };
@@ -25,8 +28,10 @@ fn policy(name: &str, resource: &str, expression: &str) -> Value {
 async fn bound(server: &Server, policy: Value, actions: &[&str]) {
     let name = policy["metadata"]["name"].clone();
     let binding = json!({ "metadata": { "name": name }, "spec": { "policyName": name, "validationActions": actions } });
-    assert_eq!(call(server, "POST", POLICIES, policy).await.0, 201);
-    assert_eq!(call(server, "POST", BINDINGS, binding).await.0, 201);
+    for (path, object) in [(POLICIES, policy), (BINDINGS, binding)] {
+        let (code, answer) = call(server, "POST", path, object).await;
+        assert_eq!(code, 201, "{answer}");
+    }
 }
 
 async fn patched(server: &Server, path: &str, media_type: &str, patch: &Value) -> (u16, Value) {
@@ -55,6 +60,60 @@ async fn a_warning_is_sent_and_the_object_stored() {
     let text = server.call(admin, request).await.into_body().collect().await.expect("a body in memory").to_bytes();
     let line = "apiserver_validating_admission_policy_check_total{enforcement_action=\"warn\",error_type=\"no_error\",policy=\"w\",policy_binding=\"w\"} 1";
     assert!(String::from_utf8_lossy(&text).contains(line));
+}
+
+/// What a policy notes stands in the record of the request, whether that was let through or refused.
+#[tokio::test]
+async fn what_a_policy_notes_stands_in_the_audit_record() {
+    const FAILURE: &str = "validation.policy.admission.k8s.io/validation_failure";
+    let kept = Arc::new(RecordingSink::default());
+    let config = crate::Config { audit: Some(kept.clone()), ..server::config() };
+    let server = Server::start(config).await.expect("an empty store is filled");
+    let mut noting = policy("a", "configmaps", "size(object.data) < 2");
+    let many = "x".repeat(20_000);
+    noting["spec"]["auditAnnotations"] = json!([
+        { "key": "size", "valueExpression": "'has ' + string(size(object.data))" },
+        { "key": "none", "valueExpression": "null" },
+        { "key": "long", "valueExpression": "has(object.data.long) ? string(object.data.long) : ''" },
+    ]);
+    bound(&server, noting, &["Audit"]).await;
+    // What another binding says as well is said once.
+    let again = json!({ "metadata": { "name": "b" }, "spec": { "policyName": "a", "validationActions": ["Audit"] } });
+    assert_eq!(call(&server, "POST", BINDINGS, again).await.0, 201);
+    let record = async |name: &str, data: Value, code: u16| {
+        kept.take();
+        let map = json!({ "metadata": { "name": name }, "data": data });
+        assert_eq!(call(&server, "POST", MAPS, map).await.0, code);
+        kept.take().pop().expect("a record")["annotations"].clone()
+    };
+
+    let noted = record("one", json!({ "k": "v" }), 201).await;
+    assert_eq!((&noted["a/size"], &noted[FAILURE]), (&json!("has 1"), &Value::Null), "{noted}");
+    assert!(noted.get("a/none").is_none() && noted.get("a/long").is_none(), "{noted}");
+
+    let failure = |noted: &Value| -> Value {
+        serde_json::from_str(noted[FAILURE].as_str().unwrap_or_default()).unwrap_or_else(|_| panic!("{noted}"))
+    };
+    let noted = record("two", json!({ "k": "v", "long": many }), 201).await;
+    let expected = json!([{ "message": "failed expression: size(object.data) < 2", "policy": "a", "binding": "a",
+        "expressionIndex": 0, "validationActions": ["Audit"] }]);
+    assert_eq!((&noted["a/size"], failure(&noted)), (&json!("has 2"), expected), "{noted}");
+    assert_eq!(noted["a/long"].as_str().map(str::len), Some(10 * 1024));
+
+    let (mut denying, mut counted) = (policy("c", "secrets", "true"), policy("d", "secrets", "true"));
+    denying["spec"]["validations"] = json!([{ "expression": "true" }, { "expression": "false", "message": "no" }]);
+    counted["spec"]["validations"] = json!([{ "expression": "false", "message": "later" }]);
+    bound(&server, denying, &["Deny", "Audit"]).await;
+    bound(&server, counted, &["Audit"]).await;
+    kept.take();
+    let secret = json!({ "metadata": { "name": "s" } });
+    assert_eq!(call(&server, "POST", "/api/v1/namespaces/default/secrets", secret).await.0, 422);
+    let refused = kept.take().pop().expect("a record");
+    let expected = json!([{ "message": "no", "policy": "c", "binding": "c", "expressionIndex": 1,
+        "validationActions": ["Deny", "Audit"] }]);
+    assert_eq!(refused["responseStatus"]["code"], 422);
+    assert_eq!(failure(&refused["annotations"]), expected, "the first that failed is noted");
+    server.stop().await;
 }
 
 /// Whoever asks why is told of a mutating policy that fails each time, though requests pass without it.

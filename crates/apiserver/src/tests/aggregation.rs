@@ -28,6 +28,7 @@ use crate::Server;
 
 static API_SERVICES_AT: Resource = API_SERVICES;
 const NAME: &str = "v1.wardle.example.com";
+const PATIENCE: Duration = Duration::from_secs(30);
 /// As many as are passed on to one server at once.
 const HANGING: usize = 1_000;
 const FLUNDERS: &str = "/apis/wardle.example.com/v1/namespaces/default/flunders";
@@ -111,7 +112,7 @@ async fn until(server: &Server, name: &str, reason: &str) -> String {
         (condition["reason"] == reason).then(|| condition["message"].as_str().unwrap_or_default().to_owned())
     };
     let waiting = server.caches().until(look);
-    let found = tokio::time::timeout(Duration::from_secs(30), waiting).await;
+    let found = tokio::time::timeout(PATIENCE, waiting).await;
     found.unwrap_or_else(|_| panic!("{name} never says {reason}"))
 }
 
@@ -127,7 +128,7 @@ async fn until_served<T>(server: &Server, mut look: impl AsyncFnMut() -> Option<
             changes.changed().await.expect("the server is there");
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), waiting).await.expect("it is served in time")
+    tokio::time::timeout(PATIENCE, waiting).await.expect("it is served in time")
 }
 
 /// What discovery says of the group and version, once it is this fresh.
@@ -460,7 +461,7 @@ async fn one_that_hangs_costs_others_nothing() {
         };
         tokio::select! {
             answered = kept.next() => panic!("one that hangs was answered: {answered:?}"),
-            () = all_hang => {}
+            come = tokio::time::timeout(PATIENCE, all_hang) => come.expect("all of them come there"),
         }
     }
     // While all of them hang: that these are answered, and not how soon, shows that they wait for none.
@@ -485,9 +486,12 @@ async fn one_that_hangs_costs_others_nothing() {
     }
     // Who goes away gives the place back, once its connection has ended.
     drop(kept);
-    while ask(&server, "GET", FLUNDERS, &Value::Null).await.0 != 201 {
-        tokio::task::yield_now().await;
-    }
+    let again = async {
+        while ask(&server, "GET", FLUNDERS, &Value::Null).await.0 != 201 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, again).await.expect("a place comes free");
     server.stop().await;
 }
 

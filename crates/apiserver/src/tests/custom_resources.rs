@@ -3,6 +3,7 @@
 mod bodies;
 mod defaults;
 mod deletion;
+mod not_structural;
 mod ownership;
 mod publication;
 

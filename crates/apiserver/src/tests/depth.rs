@@ -3,6 +3,8 @@
 //!
 //! All of it on a thread with a small stack: what recurses without a bound ends the process.
 
+mod definitions;
+
 use std::{collections::BTreeMap, ops::RangeInclusive, sync::Arc};
 
 use bytes::Bytes;
@@ -21,7 +23,8 @@ const STACK_BYTES: usize = 2 << 20;
 const YAML_STACK_BYTES: usize = 8 << 20;
 const AROUND_THE_BOUND: RangeInclusive<usize> = LEVELS_MAX - 3..=LEVELS_MAX + 2;
 /// As deep as objects of earlier releases may be.
-const DEEP: [usize; 2] = [DEPTH_MAX, 65_536];
+const DEEPEST: usize = 65_536;
+const DEEP: [usize; 2] = [DEPTH_MAX, DEEPEST];
 
 const JSON: &str = "application/json";
 const JSON_PATCH: &str = "application/json-patch+json";
@@ -53,9 +56,11 @@ struct UserShapedField {
     open: &'static str,
     close: &'static str,
     innermost: &'static str,
+    /// As deep as such objects are tried.
+    deepest: usize,
 }
 
-const PLACES: [UserShapedField; 2] = [
+const PLACES: [UserShapedField; 3] = [
     UserShapedField {
         collection: "/apis/resource.k8s.io/v1/deviceclasses",
         api_version: "resource.k8s.io/v1",
@@ -67,27 +72,50 @@ const PLACES: [UserShapedField; 2] = [
         open: r#"{"a":"#,
         close: "}",
         innermost: r#"{"a":1}"#,
+        deepest: DEEPEST,
     },
     UserShapedField {
-        collection: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        collection: DEFINITIONS,
         api_version: "apiextensions.k8s.io/v1",
         kind: "CustomResourceDefinition",
         name: "widgets.example.com",
         prefix: "/registry/apiextensions.k8s.io/customresourcedefinitions/",
         pointer: "/spec/versions/0/schema/openAPIV3Schema/not",
-        object: |it| {
-            json!({ "spec": {
-                "group": "example.com", "scope": "Namespaced", "names": { "plural": "widgets", "kind": "Widget" },
-                "versions": [{ "name": "v1", "served": true, "storage": true,
-                    "schema": { "openAPIV3Schema": { "type": "object", "not": it } } }] } })
-        },
+        object: |it| definition(&json!({ "type": "object", "not": it })),
         open: r#"{"not":"#,
         close: "}",
         innermost: r#"{"pattern":"x"}"#,
+        deepest: DEEPEST,
+    },
+    // What objects are checked, pruned and defaulted by.
+    UserShapedField {
+        collection: DEFINITIONS,
+        api_version: "apiextensions.k8s.io/v1",
+        kind: "CustomResourceDefinition",
+        name: "widgets.example.com",
+        prefix: "/registry/apiextensions.k8s.io/customresourcedefinitions/",
+        pointer: "/spec/versions/0/schema/openAPIV3Schema/properties/deep",
+        object: |it| definition(&json!({ "type": "object", "properties": { "deep": it } })),
+        open: r#"{"type":"array","items":"#,
+        close: "}",
+        innermost: r#"{"type":"string"}"#,
+        deepest: 300,
     },
 ];
 
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+fn definition(schema: &Value) -> Value {
+    json!({ "spec": {
+        "group": "example.com", "scope": "Namespaced", "names": { "plural": "widgets", "kind": "Widget" },
+        "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } }] } })
+}
+
 impl UserShapedField {
+    fn deep(&self) -> [usize; 2] {
+        [DEPTH_MAX, self.deepest]
+    }
+
     fn path(&self) -> String {
         format!("{}/{}", self.collection, self.name)
     }
@@ -195,7 +223,7 @@ async fn writes(server: &Server, place: &UserShapedField, levels: usize, query: 
     let (path, object) = (format!("{}?{query}", place.path()), place.of(levels));
     let created = send(server, "POST", &format!("{}?{query}", place.collection), JSON, object.clone()).await;
     is_bounded(&created, "create", levels, levels);
-    send(server, "POST", place.collection, JSON, place.with(r#"{"pattern":"x"}"#)).await;
+    send(server, "POST", place.collection, JSON, place.with(place.innermost)).await;
     is_bounded(&replace(server, &path, &object).await, "update", levels, levels);
     is_bounded(&send(server, "PATCH", &path, MERGE_PATCH, object.clone()).await, "merge", levels, levels);
     is_bounded(&send(server, "PATCH", &path, STRATEGIC_PATCH, object.clone()).await, "strategic", levels, levels);
@@ -211,7 +239,7 @@ async fn writes(server: &Server, place: &UserShapedField, levels: usize, query: 
             of_text(patch.as_bytes()),
         );
     }
-    let (at, plain) = (place.pointer, r#"{"pattern":"y"}"#);
+    let (at, plain) = (place.pointer, place.innermost);
     for op in ["copy", "move"] {
         // Two levels further down than where it was; and what is valid in the end.
         let near = place.content(levels - 3);
@@ -360,7 +388,7 @@ fn stored(place: &UserShapedField, content: &str, metadata: &str, has_head: bool
 fn what_was_stored_too_deep_is_read_and_watched_and_deleted() {
     on_a_small_stack(STACK_BYTES, async {
         for place in PLACES {
-            for (levels, has_head) in DEEP.into_iter().flat_map(|it| [(it, true), (it, false)]) {
+            for (levels, has_head) in place.deep().into_iter().flat_map(|it| [(it, true), (it, false)]) {
                 let value = stored(&place, &place.content(levels), "", has_head);
                 let server = over(&format!("{}{}", place.prefix, place.name), value).await;
                 reads_it_whole(&server, &place, levels).await;
@@ -412,7 +440,7 @@ async fn refuses_to_change_a_part(server: &Server, place: &UserShapedField) {
             assert!(refused.text.contains("it can be replaced or deleted"), "{:.300}", refused.text);
         }
     }
-    let flat = place.with(r#"{"pattern":"x"}"#);
+    let flat = place.with(place.innermost);
     let applied = send(server, "PATCH", &format!("{path}?fieldManager=me&force=true"), APPLY, flat).await;
     assert_eq!(applied.code, 422, "{:.300}", applied.text);
     let dry = send(server, "DELETE", &path, JSON, r#"{"dryRun":["All"]}"#).await;
@@ -423,14 +451,14 @@ async fn refuses_to_change_a_part(server: &Server, place: &UserShapedField) {
 fn what_was_stored_too_deep_can_be_replaced() {
     on_a_small_stack(STACK_BYTES, async {
         for place in PLACES {
-            for levels in DEEP {
+            for levels in place.deep() {
                 let key = format!("{}{}", place.prefix, place.name);
                 let server = over(&key, stored(&place, &place.content(levels), "", true)).await;
-                let flat = place.with(r#"{"pattern":"x"}"#);
+                let flat = place.with(place.innermost);
                 let replaced = replace(&server, &place.path(), &flat).await;
                 assert_eq!(replaced.code, 200, "{:.300}", replaced.text);
                 let got = send(&server, "GET", &place.path(), JSON, "").await.value();
-                assert_eq!(got.pointer(place.pointer), Some(&json!({ "pattern": "x" })));
+                assert_eq!(got.pointer(place.pointer).map(Value::to_string).as_deref(), Some(place.innermost));
                 let labels = r#"{"metadata":{"labels":{"a":"b"}}}"#;
                 assert_eq!(send(&server, "PATCH", &place.path(), MERGE_PATCH, labels).await.code, 200);
                 server.stop().await;
@@ -444,7 +472,7 @@ fn what_was_stored_too_deep_can_be_replaced() {
 fn what_was_stored_too_deep_is_deleted_with_its_finalizers_and_in_crowds() {
     on_a_small_stack(STACK_BYTES, async {
         for place in PLACES {
-            for levels in DEEP {
+            for levels in place.deep() {
                 let key = format!("{}{}", place.prefix, place.name);
                 let value = stored(&place, &place.content(levels), r#""finalizers":["example.com/a"],"#, true);
                 let server = over(&key, value).await;

@@ -7,7 +7,7 @@ use corten_access::Identity;
 use corten_cacher::body::BoxError;
 use corten_fairness::{DescribedRequest, RequestWords, Underway};
 use corten_flowcontrol::{RequestDigest, RequestedResource};
-use corten_meta::Time;
+use corten_meta::{Status, Time};
 use futures_util::{future::join_all, stream};
 use http::{Method, Request};
 use http_body::Frame;
@@ -55,9 +55,13 @@ fn dangling(schema: &Value) -> Vec<&str> {
 }
 
 /// All that a flow schema of jane's needs, with one seat and so many places to wait in.
-async fn narrow(server: &Server, response: Value) {
+pub(super) async fn narrow(server: &Server, response: Value) {
+    with_shares(server, 1, response).await;
+}
+
+async fn with_shares(server: &Server, shares: u32, response: Value) {
     let level = json!({ "metadata": { "name": "narrow" }, "spec": { "type": "Limited", "limited": {
-        "nominalConcurrencyShares": 1, "borrowingLimitPercent": 0, "limitResponse": response } } });
+        "nominalConcurrencyShares": shares, "borrowingLimitPercent": 0, "limitResponse": response } } });
     must(server, Method::POST, &format!("{FLOW_CONTROL}/prioritylevelconfigurations"), &level).await;
     let subjects = json!([{ "kind": "Group", "group": { "name": "jane" } }]);
     let everything = json!([{ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "clusterScope": true,
@@ -77,9 +81,12 @@ fn jane() -> Identity {
     Identity::new("jane", &["jane", "system:authenticated"])
 }
 
+pub(super) fn config_of_few_seats() -> Config {
+    Config { limits: Limits { seats: 8, ..Limits::default() }, ..server::config() }
+}
+
 async fn few_seats() -> Server {
-    let limits = Limits { seats: 8, ..Limits::default() };
-    Server::start(Config { limits, ..server::config() }).await.expect("it starts")
+    Server::start(config_of_few_seats()).await.expect("it starts")
 }
 
 #[tokio::test]
@@ -139,6 +146,11 @@ async fn what_is_mandatory_comes_back_and_what_leads_nowhere_says_so() {
 
 /// The level's only seat, held until it is dropped.
 async fn held(server: &Server) -> Underway {
+    seat(server).await.expect("it is free")
+}
+
+/// One of the level's seats, where one is free.
+async fn seat(server: &Server) -> Result<Underway, Status> {
     let who = jane();
     let resource = RequestedResource { group: "", plural: "configmaps", subresource: "", namespace: "default" };
     let asked =
@@ -147,11 +159,11 @@ async fn held(server: &Server) -> Underway {
     let (flow_schema, distinguisher) = classified.flow_of(&asked);
     let words = RequestWords { flow_schema, distinguisher, user: &who.user, verb: "create", ..Default::default() };
     let request = DescribedRequest::new(Time::from_unix_seconds(1_800_000_000), &words);
-    classified.begin(1, Duration::ZERO, request).await.expect("it is free")
+    classified.begin(1, Duration::ZERO, request).await
 }
 
 /// Waits until a gauge of the level `narrow` says so.
-async fn until(server: &Server, gauge: &str, value: u32) {
+pub(super) async fn until(server: &Server, gauge: &str, value: u32) {
     let line = format!("apiserver_flowcontrol_{gauge}{{flow_schema=\"janes\",priority_level=\"narrow\"}} {value}\n");
     let reached = async {
         while !text(server, "/metrics").await.contains(&line) {
@@ -338,5 +350,56 @@ async fn who_sends_slowly_holds_no_seat() {
         assert_eq!(write(&server, &format!("m{n}")).await.0, 201);
     }
     slow.iter().for_each(tokio::task::JoinHandle::abort);
+    server.stop().await;
+}
+
+/// A watch begins with as much work as a list, and then takes nothing from others.
+#[tokio::test]
+async fn a_watch_is_as_wide_as_its_list_until_it_has_begun() {
+    let server = Server::start(server::config()).await.expect("it starts");
+    with_shares(&server, 10, json!({ "type": "Reject" })).await;
+    for n in 0..101 {
+        must(&server, Method::POST, MAPS, &json!({ "metadata": { "name": format!("m{n}") } })).await;
+    }
+    let newest = must(&server, Method::GET, &format!("{MAPS}?limit=1"), &Value::Null).await;
+    let newest = newest["metadata"]["resourceVersion"].as_str().expect("a revision").to_owned();
+    let begun = async |query: &str| {
+        let request = Request::get(format!("{MAPS}?{query}")).body(Bytes::new()).expect("a request");
+        server.call(jane(), request).await
+    };
+    let width = async |query: &str| {
+        let sum = "work_estimated_seats_sum{flow_schema=\"janes\",priority_level=\"narrow\"}";
+        let of = async || {
+            text(&server, "/metrics").await.contains(sum).then_some(value(&text(&server, "/metrics").await, sum))
+        };
+        let before = of().await.unwrap_or_default();
+        let answer = begun(query).await;
+        assert_eq!(answer.status(), 200, "{query}");
+        of().await.unwrap_or_default() - before
+    };
+    let since = format!("watch&resourceVersion={newest}");
+    for (query, expected) in [("watch", 2.0), ("watch&resourceVersion=0", 2.0), (&*since, 1.0), ("limit=1", 1.0)] {
+        assert_eq!(width(query).await, expected, "{query}");
+    }
+
+    let all = async || {
+        let mut held = Vec::new();
+        while let Ok(seat) = seat(&server).await {
+            held.push(seat);
+        }
+        held
+    };
+    let mut held = all().await;
+    let n_seats = held.len();
+    assert!(n_seats > 2, "{n_seats}");
+    held.pop();
+    for (query, code) in [("limit=1", 200), (&*since, 200), ("watch", 429), ("watch&resourceVersion=0", 429)] {
+        assert_eq!(begun(query).await.status(), code, "{query}, with one seat free");
+    }
+    drop(held);
+    let watches = [begun("watch").await, begun(&since).await];
+    assert!(watches.iter().all(|it| it.status() == 200));
+    assert_eq!(all().await.len(), n_seats, "who watches takes none");
+    drop(watches);
     server.stop().await;
 }

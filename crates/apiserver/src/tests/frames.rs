@@ -60,7 +60,7 @@ pub(super) fn headers(stream: u32, is_all: bool, fields: &[(&str, &str)]) -> Vec
     frame(HEADERS, END_HEADERS | if is_all { END_STREAM } else { 0 }, stream, &block)
 }
 
-pub(super) fn get(path: &'static str) -> Vec<(&'static str, &'static str)> {
+pub(super) fn get(path: &str) -> Vec<(&str, &str)> {
     vec![(":method", "GET"), (":scheme", "https"), (":authority", "localhost"), (":path", path)]
 }
 

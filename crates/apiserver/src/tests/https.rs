@@ -84,9 +84,18 @@ impl HttpsServer {
     }
 
     async fn handshake(&self, stream: TcpStream, protocol: &'static [u8]) -> std::io::Result<TlsStream<TcpStream>> {
-        let pki = &self.server.config().pki;
-        let admin = pki.issue_client("kubernetes-admin", &["system:masters"]).expect("a certificate");
-        let mut config = (*pki.client_config(&admin.fixed().expect("a credential")).expect("a TLS client")).clone();
+        let admin = self.server.config().pki.issue_client("kubernetes-admin", &["system:masters"]);
+        self.handshake_showing(&admin.expect("a certificate"), stream, protocol).await
+    }
+
+    async fn handshake_showing(
+        &self,
+        credential: &corten_pki::Credential,
+        stream: TcpStream,
+        protocol: &'static [u8],
+    ) -> std::io::Result<TlsStream<TcpStream>> {
+        let client = self.server.config().pki.client_config(&credential.fixed().expect("a credential"));
+        let mut config = (*client.expect("a TLS client")).clone();
         config.alpn_protocols = vec![protocol.to_vec()];
         let name = ServerName::try_from("localhost").expect("a name");
         TlsConnector::from(Arc::new(config)).connect(name, stream).await
@@ -97,6 +106,18 @@ impl HttpsServer {
         let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
         socket.bind(SocketAddr::new(address.parse().expect("an address"), 0)).expect("it is ours");
         socket.connect(self.address).await.expect("the server listens")
+    }
+
+    /// The client's kernel keeps little of what is not read.
+    pub(super) async fn connect_narrowly(
+        &self,
+        credential: &corten_pki::Credential,
+        protocol: &'static [u8],
+    ) -> TlsStream<TcpStream> {
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(16 * 1024).expect("a size");
+        let stream = socket.connect(self.address).await.expect("the server listens");
+        self.handshake_showing(credential, stream, protocol).await.expect("a handshake")
     }
 
     /// As an administrator, over a connection that is there.

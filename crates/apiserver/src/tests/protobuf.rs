@@ -1,6 +1,8 @@
 //! Answers as Kubernetes's protobuf: what is put together from kept pieces is, byte for byte, the JSON of the same answer
 //! written as a whole. That these bytes are those of Kubernetes, golden objects show in `corten_schema`.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use corten_access::Identity;
 use corten_schema::proto;
@@ -14,6 +16,7 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const METADATA: &str = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Answer {
     code: u16,
@@ -223,6 +226,34 @@ async fn a_watch_sends_the_same_events_as_in_json() {
             }
         }
     }
+    server.stop().await;
+}
+
+/// An event is encoded for the first who asks, and sent to all others who watch in the same form.
+#[tokio::test(start_paused = true)]
+async fn watchers_of_one_form_share_an_event() {
+    let server = server::started().await;
+    let newest = get(&server, MAPS, "application/json").await.json()["metadata"]["resourceVersion"].clone();
+    let path = format!("{MAPS}?watch&resourceVersion={}", newest.as_str().expect("a revision"));
+    let stream = format!("{PROTOBUF};stream=watch");
+    let forms = ["application/json".to_owned(), stream.clone(), format!("{stream}{METADATA}")];
+    let mut watches = Vec::new();
+    for accept in forms.iter().flat_map(|it| [it, it]) {
+        let who = Identity::new("kubernetes-admin", &["system:masters"]);
+        let request = http::Request::get(&path).header("Accept", accept).body(Bytes::new()).expect("a request");
+        watches.push(server.call(who, request).await.into_body());
+    }
+    ask(&server, "POST", MAPS, "", &json!({ "metadata": { "name": "a" }, "data": { "k": "v" } })).await;
+    let mut frames = Vec::new();
+    for watch in &mut watches {
+        let frame = tokio::time::timeout(PATIENCE, watch.frame()).await.expect("it comes").expect("the watch goes on");
+        frames.push(frame.expect("no error").into_data().expect("data"));
+    }
+    for (same, form) in frames.chunks(2).zip(&forms) {
+        assert!(!same[0].is_empty() && same[0].as_ptr() == same[1].as_ptr(), "{form}: encoded twice");
+    }
+    assert!(frames[0] != frames[2] && frames[2] != frames[4], "each form is its own");
+    drop(watches);
     server.stop().await;
 }
 

@@ -60,6 +60,12 @@ pub fn not_structural(definition: &Value) -> Vec<Violation> {
     })
 }
 
+/// Upstream asks of no change that schemas be structural that were not before (`requireStructuralSchema`).
+pub(super) fn has_structural_schemas(definition: &Value) -> bool {
+    let found = |it: Cursor<'_>| it.at("spec").list("versions").for_each(structural_schema::validate);
+    violations(definition, found).is_empty()
+}
+
 /// The paths within one version at which its schema is wrong; none at all where rules in CEL cannot be looked at.
 pub(super) fn faults_of(version: &Value) -> Option<Vec<String>> {
     let found = |check: &Check| violations(version, *check);

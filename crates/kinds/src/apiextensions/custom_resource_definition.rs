@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::{checks, internal_form, names, served_version};
 use crate::{
-    BuiltIn, Policy, Subresource, Verb, columns::CREATED_AT, custom::CLEANUP_FINALIZER, custom::approval, keep,
-    webhook_client,
+    BuiltIn, Policy, Subresource, UpdateRules, Verb, columns::CREATED_AT, custom::CLEANUP_FINALIZER, custom::approval,
+    keep, webhook_client,
 };
 
 pub(crate) const KIND: BuiltIn = BuiltIn {
@@ -81,23 +81,12 @@ impl Policy for CustomResourceDefinition {
     }
 
     fn validate(&self, object: &Value) -> Vec<Violation> {
-        violations(object, |definition| {
-            let (name, spec) = (definition.at("metadata").at("name"), definition.at("spec"));
-            if name.str() != format!("{}.{}", spec.at("names").at("plural").str(), spec.at("group").str()) {
-                name.invalid("must be spec.names.plural+\".\"+spec.group");
-            }
-            group(spec.at("group"));
-            rules::required_one_of(spec.at("scope"), &["Cluster", "Namespaced"]);
-            if spec.at("preserveUnknownFields").bool() {
-                spec.at("preserveUnknownFields").invalid("must be false");
-            }
-            versions(spec.at("versions"));
-            for name in ["plural", "singular", "kind", "listKind"] {
-                spec.at("names").at(name).required();
-            }
-            names::validate(spec.at("names"));
-            conversion(spec.at("conversion"));
-        })
+        whole(object, true)
+    }
+
+    /// `validate_update` asks of the whole what is asked of a change.
+    fn update_rules(&self) -> UpdateRules {
+        UpdateRules::Change
     }
 
     fn validate_new(&self, object: &Value) -> Vec<Violation> {
@@ -111,7 +100,10 @@ impl Policy for CustomResourceDefinition {
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
-        let mut found = violations(new, |definition| {
+        // Who changes nothing of what it describes may let go of it, too, whatever that is.
+        let must_be_structural = new["spec"] != old["spec"] && checks::has_structural_schemas(old);
+        let mut found = whole(new, must_be_structural);
+        found.extend(violations(new, |definition| {
             let spec = definition.at("spec");
             // What is served may be stored already, under keys that these are part of.
             if is_established(old) {
@@ -121,7 +113,7 @@ impl Policy for CustomResourceDefinition {
             rules::immutable(spec.at("group"), &old["spec"]["group"]);
             rules::immutable(spec.at("names").at("plural"), &old["spec"]["names"]["plural"]);
             stored_versions(definition.at("status"), spec);
-        });
+        }));
         if new["spec"]["versions"] != old["spec"]["versions"] {
             found.extend(of_versions(new, Some(old), self.validate(new).is_empty()));
         }
@@ -140,6 +132,27 @@ impl Policy for CustomResourceDefinition {
     fn allows_unconditional_update(&self) -> bool {
         false
     }
+}
+
+/// What is asked of every definition; of its schemas that they be structural, where that is asked.
+fn whole(definition: &Value, must_be_structural: bool) -> Vec<Violation> {
+    violations(definition, |definition| {
+        let (name, spec) = (definition.at("metadata").at("name"), definition.at("spec"));
+        if name.str() != format!("{}.{}", spec.at("names").at("plural").str(), spec.at("group").str()) {
+            name.invalid("must be spec.names.plural+\".\"+spec.group");
+        }
+        group(spec.at("group"));
+        rules::required_one_of(spec.at("scope"), &["Cluster", "Namespaced"]);
+        if must_be_structural && spec.at("preserveUnknownFields").bool() {
+            spec.at("preserveUnknownFields").invalid("must be false");
+        }
+        versions(spec.at("versions"), must_be_structural);
+        for name in ["plural", "singular", "kind", "listKind"] {
+            spec.at("names").at(name).required();
+        }
+        names::validate(spec.at("names"));
+        conversion(spec.at("conversion"));
+    })
 }
 
 /// What is asked of versions that are new or change. `is_sound` says that what is asked of every definition found nothing.
@@ -204,8 +217,8 @@ fn group(group: Cursor<'_>) {
     }
 }
 
-fn versions(versions: Cursor<'_>) {
-    versions.each().for_each(served_version::validate);
+fn versions(versions: Cursor<'_>, must_be_structural: bool) {
+    versions.each().for_each(|it| served_version::validate(it, must_be_structural));
     let unique: BTreeSet<&str> = versions.each().map(|it| it.at("name").str()).collect();
     let wrong = |detail: &str| {
         let shown = internal_form::versions(versions.value());

@@ -9,7 +9,7 @@ use crate::ColumnType;
 const WARNING_BYTES_MAX: usize = 256;
 const SELECTABLE_MAX: usize = 8;
 
-pub(super) fn validate(version: Cursor<'_>) {
+pub(super) fn validate(version: Cursor<'_>, must_be_structural: bool) {
     let reasons = field::dns1035_label(version.at("name").str());
     if !reasons.is_empty() {
         version.at("name").invalid_as(version.at("name").str(), &reasons.join(","));
@@ -28,7 +28,9 @@ pub(super) fn validate(version: Cursor<'_>) {
     if !schema.exists() {
         schema.missing("schemas are required");
     }
-    structural_schema::validate(version);
+    if must_be_structural {
+        structural_schema::validate(version);
+    }
     keywords::validate(version);
     scale(version.at("subresources").at("scale"));
     version.list("additionalPrinterColumns").for_each(column);

@@ -25,7 +25,7 @@ pub fn rows(definition: &Value) -> Option<Rows> {
     let storage = versions.iter().position(|it| it["storage"] == true)?;
     let schemas = versions.iter().map(|it| {
         let resource = resource(definition, it);
-        let schema = schema(&resource, it);
+        let schema = schema(definition, &resource, it);
         (resource, Arc::new(schema))
     });
     let all = Arc::new(Versions::new(definition, schemas.collect(), storage));
@@ -56,11 +56,13 @@ fn resource(definition: &Value, version: &Value) -> Resource {
     }
 }
 
-fn schema(resource: &Resource, version: &Value) -> CustomSchema {
+fn schema(definition: &Value, resource: &Resource, version: &Value) -> CustomSchema {
     let schema = &version["schema"]["openAPIV3Schema"];
+    let structural = Structural::read(schema);
+    let preserves_unknown = definition["spec"]["preserveUnknownFields"] == true;
     CustomSchema {
         name: schema_name(resource),
-        structural: Structural::read(schema),
+        structural: if preserves_unknown { structural.preserving_unknown() } else { structural },
         open_api: schema.to_string().into(),
         scale: Scale::read(&version["subresources"]["scale"]),
         deprecation: deprecation(resource, version),

@@ -16,6 +16,21 @@ impl Structural {
         pruner.removed
     }
 
+    /// The schema of a definition with `preserveUnknownFields`, as an earlier Kubernetes let them be made: nothing is pruned.
+    pub fn preserving_unknown(mut self) -> Self {
+        self.preserve_unknown();
+        self
+    }
+
+    fn preserve_unknown(&mut self) {
+        self.preserves_unknown = true;
+        self.properties.values_mut().for_each(|it| it.preserve_unknown());
+        self.items.iter_mut().for_each(|it| it.preserve_unknown());
+        if let AdditionalProperties::Values(of) = &mut self.additional_properties {
+            of.preserve_unknown();
+        }
+    }
+
     /// Would pruning take something from a value of this part?
     pub(super) fn has_unknown_fields(&self, value: &Value) -> bool {
         let mut pruner = Pruner { path: String::new(), removed: Vec::new() };

@@ -66,13 +66,16 @@ async fn what_may_be_asked_twice_is_where_a_kept_connection_ends() {
     let end = format!("{FLUNDERS}?end");
     let kept = async || {
         // Until the next one goes over a connection that is there.
-        loop {
-            let before = backend.connections();
-            assert_eq!(ask(&server, "GET", FLUNDERS, &Value::Null).await.0, 201);
-            if backend.connections() == before {
-                return;
+        let goes_over_it = async {
+            loop {
+                let before = backend.connections();
+                assert_eq!(ask(&server, "GET", FLUNDERS, &Value::Null).await.0, 201);
+                if backend.connections() == before {
+                    return;
+                }
             }
-        }
+        };
+        tokio::time::timeout(PATIENCE, goes_over_it).await.expect("a connection is kept");
     };
     kept().await;
     assert_eq!(ask(&server, "GET", &end, &Value::Null).await.0, 201);

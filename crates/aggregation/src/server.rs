@@ -58,10 +58,12 @@ impl Server {
 
 /// Those that somebody has, or has connections to.
 #[derive(Default)]
-pub(crate) struct Servers(Mutex<BTreeMap<Name, (Weak<Bounds>, Weak<KeptConnections>)>>);
+pub(crate) struct Servers(Mutex<BTreeMap<Name, Known>>);
 
 /// Namespace, name and port of a Service.
 type Name = (String, String, u16);
+
+type Known = (Weak<Bounds>, Weak<KeptConnections>);
 
 impl Servers {
     /// The same for all APIServices that lead there, and for one that has changed.

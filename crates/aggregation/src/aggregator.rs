@@ -19,7 +19,8 @@ use tokio::{
 };
 
 use crate::{
-    availability, backend::Backend, condition::Condition, discovery, host::Host, measures::Measures, registration,
+    availability, backend::Backend, condition::Condition, discovery, host::Host, measures::Measures, patience,
+    registration, server::Servers,
 };
 
 static API_SERVICES_AT: Resource = API_SERVICES;
@@ -30,8 +31,6 @@ const INTERVAL: Duration = Duration::from_secs(30);
 const HEARING_INTERVAL: Duration = Duration::from_secs(60);
 /// Before one that failed is asked again; doubled each time, up to [`INTERVAL`].
 const RETRY: Duration = Duration::from_millis(250);
-/// One that has answered is asked again after these before it counts as unavailable: it may be starting anew.
-const PATIENCE: [Duration; 3] = [Duration::from_millis(100), Duration::from_millis(200), Duration::from_millis(400)];
 /// However many requests fail, it is asked no sooner than so long after the last time.
 const UNREACHED_INTERVAL: Duration = Duration::from_secs(1);
 /// How often it is looked whether others are still told whom to believe (`ClusterAuthenticationTrustController`).
@@ -51,6 +50,7 @@ pub struct Aggregator {
     /// What other servers are shown.
     certificate: Arc<DynamicCertificate>,
     table: ArcSwap<Table>,
+    servers: Servers,
     /// Something else was heard of a server.
     heard: Notify,
     measures: Measures,
@@ -71,7 +71,8 @@ impl Aggregator {
     ) -> Self {
         let measures = Measures::new(registry);
         let (table, heard) = (ArcSwap::default(), Notify::new());
-        let this = Self { caches, clients, pki, certificate, table, heard, measures };
+        let servers = Servers::default();
+        let this = Self { caches, clients, pki, certificate, table, servers, heard, measures };
         this.look();
         this
     }
@@ -104,7 +105,8 @@ impl Aggregator {
             let known = before.get(&key);
             let is_same = |it: &&Arc<Backend>| it.spec == spec && it.certificate == credential.certificate;
             let backend = known.filter(is_same).cloned().unwrap_or_else(|| {
-                let backend = Backend::new(spec, &self.clients, &credential);
+                let server = self.servers.of(&spec);
+                let backend = Backend::new(spec, &self.clients, &credential, server);
                 if let Some(known) = known {
                     backend.inherit(known);
                 }
@@ -220,7 +222,8 @@ impl Aggregator {
         loop {
             let counts = counts(&sources);
             let endpoints = backend.endpoints(&self.caches);
-            let condition = self.look_at(backend).await;
+            let check = || availability::check(backend, &self.caches);
+            let condition = patience::found(backend.is_available(), check).await;
             let is_available = condition.is_available;
             let before = backend.found(condition.clone());
             self.measures.found(&backend.spec.name, before.as_ref(), &condition);
@@ -244,21 +247,6 @@ impl Aggregator {
             let next = Instant::now() + if is_available && is_told { INTERVAL } else { retry };
             self.wait(backend, host, next, (&sources[..], counts), &endpoints).await;
         }
-    }
-
-    /// Whether it answers. Meanwhile requests go there, each to fail by itself.
-    async fn look_at(&self, backend: &Backend) -> Condition {
-        for patience in PATIENCE {
-            let begun = Instant::now();
-            let condition = availability::check(backend, &self.caches).await;
-            // Who has hung for long already has had that patience.
-            let is_slow = begun.elapsed() > patience * 2;
-            if condition.is_available || !backend.is_available() || !condition.is_of_its_answer() || is_slow {
-                return condition;
-            }
-            tokio::time::sleep(patience).await;
-        }
-        availability::check(backend, &self.caches).await
     }
 
     /// Until it is time to ask again, the endpoints are others, or a request did not come there.

@@ -15,22 +15,18 @@ use corten_openapi::{AggregatedVersion, Swagger};
 use corten_webhook::{Client, Clients, NoEndpoint, Proof};
 use http::{Request, Response};
 use parking_lot::Mutex;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 use crate::{
     condition::Condition,
     counted::Counted,
-    kept::{Answer, Connection, Failed, KeptConnections},
-    share::Shares,
+    kept::{Answer, Connection, Failed},
+    server::{CONNECTIONS_MAX, Server},
     spec::Spec,
 };
 
 /// From the first packet to the end of the TLS handshake.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
-/// To one server at once: its watches are connections of their own, and may not take all that this process can have.
-const CONNECTIONS_MAX: usize = 1_000;
-/// Of these one user has no more.
-pub(crate) const CONNECTIONS_OF_USER_MAX: usize = CONNECTIONS_MAX / 2;
 
 /// Says that a request comes from an API server that has passed it on: one that leads back here must not go round.
 pub(crate) const PASSED_ON: http::HeaderName = http::HeaderName::from_static("x-corten-passed-on");
@@ -40,9 +36,8 @@ pub(crate) struct Backend {
     /// What it is shown to prove who asks, as PEM.
     pub(crate) certificate: String,
     client: Result<Arc<Client>, String>,
-    connections: Arc<Semaphore>,
-    kept: Arc<KeptConnections>,
-    pub(crate) shares: Shares,
+    /// Which others may lead to, too.
+    pub(crate) server: Server,
     /// Which endpoint is asked next.
     turn: AtomicUsize,
     condition: Mutex<Option<Condition>>,
@@ -65,7 +60,7 @@ pub(crate) struct DocumentTags {
 }
 
 impl Backend {
-    pub(crate) fn new(spec: Spec, clients: &Clients, credential: &corten_pki::Credential) -> Self {
+    pub(crate) fn new(spec: Spec, clients: &Clients, credential: &corten_pki::Credential, server: Server) -> Self {
         let proof = Proof::Certificate {
             chain: credential.certificate.clone().into_bytes(),
             key: credential.key.clone().into_bytes(),
@@ -77,9 +72,7 @@ impl Backend {
         Self {
             certificate: credential.certificate.clone(),
             client,
-            connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
-            kept: Arc::default(),
-            shares: Shares::default(),
+            server,
             turn: AtomicUsize::new(0),
             condition: Mutex::new(None),
             heard: ArcSwap::from_pointee(spec.unheard()),
@@ -127,7 +120,7 @@ impl Backend {
         let is_current = condition.is_available;
         if !is_current {
             // Whoever is there again is met anew.
-            self.kept.end_all();
+            self.server.kept.end_all();
         }
         let before = self.condition.lock().replace(condition);
         let heard = self.heard.load_full();
@@ -150,10 +143,14 @@ impl Backend {
 
     /// The answer of the endpoint whose turn it is, over a connection that is there already where one is idle.
     pub(crate) async fn ask(&self, caches: &Caches, mut request: Request<Body>) -> Result<Response<Answer>, String> {
-        let chosen = self.chosen(caches);
+        let kept = &self.server.kept;
+        let client = self.client.as_ref().map(Arc::downgrade).unwrap_or_default();
         // What an external name leads to now is not known without asking.
-        if let Some(kept) = self.kept.take(|to| chosen.is_none_or(|it| it == to)) {
-            match kept.ask(request, &self.kept).await {
+        let endpoints = self.endpoints(caches).ok();
+        kept.tidy(|it| endpoints.as_ref().is_none_or(|them| them.contains(&it.to())));
+        let chosen = endpoints.and_then(|it| self.chosen(&it));
+        if let Some(connection) = kept.take(|it| it.is_of(&client) && chosen.is_none_or(|to| it.to() == to)) {
+            match connection.ask(request, kept).await {
                 Ok(answer) => return Ok(answer),
                 Err(Failed { unsent: Some(unsent), .. }) => request = unsent,
                 Err(Failed { reason, unsent: None }) => return Err(reason),
@@ -161,38 +158,36 @@ impl Backend {
         }
         let stream = self.connected(chosen).await?;
         let (to, socket) = (stream.to(), stream.socket());
-        let fresh = Connection::over(stream, to, socket).await?;
-        fresh.ask(request, &self.kept).await.map_err(|it| it.reason)
+        let fresh = Connection::over(stream, to, socket, client).await?;
+        fresh.ask(request, kept).await.map_err(|it| it.reason)
     }
 
-    /// Each endpoint in its turn; `None` for a name elsewhere.
-    fn chosen(&self, caches: &Caches) -> Option<SocketAddr> {
-        let endpoints = self.endpoints(caches).ok()?;
+    /// Each endpoint in its turn.
+    fn chosen(&self, endpoints: &[SocketAddr]) -> Option<SocketAddr> {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         endpoints.get(turn % endpoints.len().max(1)).copied()
     }
 
     /// Ends connections that have been idle for long.
     pub(crate) fn tidy(&self) {
-        self.kept.tidy();
+        self.server.kept.tidy(|_| true);
     }
 
     /// A connection to `first`, or another endpoint where that takes none, over which it was proved who is there.
     pub(crate) async fn connected(&self, first: Option<SocketAddr>) -> Result<Counted, String> {
         let client = self.client()?;
-        let permit = || Arc::clone(&self.connections).try_acquire_owned();
-        let permit = permit().or_else(|_| {
+        let place = self.server.place().or_else(|| {
             // Idle ones, which other threads opened, have no right to a place that somebody needs.
-            self.kept.end_all();
-            permit()
+            self.server.kept.end_all();
+            self.server.place()
         });
-        let permit = permit.map_err(|_| format!("there are {CONNECTIONS_MAX} connections to it already"))?;
+        let place = place.ok_or_else(|| format!("there are {CONNECTIONS_MAX} connections to it already"))?;
         let connecting = tokio::time::timeout(CONNECT_DEADLINE, client.connect(first)).await;
         let connected = connecting.map_err(|_| "i/o timeout".to_owned())?;
         let stream = connected.map_err(|it| match it {
             corten_webhook::Error::Unanswered { reason, .. } => reason.to_string(),
             other => other.to_string(),
         })?;
-        Ok(Counted::new(stream, permit))
+        Ok(Counted::new(stream, place))
     }
 }

@@ -8,24 +8,21 @@ use std::{
 };
 
 use corten_webhook::{Socket, Stream};
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    sync::OwnedSemaphorePermit,
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::share::Share;
+use crate::{server::Place, share::Share};
 
 /// Counted until it is dropped.
 pub(crate) struct Counted {
     stream: Stream,
-    _permit: OwnedSemaphorePermit,
+    _place: Place,
     /// Of who has it for longer than a request.
     share: Option<Share>,
 }
 
 impl Counted {
-    pub(crate) fn new(stream: Stream, permit: OwnedSemaphorePermit) -> Self {
-        Self { stream, _permit: permit, share: None }
+    pub(crate) fn new(stream: Stream, place: Place) -> Self {
+        Self { stream, _place: place, share: None }
     }
 
     /// It is this user's until its end.

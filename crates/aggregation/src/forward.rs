@@ -7,15 +7,15 @@ use corten_cacher::{
     body::{Body, BoxError, Response},
 };
 use corten_forwarding::headers;
-use corten_stream::{Dialed, SILENCE_MAX, dial};
+use corten_stream::{Dialed, SILENCE_MAX, dial_within};
+use corten_webhook::HEADERS_BYTES_MAX;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
 use http_body_util::BodyExt;
 use hyper::upgrade::Upgraded;
 
-use crate::{
-    aggregator::Aggregator,
-    backend::{CONNECTIONS_OF_USER_MAX, PASSED_ON},
-};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::{aggregator::Aggregator, backend::PASSED_ON, server::CONNECTIONS_OF_USER_MAX, silence::Audible};
 
 /// A request that is passed on.
 pub struct Forwarded<'a> {
@@ -72,7 +72,7 @@ impl Aggregator {
         }
         let upgrade = headers::wants_upgrade(forwarded.headers) && is_known_protocol(forwarded.headers);
         let user = &forwarded.who.user;
-        let share = backend.shares.take(user, CONNECTIONS_OF_USER_MAX).ok_or_else(|| {
+        let share = backend.server.share(user).ok_or_else(|| {
             let text = format!("{user} has {CONNECTIONS_OF_USER_MAX} requests under way there already");
             refused(StatusCode::TOO_MANY_REQUESTS, &text)
         })?;
@@ -87,10 +87,7 @@ impl Aggregator {
         };
         if upgrade {
             let stream = backend.connected(None).await.map_err(unreached)?.of(share);
-            return match dial(stream, request, SILENCE_MAX).await.map_err(|it| unreached(it.to_string()))? {
-                Dialed::Answered(response) => answered(response.map(boxed), upgrade).map(Answered::Response),
-                Dialed::Switched(head, connection) => switched(head, connection, &wanted),
-            };
+            return dialled(stream, request, &wanted).await.unwrap_or_else(|it| Err(unreached(it)));
         }
         // Who does not want to wait as long for the answer has a deadline of their own.
         let asking = tokio::time::timeout(SILENCE_MAX, backend.ask(self.caches(), request)).await;
@@ -100,9 +97,31 @@ impl Aggregator {
             // What follows would be read as answers to the client's next requests.
             return Err(unreached("it switches protocols without being asked to".to_owned()));
         }
-        let response = response.map(|it| boxed(it.of(share, goes_on)));
+        let response = response.map(|it| boxed(Audible::of(it.of(share), goes_on)));
         answered(response, upgrade).map(Answered::Response)
     }
+}
+
+/// What comes of a request for another protocol, over a connection of its own.
+///
+/// # Errors
+/// The other server does not answer.
+async fn dialled<S>(
+    stream: S,
+    request: Request<Body>,
+    wanted: &[HeaderValue],
+) -> Result<Result<Answered, NotForwarded>, String>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let dialled = dial_within(stream, request, SILENCE_MAX, HEADERS_BYTES_MAX).await;
+    Ok(match dialled.map_err(|it| it.to_string())? {
+        // A refusal: whatever was asked for, that does not go on.
+        Dialed::Answered(response) => {
+            answered(response.map(|it| boxed(Audible::of(it, false))), true).map(Answered::Response)
+        }
+        Dialed::Switched(head, connection) => switched(head, connection, wanted),
+    })
 }
 
 /// What Kubernetes's streams switch to. Over HTTP/2 in clear, further requests could be sent as if the front proxy sent them.
@@ -168,3 +187,6 @@ fn answered(mut response: Response, upgrade: bool) -> Result<Response, NotForwar
     headers::homeward(response.headers_mut());
     Ok(response)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,42 +5,37 @@ use std::{
     pin::Pin,
     sync::{Arc, Weak},
     task::{Context, Poll},
-    time::Duration,
 };
 
 use bytes::Bytes;
 use corten_cacher::body::{Body, BoxError, whole};
-use corten_webhook::{HEADERS_BYTES_MAX, IDLE_CONNECTIONS_MAX, IDLE_MAX, Socket, in_gos_words};
+use corten_webhook::{Client, HEADERS_BYTES_MAX, Idle, Reusable, Reuse, Socket, in_gos_words};
 use http::{Method, Request, Response};
 use http_body::{Body as _, Frame, SizeHint};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
-use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    runtime::{self, Handle},
     task::JoinHandle,
-    time::{Instant, Sleep, sleep},
 };
 
-use crate::share::Share;
+use crate::{
+    listening::{Listening, Said},
+    share::Share,
+};
 
-/// In the midst of an answer. Less than its client has to read it in: the server's fault ends this answer, and nothing else of its client.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
-
-/// Idle connections. Each is taken only by requests of the runtime that opened it.
-#[derive(Default)]
-pub(crate) struct KeptConnections(Mutex<Vec<Connection>>);
+pub(crate) type KeptConnections = Idle<Connection>;
 
 pub(crate) struct Connection {
     sender: http1::SendRequest<Body>,
     /// Reads and writes, and ends with it.
     driver: JoinHandle<()>,
-    socket: Option<Socket>,
+    reuse: Reuse,
     to: SocketAddr,
-    /// The threads that the driver runs on. From others it would be waited for until these have time.
-    driven_by: runtime::Id,
-    idle_since: Instant,
+    /// By which it was proved who is there, and who asks: no other may have it.
+    client: Weak<Client>,
+    /// Whether anything of the answer has come.
+    said: Said,
 }
 
 /// Why a request was not answered.
@@ -56,20 +51,49 @@ impl Drop for Connection {
     }
 }
 
+impl Reusable for Connection {
+    fn reuse(&mut self) -> &mut Reuse {
+        &mut self.reuse
+    }
+
+    fn is_open(&mut self) -> bool {
+        !self.sender.is_closed()
+    }
+
+    fn is_ready(&self) -> bool {
+        self.sender.is_ready()
+    }
+}
+
 impl Connection {
     /// `socket` is what is below the stream, which is looked at before another request goes there.
-    pub(crate) async fn over<S>(stream: S, to: SocketAddr, socket: Option<Socket>) -> Result<Self, String>
+    pub(crate) async fn over<S>(
+        stream: S,
+        to: SocketAddr,
+        socket: Option<Socket>,
+        client: Weak<Client>,
+    ) -> Result<Self, String>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let handshake = http1::Builder::new().max_buf_size(HEADERS_BYTES_MAX).handshake(TokioIo::new(stream)).await;
+        let said = Said::default();
+        let stream = TokioIo::new(Listening::to(stream, said.clone()));
+        let handshake = http1::Builder::new().max_buf_size(HEADERS_BYTES_MAX).handshake(stream).await;
         let (sender, connection) = handshake.map_err(|it| it.to_string())?;
         let driver = tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection to another API server ended");
             }
         });
-        Ok(Self { sender, driver, socket, to, driven_by: Handle::current().id(), idle_since: Instant::now() })
+        Ok(Self { sender, driver, reuse: Reuse::over(socket), to, client, said })
+    }
+
+    pub(crate) fn to(&self) -> SocketAddr {
+        self.to
+    }
+
+    pub(crate) fn is_of(&self, client: &Weak<Client>) -> bool {
+        self.client.ptr_eq(client)
     }
 
     /// The answer, whose connection is kept by `home` once it has been read to its end.
@@ -79,22 +103,18 @@ impl Connection {
         home: &Arc<KeptConnections>,
     ) -> Result<Response<Answer>, Failed> {
         let again = repeated(&request);
+        self.said.forget();
         match self.sender.try_send_request(request).await {
             Ok(response) => {
                 let back = Some((self, Arc::downgrade(home)));
-                Ok(response.map(|body| Answer { body, back, share: None, goes_on: false, silence: None }))
+                Ok(response.map(|body| Answer { body, back, share: None }))
             }
             Err(mut failure) => {
-                // A broken answer is one: the server has acted.
-                let is_answered = failure.error().is_parse();
-                let unsent = failure.take_message().or(again.filter(|_| !is_answered));
+                // Whatever has come of an answer says that the server has acted, also where it is cut off or is none.
+                let unsent = failure.take_message().or(again.filter(|_| !self.said.anything()));
                 Err(Failed { reason: in_gos_words(&failure.into_error()), unsent })
             }
         }
-    }
-
-    fn is_fresh(&self) -> bool {
-        !self.sender.is_closed() && self.idle_since.elapsed() < IDLE_MAX
     }
 }
 
@@ -109,63 +129,18 @@ fn repeated(request: &Request<Body>) -> Option<Request<Body>> {
     })
 }
 
-impl KeptConnections {
-    /// One to an endpoint that is still there.
-    pub(crate) fn take(&self, is_endpoint: impl Fn(SocketAddr) -> bool) -> Option<Connection> {
-        let mut idle = self.0.lock();
-        idle.retain(|it| it.is_fresh() && is_endpoint(it.to));
-        let here = Handle::current().id();
-        // An answer may have come before the request was sent to its end: such a connection is still busy with that.
-        while let Some(at) = idle.iter().rposition(|it| it.driven_by == here && it.sender.is_ready()) {
-            let connection = idle.remove(at);
-            // Whoever has just ended it is not heard of by its driver yet.
-            if connection.socket.as_ref().is_none_or(Socket::is_silent) {
-                return Some(connection);
-            }
-        }
-        None
-    }
-
-    pub(crate) fn end_all(&self) {
-        self.0.lock().clear();
-    }
-
-    /// Ends those that nobody will take.
-    pub(crate) fn tidy(&self) {
-        self.0.lock().retain(Connection::is_fresh);
-    }
-
-    fn put(&self, mut connection: Connection) {
-        connection.idle_since = Instant::now();
-        let mut idle = self.0.lock();
-        idle.retain(Connection::is_fresh);
-        if idle.len() < IDLE_CONNECTIONS_MAX && connection.is_fresh() {
-            idle.push(connection);
-        }
-    }
-}
-
 /// The body of an answer, with the connection that it comes over.
 pub(crate) struct Answer {
     body: Incoming,
     back: Option<(Connection, Weak<KeptConnections>)>,
     /// Of who asked.
     share: Option<Share>,
-    /// May it go on for as long as both sides like?
-    goes_on: bool,
-    /// Since when the server has said nothing, where somebody waits for it.
-    silence: Option<Pin<Box<Sleep>>>,
 }
 
 impl Answer {
-    pub(crate) fn of(mut self, share: Share, goes_on: bool) -> Self {
-        (self.share, self.goes_on) = (Some(share), goes_on);
+    pub(crate) fn of(mut self, share: Share) -> Self {
+        self.share = Some(share);
         self
-    }
-
-    fn is_silent(&mut self, context: &mut Context<'_>) -> bool {
-        let silence = self.silence.get_or_insert_with(|| Box::pin(sleep(SILENCE_MAX)));
-        !self.goes_on && silence.as_mut().poll(context).is_ready()
     }
 
     fn give_back(&mut self) {
@@ -182,13 +157,7 @@ impl http_body::Body for Answer {
     type Error = BoxError;
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let Poll::Ready(polled) = Pin::new(&mut self.body).poll_frame(context) else {
-            if self.is_silent(context) {
-                return Poll::Ready(Some(Err("the other API server does not go on with its answer".into())));
-            }
-            return Poll::Pending;
-        };
-        self.silence = None;
+        let polled = std::task::ready!(Pin::new(&mut self.body).poll_frame(context));
         if polled.is_none() {
             self.give_back();
         }

@@ -14,9 +14,13 @@ mod fetch;
 mod forward;
 mod host;
 mod kept;
+mod listening;
 mod measures;
+mod patience;
 mod registration;
+mod server;
 mod share;
+mod silence;
 mod spec;
 
 pub use aggregator::Aggregator;

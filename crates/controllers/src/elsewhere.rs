@@ -14,26 +14,34 @@ const RESOURCES_MAX: usize = 500;
 pub(crate) fn watches(view: &View, wake: Wake) -> Vec<Watch> {
     let watch =
         |(resource, is_watched)| Watch::of::<Bare>(resource, wake).of_metadata().from(Origin::Elsewhere { is_watched });
-    served(view).into_iter().map(watch).collect()
+    served(view).looked_at.into_iter().map(watch).collect()
 }
 
 pub(crate) fn resources(view: &View) -> impl Iterator<Item = Resource> {
-    served(view).into_iter().map(|it| it.0)
+    served(view).looked_at.into_iter().map(|it| it.0)
 }
 
-/// Each in the first of its versions, as discovery has them, and whether it can be watched.
-fn served(view: &View) -> Vec<(Resource, bool)> {
+/// Each in the first of its versions, as discovery has them.
+#[derive(Default)]
+struct Served {
+    /// With whether it can be watched.
+    looked_at: Vec<(Resource, bool)>,
+    /// Past what is looked at: nothing is known of its objects.
+    beyond: Vec<Resource>,
+}
+
+fn served(view: &View) -> Served {
+    let mut found = Served::default();
     if registered_elsewhere(view).next().is_none() {
-        return Vec::new();
+        return found;
     }
     let mut seen: BTreeSet<(String, String)> =
         defined(view).map(|it| (it.group.to_string(), it.plural.to_string())).collect();
-    let mut found = Vec::new();
     for group in view.list::<ApiGroup>() {
         let name = &group.metadata.name;
         for version in group.versions.iter().filter(|it| is_of_another(view, name, &it.version)) {
             for it in version.resources.iter().filter(|it| it.has("list") && it.has("delete")) {
-                if !seen.insert((name.clone(), it.resource.clone())) || found.len() >= RESOURCES_MAX {
+                if !seen.insert((name.clone(), it.resource.clone())) {
                     continue;
                 }
                 let resource = Resource {
@@ -43,7 +51,11 @@ fn served(view: &View) -> Vec<(Resource, bool)> {
                     plural: it.resource.clone().into(),
                     namespaced: it.scope == "Namespaced",
                 };
-                found.push((resource, it.has("watch")));
+                if found.looked_at.len() < RESOURCES_MAX {
+                    found.looked_at.push((resource, it.has("watch")));
+                } else {
+                    found.beyond.push(resource);
+                }
             }
         }
     }
@@ -99,4 +111,29 @@ pub(crate) fn is_being_discovered(view: &View) -> bool {
 /// The resources in namespaces whose objects have not been listed once.
 pub(crate) fn unlisted(view: &View) -> Vec<Resource> {
     resources(view).filter(|it| it.namespaced && view.table(it).is_none()).collect()
+}
+
+/// Resources in namespaces that are not looked at, of one group and version.
+pub(crate) struct Beyond {
+    pub(crate) first: Resource,
+    pub(crate) n: usize,
+}
+
+impl Beyond {
+    pub(crate) fn message(&self) -> String {
+        let others = if self.n > 1 { format!(" and {} others of its group", self.n - 1) } else { String::new() };
+        format!("{}{others} are not looked at: other servers have more than {RESOURCES_MAX} resources", self.first)
+    }
+}
+
+pub(crate) fn beyond(view: &View) -> Vec<Beyond> {
+    let mut found: Vec<Beyond> = Vec::new();
+    for first in served(view).beyond.into_iter().filter(|it| it.namespaced) {
+        // Those of one group and version come one after another.
+        match found.last_mut().filter(|it| (&it.first.group, &it.first.version) == (&first.group, &first.version)) {
+            Some(it) => it.n += 1,
+            None => found.push(Beyond { first, n: 1 }),
+        }
+    }
+    found
 }

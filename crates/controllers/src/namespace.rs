@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::{
     EFFECTS_MAX,
-    elsewhere::{self, Undiscovered},
+    elsewhere::{self, Beyond, Undiscovered},
     everything::{delete_of, with_namespaced},
     go_on_after_failed,
     projections::{Definition, Namespace, any, defined, not_known_yet},
@@ -104,6 +104,8 @@ struct Unseen<'a> {
     unestablished: Vec<Resource>,
     /// Their server has not listed them, or does not: with what is to be said of that.
     unlisted: Vec<(Resource, String)>,
+    /// More than is looked at.
+    beyond: Vec<Beyond>,
     /// Of this server, which cannot list them: what is stored of them cannot be read.
     /// Each with whether a definition describes it.
     unreadable: Vec<(&'a Resource, bool)>,
@@ -116,6 +118,7 @@ impl<'a> Unseen<'a> {
             undiscovered: elsewhere::undiscovered(view),
             unestablished: not_known_yet(view).filter(|it| it.namespaced).collect(),
             unlisted: elsewhere::unlisted(view).into_iter().map(not_listed_yet).collect(),
+            beyond: elsewhere::beyond(view),
             unreadable: unreadable.map(|it| (it, defined(view).any(|of| of == *it))).collect(),
         }
     }
@@ -124,6 +127,7 @@ impl<'a> Unseen<'a> {
         self.undiscovered.is_empty()
             && self.unestablished.is_empty()
             && self.unlisted.is_empty()
+            && self.beyond.is_empty()
             && self.unreadable.is_empty()
     }
 
@@ -138,10 +142,12 @@ impl<'a> Unseen<'a> {
             Wait::new("KindNotEstablished", message, Actor::Cluster)
                 .on("CustomResourceDefinition", &format!("{}.{}", it.plural, it.group))
         });
-        let unlisted = self.unlisted.iter().map(|(it, message)| {
-            Wait::new("ContentNotListed", &**message, Actor::Operator)
+        let not_listed = |it: &Resource, message: String| {
+            Wait::new("ContentNotListed", message, Actor::Operator)
                 .on("APIService", &format!("{}.{}", it.version, it.group))
-        });
+        };
+        let unlisted = self.unlisted.iter().map(move |(it, message)| not_listed(it, message.clone()));
+        let beyond = self.beyond.iter().map(move |it| not_listed(&it.first, it.message()));
         // Which of them, and why, is not for everybody who may see the namespace.
         let unreadable = self.unreadable.iter().map(|(it, is_defined)| {
             let message = format!("{it} cannot be listed: what is stored of them cannot be read");
@@ -149,7 +155,7 @@ impl<'a> Unseen<'a> {
             // A definition says which version its objects are stored in.
             if *is_defined { wait.on("CustomResourceDefinition", &it.qualified()) } else { wait }
         });
-        undiscovered.chain(unestablished).chain(unlisted).chain(unreadable)
+        undiscovered.chain(unestablished).chain(unlisted).chain(beyond).chain(unreadable)
     }
 }
 
@@ -299,3 +305,6 @@ fn foreign_finalizers(namespace: &Namespace) -> Vec<Wait> {
         .map(|it| Wait::new("FinalizerRemains", format!("the finalizer {it:?} has not been removed"), Actor::External))
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

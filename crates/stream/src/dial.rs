@@ -44,8 +44,40 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    exchange(io, request, deadline, &http1::Builder::new()).await
+}
+
+/// As [`dial`], of a server whose answer's head may have so many bytes.
+///
+/// # Errors
+/// The connection broke, or there was no such answer in time.
+pub async fn dial_within<T, B>(
+    io: T,
+    request: Request<B>,
+    deadline: Duration,
+    head_bytes_max: usize,
+) -> Result<Dialed, Error>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    exchange(io, request, deadline, http1::Builder::new().max_buf_size(head_bytes_max)).await
+}
+
+async fn exchange<T, B>(
+    io: T,
+    request: Request<B>,
+    deadline: Duration,
+    builder: &http1::Builder,
+) -> Result<Dialed, Error>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     let exchange = async {
-        let (mut sender, connection) = http1::handshake(TokioIo::new(io)).await?;
+        let (mut sender, connection) = builder.handshake(TokioIo::new(io)).await?;
         // Owned by the answer: it ends with the connection, or is stopped when nobody reads the answer any more.
         let driver = Driver(tokio::spawn(async move {
             if let Err(error) = connection.with_upgrades().await {

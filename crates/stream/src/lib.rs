@@ -19,7 +19,7 @@ pub mod websocket;
 pub use addresses::{Addresses, Connected};
 pub use any_server::AnyServer;
 pub use cross_site::is_cross_site;
-pub use dial::{Answer, Dialed, Error, dial};
+pub use dial::{Answer, Dialed, Error, dial, dial_within};
 pub use messages::Messages;
 pub use server_identity::{IdentifiedServer, ServerIdentity};
 pub use translate::Streams;

@@ -21,8 +21,9 @@ use tokio_rustls::TlsConnector;
 
 use crate::{
     client_config::{ClientConfig, ConfigError, Location, Proof},
-    connection::{Connection, Dial, Failed, Pool},
+    connection::{Connection, Dial, Failed},
     error::{self, Error, Reason},
+    idle::Idle,
     reach,
     service::{self, NoEndpoint},
     stream::Stream,
@@ -52,7 +53,7 @@ pub struct Client {
     bearer: Option<HeaderValue>,
     caches: Arc<Caches>,
     dial: Dial,
-    idle: Pool,
+    idle: Idle<Connection>,
     under_way: Semaphore,
     /// Which endpoint is asked next.
     turn: AtomicUsize,
@@ -135,7 +136,7 @@ impl Client {
             bearer,
             caches,
             dial,
-            idle: Pool::default(),
+            idle: Idle::default(),
             under_way: Semaphore::new(UNDER_WAY_MAX),
             turn: AtomicUsize::new(0),
             _entry: entry,
@@ -194,7 +195,7 @@ impl Client {
     async fn exchange(&self, question: &Question<'_>) -> Result<(Connection, Parts, Bytes), String> {
         let mut request = self.request(question)?;
         for _ in 0..CONNECTIONS_TRIED {
-            let mut connection = match self.idle.take() {
+            let mut connection = match self.idle.take(|_| true) {
                 Some(kept) => kept,
                 None => Connection::over(self.connected(None).await?).await?,
             };

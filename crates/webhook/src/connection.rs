@@ -1,4 +1,4 @@
-//! One HTTP/1.1 connection, driven by who asks over it, and those that wait for the next request.
+//! One HTTP/1.1 connection, driven by who asks over it.
 
 use std::{
     error::Error,
@@ -8,7 +8,6 @@ use std::{
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, Waker},
-    time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
@@ -17,22 +16,16 @@ use http::{Request, response::Parts};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
-use parking_lot::Mutex;
-use tokio::{
-    net::TcpStream,
-    runtime::{self, Handle},
-    time::Instant,
-};
+use tokio::net::TcpStream;
 
-use crate::stream::{Socket, Stream};
+use crate::{
+    idle::{Reusable, Reuse},
+    stream::Stream,
+};
 
 /// How an address is reached.
 pub type Dial = Arc<dyn Fn(SocketAddr) -> BoxFuture<'static, io::Result<TcpStream>> + Send + Sync>;
 
-/// A connection to somebody else's server that is idle for longer is not used again: what stands between may have forgotten it.
-pub const IDLE_MAX: Duration = Duration::from_secs(30);
-/// To one server.
-pub const IDLE_CONNECTIONS_MAX: usize = 16;
 /// Of an answer's head.
 pub const HEADERS_BYTES_MAX: usize = 64 * 1024;
 
@@ -42,11 +35,7 @@ pub(crate) struct Connection {
     sender: http1::SendRequest<Full<Bytes>>,
     /// Reads and writes; nothing once it has ended. A task of its own would have to be woken for each, by another thread at times.
     driver: Option<Driver>,
-    /// Without it, the connection is not kept.
-    socket: Option<Socket>,
-    /// The threads that are told when there is something to read. Others would wait until these have time.
-    driven_by: runtime::Id,
-    idle_since: Instant,
+    reuse: Reuse,
 }
 
 /// Why a request was not answered.
@@ -64,16 +53,10 @@ impl Failed {
 
 impl Connection {
     pub(crate) async fn over(stream: Stream) -> Result<Self, String> {
-        let socket = stream.socket().ok();
+        let reuse = Reuse::over(stream.socket().ok());
         let handshake = http1::Builder::new().max_buf_size(HEADERS_BYTES_MAX).handshake(TokioIo::new(stream)).await;
         let (sender, driver) = handshake.map_err(|it| it.to_string())?;
-        Ok(Self {
-            sender,
-            driver: Some(Box::pin(driver)),
-            socket,
-            driven_by: Handle::current().id(),
-            idle_since: Instant::now(),
-        })
+        Ok(Self { sender, driver: Some(Box::pin(driver)), reuse })
     }
 
     /// The answer, whole.
@@ -94,17 +77,21 @@ impl Connection {
         })
         .await
     }
+}
 
-    fn is_usable(&mut self) -> bool {
-        // Whoever closed it meanwhile is heard of here.
-        drive(&mut self.driver, &mut Context::from_waker(Waker::noop()));
-        let is_open = self.driver.is_some() && !self.sender.is_closed() && self.idle_since.elapsed() < IDLE_MAX;
-        is_open && self.socket.is_some()
+impl Reusable for Connection {
+    fn reuse(&mut self) -> &mut Reuse {
+        &mut self.reuse
     }
 
-    /// Whoever closed it just now is heard of by a look at the socket.
-    fn is_silent(&self) -> bool {
-        self.socket.as_ref().is_some_and(Socket::is_silent)
+    fn is_open(&mut self) -> bool {
+        // Whoever closed it meanwhile is heard of here.
+        drive(&mut self.driver, &mut Context::from_waker(Waker::noop()));
+        self.driver.is_some() && !self.sender.is_closed()
+    }
+
+    fn is_ready(&self) -> bool {
+        self.sender.is_ready()
     }
 }
 
@@ -157,32 +144,4 @@ pub fn in_gos_words(error: &hyper::Error) -> String {
     let below = error.source().and_then(|it| it.downcast_ref::<io::Error>());
     let is_ended = below.is_some_and(|it| it.kind() == io::ErrorKind::UnexpectedEof);
     if error.is_incomplete_message() || error.is_canceled() || is_ended { "EOF".into() } else { error.to_string() }
-}
-
-/// Connections that wait for the next request of the threads that opened them.
-#[derive(Default)]
-pub(crate) struct Pool(Mutex<Vec<Connection>>);
-
-impl Pool {
-    pub(crate) fn take(&self) -> Option<Connection> {
-        let mut idle = self.0.lock();
-        idle.retain_mut(Connection::is_usable);
-        let here = Handle::current().id();
-        while let Some(at) = idle.iter().rposition(|it| it.driven_by == here) {
-            let connection = idle.remove(at);
-            if connection.is_silent() {
-                return Some(connection);
-            }
-        }
-        None
-    }
-
-    pub(crate) fn put(&self, mut connection: Connection) {
-        connection.idle_since = Instant::now();
-        let mut idle = self.0.lock();
-        idle.retain_mut(Connection::is_usable);
-        if idle.len() < IDLE_CONNECTIONS_MAX && connection.is_usable() {
-            idle.push(connection);
-        }
-    }
 }

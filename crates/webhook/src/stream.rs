@@ -36,7 +36,7 @@ impl Stream {
     /// # Errors
     /// The process has no descriptor left.
     pub fn socket(&self) -> io::Result<Socket> {
-        self.tls.get_ref().0.as_fd().try_clone_to_owned().map(Socket)
+        Socket::of(self.tls.get_ref().0)
     }
 }
 
@@ -44,6 +44,12 @@ impl Stream {
 pub struct Socket(OwnedFd);
 
 impl Socket {
+    /// # Errors
+    /// The process has no descriptor left.
+    pub fn of(stream: &impl AsFd) -> io::Result<Self> {
+        stream.as_fd().try_clone_to_owned().map(Self)
+    }
+
     /// Nothing has come that nobody has read: no byte, no end, no error. The kernel is asked, for the runtime tells of an end only when
     /// it has looked for events: a server that closes right after its answer would be asked again over what it has closed.
     pub fn is_silent(&self) -> bool {

@@ -2,6 +2,7 @@
 
 mod backend;
 mod connections;
+mod endpoints;
 
 use std::{
     sync::{
@@ -142,6 +143,15 @@ async fn until_freshness(server: &Server, freshness: &str) -> Value {
         group.map(|it| it["versions"][0].clone()).filter(|it| it["freshness"] == freshness)
     })
     .await
+}
+
+/// Until the group's version of the highest priority is this one.
+async fn until_preferred(server: &Server, version: &str) {
+    until_served(server, async || {
+        let (_, group) = ask(server, "GET", "/apis/wardle.example.com", &Value::Null).await;
+        (group["preferredVersion"]["version"] == version).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -443,15 +453,22 @@ async fn one_that_hangs_costs_others_nothing() {
     })
     .await;
     register(&server, &backend).await;
+    // The same server once more: what it may have is shared by all that it serves.
+    let other_version = "v2.wardle.example.com";
+    let mut object = api_service(other_version, &backend.bundle);
+    object["spec"]["versionPriority"] = json!(20);
+    create(&server, API_SERVICES_PATH, object).await;
+    until(&server, other_version, "Passed").await;
     let (code, _) = ask(&server, "GET", "/apis/silent.example.com/v1/foos", &Value::Null).await;
     assert_eq!(code, 503);
-    let hanging = format!("{FLUNDERS}?hang");
+    let other_flunders = FLUNDERS.replace("/v1/", "/v2/");
+    let hanging = [format!("{FLUNDERS}?hang"), format!("{other_flunders}?hang")];
     let mut kept = FuturesUnordered::new();
     while kept.len() < HANGING {
         // A few at a time: of a thousand handshakes that begin together the last may take longer than one has.
         kept.extend((0..20).map(|n| {
             let who = Identity::new(format!("admin-{}", n % 2), &["system:masters", "system:authenticated"]);
-            answered(&server, who, Request::get(&hanging), &Value::Null)
+            answered(&server, who, Request::get(&hanging[n / 2 % 2]), &Value::Null)
         }));
         let n = kept.len();
         let all_hang = async {
@@ -471,14 +488,22 @@ async fn one_that_hangs_costs_others_nothing() {
         assert_eq!(ask(&server, "GET", maps, &Value::Null).await.0, 200);
         assert_eq!(ask(&server, "GET", "/apis", &Value::Null).await.0, 200);
         assert_eq!(ask(&server, "GET", "/openapi/v2", &Value::Null).await.0, 200);
+        // One that is asked anew, as with a renewed certificate, has what ran before.
+        until_preferred(&server, "v2").await;
+        let patch = json!([{ "op": "replace", "path": "/spec/versionPriority", "value": 5 }]);
+        let request = Request::patch(format!("{API_SERVICES_PATH}/{other_version}"));
+        let request = request.header("content-type", "application/json-patch+json");
+        assert_eq!(answered(&server, admin(), request, &patch).await.0, 200);
+        until_preferred(&server, "v1").await;
         // Neither of both users has more, and there is no place for one more; both is said at once.
-        let one_more =
-            answered(&server, Identity::new("admin-1", &["system:masters"]), Request::get(FLUNDERS), &Value::Null);
-        let (code, body) = one_more.await;
-        assert_eq!((code, body), (429, json!("admin-1 has 500 requests under way there already\n")));
-        let (code, body) = ask(&server, "GET", FLUNDERS, &Value::Null).await;
-        let expected = "error trying to reach service: there are 1000 connections to it already\n";
-        assert_eq!((code, body), (503, json!(expected)));
+        for flunders in [FLUNDERS, &other_flunders] {
+            let admin_1 = Identity::new("admin-1", &["system:masters"]);
+            let (code, body) = answered(&server, admin_1, Request::get(flunders), &Value::Null).await;
+            assert_eq!((code, body), (429, json!("admin-1 has 500 requests under way there already\n")));
+            let (code, body) = ask(&server, "GET", flunders, &Value::Null).await;
+            let expected = "error trying to reach service: there are 1000 connections to it already\n";
+            assert_eq!((code, body), (503, json!(expected)));
+        }
     };
     tokio::select! {
         answered = kept.next() => panic!("one that hangs was answered: {answered:?}"),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use corten_meta::Time;
+use corten_meta::{Resource, Time};
 use corten_reconcile::{Effect, Failure};
 
 use super::{Content, Unseen};
@@ -44,9 +44,10 @@ fn discovery(unseen: &Unseen<'_>) -> Condition {
 
 fn deletion(unseen: &Unseen<'_>, failure: Option<&Failure>) -> Condition {
     const TYPE: &str = "NamespaceDeletionContentFailure";
-    let hidden = unseen.unlisted.iter().map(|it| &it.0).chain(unseen.unreadable.iter().map(|it| it.0));
-    let n = hidden.clone().count();
-    if let Some(first) = hidden.clone().next() {
+    let unlisted = unseen.unlisted.iter().map(|it| (&it.0, 1)).chain(unseen.beyond.iter().map(|it| (&it.first, it.n)));
+    let hidden: Vec<(&Resource, usize)> = unlisted.chain(unseen.unreadable.iter().map(|it| (it.0, 1))).collect();
+    if let Some((first, _)) = hidden.first() {
+        let n: usize = hidden.iter().map(|it| it.1).sum();
         let message = format!("Failed to delete all resource types, {n} remaining: {first} cannot be listed");
         return condition(TYPE, "True", "ContentDeletionFailed", &message);
     }

@@ -36,70 +36,70 @@ const VICTIMS: [f64; 7] = doubling(1.0);
 
 static TRIED: LoopMetric = LoopMetric {
     name: "scheduler_schedule_attempts_total",
-    help: "Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not be scheduled, while 'error' means an internal scheduler problem.",
+    help: "How many tries to schedule a pod have ended, by what they came to: an error is the scheduler's own, or an answer to what it wrote.",
     labels: &["profile", "result"],
     kind: MetricKind::Counter,
 };
 
 static TRY_TOOK: LoopMetric = LoopMetric {
     name: "scheduler_scheduling_attempt_duration_seconds",
-    help: "Scheduling attempt latency in seconds (scheduling algorithm + binding)",
+    help: "How long tries to schedule a pod took, with the binding.",
     labels: &["profile", "result"],
     kind: MetricKind::Histogram(&SECONDS_OF_TRIES),
 };
 
 static SEARCH_TOOK: LoopMetric = LoopMetric {
     name: "scheduler_scheduling_algorithm_duration_seconds",
-    help: "Scheduling algorithm latency in seconds",
+    help: "How long it took to find a node for a pod, or that there is none.",
     labels: &[],
     kind: MetricKind::Histogram(&SECONDS_OF_TRIES),
 };
 
 static POINT_TOOK: LoopMetric = LoopMetric {
     name: "scheduler_framework_extension_point_duration_seconds",
-    help: "Latency for running all plugins of a specific extension point.",
+    help: "How long all plugins of one extension point took together.",
     labels: &["extension_point", "profile", "status"],
     kind: MetricKind::Histogram(&SECONDS_OF_POINTS),
 };
 
 static POD_TOOK: LoopMetric = LoopMetric {
     name: "scheduler_pod_scheduling_sli_duration_seconds",
-    help: "E2e latency for a pod being scheduled, from the time the pod enters the scheduling queue and might involve multiple scheduling attempts.",
+    help: "How long it took from when a pod came to the queue until it was bound, by how many tries that were.",
     labels: &["attempts"],
     kind: MetricKind::Histogram(&SECONDS_OF_PODS),
 };
 
 static POD_TRIES: LoopMetric = LoopMetric {
     name: "scheduler_pod_scheduling_attempts",
-    help: "Number of attempts to successfully schedule a pod.",
+    help: "How many tries it took until a pod was bound.",
     labels: &[],
     kind: MetricKind::Histogram(&TRIES),
 };
 
 static PENDING: LoopMetric = LoopMetric {
     name: "scheduler_pending_pods",
-    help: "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; 'backoff' means number of pods in backoffQ; 'unschedulable' means number of pods in unschedulablePods that the scheduler attempted to schedule and failed; 'gated' is the number of unschedulable pods that the scheduler never attempted to schedule because they are gated.",
+    help: "How many pods wait to be tried (active), for their back-off to end (backoff), for something that helps them (unschedulable), or for what keeps them out of the queue (gated).",
     labels: &["queue"],
     kind: MetricKind::Gauge,
 };
 
 static INCOMING: LoopMetric = LoopMetric {
     name: "scheduler_queue_incoming_pods_total",
-    help: "Number of pods added to scheduling queues by event and queue type.",
+    help: "How many pods have come to a queue, by why they did.",
     labels: &["event", "queue"],
     kind: MetricKind::Counter,
 };
 
 static PREEMPTIONS: LoopMetric = LoopMetric {
     name: "scheduler_preemption_attempts_total",
-    help: "Total preemption attempts in the cluster till now",
+    help: "How often pods were looked for that leave their nodes for others.",
     labels: &[],
     kind: MetricKind::Counter,
 };
 
 static PREEMPTED: LoopMetric = LoopMetric {
     name: "scheduler_preemption_victims",
-    help: "Number of selected preemption victims",
+    help: "How many pods leave their nodes for another, each time that any do.",
     labels: &[],
     kind: MetricKind::Histogram(&VICTIMS),
 };

@@ -42,16 +42,16 @@ impl Observer for Notes {
 
 impl Notes {
     /// What was told since the last look.
-    fn new(&self) -> Vec<String> {
+    fn latest(&self) -> Vec<String> {
         std::mem::take(&mut *self.lines.lock().expect("nobody panics with it"))
     }
 
     fn queued(&self) -> Vec<String> {
-        self.new().into_iter().filter(|it| it.contains("because of")).collect()
+        self.latest().into_iter().filter(|it| it.contains("because of")).collect()
     }
 
     fn tried(&self) -> Vec<String> {
-        self.new().into_iter().filter(|it| it.starts_with("tried") || it.starts_with("scheduled")).collect()
+        self.latest().into_iter().filter(|it| it.starts_with("tried") || it.starts_with("scheduled")).collect()
     }
 }
 
@@ -74,18 +74,18 @@ fn bound(name: &str, node: &str) -> Event {
 #[test]
 fn a_pod_that_is_placed_is_told_of_from_the_queue_to_the_node() {
     let (mut scheduler, notes, now) = observed("node n1\nnode n2\npod a");
-    assert_eq!(notes.new(), ["PreEnqueue: Success", "active because of UnschedulablePodAdd"]);
+    assert_eq!(notes.latest(), ["PreEnqueue: Success", "active because of UnschedulablePodAdd"]);
     assert_eq!(scheduler.pending(), Pending { active: 1, ..Pending::default() });
     let placed = binds(&mut scheduler, Event::Tick, now);
     let told =
         ["PreFilter: Success", "Filter: Success", "Score: Success", "searched", "Reserve: Success", "PreBind: Success"];
-    assert_eq!(notes.new(), told);
+    assert_eq!(notes.latest(), told);
     assert_eq!(scheduler.pending(), Pending::default(), "it is being bound");
     let node = placed[0].split('>').nth(1).expect("it has a node");
     scheduler.step(bound("a", node), now.after(Duration::from_secs(3)));
-    assert_eq!(notes.new(), ["tried: scheduled", "scheduled at try 1 after 3 s"]);
+    assert_eq!(notes.latest(), ["tried: scheduled", "scheduled at try 1 after 3 s"]);
     scheduler.step(pod(&object(&format!("pod a node={node}"), "a")), now);
-    assert_eq!(notes.new(), [""; 0], "it is told once");
+    assert_eq!(notes.latest(), [""; 0], "it is told once");
 }
 
 /// As often happens: the watch of the same process is faster. Before that, an older state of the pod comes.
@@ -96,7 +96,7 @@ fn a_pod_that_is_seen_on_its_node_before_the_answer_comes_is_told_of_once() {
     let mut old = object("pod a", "a");
     old["metadata"]["labels"] = json!({ "x": "y" });
     scheduler.step(pod(&old), now);
-    notes.new();
+    notes.latest();
     scheduler.step(pod(&object("pod a node=n1", "a")), now.after(Duration::from_secs(1)));
     assert_eq!(notes.tried(), ["tried: scheduled", "scheduled at try 1 after 1 s"]);
     scheduler.step(bound("a", "n1"), now);
@@ -114,7 +114,7 @@ fn a_pod_that_is_seen_on_its_node_before_the_answer_comes_is_told_of_once() {
 fn a_pod_that_somebody_else_bound_is_an_error() {
     let (mut scheduler, notes, now) = observed("node n1 cpu=1\nnode n2 cpu=1 cordoned\npod a cpu=1");
     scheduler.step(Event::Tick, now);
-    notes.new();
+    notes.latest();
     scheduler.step(bound("a", "n2"), now);
     assert_eq!(notes.tried(), ["tried: error"]);
     scheduler.step(pod(&object("pod a cpu=1 node=n2", "a")), now);
@@ -124,7 +124,7 @@ fn a_pod_that_somebody_else_bound_is_an_error() {
 #[test]
 fn a_pod_that_fits_nowhere_is_told_of_and_why_it_is_tried_again() {
     let (mut scheduler, notes, now) = observed("node n1 cpu=1\npod big cpu=2");
-    notes.new();
+    notes.latest();
     scheduler.step(Event::Tick, now);
     let told = [
         "PreFilter: Success",
@@ -135,7 +135,7 @@ fn a_pod_that_fits_nowhere_is_told_of_and_why_it_is_tried_again() {
         "searched",
         "tried: unschedulable",
     ];
-    assert_eq!(notes.new(), told);
+    assert_eq!(notes.latest(), told);
     assert_eq!(scheduler.pending(), Pending { unschedulable: 1, ..Pending::default() });
     // Where nothing happens, time does.
     let later = now.after(Duration::from_secs(300));
@@ -166,7 +166,7 @@ fn what_helps_a_pod_is_named() {
     ] {
         let (mut scheduler, notes, now) = observed(lines);
         assert_eq!(binds(&mut scheduler, Event::Tick, now), ["big!"], "{cause}");
-        notes.new();
+        notes.latest();
         scheduler.step(event, now);
         // One that changed itself does not wait for its back-off.
         let queue = if cause.starts_with("Unschedulable") { "active" } else { "backoff" };
@@ -193,10 +193,10 @@ fn what_comes_before_the_binding_is_told_of_when_it_is_done() {
         world.list(&NODES).for_each(|it| drop(scheduler.step(node(it.1), now)));
         world.list(&PODS).for_each(|it| drop(scheduler.step(pod(it.1), now)));
         scheduler.step(Event::Tick, now);
-        let told = notes.new();
+        let told = notes.latest();
         assert_eq!(told.last().map(String::as_str), Some("Reserve: Success"), "{told:?}");
         seen(happens).into_iter().for_each(|it| drop(scheduler.step(it, now)));
-        let told = notes.new();
+        let told = notes.latest();
         assert_eq!(told.iter().filter(|it| it.starts_with("PreBind")).collect::<Vec<_>>(), [expected]);
         let is_back = told.contains(&"tried: error".to_owned());
         assert_eq!(is_back, expected.ends_with("Error"), "{told:?}");
@@ -207,7 +207,7 @@ fn what_comes_before_the_binding_is_told_of_when_it_is_done() {
 fn a_gated_pod_is_unschedulable_until_its_gate_is_gone() {
     let (mut scheduler, notes, now) = observed("node n1\npod a gate=example.com/x");
     let told = ["PreEnqueue: UnschedulableAndUnresolvable", "unschedulable because of UnschedulablePodAdd"];
-    assert_eq!(notes.new(), told);
+    assert_eq!(notes.latest(), told);
     assert_eq!(scheduler.pending(), Pending { gated: 1, ..Pending::default() });
     let later = now.after(Duration::from_secs(60));
     scheduler.step(pod(&object("pod a", "a")), later);
@@ -230,10 +230,10 @@ fn a_gated_pod_is_unschedulable_until_its_gate_is_gone() {
 fn a_refused_binding_and_a_plugin_that_breaks_are_errors() {
     let (mut scheduler, notes, now) = observed("node n1\npod a");
     scheduler.step(Event::Tick, now);
-    notes.new();
+    notes.latest();
     let (pod, uid, message) = (Key::new("default", "a"), "pod-a".into(), "busy".into());
     scheduler.step(Event::BindFailed { pod, uid, retry: Retry::After, message }, now);
-    assert_eq!(notes.new(), ["backoff because of ScheduleAttemptFailure", "tried: error"]);
+    assert_eq!(notes.latest(), ["backoff because of ScheduleAttemptFailure", "tried: error"]);
 
     let (mut scheduler, notes, now) = observed("node n1");
     let mut breaks = object("pod a", "a");
@@ -247,9 +247,9 @@ fn a_refused_binding_and_a_plugin_that_breaks_are_errors() {
 fn victims_are_told_of() {
     let lines = "node n1 cpu=2\npod a cpu=1 node=n1 running\npod b cpu=1 node=n1 running\npod high cpu=2 priority=10";
     let (mut scheduler, notes, now) = observed(lines);
-    notes.new();
+    notes.latest();
     scheduler.step(Event::Tick, now);
-    let told = notes.new();
+    let told = notes.latest();
     for line in ["sought victims", "chose 2 victims", "PostFilter: Success", "tried: unschedulable"] {
         assert_eq!(told.iter().filter(|it| *it == line).count(), 1, "{line}: {told:?}");
     }
@@ -271,9 +271,9 @@ fn each_pod_of_a_gang_is_tried_once_however_often_it_is_placed() {
     scheduler.step(member("a", 1), now);
     scheduler.step(member("b", 2), now);
     assert_eq!(scheduler.pending(), Pending { active: 2, ..Pending::default() });
-    notes.new();
+    notes.latest();
     scheduler.step(Event::Tick, now);
-    let told = notes.new();
+    let told = notes.latest();
     let count = |line: &str| told.iter().filter(|it| *it == line).count();
     assert_eq!(
         (count("tried: unschedulable"), count("sought victims"), count("chose 1 victims")),
@@ -284,7 +284,7 @@ fn each_pod_of_a_gang_is_tried_once_however_often_it_is_placed() {
     scheduler.step(Event::PodGone(Key::new("default", "low")), now);
     let later = now.after(Duration::from_secs(10));
     assert_eq!(binds(&mut scheduler, Event::Tick, later).len(), 2);
-    let told = notes.new();
+    let told = notes.latest();
     assert_eq!(told.iter().filter(|it| *it == "PreBind: Success").count(), 2, "{told:?}");
     ["a", "b"].iter().for_each(|it| drop(scheduler.step(bound(it, "n1"), later)));
     assert_eq!(notes.tried().iter().filter(|it| *it == "tried: scheduled").count(), 2);
@@ -300,14 +300,14 @@ fn extenders_take_part_in_the_try() {
     for (answer, results) in [(Ok(advice), [].as_slice()), (Err(failed), &["tried: error"])] {
         let config = Config { extenders: vec![extender.clone()], ..Config::default() };
         let (mut scheduler, notes, now) = observed_with(config, "node n1\npod a");
-        notes.new();
+        notes.latest();
         let asked = scheduler.step(Event::Tick, now);
-        assert_eq!(notes.new(), ["PreFilter: Success", "Filter: Success"]);
+        assert_eq!(notes.latest(), ["PreFilter: Success", "Filter: Success"]);
         let Some(Effect::Consult(it)) = asked.into_iter().find(|it| matches!(it, Effect::Consult(_))) else {
             panic!("nobody was asked")
         };
         scheduler.step(Event::Advised { pod: it.pod, id: it.id, answer }, now);
-        let told = notes.new();
+        let told = notes.latest();
         assert!(told.contains(&"searched".to_owned()), "{told:?}");
         let tried: Vec<&String> = told.iter().filter(|it| it.starts_with("tried")).collect();
         assert_eq!(tried, results, "{told:?}");

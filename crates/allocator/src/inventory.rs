@@ -69,16 +69,18 @@ pub(crate) fn quantity(it: &ApiQuantity) -> Option<Quantity> {
 }
 
 impl Inventory {
-    pub fn set_slice(&mut self, name: String, slice: ResourceSliceSpec) {
-        self.slices.insert(name, slice);
+    /// Says whether it was known.
+    pub fn set_slice(&mut self, name: String, slice: ResourceSliceSpec) -> bool {
+        self.slices.insert(name, slice).is_some()
     }
 
     pub fn remove_slice(&mut self, name: &str) {
         self.slices.remove(name);
     }
 
-    pub fn set_class(&mut self, name: String, class: DeviceClassSpec) {
-        self.classes.insert(name, class);
+    /// Says whether it was known.
+    pub fn set_class(&mut self, name: String, class: DeviceClassSpec) -> bool {
+        self.classes.insert(name, class).is_some()
     }
 
     pub fn remove_class(&mut self, name: &str) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use corten_reconcile::LoopMetric;
+use corten_reconcile::{LoopMetric, MetricKind};
 
 use crate::{
     MetricFamily,
@@ -13,7 +13,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct LoopCounts {
     pub metric: &'static LoopMetric,
-    /// The values of the labels, and what was counted; of a counter `sum` is what it stands at.
+    /// The values of the labels, and what was counted; of a counter or a gauge `sum` is what it stands at.
     pub rows: Vec<(Vec<String>, Distribution)>,
 }
 
@@ -38,11 +38,13 @@ pub fn counts(counted: &LoopCounts) -> Vec<MetricFamily> {
     let LoopCounts { metric, rows } = counted;
     let labels: Vec<Vec<&str>> = rows.iter().map(|it| it.0.iter().map(String::as_str).collect()).collect();
     let each = labels.iter().map(Vec::as_slice).zip(rows.iter().map(|it| &it.1));
-    if metric.bounds.is_empty() {
+    let LoopMetric { name, help, labels, kind } = metric;
+    match kind {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a counter is a sum of counts")]
-        return counter(metric.name, metric.help, metric.labels, each.map(|(labels, it)| (labels, it.sum as u64)));
+        MetricKind::Counter => counter(name, help, labels, each.map(|(labels, it)| (labels, it.sum as u64))),
+        MetricKind::Gauge => gauge(name, help, labels, each.map(|(labels, it)| (labels, it.sum))),
+        MetricKind::Histogram(_) => histogram(name, help, labels, each),
     }
-    histogram(metric.name, metric.help, metric.labels, each)
 }
 
 /// How busy the loops are.
@@ -91,19 +93,28 @@ mod tests {
     use crate::encoded;
 
     #[test]
-    fn what_loops_count_is_a_counter_or_a_histogram() {
+    fn what_loops_count_is_a_counter_a_gauge_or_a_histogram() {
         static ENDED: LoopMetric =
-            LoopMetric { name: "ended_total", help: "How many ended.", labels: &["zone"], bounds: &[] };
-        static TOOK: LoopMetric =
-            LoopMetric { name: "took_seconds", help: "How long it took.", labels: &[], bounds: &[1.0] };
+            LoopMetric { name: "ended_total", help: "How many ended.", labels: &["zone"], kind: MetricKind::Counter };
+        static TOOK: LoopMetric = LoopMetric {
+            name: "took_seconds",
+            help: "How long it took.",
+            labels: &[],
+            kind: MetricKind::Histogram(&[1.0]),
+        };
+        static WAIT: LoopMetric =
+            LoopMetric { name: "waits", help: "How many wait.", labels: &[], kind: MetricKind::Gauge };
         let stood = Distribution { up_to: Vec::new(), n: 2, sum: 5.0 };
         let ended = LoopCounts { metric: &ENDED, rows: vec![(vec!["a".into()], stood)] };
         let times = Distribution { up_to: vec![(1.0, 1)], n: 2, sum: 3.5 };
         let took = LoopCounts { metric: &TOOK, rows: vec![(Vec::new(), times)] };
-        let families: Vec<MetricFamily> = [ended, took].iter().flat_map(counts).collect();
+        let waits = Distribution { up_to: Vec::new(), n: 1, sum: 2.5 };
+        let wait = LoopCounts { metric: &WAIT, rows: vec![(Vec::new(), waits)] };
+        let families: Vec<MetricFamily> = [ended, took, wait].iter().flat_map(counts).collect();
         let expected = "# HELP ended_total How many ended.\n# TYPE ended_total counter\nended_total{zone=\"a\"} 5\n\
             # HELP took_seconds How long it took.\n# TYPE took_seconds histogram\ntook_seconds_bucket{le=\"1\"} 1\n\
-            took_seconds_bucket{le=\"+Inf\"} 2\ntook_seconds_sum 3.5\ntook_seconds_count 2\n";
+            took_seconds_bucket{le=\"+Inf\"} 2\ntook_seconds_sum 3.5\ntook_seconds_count 2\n\
+            # HELP waits How many wait.\n# TYPE waits gauge\nwaits 2.5\n";
         assert_eq!(encoded(&families), expected);
     }
 }

@@ -8,8 +8,25 @@ pub struct LoopMetric {
     pub name: &'static str,
     pub help: &'static str,
     pub labels: &'static [&'static str],
-    /// Upper bounds of a histogram's buckets, in order. A metric without any is a counter.
-    pub bounds: &'static [f64],
+    pub kind: MetricKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MetricKind {
+    Counter,
+    Gauge,
+    /// With these upper bounds of its buckets, in order.
+    Histogram(&'static [f64]),
+}
+
+impl MetricKind {
+    /// The upper bounds of a histogram's buckets.
+    pub fn bounds(self) -> &'static [f64] {
+        match self {
+            Self::Histogram(bounds) => bounds,
+            Self::Counter | Self::Gauge => &[],
+        }
+    }
 }
 
 /// What one metric goes up by, or what its histogram is shown.

@@ -31,7 +31,7 @@ struct Row {
 #[derive(Clone, Debug)]
 pub struct CountedMetric {
     pub metric: &'static LoopMetric,
-    /// The values of the labels, and what was counted; of a counter `seconds` is what it stands at.
+    /// The values of the labels, and what was counted; of a counter or a gauge `seconds` is what it stands at.
     pub rows: Vec<(Vec<String>, CountedDurations)>,
 }
 
@@ -45,8 +45,8 @@ impl LoopCounts {
         let row = rows.by_labels.entry(labels).or_default();
         row.n += 1;
         row.sum += count.value;
-        row.in_bucket.resize(metric.bounds.len(), 0);
-        if let Some(bucket) = metric.bounds.iter().position(|it| count.value <= *it) {
+        row.in_bucket.resize(metric.kind.bounds().len(), 0);
+        if let Some(bucket) = metric.kind.bounds().iter().position(|it| count.value <= *it) {
             row.in_bucket[bucket] += 1;
         }
     }
@@ -55,7 +55,7 @@ impl LoopCounts {
     pub(crate) fn all(&self) -> Vec<CountedMetric> {
         let row = |metric: &LoopMetric, it: &Row| {
             let mut n = 0;
-            let up_to = metric.bounds.iter().zip(&it.in_bucket).map(|(bound, count)| {
+            let up_to = metric.kind.bounds().iter().zip(&it.in_bucket).map(|(bound, count)| {
                 n += count;
                 (*bound, n)
             });
@@ -69,12 +69,18 @@ impl LoopCounts {
 
 #[cfg(test)]
 mod tests {
+    use corten_reconcile::MetricKind;
+
     use super::*;
 
     static ENDED: LoopMetric =
-        LoopMetric { name: "ended_total", help: "How many ended.", labels: &["zone"], bounds: &[] };
-    static TOOK: LoopMetric =
-        LoopMetric { name: "took_seconds", help: "How long it took.", labels: &[], bounds: &[1.0, 2.0, 4.0] };
+        LoopMetric { name: "ended_total", help: "How many ended.", labels: &["zone"], kind: MetricKind::Counter };
+    static TOOK: LoopMetric = LoopMetric {
+        name: "took_seconds",
+        help: "How long it took.",
+        labels: &[],
+        kind: MetricKind::Histogram(&[1.0, 2.0, 4.0]),
+    };
 
     #[test]
     fn a_histogram_counts_what_is_within_each_bound() {

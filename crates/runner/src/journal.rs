@@ -10,11 +10,13 @@ use std::{
 
 use corten_meta::{Key, Resource, Time};
 use corten_reconcile::{Count, Decision, Wait};
+use corten_scheduler::Profile;
 use parking_lot::Mutex;
 
 use crate::{
     counted::{CountedMetric, LoopCounts},
     queue::QueueCounts,
+    scheduler_measures::SchedulerMeasures,
 };
 
 const OBJECTS_MAX: usize = 50_000;
@@ -26,6 +28,7 @@ pub struct JournalBook {
     /// By the name of the loop.
     queues: Mutex<BTreeMap<String, Arc<QueueCounts>>>,
     counts: LoopCounts,
+    scheduler: Mutex<Option<Arc<SchedulerMeasures>>>,
 }
 
 #[derive(Default)]
@@ -61,9 +64,19 @@ impl JournalBook {
         self.counts.count(count);
     }
 
+    /// Where the scheduler with these profiles is measured; the same for one that starts again.
+    pub(crate) fn scheduler(&self, profiles: &[Profile]) -> Arc<SchedulerMeasures> {
+        let mut known = self.scheduler.lock();
+        let old = known.take().filter(|it| it.is_of(profiles));
+        Arc::clone(known.insert(old.unwrap_or_else(|| Arc::new(SchedulerMeasures::new(profiles)))))
+    }
+
     /// What the loops have counted of what they do.
     pub fn counted(&self) -> Vec<CountedMetric> {
-        self.counts.all()
+        let scheduler = self.scheduler.lock().clone();
+        let mut all = self.counts.all();
+        all.extend(scheduler.iter().flat_map(|it| it.all()));
+        all
     }
 
     /// Puts a loop's newest decision in place of its last one. `decision.at` says when; the `since` of its waits (and of

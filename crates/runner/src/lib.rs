@@ -41,6 +41,7 @@ mod proxy;
 mod queue;
 mod rewind;
 mod scheduler;
+mod scheduler_measures;
 mod shared_informers;
 mod shared_watch;
 mod signing;

@@ -13,6 +13,7 @@ mod labelled_groups;
 mod storage;
 #[cfg(test)]
 mod tests;
+mod writes;
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -22,24 +23,24 @@ use std::{
     time::Duration,
 };
 
-use corten_api::resources::{NODES, POD_GROUPS, PODS};
-use corten_client::{
-    Backoff, BoxFuture, Client, DeleteParams, Error, Identity, Informer, InformerEvent, InformerParams, PatchType,
-    decode_projection,
-};
-use corten_meta::{Key, Named, Resource, Retry, Time};
+use corten_api::resources::{NODES, PODS};
+use corten_client::{BoxFuture, Client, Identity, Informer, InformerEvent, InformerParams, decode_projection};
+use corten_meta::{Key, Named, Resource, Time};
 use corten_reconcile::Projection;
-use corten_scheduler::{
-    ClaimRelease, ClaimReservation, Effect, Event, Eviction, ExtendedClaimWrite, Node, Pod, Scheduler,
-};
+use corten_scheduler::{Effect, Event, Moment, Node, Pending, Pod, Scheduler};
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use serde::Deserialize;
-use serde_json::{Value, json};
 use tokio::time::{Instant, Sleep};
-use tracing::Instrument;
 
-use self::{cluster::ClusterInformers, extenders::Extenders, storage::StorageInformers};
-use crate::{Clock, EventRecorder, JournalBook, QueueCounts, rewind::Rewind, shared_informers::REST};
+use self::{
+    cluster::ClusterInformers,
+    extenders::Extenders,
+    storage::StorageInformers,
+    writes::{Job, WriteResult, write},
+};
+use crate::{
+    Clock, EventRecorder, JournalBook, QueueCounts, rewind::Rewind, scheduler_measures::SchedulerMeasures,
+    shared_informers::REST,
+};
 
 pub use self::extenders::check_extenders;
 
@@ -47,11 +48,6 @@ const CONCURRENT_WRITES: usize = 64;
 /// While more than this waits to be written, no further pods are placed.
 const WAITING_MAX: usize = 256;
 const BATCH: usize = 256;
-/// How long a binding may stay without a definite answer.
-const BIND_PATIENCE: Duration = Duration::from_secs(300);
-const TELL_TRIES: usize = 3;
-const BIND_BACKOFF_FIRST: Duration = Duration::from_millis(50);
-const BIND_BACKOFF_MAX: Duration = Duration::from_secs(5);
 const IDLE: Duration = Duration::from_secs(3600);
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -92,6 +88,7 @@ struct SchedulerLoop {
     clock: Clock,
     journal: Arc<JournalBook>,
     counts: Arc<QueueCounts>,
+    measures: Arc<SchedulerMeasures>,
     nodes: Informer<Node>,
     pods: Informer<Pod>,
     storage: StorageInformers,
@@ -111,77 +108,13 @@ struct SchedulerLoop {
     alarm: Pin<Box<Sleep>>,
 }
 
-enum Job {
-    Bind {
-        pod: Key,
-        uid: String,
-        node: String,
-        claims: Vec<ClaimReservation>,
-        extended: Option<ExtendedClaimWrite>,
-        extender: Option<usize>,
-    },
-    /// As far as the binding itself.
-    Reserve {
-        pod: Key,
-        uid: String,
-        claims: Vec<ClaimReservation>,
-        extended: Option<ExtendedClaimWrite>,
-    },
-    ReleaseClaims {
-        pod: Key,
-        claims: Vec<ClaimRelease>,
-    },
-    /// One for extended resources, of which its pod made no use.
-    DeleteClaim {
-        pod: Key,
-        claim: Key,
-        uid: String,
-        finalizers: Vec<String>,
-    },
-    Evict(Box<Eviction>),
-    Patch {
-        pod: Key,
-        patch: Value,
-    },
-    PatchGroup {
-        group: Key,
-        patch: Value,
-    },
-    /// What gives a pod its volumes, in this order.
-    Volumes {
-        pod: Key,
-        uid: String,
-        patches: Vec<(Resource, Key, Value)>,
-    },
-}
-
-struct WriteResult {
-    pod: Key,
-    /// What the scheduler is to be told.
-    event: Option<Event>,
-}
-
-impl Job {
-    fn pod(&self) -> Key {
-        match self {
-            Self::Bind { pod, .. }
-            | Self::DeleteClaim { pod, .. }
-            | Self::Patch { pod, .. }
-            | Self::ReleaseClaims { pod, .. }
-            | Self::Reserve { pod, .. }
-            | Self::Volumes { pod, .. } => pod.clone(),
-            Self::Evict(eviction) => eviction.victim_key(),
-            // No pod has such a name: its writes are in order among themselves.
-            Self::PatchGroup { group, .. } => Key::new(&*group.namespace, format!("podgroups/{}", group.name)),
-        }
-    }
-}
-
 impl SchedulerLoop {
     fn new(scheduler: Scheduler, client: Client, clock: Clock, journal: Arc<JournalBook>) -> Self {
         let extenders = Arc::new(Extenders::new(&scheduler.config().extenders));
+        let measures = journal.scheduler(&scheduler.config().profiles);
         Self {
-            scheduler,
+            scheduler: scheduler.observed_by(measures.clone()),
+            measures,
             extenders,
             consultations: FuturesUnordered::new(),
             nodes: informer(&client, NODES),
@@ -220,9 +153,10 @@ impl SchedulerLoop {
         // One time for the whole look: a rest that ended in the midst of it would be waited for by nobody.
         let now = Instant::now();
         let mut poll = self.poll_caches_unless_resting(now, context);
-        while let Poll::Ready(Some(WriteResult { pod, event })) = self.writes.poll_next_unpin(context) {
+        while let Poll::Ready(Some(WriteResult { pod, begun, event })) = self.writes.poll_next_unpin(context) {
             self.writing.remove(&pod);
             if let Some(event) = event {
+                self.tell_bound(&event, begun);
                 self.step(event);
             }
             poll = Poll::Ready(());
@@ -247,7 +181,20 @@ impl SchedulerLoop {
             poll = Poll::Ready(());
         }
         let _pending = self.events.poll(context);
+        self.measures.set_pending(self.scheduler.pending());
         poll
+    }
+
+    /// The answer to a binding, if this is one.
+    fn tell_bound(&self, event: &Event, begun: Moment) {
+        let (pod, is_bound) = match event {
+            Event::Bound { pod, .. } => (pod, true),
+            Event::BindFailed { pod, .. } => (pod, false),
+            _ => return,
+        };
+        if let Some(profile) = self.scheduler.profile_of(pod) {
+            self.measures.bound(profile, is_bound, begun);
+        }
     }
 
     fn is_synced(&self) -> bool {
@@ -354,7 +301,8 @@ impl SchedulerLoop {
                 continue;
             }
             self.writing.insert(job.pod());
-            self.writes.push(Box::pin(write(self.client.clone(), self.extenders.clone(), job)));
+            let (client, extenders, measures) = (self.client.clone(), self.extenders.clone(), self.measures.clone());
+            self.writes.push(Box::pin(write(client, extenders, measures, job)));
         }
         held_up.append(&mut self.waiting);
         self.waiting = held_up;
@@ -366,6 +314,13 @@ impl SchedulerLoop {
         if tokio::time::timeout(SHUTDOWN_PATIENCE, rest).await.is_err() {
             tracing::warn!("bindings are given up at shutdown");
         }
+    }
+}
+
+/// Where it does not run, no pods wait for it.
+impl Drop for SchedulerLoop {
+    fn drop(&mut self) {
+        self.measures.set_pending(Pending::default());
     }
 }
 
@@ -394,204 +349,4 @@ fn informer<T: Projection>(client: &Client, resource: Resource) -> Informer<T> {
         let object: T = decode_projection(&bytes)?;
         Ok((Identity::of(object.meta()), object))
     })
-}
-
-async fn write(client: Client, extenders: Arc<Extenders>, job: Job) -> WriteResult {
-    let span = tracing::info_span!("pod", key = %job.pod());
-    written(client, &extenders, job).instrument(span).await
-}
-
-async fn written(client: Client, extenders: &Extenders, job: Job) -> WriteResult {
-    let turn = job.pod();
-    match job {
-        Job::Patch { pod, patch } => {
-            if let Err(error) = tell(&client, &pod, patch).await {
-                tracing::debug!(%error, "cannot tell that a pod is unschedulable");
-            }
-            WriteResult { pod, event: None }
-        }
-        Job::PatchGroup { group, patch } => {
-            if let Err(error) = client.patch(&POD_GROUPS, &group, "status", &PatchType::Strategic, &patch).await {
-                tracing::debug!(%group, %error, "cannot tell what became of a pod group");
-            }
-            WriteResult { pod: turn, event: None }
-        }
-        Job::Evict(eviction) => {
-            let pod = eviction.victim_key();
-            let event = match evict(&client, &eviction).await {
-                Ok(()) => Event::Evicted { eviction },
-                Err(error) => {
-                    tracing::debug!(preemptor = %eviction.preemptor, %error, "cannot evict a pod of lower priority");
-                    Event::EvictionFailed { eviction, message: error.to_string() }
-                }
-            };
-            WriteResult { pod, event: Some(event) }
-        }
-        Job::Volumes { pod, uid, patches } => {
-            let failed = give_volumes(&client, patches).await.err();
-            let event = failed.map(|error| {
-                tracing::debug!(%error, "cannot give a pod its volumes");
-                Event::VolumesFailed { pod: pod.clone(), uid, message: error.to_string() }
-            });
-            WriteResult { pod, event }
-        }
-        Job::Reserve { pod, uid, claims, extended } => {
-            let failed = devices::reserve_all(&client, (&pod, &uid), claims, extended).await.err();
-            let event = failed.map(|error| {
-                tracing::debug!(%error, "cannot reserve a pod's devices");
-                Event::ReserveFailed { pod: pod.clone(), uid, message: error.to_string() }
-            });
-            WriteResult { pod, event }
-        }
-        Job::ReleaseClaims { pod, claims } => {
-            devices::release(&client, claims).await;
-            WriteResult { pod, event: None }
-        }
-        Job::DeleteClaim { pod, claim, uid, finalizers } => {
-            if let Err(error) = devices::delete(&client, &claim, &uid, &finalizers).await {
-                tracing::warn!(%claim, %error, "cannot delete the claim for extended resources that a try before has left");
-            }
-            WriteResult { pod, event: None }
-        }
-        Job::Bind { pod, uid, node, claims, extended, extender } => {
-            let binder = extender.map(|it| (extenders, it));
-            let bound = bind_with_devices(&client, binder, (&pod, &uid), &node, (claims, extended)).await;
-            let event = match bound {
-                Ok(node) => Event::Bound { pod: pod.clone(), uid, node },
-                Err(error) => {
-                    tracing::debug!(node, %error, "cannot bind");
-                    Event::BindFailed { pod: pod.clone(), uid, retry: error.retry(), message: error.to_string() }
-                }
-            };
-            WriteResult { pod, event: Some(event) }
-        }
-    }
-}
-
-/// Writes the condition into the revision it was meant for, or into a newer one of the pod if it still has no node.
-async fn tell(client: &Client, pod: &Key, mut patch: Value) -> Result<(), Error> {
-    for _ in 0..TELL_TRIES {
-        match client.patch(&PODS, pod, "status", &PatchType::Merge, &patch).await {
-            Err(error) if error.is_conflict() => {}
-            result => return result.map(drop),
-        }
-        let found: WaitingPod = client.get_as(&PODS, pod).await?;
-        if patch["metadata"]["uid"] != found.metadata.uid || !found.spec.node_name.is_empty() {
-            return Ok(());
-        }
-        patch["metadata"]["resourceVersion"] = json!(found.metadata.resource_version);
-        let is_ours = |it: &Value| it["type"] == "PodScheduled";
-        let ours = patch["status"]["conditions"].as_array_mut().map(std::mem::take).unwrap_or_default();
-        let others = found.status.conditions.into_iter().filter(|it| !is_ours(it));
-        patch["status"]["conditions"] = others.chain(ours.into_iter().filter(is_ours)).collect();
-    }
-    // Whoever changes a pod that often is heard of; the next attempt tells it.
-    Ok(())
-}
-
-/// Says in the Pod's status why it goes, then deletes it (`PreemptPod`).
-async fn evict(client: &Client, eviction: &Eviction) -> Result<(), Error> {
-    let pod = eviction.victim_key();
-    client.patch(&PODS, &pod, "status", &PatchType::Strategic, &eviction.patch).await?;
-    let params = DeleteParams { uid: Some(eviction.victim.uid.clone()), ..DeleteParams::default() };
-    client.delete(&PODS, &pod, &params).await.map(drop)
-}
-
-/// Up to the first that is not taken.
-async fn give_volumes(client: &Client, patches: Vec<(Resource, Key, Value)>) -> Result<(), Error> {
-    for (resource, key, patch) in patches {
-        client.patch(&resource, &key, "", &PatchType::Merge, &patch).await?;
-    }
-    Ok(())
-}
-
-/// Binds once all claims have their devices.
-async fn bind_with_devices(
-    client: &Client,
-    binder: Option<(&Extenders, usize)>,
-    (pod, uid): (&Key, &str),
-    node: &str,
-    (claims, extended): (Vec<ClaimReservation>, Option<ExtendedClaimWrite>),
-) -> Result<String, Error> {
-    let made = devices::reserve_all(client, (pod, uid), claims, extended).await?;
-    let bound = match binder {
-        Some((extenders, idx)) => extenders.bind(client, idx, (pod, uid), node).await,
-        None => bind(client, pod, uid, node).await,
-    };
-    // Where it is not known whether it is bound, its claim stays: it is stale at the next try if there is one.
-    let is_elsewhere = match &bound {
-        Ok(found) => found != node,
-        Err(error) => !error.may_have_been_done(),
-    };
-    if let Some(made) = made.filter(|_| is_elsewhere) {
-        devices::take_back(client, made).await;
-    }
-    bound
-}
-
-/// Binds, and does not come back before it is certain where the pod is. Gives its node, which is another than the one
-/// wanted where somebody else was faster.
-async fn bind(client: &Client, pod: &Key, uid: &str, node: &str) -> Result<String, Error> {
-    let binding = json!({
-        "kind": "Binding",
-        "apiVersion": "v1",
-        "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": uid},
-        "target": {"kind": "Node", "apiVersion": "v1", "name": node},
-    });
-    let give_up_at = Instant::now() + BIND_PATIENCE;
-    let mut backoff = Backoff::new(BIND_BACKOFF_FIRST, BIND_BACKOFF_MAX, 0);
-    let mut is_in_doubt = false;
-    loop {
-        let error = match client.create_subresource(&PODS, pod, "binding", &binding).await {
-            Ok(_) => return Ok(node.to_owned()),
-            Err(error) => error,
-        };
-        is_in_doubt |= error.may_have_been_done();
-        let is_definite = !error.may_have_been_done() && error.retry() != Retry::After;
-        if is_definite && (is_in_doubt || error.is_conflict()) {
-            // The refusal may come of an earlier try whose answer was lost, or of another scheduler's binding.
-            match client.get_as::<BoundPod>(&PODS, pod).await {
-                Ok(found) if found.metadata.uid == uid && !found.spec.node_name.is_empty() => {
-                    return Ok(found.spec.node_name);
-                }
-                Ok(_) => return Err(error),
-                Err(missing) if missing.is_not_found() => return Err(missing),
-                Err(_) => {}
-            }
-        } else if !is_in_doubt {
-            return Err(error);
-        }
-        if Instant::now() >= give_up_at {
-            return Err(error);
-        }
-        tokio::time::sleep(backoff.delay()).await;
-    }
-}
-
-#[derive(Deserialize)]
-struct WaitingPod {
-    metadata: corten_meta::ObjectMeta,
-    #[serde(default)]
-    spec: BoundSpec,
-    #[serde(default)]
-    status: WaitingStatus,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct WaitingStatus {
-    conditions: Vec<Value>,
-}
-
-#[derive(Deserialize)]
-struct BoundPod {
-    metadata: corten_meta::ObjectMeta,
-    #[serde(default)]
-    spec: BoundSpec,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct BoundSpec {
-    node_name: String,
 }

@@ -9,6 +9,7 @@ use crate::{
     cluster_object::ClusterObject,
     labelled_group::{self, LabelledGroup},
     namespaces::Namespace,
+    observer::{Change, QueueEvent, Subject},
     parked::ParkedGroup,
     pod_groups::PodGroup,
 };
@@ -20,11 +21,15 @@ impl Scheduler {
             ClusterObject::Grouping(it) => self.snapshot.groupings.set(it),
             ClusterObject::PodGroup(it) => {
                 let key = it.metadata.key();
+                let is_known = self.snapshot.pod_groups.get(&key).is_some();
+                self.queue
+                    .because(QueueEvent::Of(Subject::PodGroup, if is_known { Change::Update } else { Change::Add }));
                 if self.snapshot.pod_groups.set(it) {
                     return self.group_moved(&key, now);
                 }
             }
             ClusterObject::Namespace(it) => {
+                self.queue.because(QueueEvent::Of(Subject::Namespace, Change::Update));
                 if self.snapshot.namespaces.set(it) {
                     self.wake_selecting(now);
                 }
@@ -50,6 +55,7 @@ impl Scheduler {
 
     /// Labels say which group a pod is of, or do not say so any more.
     pub(crate) fn labelled_groups_served(&mut self, are_served: bool, now: Time) -> Vec<Effect> {
+        self.queue.because(QueueEvent::Of(Subject::PodGroup, Change::Update));
         let groups = self.snapshot.pod_groups.serve_labelled(are_served);
         groups.iter().flat_map(|it| self.group_moved(it, now)).collect()
     }

@@ -13,6 +13,7 @@ use crate::{
     Advice, Effect, Extender, ExtenderFailure, NodeAdvice, NodeVictims, PodInfo, Question, Scheduler,
     cycle::{Advised, Advising},
     entry::PodState,
+    observer::{ExtensionPoint, Moment, PointStatus, TryResult, ran},
     preemption::{Candidate, Victim, cheapest},
     report,
 };
@@ -42,9 +43,10 @@ impl Scheduler {
         }
         let info = Arc::clone(&self.pods[key].info);
         let profile = Arc::clone(&self.profiles[&info.scheduler_name]);
-        let Self { cycle, snapshot, .. } = self;
+        let Self { cycle, snapshot, observer, .. } = self;
+        let begun = observer.moment();
         let surveyed = catch_unwind(AssertUnwindSafe(|| {
-            let nodes = cycle.survey(&info, snapshot, &profile)?;
+            let nodes = cycle.survey(&info, snapshot, &profile, &**observer)?;
             Ok(nodes.iter().map(|it| snapshot.row_at(*it).name.to_owned()).collect::<Vec<_>>())
         }));
         match surveyed {
@@ -54,7 +56,7 @@ impl Scheduler {
                 let filters = self.extenders(&info, |it| &it.filter_verb);
                 let scorers = self.extenders(&info, |it| &it.prioritize_verb);
                 let urls = self.urls(filters.iter().chain(&scorers));
-                effects.push(self.consultations.begin(&info, Question::Nodes { nodes, filters, scorers }));
+                effects.push(self.consultations.begin(&info, Question::Nodes { nodes, filters, scorers }, begun));
                 effects.push(report::waits_for_extenders(&info, &urls, self.pods[key].since, now));
             }
         }
@@ -70,6 +72,7 @@ impl Scheduler {
         &mut self,
         info: &PodInfo,
         candidates: Vec<Candidate>,
+        begun: Moment,
         now: Time,
     ) -> Result<Vec<Candidate>, Vec<Effect>> {
         let extenders = self.extenders(info, |it| &it.preempt_verb);
@@ -78,6 +81,7 @@ impl Scheduler {
         }
         if self.consultations.is_full() {
             self.queue.back_off(&info.key, info.priority, now);
+            self.tell_post_filtered(info, PointStatus::Unschedulable, begun);
             return Err(Vec::new());
         }
         let victim = |it: &Victim| {
@@ -90,7 +94,7 @@ impl Scheduler {
             n_violations: it.n_violations,
         });
         let question = Question::Victims { candidates: candidates.collect(), extenders };
-        Err(vec![self.consultations.begin(info, question)])
+        Err(vec![self.consultations.begin(info, question, begun)])
     }
 
     pub(crate) fn advised(
@@ -108,8 +112,16 @@ impl Scheduler {
         if self.pods.get(key).is_some_and(|it| it.place == PodState::Waiting) {
             match answer {
                 Ok(Advice::Nodes(advice)) => self.place_advised(key, &asked.nodes, &advice, now, &mut effects),
-                Ok(Advice::Victims(victims)) => effects.extend(self.preempt_advised(key, victims, now)),
-                Err(failure) => self.not_advised(key, &failure, now, &mut effects),
+                Ok(Advice::Victims(victims)) => {
+                    effects.extend(self.preempt_advised(key, victims, asked.begun, now));
+                }
+                Err(failure) => {
+                    // Without nodes it was about victims.
+                    if asked.nodes.is_empty() {
+                        self.tell_post_filtered(&self.pods[key].info, PointStatus::Error, asked.begun);
+                    }
+                    self.not_advised(key, &failure, now, &mut effects);
+                }
             }
         }
         // A pod that has gone meanwhile needs no turn.
@@ -135,36 +147,53 @@ impl Scheduler {
         let info = Arc::clone(&self.pods[key].info);
         let profile = Arc::clone(&self.profiles[&info.scheduler_name]);
         let nominated = self.snapshot.idx_of(&self.pods[key].nominated);
-        let Self { cycle, snapshot, config, .. } = self;
+        let Self { cycle, snapshot, config, observer, .. } = self;
         let advised = catch_unwind(AssertUnwindSafe(|| {
             let advising = Advising { asked, advice, extenders: &config.extenders };
-            cycle.run_advised(&info, snapshot, &profile, nominated, &advising)
+            cycle.run_advised(&info, snapshot, &profile, nominated, &advising, &**observer)
         }));
         match advised {
             Err(_) => self.broke_at(key, now, effects),
-            Ok(Advised::Node(idx)) => self.placed_on(key, idx, now, effects),
+            Ok(Advised::Node(idx)) => {
+                self.tell_own_search(key, self.queue.trying(key));
+                self.placed_on(key, idx, now, effects);
+            }
             Ok(Advised::Failed(failure)) => self.unplaced(key, failure, now, effects),
             // A node has come to fit that nobody was asked about.
-            Ok(Advised::Again) => self.queue.back_off(key, info.priority, now),
+            Ok(Advised::Again) => {
+                self.tell_own_search(key, self.queue.trying(key));
+                self.tell_tried(&info, self.queue.trying(key), TryResult::Unschedulable);
+                self.queue.back_off(key, info.priority, now);
+            }
         }
     }
 
     fn not_advised(&mut self, key: &Key, failure: &ExtenderFailure, now: Time, effects: &mut Vec<Effect>) {
+        self.tell_own_search(key, self.queue.trying(key));
         let entry = &self.pods[key];
+        self.tell_tried(&entry.info, self.queue.trying(key), TryResult::Error);
         let url = self.config.extenders.get(failure.extender).map_or("", |it| &*it.url_prefix);
         self.queue.back_off(key, entry.info.priority, now);
         effects.extend(report::extender_failed(entry, url, &failure.message, now));
     }
 
     /// Evicts whom the extenders have left, if all of them are still there.
-    fn preempt_advised(&mut self, key: &Key, victims: Vec<NodeVictims>, now: Time) -> Vec<Effect> {
+    fn preempt_advised(&mut self, key: &Key, victims: Vec<NodeVictims>, begun: Moment, now: Time) -> Vec<Effect> {
         let info = Arc::clone(&self.pods[key].info);
         let profile = Arc::clone(&self.profiles[&info.scheduler_name]);
         let candidates = victims.iter().filter_map(|it| self.candidate(&info, it)).collect();
-        let Some(best) = cheapest(candidates) else { return Vec::new() };
+        let Some(best) = cheapest(candidates) else {
+            self.tell_post_filtered(&info, PointStatus::Unschedulable, begun);
+            return Vec::new();
+        };
         let mut effects = self.preempt(&info, &profile, &best, now);
+        self.tell_post_filtered(&info, PointStatus::Success, begun);
         effects.push(report::nominated(&self.pods[key]));
         effects
+    }
+
+    fn tell_post_filtered(&self, info: &PodInfo, status: PointStatus, begun: Moment) {
+        ran(&*self.observer, (ExtensionPoint::PostFilter, status), &info.scheduler_name, begun);
     }
 
     fn candidate(&self, info: &PodInfo, advised: &NodeVictims) -> Option<Candidate> {

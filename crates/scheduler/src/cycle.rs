@@ -19,6 +19,7 @@ use crate::{
     among::Among,
     extender::EXTENDER_SCORE_SCALE,
     framework::{Normalize, Points, Reason, Refusal, Rejection, SCORE_MAX, Scoring},
+    observer::{ExtensionPoint, Moment, Observer, PointStatus, ran},
     parked::RefusedBy,
     pod_groups::PodGroups,
     profile::Profile,
@@ -134,15 +135,16 @@ impl Cycle {
         snapshot: &Snapshot,
         profile: &Profile,
         nominated: Option<usize>,
+        observer: &dyn Observer,
     ) -> Result<usize, Failure> {
         self.resolvable.clear();
-        if let Some(refusal) = refusal(pod, snapshot, profile) {
-            return Err(Failure::of(snapshot.n_nodes(), Some(refusal), Tally::default()));
-        }
+        let begun = pass_pre_filters(pod, snapshot, profile, observer)?;
+        let filtered = || ran(observer, (ExtensionPoint::Filter, PointStatus::Success), &profile.name, begun);
         let among = LazyCell::new(|| Among::of(pod, snapshot, &profile.arguments));
         if let Some(idx) = nominated {
             let row = snapshot.row_at(idx);
             if row.known && rejected_by(pod, &row, &among, snapshot, profile, &mut Rejection::default()).is_none() {
+                filtered();
                 return Ok(idx);
             }
         }
@@ -150,11 +152,13 @@ impl Cycle {
             true => Tally::default(),
             false => self.filter(pod, snapshot, profile, &among),
         };
+        let begun = filtered();
         match &*self.feasible {
             [] => Err(Failure::of(snapshot.n_nodes(), None, tally)),
             [only] => Ok(*only),
             _ => {
                 self.score(pod, snapshot, profile);
+                ran(observer, (ExtensionPoint::Score, PointStatus::Success), &profile.name, begun);
                 Ok(self.pick())
             }
         }
@@ -166,13 +170,13 @@ impl Cycle {
         pod: &PodInfo,
         snapshot: &Snapshot,
         profile: &Profile,
+        observer: &dyn Observer,
     ) -> Result<&[usize], Failure> {
         self.resolvable.clear();
-        if let Some(refusal) = refusal(pod, snapshot, profile) {
-            return Err(Failure::of(snapshot.n_nodes(), Some(refusal), Tally::default()));
-        }
+        let begun = pass_pre_filters(pod, snapshot, profile, observer)?;
         let among = LazyCell::new(|| Among::of(pod, snapshot, &profile.arguments));
         let tally = self.filter(pod, snapshot, profile, &among);
+        ran(observer, (ExtensionPoint::Filter, PointStatus::Success), &profile.name, begun);
         if self.feasible.is_empty() { Err(Failure::of(snapshot.n_nodes(), None, tally)) } else { Ok(&self.feasible) }
     }
 
@@ -184,6 +188,7 @@ impl Cycle {
         profile: &Profile,
         nominated: Option<usize>,
         advising: &Advising<'_>,
+        observer: &dyn Observer,
     ) -> Advised {
         self.resolvable.clear();
         if let Some(refusal) = refusal(pod, snapshot, profile) {
@@ -204,7 +209,9 @@ impl Cycle {
             ([only], _) => Advised::Node(*only),
             (feasible, Some(nominated)) if feasible.contains(&nominated) => Advised::Node(nominated),
             _ => {
+                let begun = observer.moment();
                 self.score(pod, snapshot, profile);
+                ran(observer, (ExtensionPoint::Score, PointStatus::Success), &profile.name, begun);
                 for (idx, total) in self.feasible.iter().zip(&mut self.totals) {
                     let points = advising.advice.scores.get(snapshot.row_at(*idx).name).copied().unwrap_or(0);
                     *total = total.saturating_add(points.saturating_mul(EXTENDER_SCORE_SCALE));
@@ -318,6 +325,23 @@ impl Cycle {
 /// The first plugin that turns the pod down before any node is looked at.
 fn refusal(pod: &PodInfo, snapshot: &Snapshot, profile: &Profile) -> Option<(usize, Refusal)> {
     profile.pre_filters.iter().find_map(|idx| Some((*idx, PLUGINS[*idx].pre_filter?(pod, snapshot)?)))
+}
+
+/// Runs what may turn a pod down before any node is looked at; gives when it had.
+fn pass_pre_filters(
+    pod: &PodInfo,
+    snapshot: &Snapshot,
+    profile: &Profile,
+    observer: &dyn Observer,
+) -> Result<Moment, Failure> {
+    let begun = observer.moment();
+    let refusal = refusal(pod, snapshot, profile);
+    let status = if refusal.is_some() { PointStatus::UnschedulableAndUnresolvable } else { PointStatus::Success };
+    let ended = ran(observer, (ExtensionPoint::PreFilter, status), &profile.name, begun);
+    match refusal {
+        Some(refusal) => Err(Failure::of(snapshot.n_nodes(), Some(refusal), Tally::default())),
+        None => Ok(ended),
+    }
 }
 
 /// As [`first_rejection`], and the pods that are nominated to the node and go before this one might be there as well as not

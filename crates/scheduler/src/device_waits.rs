@@ -8,6 +8,7 @@ use crate::{
     Effect, ExtendedClaimWrite, PodInfo, Scheduler,
     devices::Readiness,
     entry::{DeviceWait, PodState},
+    observer::PointStatus,
     report,
 };
 
@@ -72,6 +73,7 @@ impl Scheduler {
                 Readiness::Ready => {
                     self.device_waits.remove(&pod);
                     // The claim for its extended resources is made, and named by its status.
+                    self.tell_prepared(&pod, PointStatus::Success);
                     effects.push(self.bind_now(&info, &node, None));
                 }
                 Readiness::Failed(message) => effects.extend(self.devices_failed(&pod, &info.uid, &message, now)),
@@ -89,6 +91,8 @@ impl Scheduler {
         let PodState::Assumed(node) = entry.place.clone() else { return Vec::new() };
         entry.place = PodState::Waiting;
         let info = Arc::clone(&entry.info);
+        self.tell_prepared(pod, PointStatus::Error);
+        let Some(entry) = self.pods.get(pod) else { return Vec::new() };
         let mut effects = report::devices_failed(entry, &node, message, now);
         let claims = self.snapshot.devices.releases(&info);
         if !claims.is_empty() {

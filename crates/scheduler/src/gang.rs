@@ -10,7 +10,13 @@ use std::{cmp::Reverse, sync::Arc};
 
 use corten_meta::{Key, Time};
 
-use crate::{Effect, PLUGINS, PodInfo, Scheduler, cycle::Failure, entry::PodState, report};
+use crate::{
+    Effect, PLUGINS, PodInfo, Scheduler,
+    cycle::Failure,
+    entry::PodState,
+    observer::{Change, QueueEvent, Subject, TryResult},
+    report,
+};
 
 use preemption::GangPreemption;
 
@@ -70,8 +76,10 @@ impl Scheduler {
         let mut effects = Vec::new();
         for key in members {
             let Some(entry) = self.pods.get(&key).filter(|it| it.place == PodState::Waiting) else { continue };
-            let Some(profile) = self.profiles.get(&entry.info.scheduler_name) else { continue };
-            if profile.is_gated(&entry.info, &self.snapshot.pod_groups) {
+            if !self.profiles.contains_key(&entry.info.scheduler_name) {
+                continue;
+            }
+            if self.is_kept_out(&entry.info) {
                 if tells {
                     effects.push(report::gated(&entry.info, &self.snapshot.pod_groups, entry.since, now));
                 }
@@ -104,8 +112,10 @@ impl Scheduler {
         };
         effects.extend(report::group_scheduled(self.snapshot.pod_groups.get(&gang.group), now));
         for Placed { key, wanted, .. } in attempt.placed {
+            self.tell_ready(&wanted);
             effects.extend(wanted);
             let info = Arc::clone(&self.pods[&key].info);
+            self.queue.because(QueueEvent::Of(Subject::AssignedPod, Change::Add));
             self.wake_concerned(&info, now);
         }
         for (key, failure) in attempt.failed {
@@ -176,7 +186,10 @@ impl Scheduler {
             let failure = Failure::refused(self.snapshot.n_nodes(), plugin, message);
             return attempt.failed.push((key.clone(), failure));
         }
-        match self.find_node(key) {
+        let begun = self.observer.moment();
+        let found = self.find_node(key);
+        self.tell_searched(begun);
+        match found {
             Err(_) => attempt.broken = Some(key.clone()),
             Ok(Ok(node_idx)) => {
                 let (mut wanted, nominated) = (Vec::new(), self.pods[key].nominated.clone());
@@ -200,12 +213,15 @@ impl Scheduler {
         effects.extend(report::group_unschedulable(group, broken.is_some(), &message, now));
         let hindrance = failed.first().map(|(key, failure)| (key.clone(), failure.message()));
         for key in &gang.waiting {
-            let priority = self.pods[key].info.priority;
+            let info = &self.pods[key].info;
+            let (priority, tried) = (info.priority, self.queue.trying(key));
             if broken.as_ref() == Some(key) {
                 self.broke_at(key, now, effects);
             } else if broken.is_some() {
+                self.tell_tried(info, tried, TryResult::Error);
                 self.queue.back_off(key, priority, now);
             } else if !failed.iter().any(|it| it.0 == *key) {
+                self.tell_tried(info, tried, TryResult::Unschedulable);
                 self.queue.park_passively(key, priority, now);
                 let hindrance = hindrance.as_ref().map(|(key, message)| (key, &**message));
                 let (entry, victims) = (&self.pods[key], self.victims_of(key));

@@ -25,6 +25,7 @@ mod images;
 mod labelled_group;
 mod namespaces;
 mod nominations;
+mod observer;
 mod ordered_pod;
 mod parked;
 mod placement;
@@ -40,6 +41,7 @@ mod report;
 mod requests;
 mod snapshot;
 mod storage;
+mod telling;
 #[cfg(test)]
 mod tests;
 mod trial;
@@ -70,6 +72,10 @@ pub use framework::Plugin;
 pub use groupings::{Grouping, ReplicaSet, ReplicationController, Service, StatefulSet};
 pub use labelled_group::{DEFINITION as LABELLED_GROUPS_DEFINITION, LabelledGroup};
 pub use namespaces::Namespace;
+pub use observer::{
+    Change, ExtensionPoint, Fact, Moment, Observer, Pending, PodQueue, PointStatus, QueueEvent, Span, Subject,
+    TryResult,
+};
 pub use plugins::PLUGINS;
 pub use pod_groups::PodGroup;
 pub use pod_info::PodInfo;
@@ -80,6 +86,7 @@ pub use storage::{Claim, CsiDriver, CsiNode, StorageCapacity, StorageClass, Stor
 
 use budgets::Budgets;
 use entry::{DeviceWait, Entry, PodState};
+use observer::Unobserved;
 use parked::ParkedGroup;
 use queue::Queue;
 use storage::WaitingPods;
@@ -136,6 +143,7 @@ pub struct Scheduler {
     consultations: Consultations,
     /// By the pod that the room is for: the pods that were asked to leave, and of which the API server has not said so yet.
     evicting: BTreeMap<Key, BTreeSet<Key>>,
+    observer: Arc<dyn Observer>,
     /// The earliest wake-up already asked for and not yet answered by a tick.
     announced: Option<Time>,
 }
@@ -158,8 +166,16 @@ impl Scheduler {
             budgets: Budgets::default(),
             consultations: Consultations::default(),
             evicting: BTreeMap::new(),
+            observer: Arc::new(Unobserved),
             announced: None,
         }
+    }
+
+    /// From now on this observer is told what it does.
+    #[must_use]
+    pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.queue.observed_by(Arc::clone(&observer));
+        Self { observer, ..self }
     }
 
     pub fn config(&self) -> &Config {
@@ -205,13 +221,24 @@ impl Scheduler {
         effects
     }
 
+    /// How many pods wait to be tried.
+    pub fn pending(&self) -> Pending {
+        self.queue.pending()
+    }
+
+    /// The scheduler that a pod names, where the pod is known.
+    pub fn profile_of(&self, pod: &Key) -> Option<&str> {
+        self.pods.get(pod).map(|it| &*it.info.scheduler_name)
+    }
+
     /// What it believes about the nodes, for tests and metrics.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
     fn node_seen(&mut self, node: &Node, now: Time) -> Vec<Effect> {
-        if self.snapshot.set_node(node) {
+        if let Some(change) = self.snapshot.set_node(node) {
+            self.queue.because(QueueEvent::Of(Subject::Node, change));
             self.wake_helped(&node.metadata.name, now);
             self.wake_lookers(now);
         }
@@ -220,6 +247,7 @@ impl Scheduler {
 
     fn node_gone(&mut self, name: &str, now: Time) -> Vec<Effect> {
         self.snapshot.remove_node(name);
+        self.queue.because(QueueEvent::Of(Subject::Node, Change::Delete));
         self.wake_lookers(now);
         Vec::new()
     }
@@ -251,6 +279,9 @@ impl Scheduler {
         };
         let effects = self.found_bound(&key, &pod.spec.node_name, now);
         self.move_usage(&key, known.as_ref().map(|it| (&it.0, &it.1)), (&info, &place), now);
+        let is_waiting = place == PodState::Waiting;
+        let change = if is_waiting { change_of(known.as_ref().map(|it| &*it.0), &info) } else { Change::Update };
+        self.queue.because(QueueEvent::Of(Subject::UnschedulablePod, change));
         let since = known.as_ref().map_or(now, |it| it.2);
         let nomination = self.nomination_seen(&key, &pod.status.nominated_node_name);
         let mut entry = Entry::new(pod, Arc::clone(&info), place.clone(), since);
@@ -262,10 +293,11 @@ impl Scheduler {
         let of_group = self.membership_follows(&info, &place, now);
 
         if place != PodState::Waiting {
+            // One that is being bound is still being tried.
             if !matches!(place, PodState::Assumed(_)) {
                 self.wait_no_more(&key);
+                self.queue.remove(&key);
             }
-            self.queue.remove(&key);
             return effects.into_iter().chain(of_group).collect();
         }
         let unchanged = known.is_some_and(|it| *it.0 == *info);
@@ -273,11 +305,11 @@ impl Scheduler {
             return of_group;
         }
         self.consultations.forget(&key);
-        if !self.profiles[&info.scheduler_name].is_gated(&info, &self.snapshot.pod_groups) {
+        if !self.is_kept_out(&info) {
             self.queue.activate(&key, info.priority, now);
             return of_group;
         }
-        self.queue.remove(&key);
+        self.queue.gate(&key);
         // Where its group was told of it, it was, too.
         let is_told = unchanged || !of_group.is_empty();
         let own = (!is_told).then(|| report::gated(&info, &self.snapshot.pod_groups, since, now));
@@ -304,6 +336,9 @@ impl Scheduler {
     fn found_bound(&self, key: &Key, node: &str, now: Time) -> Vec<Effect> {
         let open = |it: &&Entry| matches!(it.place, PodState::Waiting | PodState::Assumed(_)) && !node.is_empty();
         let open = self.pods.get(key).filter(open);
+        if let Some(PodState::Assumed(assumed)) = open.map(|it| &it.place) {
+            self.tell_on_node(key, (assumed, node), now);
+        }
         open.map(|it| report::found_bound(&it.info, node, it.since, now)).into_iter().collect()
     }
 
@@ -320,6 +355,12 @@ impl Scheduler {
         if old_node == new_node && old.is_some_and(|it| it.0.uses_same(new.0)) {
             return;
         }
+        let change = match old.filter(|_| old_node.is_some()) {
+            None => Change::Add,
+            Some(_) if new_node.is_none() => Change::Delete,
+            Some((info, _)) => change_of(Some(info), new.0),
+        };
+        self.queue.because(QueueEvent::Of(Subject::AssignedPod, change));
         let left = old.zip(old_node).map(|(old, node)| (old.0, node));
         if let Some((info, node)) = left {
             self.snapshot.remove_pod(node, key, info);
@@ -341,6 +382,7 @@ impl Scheduler {
 
     fn forget(&mut self, key: &Key, now: Time) -> Vec<Effect> {
         self.queue.remove(key);
+        self.queue.because(QueueEvent::Of(Subject::UnschedulablePod, Change::Delete));
         self.wait_no_more(key);
         self.snapshot.devices.forget(key);
         self.end_nomination(key, now);
@@ -350,6 +392,7 @@ impl Scheduler {
         let group = entry.info.group.as_ref().filter(|it| self.snapshot.pod_groups.remove_member(it, key));
         let effects = group.map(|it| self.group_moved(it, now)).unwrap_or_default();
         if let Some(node) = entry.place.node() {
+            self.queue.because(QueueEvent::Of(Subject::AssignedPod, Change::Delete));
             self.snapshot.remove_pod(node, key, &entry.info);
             self.wake_helped(node, now);
             self.wake_concerned(&entry.info, now);
@@ -358,11 +401,15 @@ impl Scheduler {
     }
 
     fn bound(&mut self, key: &Key, uid: &str, node: &str, now: Time) -> Vec<Effect> {
-        let Some(entry) = self.pods.get_mut(key).filter(|it| it.info.uid == uid) else { return Vec::new() };
+        let Some(entry) = self.pods.get(key).filter(|it| it.info.uid == uid) else { return Vec::new() };
+        if let PodState::Assumed(assumed) = &entry.place {
+            self.tell_on_node(key, (assumed, node), now);
+        }
+        self.queue.done(key);
+        let entry = self.pods.get_mut(key).expect("it was found just now");
         if entry.place == PodState::Assumed(node.to_owned()) {
             entry.place = PodState::Bound(node.to_owned());
         }
-        self.queue.done(key);
         report::bound(&entry.info, node, entry.since, now)
     }
 
@@ -381,8 +428,11 @@ impl Scheduler {
         let info = Arc::clone(&entry.info);
         self.snapshot.remove_pod(&node, key, &info);
         self.snapshot.devices.forget(key);
+        let tried = self.queue.trying(key);
         self.queue.back_off(key, info.priority, now);
+        self.queue.because(QueueEvent::Of(Subject::AssignedPod, Change::Delete));
         let effects = report::bind_failed(entry, &node, retry, message, now);
+        self.tell_tried(&info, tried, TryResult::Error);
         self.restore_nomination(key, now);
         self.wake_helped(&node, now);
         self.wake_concerned(&info, now);
@@ -415,6 +465,8 @@ impl Scheduler {
 
     /// What was assumed of a pod on its node counts no more, and it is tried again after its back-off.
     fn leave_node(&mut self, pod: &Key, info: &PodInfo, node: &str, now: Time) {
+        self.tell_tried(info, self.queue.trying(pod), TryResult::Error);
+        self.queue.because(QueueEvent::Of(Subject::AssignedPod, Change::Delete));
         self.snapshot.remove_pod(node, pod, info);
         self.snapshot.devices.forget(pod);
         self.restore_nomination(pod, now);
@@ -470,5 +522,16 @@ impl Scheduler {
     #[cfg(test)]
     fn placed(&self) -> impl Iterator<Item = (&Key, &Arc<PodInfo>, &str)> {
         self.pods.iter().filter_map(|(key, it)| Some((key, &it.info, it.place.node()?)))
+    }
+}
+
+/// What is other than it was of a pod, in upstream's words, and in the order in which it looks.
+fn change_of(old: Option<&PodInfo>, new: &PodInfo) -> Change {
+    match old {
+        None => Change::Add,
+        Some(old) if old.labels != new.labels => Change::PodLabel,
+        Some(old) if old.requested.exceeds(&new.requested) => Change::PodScaleDown,
+        Some(old) if !old.gates.is_empty() && new.gates.is_empty() => Change::PodGatesEliminated,
+        Some(_) => Change::Update,
     }
 }

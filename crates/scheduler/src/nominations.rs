@@ -13,6 +13,7 @@ use crate::{
     Effect, Eviction, PodInfo, Profile, Scheduler,
     cycle::Failure,
     entry::PodState,
+    observer::{Change, ExtensionPoint, Fact, PointStatus, QueueEvent, Subject, ran},
     preemption::{Candidate, Preemption, cheapest},
     report,
 };
@@ -66,16 +67,23 @@ impl Scheduler {
         if failure.n_nodes == 0 || !profile.preempts || self.gang_of(&info).is_some() {
             return Vec::new();
         }
+        let begun = self.observer.moment();
+        self.observer.tell(&Fact::SoughtVictims);
+        let observer = Arc::clone(&self.observer);
         let found = match self.ineligible(key, &info) {
             Some(why) => Err((why.to_owned(), false)),
             None => self.find_candidates(&info, &profile).map_err(|it| (it, true)),
         };
+        let ended = |status| ran(&*observer, (ExtensionPoint::PostFilter, status), &profile.name, begun);
         match found {
-            Ok(candidates) => match self.consult_on_victims(&info, candidates, now) {
+            Ok(candidates) => match self.consult_on_victims(&info, candidates, begun, now) {
                 Ok(candidates) => {
                     let best = cheapest(candidates).expect("where there is none, it is said why");
-                    self.preempt(&info, &profile, &best, now)
+                    let evictions = self.preempt(&info, &profile, &best, now);
+                    ended(PointStatus::Success);
+                    evictions
                 }
+                // It goes on with their answer.
                 Err(asking) => asking,
             },
             Err((why, is_hopeless)) => {
@@ -85,6 +93,7 @@ impl Scheduler {
                 if is_hopeless {
                     self.nominate(key, "", now);
                 }
+                ended(PointStatus::Unschedulable);
                 Vec::new()
             }
         }
@@ -127,6 +136,7 @@ impl Scheduler {
         candidate: &Candidate,
         now: Time,
     ) -> Vec<Effect> {
+        self.observer.tell(&Fact::ChoseVictims { n_pods: candidate.victims.len() });
         let row = self.snapshot.row_at(candidate.node_idx);
         let node = row.name.to_owned();
         let mut effects = Vec::new();
@@ -162,6 +172,7 @@ impl Scheduler {
         let is_lower = |it: &&Arc<PodInfo>| groups.priority_of(it) < priority;
         let lower: Vec<Arc<PodInfo>> = row.nominated.values().filter(is_lower).map(Arc::clone).collect();
         let mut effects = Vec::new();
+        self.queue.because(QueueEvent::Of(Subject::UnschedulablePod, Change::Update));
         for other in lower {
             self.nominate(&other.key, "", now);
             effects.push(report::no_longer_nominated(&other));
@@ -193,6 +204,7 @@ impl Scheduler {
     /// The pod tries again: it may fit by now, or find others.
     pub(crate) fn eviction_failed(&mut self, eviction: &Eviction, now: Time) {
         self.eviction_ended(&eviction.preemptor, &eviction.victim_key());
+        self.queue.because(QueueEvent::ForceActivate);
         self.queue.wake_one(&eviction.preemptor, now);
         self.queue.wake_passive(&eviction.preemptor, now);
     }

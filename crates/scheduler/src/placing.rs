@@ -7,7 +7,13 @@ use std::{
 
 use corten_meta::{Key, Time};
 
-use crate::{Effect, PodInfo, Profile, Scheduler, Snapshot, cycle::Failure, entry::PodState, report};
+use crate::{
+    Effect, PodInfo, Profile, Scheduler, Snapshot,
+    cycle::Failure,
+    entry::PodState,
+    observer::{Change, QueueEvent, Subject, TryResult},
+    report,
+};
 
 impl Scheduler {
     pub(crate) fn place_pods(&mut self, now: Time, about: &mut dyn FnMut(&Key)) -> Vec<Effect> {
@@ -25,7 +31,7 @@ impl Scheduler {
         let entry = &self.pods[key];
         if self.profiles[&entry.info.scheduler_name].is_gated(&entry.info, &self.snapshot.pod_groups) {
             // Others of its gang have gone since it was let in.
-            self.queue.remove(key);
+            self.queue.gate(key);
             return effects.push(report::gated(&entry.info, &self.snapshot.pod_groups, entry.since, now));
         }
         if let Some((group, min_count)) = self.gang_of(&self.pods[key].info) {
@@ -36,7 +42,10 @@ impl Scheduler {
         }
         match self.find_node(key) {
             Err(_) => self.broke_at(key, now, effects),
-            Ok(Ok(node_idx)) => self.placed_on(key, node_idx, now, effects),
+            Ok(Ok(node_idx)) => {
+                self.tell_own_search(key, self.queue.trying(key));
+                self.placed_on(key, node_idx, now, effects);
+            }
             Ok(Err(failure)) => self.unplaced(key, failure, now, effects),
         }
     }
@@ -50,19 +59,25 @@ impl Scheduler {
         catch_unwind(AssertUnwindSafe(|| {
             #[cfg(test)]
             assert!(!entry.info.labels.contains_key("breaks"), "as was wished");
-            self.cycle.run(&entry.info, &self.snapshot, &profile, nominated)
+            self.cycle.run(&entry.info, &self.snapshot, &profile, nominated, &*self.observer)
         }))
     }
 
     pub(crate) fn broke_at(&mut self, key: &Key, now: Time, effects: &mut Vec<Effect>) {
+        let tried = self.queue.trying(key);
+        self.tell_own_search(key, tried);
         let entry = &self.pods[key];
         self.queue.back_off(key, entry.info.priority, now);
         effects.extend(report::broken(entry, now));
+        self.tell_tried(&entry.info, tried, TryResult::Error);
     }
 
     pub(crate) fn placed_on(&mut self, key: &Key, node_idx: usize, now: Time, effects: &mut Vec<Effect>) {
+        let n_before = effects.len();
         self.assume(key, node_idx, now, effects);
+        self.tell_ready(&effects[n_before..]);
         let info = Arc::clone(&self.pods[key].info);
+        self.queue.because(QueueEvent::Of(Subject::AssignedPod, Change::Add));
         self.wake_concerned(&info, now);
     }
 
@@ -73,16 +88,20 @@ impl Scheduler {
         self.snapshot.add_pod(&node, key, &entry.info);
         entry.place = PodState::Assumed(node.clone());
         let info = Arc::clone(&entry.info);
+        self.queue.because(QueueEvent::Of(Subject::AssignedPod, Change::Add));
         self.end_nomination(key, now);
         effects.extend(self.bind(&info, &node, now));
     }
 
     pub(crate) fn unplaced(&mut self, key: &Key, mut failure: Failure, now: Time, effects: &mut Vec<Effect>) {
         let info = Arc::clone(&self.pods[key].info);
+        let tried = self.queue.trying(key);
         self.queue.park(&info, failure.refused_by(), now);
         // The rows that the failure names may move with nominations.
         let waits = report::waits(&info, &failure, &self.snapshot, &self.profiles[&info.scheduler_name]);
         let evictions = self.post_filter(key, &mut failure, now);
+        self.tell_own_search(key, tried);
+        self.tell_tried(&info, tried, TryResult::Unschedulable);
         let victims = self.victims_of(key);
         effects.extend(report::unschedulable(&self.pods[key], &failure, waits, &victims, now));
         effects.extend(evictions);

@@ -19,6 +19,7 @@ use corten_meta::{Key, Time};
 
 use crate::{
     PodInfo,
+    observer::{Fact, Moment, Observer, Pending, PodQueue, QueueEvent, Unobserved},
     parked::{Parked, ParkedGroup, RefusedBy},
 };
 
@@ -32,16 +33,37 @@ pub(crate) struct Queue {
     /// Parked pods by when they are tried again whatever happens.
     parked_until: BTreeSet<(Time, Key)>,
     n_passive: usize,
+    /// Pods that may not come in yet.
+    gated: BTreeSet<Key>,
     n_seen: u64,
     backoff_initial: Duration,
     backoff_max: Duration,
     unschedulable_retry: Duration,
+    observer: Arc<dyn Observer>,
+    /// Why pods come in or are woken now.
+    cause: QueueEvent,
+}
+
+/// A pod that is being tried.
+#[derive(Clone, Copy)]
+pub(crate) struct Try {
+    /// The first has the number 1.
+    pub(crate) number: u32,
+    /// When the pod came in.
+    pub(crate) entered: Time,
+    pub(crate) began: Moment,
+    /// When all that its node has for it was given to it.
+    pub(crate) reserved: Moment,
 }
 
 struct Entry {
     /// Priority first, then age: when it last became worth a try, then the order of arrival.
     rank: Rank,
     n_attempts: u32,
+    /// When it came in for the first time.
+    entered: Time,
+    began: Moment,
+    reserved: Moment,
     /// Not to be tried before this.
     ready_at: Time,
     retry_at: Time,
@@ -60,6 +82,14 @@ enum Stage {
     InFlight,
 }
 
+impl Entry {
+    fn begin(&mut self, now: Moment) {
+        self.stage = Stage::InFlight;
+        self.n_attempts = self.n_attempts.saturating_add(1);
+        (self.began, self.reserved) = (now, now);
+    }
+}
+
 impl Queue {
     pub(crate) fn new(backoff_initial: Duration, backoff_max: Duration, unschedulable_retry: Duration) -> Self {
         Self {
@@ -69,11 +99,40 @@ impl Queue {
             parked: Parked::default(),
             parked_until: BTreeSet::new(),
             n_passive: 0,
+            gated: BTreeSet::new(),
             n_seen: 0,
             backoff_initial,
             backoff_max,
             unschedulable_retry,
+            observer: Arc::new(Unobserved),
+            cause: QueueEvent::ForceActivate,
         }
+    }
+
+    pub(crate) fn observed_by(&mut self, observer: Arc<dyn Observer>) {
+        self.observer = observer;
+    }
+
+    /// Says why pods come in or are woken from now on.
+    pub(crate) fn because(&mut self, cause: QueueEvent) {
+        self.cause = cause;
+    }
+
+    pub(crate) fn cause(&self) -> QueueEvent {
+        self.cause
+    }
+
+    pub(crate) fn pending(&self) -> Pending {
+        Pending {
+            active: self.active.len(),
+            backoff: self.backoff.len(),
+            unschedulable: self.parked_until.len(),
+            gated: self.gated.len(),
+        }
+    }
+
+    fn tell(&self, queue: PodQueue, event: QueueEvent) {
+        self.observer.tell(&Fact::Queued { queue, event });
     }
 
     pub(crate) fn contains(&self, key: &Key) -> bool {
@@ -82,12 +141,36 @@ impl Queue {
 
     /// A pod that is new, or changed so that another try may end differently.
     pub(crate) fn activate(&mut self, key: &Key, priority: i32, now: Time) {
-        let n_attempts = self.entries.get(key).map_or(0, |it| it.n_attempts);
         self.take_out(key);
+        self.gated.remove(key);
         let rank = self.rank(priority, now);
-        let entry = Entry { rank, n_attempts, ready_at: now, retry_at: now, stage: Stage::Active, group: 0 };
+        let old = self.entries.get(key);
+        let entry = Entry {
+            rank,
+            n_attempts: old.map_or(0, |it| it.n_attempts),
+            entered: old.map_or(now, |it| it.entered),
+            began: Moment::default(),
+            reserved: Moment::default(),
+            ready_at: now,
+            retry_at: now,
+            stage: Stage::Active,
+            group: 0,
+        };
+        let is_there = old.is_some_and(|it| it.stage == Stage::Active);
         self.active.insert(rank, key.clone());
         self.entries.insert(key.clone(), entry);
+        if !is_there {
+            self.tell(PodQueue::Active, self.cause);
+        }
+    }
+
+    /// A pod that may not come in yet, or no more.
+    pub(crate) fn gate(&mut self, key: &Key) {
+        self.take_out(key);
+        self.entries.remove(key);
+        if self.gated.insert(key.clone()) {
+            self.tell(PodQueue::Unschedulable, self.cause);
+        }
     }
 
     /// Is it being tried?
@@ -95,9 +178,22 @@ impl Queue {
         self.entries.get(key).is_some_and(|it| it.stage == Stage::InFlight)
     }
 
+    pub(crate) fn trying(&self, key: &Key) -> Option<Try> {
+        let it = self.entries.get(key).filter(|it| it.stage == Stage::InFlight)?;
+        Some(Try { number: it.n_attempts, entered: it.entered, began: it.began, reserved: it.reserved })
+    }
+
     pub(crate) fn remove(&mut self, key: &Key) {
         self.take_out(key);
         self.entries.remove(key);
+        self.gated.remove(key);
+    }
+
+    /// The pod was given all that its node has for it, until this moment.
+    pub(crate) fn reserved(&mut self, key: &Key, at: Moment) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.reserved = at;
+        }
     }
 
     /// The pod is bound.
@@ -108,8 +204,7 @@ impl Queue {
     pub(crate) fn pop(&mut self) -> Option<Key> {
         let (_, key) = self.active.pop_first()?;
         let entry = self.entries.get_mut(&key).expect("an active pod has an entry");
-        entry.stage = Stage::InFlight;
-        entry.n_attempts = entry.n_attempts.saturating_add(1);
+        entry.begin(self.observer.moment());
         Some(key)
     }
 
@@ -135,7 +230,7 @@ impl Queue {
     /// Tries a pod again that waits for others of its gang.
     pub(crate) fn wake_passive(&mut self, key: &Key, now: Time) {
         if self.entries.get(key).is_some_and(|it| it.stage == Stage::Passive) {
-            self.unpark(key, now);
+            self.unpark(key, self.cause, now);
         }
     }
 
@@ -144,8 +239,7 @@ impl Queue {
         self.take_out(key);
         let Some(entry) = self.entries.get_mut(key) else { return false };
         if entry.stage != Stage::InFlight {
-            entry.stage = Stage::InFlight;
-            entry.n_attempts = entry.n_attempts.saturating_add(1);
+            entry.begin(self.observer.moment());
         }
         true
     }
@@ -156,16 +250,25 @@ impl Queue {
     }
 
     fn rest(&mut self, key: &Key, priority: i32, now: Time, stage: Stage) {
-        let n_attempts = self.entries.get(key).map_or(1, |it| it.n_attempts);
+        let (n_attempts, entered) = self.entries.get(key).map_or((1, now), |it| (it.n_attempts, it.entered));
         self.take_out(key);
         let (ready_at, retry_at) = (now.after(self.pause(n_attempts)), now.after(self.unschedulable_retry));
         let rank = self.rank(priority, now);
-        self.entries.insert(key.clone(), Entry { rank, n_attempts, ready_at, retry_at, stage, group: 0 });
+        let (began, reserved) = (Moment::default(), Moment::default());
+        let entry = Entry { rank, n_attempts, entered, began, reserved, ready_at, retry_at, stage, group: 0 };
+        self.entries.insert(key.clone(), entry);
         self.n_passive += usize::from(stage == Stage::Passive);
-        match stage {
-            Stage::Parked | Stage::Passive => drop(self.parked_until.insert((retry_at, key.clone()))),
-            _ => drop(self.backoff.insert((ready_at, key.clone()))),
-        }
+        let queue = match stage {
+            Stage::Parked | Stage::Passive => {
+                self.parked_until.insert((retry_at, key.clone()));
+                PodQueue::Unschedulable
+            }
+            _ => {
+                self.backoff.insert((ready_at, key.clone()));
+                PodQueue::Backoff
+            }
+        };
+        self.tell(queue, QueueEvent::ScheduleAttemptFailure);
     }
 
     /// 1 s, 2 s, 4 s … up to the most.
@@ -178,38 +281,42 @@ impl Queue {
     pub(crate) fn wake(&mut self, mut helped: impl FnMut(&ParkedGroup) -> bool, now: Time) {
         let groups = self.parked.groups().filter(|it| helped(it));
         let woken: Vec<Key> = groups.flat_map(|it| &it.keys).cloned().collect();
-        woken.iter().for_each(|it| self.unpark(it, now));
+        woken.iter().for_each(|it| self.unpark(it, self.cause, now));
     }
 
     /// As above, one pod.
     pub(crate) fn wake_one(&mut self, key: &Key, now: Time) {
         if self.entries.get(key).is_some_and(|it| it.stage == Stage::Parked) {
-            self.unpark(key, now);
+            self.unpark(key, self.cause, now);
         }
     }
 
-    fn unpark(&mut self, key: &Key, now: Time) {
+    fn unpark(&mut self, key: &Key, cause: QueueEvent, now: Time) {
         self.take_out(key);
         let entry = self.entries.get_mut(key).expect("a parked pod has an entry");
-        if entry.ready_at > now {
+        let queue = if entry.ready_at > now {
             entry.stage = Stage::Backoff;
             self.backoff.insert((entry.ready_at, key.clone()));
+            PodQueue::Backoff
         } else {
             entry.stage = Stage::Active;
             self.active.insert(entry.rank, key.clone());
-        }
+            PodQueue::Active
+        };
+        self.tell(queue, cause);
     }
 
     /// Moves on whatever time alone moves on.
     pub(crate) fn flush(&mut self, now: Time) {
         while let Some((_, key)) = self.parked_until.first().filter(|it| it.0 <= now).cloned() {
-            self.unpark(&key, now);
+            self.unpark(&key, QueueEvent::UnschedulableTimeout, now);
         }
         while let Some((_, key)) = self.backoff.first().filter(|it| it.0 <= now).cloned() {
             self.take_out(&key);
             let entry = self.entries.get_mut(&key).expect("a pod in back-off has an entry");
             entry.stage = Stage::Active;
             self.active.insert(entry.rank, key);
+            self.tell(PodQueue::Active, QueueEvent::BackoffComplete);
         }
     }
 

@@ -53,6 +53,14 @@ impl Amounts {
         }
     }
 
+    /// Is any of it more than of the other?
+    pub(crate) fn exceeds(&self, other: &Self) -> bool {
+        self.cpu_millis > other.cpu_millis
+            || self.memory_bytes > other.memory_bytes
+            || self.ephemeral_storage_bytes > other.ephemeral_storage_bytes
+            || self.extended.iter().any(|it| *it.1 > other.of_resource(it.0))
+    }
+
     pub(crate) fn of_resource(&self, name: &str) -> i64 {
         match name {
             "cpu" => self.cpu_millis,

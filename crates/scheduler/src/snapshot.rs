@@ -17,6 +17,7 @@ use crate::{
     groupings::Groupings,
     images::ImageStates,
     namespaces::NamespaceLabels,
+    observer::Change,
     pod_groups::PodGroups,
     pod_info::{HostPort, PodInfo},
     projections::Taint,
@@ -243,21 +244,25 @@ impl Snapshot {
         own.saturating_mul(self.n_pods).saturating_add(self.n_repelling_terms)
     }
 
-    /// Takes a node in. Says whether anything that a plugin reads has changed: heartbeats change nothing.
-    pub(crate) fn set_node(&mut self, node: &Node) -> bool {
+    /// Takes a node in. Says what has changed of what a plugin reads, the first where it is much: heartbeats change nothing.
+    pub(crate) fn set_node(&mut self, node: &Node) -> Option<Change> {
         let idx = self.row_for(&node.metadata.name);
         self.image_names[idx] = self.images.replace(&self.image_names[idx], &node.status.images);
         let allocatable = Amounts::of(&node.status.allocatable);
         let pods_max = node.status.allocatable.get("pods").map_or(0, |it| usize::try_from(it.value()).unwrap_or(0));
-        let is_same = self.known[idx]
-            && self.labels[idx] == node.metadata.labels
-            && self.unschedulable[idx] == node.spec.unschedulable
-            && self.taints[idx] == node.spec.taints
-            && self.allocatable[idx] == allocatable
-            && self.pods_max[idx] == pods_max;
-        if is_same {
-            return false;
-        }
+        let change = if !self.known[idx] {
+            Change::Add
+        } else if self.unschedulable[idx] != node.spec.unschedulable {
+            Change::NodeTaint
+        } else if self.allocatable[idx] != allocatable || self.pods_max[idx] != pods_max {
+            Change::NodeAllocatable
+        } else if self.labels[idx] != node.metadata.labels {
+            Change::NodeLabel
+        } else if self.taints[idx] != node.spec.taints {
+            Change::NodeTaint
+        } else {
+            return None;
+        };
         if !self.known[idx] {
             self.known[idx] = true;
             self.n_known += 1;
@@ -268,7 +273,7 @@ impl Snapshot {
         self.taints[idx].clone_from(&node.spec.taints);
         self.allocatable[idx] = allocatable;
         self.pods_max[idx] = pods_max;
-        true
+        Some(change)
     }
 
     pub(crate) fn remove_node(&mut self, name: &str) {

@@ -7,6 +7,7 @@ mod extenders;
 mod gangs;
 mod hints;
 mod history;
+mod observed;
 mod preemption;
 mod reference;
 mod volumes;

@@ -7,6 +7,7 @@ use corten_meta::Key;
 use crate::{
     event::Effect,
     extender::{Consultation, Question},
+    observer::Moment,
     pod_info::PodInfo,
 };
 
@@ -25,6 +26,8 @@ pub(crate) struct UnderWay {
     pub(crate) id: u64,
     /// The nodes that were asked about; empty where it is about victims.
     pub(crate) nodes: BTreeSet<String>,
+    /// When that began for which they are asked.
+    pub(crate) begun: Moment,
 }
 
 impl Consultations {
@@ -37,14 +40,14 @@ impl Consultations {
         self.under_way.remove(pod);
     }
 
-    pub(crate) fn begin(&mut self, info: &PodInfo, question: Question) -> Effect {
+    pub(crate) fn begin(&mut self, info: &PodInfo, question: Question, begun: Moment) -> Effect {
         self.n_begun += 1;
         let id = self.n_begun;
         let nodes = match &question {
             Question::Nodes { nodes, .. } => nodes.iter().cloned().collect(),
             Question::Victims { .. } => BTreeSet::new(),
         };
-        self.under_way.insert(info.key.clone(), UnderWay { id, nodes });
+        self.under_way.insert(info.key.clone(), UnderWay { id, nodes, begun });
         Effect::Consult(Box::new(Consultation { pod: info.key.clone(), uid: info.uid.clone(), id, question }))
     }
 }

@@ -11,8 +11,9 @@ use crate::{
     Effect, PodInfo, Scheduler, StorageObject,
     devices::{CLAIM_FINALIZER, PodDevices},
     entry::PodState,
+    observer::{Change, ExtensionPoint, PointStatus, QueueEvent, ran},
     report,
-    storage::{Claim, Concern, Decisions, Progress, Volume},
+    storage::{Claim, Concern, Decisions, Progress, Storage, Volume},
 };
 
 type Patch = (Resource, Key, Value);
@@ -20,13 +21,18 @@ type Patch = (Resource, Key, Value);
 impl Scheduler {
     /// Binds a pod to its node, or first its volumes.
     pub(crate) fn bind(&mut self, info: &Arc<PodInfo>, node: &str, now: Time) -> Vec<Effect> {
+        let begun = self.observer.moment();
         self.give_devices(info, node, now);
         let decisions = self.decisions(info, node);
-        if decisions == Decisions::default() {
+        let has_all = decisions == Decisions::default();
+        let patches = if has_all { Vec::new() } else { self.patches(&decisions, node) };
+        self.snapshot.storage.assume(&decisions, node);
+        let point = (ExtensionPoint::Reserve, PointStatus::Success);
+        let reserved = ran(&*self.observer, point, &info.scheduler_name, begun);
+        self.queue.reserved(&info.key, reserved);
+        if has_all {
             return self.bind_with_devices(info, node, now);
         }
-        let patches = self.patches(&decisions, node);
-        self.snapshot.storage.assume(&decisions, node);
         self.waiting.begin(&info.key, node, &decisions, now.after(self.config.bind_timeout));
         let mut effects = Vec::new();
         if !patches.is_empty() {
@@ -74,19 +80,24 @@ impl Scheduler {
     pub(crate) fn storage_seen(&mut self, object: StorageObject, now: Time) -> Vec<Effect> {
         let object = match object {
             StorageObject::Device(it) => {
-                self.snapshot.devices.set(it);
+                let (subject, change) = self.snapshot.devices.set(it);
+                self.queue.because(QueueEvent::Of(subject, change));
                 return self.devices_moved(now);
             }
             other => other,
         };
+        let (subject, is_known) = self.snapshot.storage.knows(&object);
+        self.queue.because(QueueEvent::Of(subject, if is_known { Change::Update } else { Change::Add }));
         let concern = self.snapshot.storage.set(object);
         self.storage_moved(&concern, now)
     }
 
     pub(crate) fn storage_gone(&mut self, resource: &Resource, key: &Key, now: Time) -> Vec<Effect> {
-        if self.snapshot.devices.remove(resource, key) {
+        if let Some(subject) = self.snapshot.devices.remove(resource, key) {
+            self.queue.because(QueueEvent::Of(subject, Change::Delete));
             return self.devices_moved(now);
         }
+        self.queue.because(QueueEvent::Of(Storage::subject_of(resource), Change::Delete));
         let concern = self.snapshot.storage.remove(resource, key);
         self.storage_moved(&concern, now)
     }
@@ -103,7 +114,10 @@ impl Scheduler {
             Concern::Volume { .. } | Concern::Class(_) | Concern::Any => None,
         };
         let pods = claim.map(|it| self.waiting.pods_of(it)).unwrap_or_default();
-        let effects = pods.iter().flat_map(|it| self.go_on(it, now)).collect();
+        let cause = self.queue.cause();
+        let effects: Vec<Effect> = pods.iter().flat_map(|it| self.go_on(it, now)).collect();
+        self.tell_ready(&effects);
+        self.queue.because(cause);
         let storage = &self.snapshot.storage;
         self.queue.wake(|it| storage.may_help(concern, &it.info), now);
         effects
@@ -137,6 +151,8 @@ impl Scheduler {
         let PodState::Assumed(node) = entry.place.clone() else { return Vec::new() };
         entry.place = PodState::Waiting;
         let info = Arc::clone(&entry.info);
+        self.tell_prepared(pod, PointStatus::Error);
+        let Some(entry) = self.pods.get(pod) else { return Vec::new() };
         let effects = report::volumes_failed(entry, &node, message, now);
         self.leave_node(pod, &info, &node, now);
         effects

@@ -3,8 +3,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use corten_api::resources::{CONFIG_MAPS, PODS, SECRETS};
 use corten_meta::{Named, ObjectMeta, ObjectReference};
 use corten_reconcile::{
-    Actor, Answer, ApiPath, Decision, EventType, LoopMetric, Projection, Propagation, Verb, View, Wait, Wake, Watch,
-    Write,
+    Actor, Answer, ApiPath, Decision, EventType, LoopMetric, MetricKind, Projection, Propagation, Verb, View, Wait,
+    Wake, Watch, Write,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -129,7 +129,7 @@ impl Controller for Wishes {
 }
 
 static WISHED: LoopMetric =
-    LoopMetric { name: "wished_total", help: "What was wished.", labels: &["what"], bounds: &[] };
+    LoopMetric { name: "wished_total", help: "What was wished.", labels: &["what"], kind: MetricKind::Counter };
 
 fn event(key: &Key, message: &str) -> Effect {
     let about = ObjectReference { name: key.name.clone(), namespace: "default".into(), ..Default::default() };

@@ -22,6 +22,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::client::ExtenderClient;
+use super::writes::{BoundPod, bind};
 
 const PAGE: u32 = 500;
 /// No score is larger: sums of them stay numbers.
@@ -161,12 +162,12 @@ impl Extenders {
         const UNBOUND: &str = "it says that it bound the pod, which has no node";
         let extender = &self.0[extender];
         let answer = extender.bind((pod, uid), node).await;
-        let found: super::BoundPod = api.get_as(&PODS, pod).await?;
+        let found: BoundPod = api.get_as(&PODS, pod).await?;
         if found.metadata.uid == uid && !found.spec.node_name.is_empty() {
             return Ok(found.spec.node_name);
         }
         if extender.of.ignorable {
-            return super::bind(api, pod, uid, node).await;
+            return bind(api, pod, uid, node).await;
         }
         let error = answer.err().unwrap_or_else(|| UNBOUND.into());
         Err(Status::unavailable(format!("extender {}: {error}", extender.of.url_prefix)).into())

@@ -3,10 +3,14 @@ mod extended_resources;
 
 use std::task::{Wake, Waker};
 
-use corten_scheduler::Config;
+use corten_scheduler::{Config, ExtendedClaimWrite};
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::*;
+use super::{
+    writes::{bind_with_devices, tell},
+    *,
+};
 use crate::fake::{FakeApi, Fault, clock};
 
 const POD: &str = "/api/v1/namespaces/default/pods";
@@ -163,6 +167,54 @@ async fn a_pod_of_lower_priority_makes_room() {
         let message = format!("Preempted by pod {} on node n1", high["metadata"]["uid"].as_str().unwrap_or_default());
         assert_eq!(preempted[0]["message"], message);
     }
+}
+
+/// What a metric of the scheduler stands at, or how often its histogram was shown something.
+fn measured(world: &World, name: &str, labels: &[&str]) -> Option<u64> {
+    let all = world.journal.counted();
+    let metric = all.iter().find(|it| it.metric.name.strip_prefix("scheduler_") == Some(name))?;
+    metric.rows.iter().find(|it| it.0 == labels).map(|it| it.1.n)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_it_does_is_measured() {
+    const PROFILE: &str = "default-scheduler";
+    let mut world = World::with_nodes(&["n1"]);
+    pass(1).await;
+    world.api.fault(Fault::Refused("POST", 403, "Forbidden"));
+    world.pod("a");
+    pass(5).await;
+    assert!(world.node_of("a").is_some(), "at the second try");
+    world.pod("b");
+    pass(1).await;
+    for (name, labels, n) in [
+        ("schedule_attempts_total", &[PROFILE, "error"][..], 1),
+        ("schedule_attempts_total", &[PROFILE, "scheduled"], 1),
+        ("schedule_attempts_total", &[PROFILE, "unschedulable"], 1),
+        ("scheduling_attempt_duration_seconds", &[PROFILE, "scheduled"], 1),
+        ("scheduling_algorithm_duration_seconds", &[], 3),
+        ("framework_extension_point_duration_seconds", &["Filter", PROFILE, "Success"], 3),
+        ("framework_extension_point_duration_seconds", &["Bind", PROFILE, "Error"], 1),
+        ("framework_extension_point_duration_seconds", &["Bind", PROFILE, "Success"], 1),
+        ("pod_scheduling_sli_duration_seconds", &["2"], 1),
+        ("pod_scheduling_attempts", &[], 1),
+        ("preemption_attempts_total", &[], 1),
+        ("preemption_victims", &[], 0),
+        ("queue_incoming_pods_total", &["UnschedulablePodAdd", "active"], 2),
+        ("queue_incoming_pods_total", &["BackoffComplete", "active"], 1),
+        ("pending_pods", &["unschedulable"], 1),
+        ("pending_pods", &["active"], 0),
+    ] {
+        assert_eq!(measured(&world, name, labels), Some(n), "{name} {labels:?}");
+    }
+    // One that starts again counts on; while none runs, no pods wait for it.
+    world.running.abort();
+    pass(1).await;
+    assert_eq!(measured(&world, "pending_pods", &["unschedulable"]), Some(0));
+    world.restart_scheduler();
+    pass(1).await;
+    assert_eq!(measured(&world, "pending_pods", &["unschedulable"]), Some(1));
+    assert_eq!(measured(&world, "schedule_attempts_total", &[PROFILE, "unschedulable"]), Some(2));
 }
 
 #[derive(Default)]

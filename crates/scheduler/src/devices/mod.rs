@@ -20,7 +20,10 @@ pub(crate) use pod_devices::{Conflict, DeviceNode, PodAllocations, PodDevices, T
 pub(crate) use readiness::Readiness;
 
 use self::extended_claim::AllocatedClaim;
-use crate::PodInfo;
+use crate::{
+    PodInfo,
+    observer::{Change, Subject},
+};
 
 /// Keeps a claim that has devices from being gone before they are given back.
 pub const CLAIM_FINALIZER: &str = "resource.kubernetes.io/delete-protection";
@@ -58,15 +61,20 @@ pub struct ClaimReservation {
 }
 
 impl Devices {
-    pub(crate) fn set(&mut self, object: DeviceObject) {
-        match object {
-            DeviceObject::Slice(it) => self.inventory.set_slice(it.metadata.name, it.spec),
+    /// Takes an object in, and says of which sort it is and what became of it.
+    pub(crate) fn set(&mut self, object: DeviceObject) -> (Subject, Change) {
+        let (subject, is_known) = match object {
+            DeviceObject::Slice(it) => (Subject::DeviceSlice, self.inventory.set_slice(it.metadata.name, it.spec)),
             DeviceObject::Class(it) => {
                 let (meta, spec) = (it.metadata, it.spec.unwrap_or_default());
                 self.classes.set(meta.name.clone(), meta.creation_timestamp, spec.extended_resource_name.clone());
-                self.inventory.set_class(meta.name, spec);
+                (Subject::DeviceClass, self.inventory.set_class(meta.name, spec))
             }
-            DeviceObject::TaintRule(it) => self.inventory.set_taint_rule(it.metadata.name.clone(), it.rule()),
+            DeviceObject::TaintRule(it) => {
+                self.inventory.set_taint_rule(it.metadata.name.clone(), it.rule());
+                // Its devices have other taints now.
+                (Subject::DeviceSlice, true)
+            }
             DeviceObject::Claim(it) => {
                 let key = it.metadata.key();
                 if let Some(allocation) = it.allocation() {
@@ -75,27 +83,31 @@ impl Devices {
                         !it.is_for_extended_resources_of(&assumed.pod_uid) || assumed.allocation != *allocation
                     });
                 }
-                self.claims.insert(key, it);
+                (Subject::DeviceClaim, self.claims.insert(key, it).is_some())
             }
-        }
+        };
+        (subject, if is_known { Change::Update } else { Change::Add })
     }
 
-    /// True where it was one of these.
-    pub(crate) fn remove(&mut self, resource: &Resource, key: &Key) -> bool {
+    /// Of which sort it was, where it was one of these.
+    pub(crate) fn remove(&mut self, resource: &Resource, key: &Key) -> Option<Subject> {
         if *resource == DeviceSlice::RESOURCE {
             self.inventory.remove_slice(&key.name);
+            Some(Subject::DeviceSlice)
         } else if *resource == DeviceClass::RESOURCE {
             self.classes.remove(&key.name);
             self.inventory.remove_class(&key.name);
+            Some(Subject::DeviceClass)
         } else if *resource == DeviceTaintRule::RESOURCE {
             self.inventory.remove_taint_rule(&key.name);
+            Some(Subject::DeviceSlice)
         } else if *resource == DeviceClaim::RESOURCE {
             self.claims.remove(key);
             self.assumed.remove(key);
+            Some(Subject::DeviceClaim)
         } else {
-            return false;
+            None
         }
-        true
     }
 
     pub(crate) fn claim(&self, key: &Key) -> Option<&DeviceClaim> {

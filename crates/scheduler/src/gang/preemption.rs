@@ -8,7 +8,9 @@ use std::{collections::BTreeSet, sync::Arc};
 use corten_meta::{Key, Time};
 
 use super::{Attempt, Gang};
-use crate::{Effect, Eviction, PodInfo, Profile, Scheduler, preemption::NO_VICTIMS, report, victims::Unit};
+use crate::{
+    Effect, Eviction, PodInfo, Profile, Scheduler, observer::Fact, preemption::NO_VICTIMS, report, victims::Unit,
+};
 
 /// What came of it.
 pub(crate) enum GangPreemption {
@@ -32,6 +34,7 @@ impl Scheduler {
         let Some(first) = gang.waiting.first() else { return GangPreemption::None(NO_VICTIMS) };
         let profile = Arc::clone(&self.profiles[&self.pods[first].info.scheduler_name]);
         let priority = self.priority_of_gang(gang);
+        self.observer.tell(&Fact::SoughtVictims);
         if let Some(why) = self.gang_ineligible(gang, priority, &profile) {
             return GangPreemption::None(why);
         }
@@ -217,6 +220,7 @@ impl Scheduler {
         self.take_all_back(attempt, now);
         let mut effects = Vec::new();
         let Some((preemptor, _)) = nodes.first() else { return effects };
+        self.observer.tell(&Fact::ChoseVictims { n_pods: victims.iter().map(|it| it.pods.len()).sum() });
         // Who is being deleted already goes for another reason.
         let staying = victims.iter().flat_map(|it| &it.pods).filter(|it| !it.0.deleting);
         let uid = self.snapshot.pod_groups.get(&gang.group).map(|it| it.metadata.uid.clone()).unwrap_or_default();

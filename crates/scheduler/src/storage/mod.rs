@@ -14,7 +14,7 @@ pub use objects::{Claim, CsiDriver, CsiNode, StorageCapacity, StorageClass, Stor
 pub(crate) use pod_volumes::{Decisions, PodVolumes, refusal};
 pub(crate) use waiting_pods::{Progress, WaitingPods};
 
-use crate::PodInfo;
+use crate::{PodInfo, observer::Subject};
 
 /// See the module's documentation.
 #[derive(Default)]
@@ -53,6 +53,30 @@ pub(crate) enum Concern {
 }
 
 impl Storage {
+    /// Of which sort an object is, and whether an earlier state of it is known.
+    pub(crate) fn knows(&self, object: &StorageObject) -> (Subject, bool) {
+        match object {
+            StorageObject::Claim(it) => (Subject::Claim, self.claims.contains_key(&it.metadata.key())),
+            StorageObject::Volume(it) => (Subject::Volume, self.volumes.contains_key(&it.metadata.name)),
+            StorageObject::Class(it) => (Subject::StorageClass, self.classes.contains_key(&it.metadata.name)),
+            StorageObject::Driver(it) => (Subject::CsiDriver, self.drivers.contains_key(&it.metadata.name)),
+            StorageObject::Node(it) => (Subject::CsiNode, self.limits.contains_key(&it.metadata.name)),
+            StorageObject::Capacity(it) => (Subject::StorageCapacity, self.capacities.contains_key(&it.metadata.key())),
+            StorageObject::Device(_) => (Subject::DeviceClaim, false),
+        }
+    }
+
+    pub(crate) fn subject_of(resource: &Resource) -> Subject {
+        let subjects = [
+            (Claim::RESOURCE, Subject::Claim),
+            (Volume::RESOURCE, Subject::Volume),
+            (StorageClass::RESOURCE, Subject::StorageClass),
+            (CsiDriver::RESOURCE, Subject::CsiDriver),
+            (CsiNode::RESOURCE, Subject::CsiNode),
+        ];
+        subjects.into_iter().find(|it| it.0 == *resource).map_or(Subject::StorageCapacity, |it| it.1)
+    }
+
     /// Takes an object in, and says whom that may concern.
     pub(crate) fn set(&mut self, object: StorageObject) -> Concern {
         match object {

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{node, pod};
-use crate::{Config, Effect, Event, Eviction, Profile, Scheduler, Snapshot, entry::PodState};
+use crate::{Config, Effect, Event, Eviction, Pending, Profile, Scheduler, Snapshot, entry::PodState};
 
 #[derive(Clone, Debug)]
 enum Happening {
@@ -361,6 +361,17 @@ impl Oracle {
         assert_eq!(company.dump(), rebuilt.company.dump());
         assert_eq!(self.scheduler.snapshot().dump(), rebuilt.dump());
         assert_eq!(self.scheduler.snapshot().n_nodes(), self.nodes.len());
+        self.check_queue();
+    }
+
+    /// Each pod that waits does so in one queue, and none that does not.
+    fn check_queue(&self) {
+        let Pending { active, backoff, unschedulable, gated } = self.scheduler.pending();
+        let in_flight = |key: &&Key| self.scheduler.queue.is_in_flight(key);
+        let waiting = self.scheduler.pods.iter().filter(|it| it.1.place == PodState::Waiting).map(|it| it.0);
+        assert_eq!(active + backoff + unschedulable + gated, waiting.filter(|it| !in_flight(it)).count());
+        let assumed = self.scheduler.pods.iter().filter(|it| matches!(it.1.place, PodState::Assumed(_)));
+        assumed.for_each(|it| assert!(in_flight(&it.0), "{} is still being tried", it.0));
     }
 
     /// Everything under way is taken, and time passes: then no pod that fits may be left.

@@ -1,0 +1,381 @@
+//! What a scheduler tells of its work, counted and timed under kube-scheduler's names.
+//!
+//! One loop writes, and whoever asks for metrics reads: nothing is locked or allocated for what happens at each pod.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    time::Duration,
+};
+
+use corten_reconcile::{LoopMetric, MetricKind};
+use corten_scheduler::{
+    ExtensionPoint, Fact, Moment, Observer, Pending, PodQueue, PointStatus, Profile, QueueEvent, Span, TryResult,
+};
+use tokio::time::Instant;
+
+use crate::{CountedDurations, CountedMetric};
+
+/// Pods that were bound at a later try are counted together.
+const TRIES_MAX: usize = 15;
+
+const fn doubling<const N: usize>(first: f64) -> [f64; N] {
+    let mut bounds = [first; N];
+    let mut at = 1;
+    while at < N {
+        bounds[at] = bounds[at - 1] * 2.0;
+        at += 1;
+    }
+    bounds
+}
+
+const SECONDS_OF_TRIES: [f64; 15] = doubling(0.001);
+const SECONDS_OF_POINTS: [f64; 12] = doubling(0.0001);
+const SECONDS_OF_PODS: [f64; 20] = doubling(0.01);
+const TRIES: [f64; 5] = doubling(1.0);
+const VICTIMS: [f64; 7] = doubling(1.0);
+
+static TRIED: LoopMetric = LoopMetric {
+    name: "scheduler_schedule_attempts_total",
+    help: "How many tries to schedule a pod have ended, by what they came to: an error is the scheduler's own, or an answer to what it wrote.",
+    labels: &["profile", "result"],
+    kind: MetricKind::Counter,
+};
+
+static TRY_TOOK: LoopMetric = LoopMetric {
+    name: "scheduler_scheduling_attempt_duration_seconds",
+    help: "How long tries to schedule a pod took, with the binding.",
+    labels: &["profile", "result"],
+    kind: MetricKind::Histogram(&SECONDS_OF_TRIES),
+};
+
+static SEARCH_TOOK: LoopMetric = LoopMetric {
+    name: "scheduler_scheduling_algorithm_duration_seconds",
+    help: "How long it took to find a node for a pod, or that there is none.",
+    labels: &[],
+    kind: MetricKind::Histogram(&SECONDS_OF_TRIES),
+};
+
+static POINT_TOOK: LoopMetric = LoopMetric {
+    name: "scheduler_framework_extension_point_duration_seconds",
+    help: "How long all plugins of one extension point took together.",
+    labels: &["extension_point", "profile", "status"],
+    kind: MetricKind::Histogram(&SECONDS_OF_POINTS),
+};
+
+static POD_TOOK: LoopMetric = LoopMetric {
+    name: "scheduler_pod_scheduling_sli_duration_seconds",
+    help: "How long it took from when a pod came to the queue until it was bound, by how many tries that were.",
+    labels: &["attempts"],
+    kind: MetricKind::Histogram(&SECONDS_OF_PODS),
+};
+
+static POD_TRIES: LoopMetric = LoopMetric {
+    name: "scheduler_pod_scheduling_attempts",
+    help: "How many tries it took until a pod was bound.",
+    labels: &[],
+    kind: MetricKind::Histogram(&TRIES),
+};
+
+static PENDING: LoopMetric = LoopMetric {
+    name: "scheduler_pending_pods",
+    help: "How many pods wait to be tried (active), for their back-off to end (backoff), for something that helps them (unschedulable), or for what keeps them out of the queue (gated).",
+    labels: &["queue"],
+    kind: MetricKind::Gauge,
+};
+
+static INCOMING: LoopMetric = LoopMetric {
+    name: "scheduler_queue_incoming_pods_total",
+    help: "How many pods have come to a queue, by why they did.",
+    labels: &["event", "queue"],
+    kind: MetricKind::Counter,
+};
+
+static PREEMPTIONS: LoopMetric = LoopMetric {
+    name: "scheduler_preemption_attempts_total",
+    help: "How often pods were looked for that leave their nodes for others.",
+    labels: &[],
+    kind: MetricKind::Counter,
+};
+
+static PREEMPTED: LoopMetric = LoopMetric {
+    name: "scheduler_preemption_victims",
+    help: "How many pods leave their nodes for another, each time that any do.",
+    labels: &[],
+    kind: MetricKind::Histogram(&VICTIMS),
+};
+
+/// What is counted of the scheduler of a process.
+pub(crate) struct SchedulerMeasures {
+    begun: Instant,
+    profiles: Vec<OfProfile>,
+    searches: Histogram,
+    /// By how many tries it took, from one on; the last is of all that took more.
+    pods: [Histogram; TRIES_MAX],
+    pod_tries: Histogram,
+    /// As the gauge has them, from `active` to `gated`.
+    pending: [AtomicU64; 4],
+    /// By queue, and by the place of the event.
+    incoming: [Box<[AtomicU64]>; PodQueue::ALL.len()],
+    n_preemptions: AtomicU64,
+    victims: Histogram,
+}
+
+/// Configured ones are few, and the only ones that there are.
+struct OfProfile {
+    name: String,
+    tries: [Histogram; TryResult::ALL.len()],
+    points: [[Histogram; PointStatus::ALL.len()]; ExtensionPoint::ALL.len()],
+}
+
+struct Histogram {
+    bounds: &'static [f64],
+    /// Up to each bound and above the one before it; the last is above all.
+    counts: Box<[AtomicU64]>,
+    /// The bits of a float.
+    sum: AtomicU64,
+}
+
+impl SchedulerMeasures {
+    pub(crate) fn new(profiles: &[Profile]) -> Self {
+        let of_profile = |it: &Profile| OfProfile {
+            name: it.name.clone(),
+            tries: std::array::from_fn(|_| Histogram::new(&SECONDS_OF_TRIES)),
+            points: std::array::from_fn(|_| std::array::from_fn(|_| Histogram::new(&SECONDS_OF_POINTS))),
+        };
+        Self {
+            begun: Instant::now(),
+            profiles: profiles.iter().map(of_profile).collect(),
+            searches: Histogram::new(&SECONDS_OF_TRIES),
+            pods: std::array::from_fn(|_| Histogram::new(&SECONDS_OF_PODS)),
+            pod_tries: Histogram::new(&TRIES),
+            pending: Default::default(),
+            incoming: std::array::from_fn(|_| zeros(QueueEvent::COUNT)),
+            n_preemptions: AtomicU64::new(0),
+            victims: Histogram::new(&VICTIMS),
+        }
+    }
+
+    /// Are these its profiles?
+    pub(crate) fn is_of(&self, profiles: &[Profile]) -> bool {
+        self.profiles.iter().map(|it| &it.name).eq(profiles.iter().map(|it| &it.name))
+    }
+
+    pub(crate) fn set_pending(&self, now: Pending) {
+        let Pending { active, backoff, unschedulable, gated } = now;
+        for (gauge, number) in self.pending.iter().zip([active, backoff, unschedulable, gated]) {
+            gauge.store(u64::try_from(number).unwrap_or(u64::MAX), Relaxed);
+        }
+    }
+
+    /// What was asked of the API server was answered: a pod of this profile is bound, or it is not.
+    pub(crate) fn bound(&self, profile: &str, is_bound: bool, from: Moment) {
+        let status = if is_bound { PointStatus::Success } else { PointStatus::Error };
+        let span = Span { from, to: self.moment() };
+        self.tell(&Fact::Ran { point: ExtensionPoint::Bind, status, profile, span });
+    }
+
+    fn of(&self, profile: &str) -> Option<&OfProfile> {
+        self.profiles.iter().find(|it| it.name == profile)
+    }
+
+    /// All metrics as they stand now.
+    pub(crate) fn all(&self) -> Vec<CountedMetric> {
+        let labels = |values: &[&str]| values.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let (mut tried, mut try_took, mut point_took) = (Vec::new(), Vec::new(), Vec::new());
+        for profile in &self.profiles {
+            for (result, of) in TryResult::ALL.iter().zip(&profile.tries).filter(|it| it.1.n() > 0) {
+                let labels = labels(&[&profile.name, result.as_str()]);
+                tried.push((labels.clone(), stands_at(of.n())));
+                try_took.push((labels, of.counted()));
+            }
+            for (point, statuses) in ExtensionPoint::ALL.iter().zip(&profile.points) {
+                for (status, of) in PointStatus::ALL.iter().zip(statuses).filter(|it| it.1.n() > 0) {
+                    point_took.push((labels(&[point.as_str(), &profile.name, status.as_str()]), of.counted()));
+                }
+            }
+        }
+        let numbers = (1..TRIES_MAX).map(|it| it.to_string()).chain([format!("{TRIES_MAX}+")]);
+        let pods = numbers.zip(&self.pods).filter(|it| it.1.n() > 0);
+        let pending = ["active", "backoff", "unschedulable", "gated"].iter().zip(&self.pending);
+        let mut incoming = Vec::new();
+        for (queue, counts) in PodQueue::ALL.iter().zip(&self.incoming) {
+            let counts = QueueEvent::all().zip(counts.iter().map(|it| it.load(Relaxed))).filter(|it| it.1 > 0);
+            incoming.extend(counts.map(|(event, n)| (labels(&[&event.to_string(), queue.as_str()]), stands_at(n))));
+        }
+        let only = |it: CountedDurations| vec![(Vec::new(), it)];
+        [
+            (&POINT_TOOK, point_took),
+            (&PENDING, pending.map(|(queue, it)| (labels(&[queue]), stands_at(it.load(Relaxed)))).collect()),
+            (&POD_TRIES, only(self.pod_tries.counted())),
+            (&POD_TOOK, pods.map(|(number, of)| (vec![number], of.counted())).collect()),
+            (&PREEMPTIONS, only(stands_at(self.n_preemptions.load(Relaxed)))),
+            (&PREEMPTED, only(self.victims.counted())),
+            (&INCOMING, incoming),
+            (&TRIED, tried),
+            (&SEARCH_TOOK, only(self.searches.counted())),
+            (&TRY_TOOK, try_took),
+        ]
+        .into_iter()
+        .map(|(metric, rows)| CountedMetric { metric, rows })
+        .collect()
+    }
+}
+
+impl Observer for SchedulerMeasures {
+    fn moment(&self) -> Moment {
+        Moment(u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn tell(&self, fact: &Fact<'_>) {
+        match *fact {
+            Fact::Ran { point, status, profile, span } => {
+                if let Some(of) = self.of(profile) {
+                    of.points[point as usize][status as usize].observe(seconds(span));
+                }
+            }
+            Fact::Searched(span) => self.searches.observe(seconds(span)),
+            Fact::Tried { result, profile, span } => {
+                if let Some(of) = self.of(profile) {
+                    of.tries[result as usize].observe(seconds(span));
+                }
+            }
+            Fact::Scheduled { n_tries, waited } => {
+                let number = usize::try_from(n_tries).unwrap_or(TRIES_MAX).clamp(1, TRIES_MAX);
+                self.pods[number - 1].observe(waited.as_secs_f64());
+                self.pod_tries.observe(f64::from(n_tries));
+            }
+            Fact::Queued { queue, event } => {
+                self.incoming[queue as usize][event.index()].fetch_add(1, Relaxed);
+            }
+            Fact::SoughtVictims => {
+                self.n_preemptions.fetch_add(1, Relaxed);
+            }
+            Fact::ChoseVictims { n_pods } => {
+                self.victims.observe(f64::from(u32::try_from(n_pods).unwrap_or(u32::MAX)));
+            }
+        }
+    }
+}
+
+impl Histogram {
+    fn new(bounds: &'static [f64]) -> Self {
+        Self { bounds, counts: zeros(bounds.len() + 1), sum: AtomicU64::new(0) }
+    }
+
+    fn observe(&self, value: f64) {
+        let bucket = self.bounds.iter().take_while(|it| **it < value).count();
+        self.counts[bucket].fetch_add(1, Relaxed);
+        let with = |sum: u64| Some((f64::from_bits(sum) + value).to_bits());
+        // It is never refused.
+        let _ = self.sum.fetch_update(Relaxed, Relaxed, with);
+    }
+
+    fn n(&self) -> u64 {
+        self.counts.iter().map(|it| it.load(Relaxed)).sum()
+    }
+
+    fn counted(&self) -> CountedDurations {
+        let mut n = 0;
+        let mut counts = self.counts.iter().map(|it| {
+            n += it.load(Relaxed);
+            n
+        });
+        let up_to = self.bounds.iter().copied().zip(&mut counts).collect();
+        let n = counts.next().unwrap_or_default();
+        CountedDurations { up_to, n, seconds: f64::from_bits(self.sum.load(Relaxed)) }
+    }
+}
+
+fn zeros(n: usize) -> Box<[AtomicU64]> {
+    std::iter::repeat_with(AtomicU64::default).take(n).collect()
+}
+
+fn seconds(span: Span) -> f64 {
+    Duration::from_nanos(span.to.0.saturating_sub(span.from.0)).as_secs_f64()
+}
+
+/// What a counter or a gauge stands at.
+#[expect(clippy::cast_precision_loss, reason = "a metric is a float; nothing here is counted beyond 2^53")]
+fn stands_at(number: u64) -> CountedDurations {
+    CountedDurations { up_to: Vec::new(), n: number, seconds: number as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use corten_scheduler::{Change, Subject};
+
+    use super::*;
+
+    /// The rows of one metric: its labels, how many there are, and their sum.
+    fn rows(measures: &SchedulerMeasures, name: &str) -> Vec<(String, u64, f64)> {
+        let all = measures.all();
+        let metric = all.iter().find(|it| it.metric.name == name).expect("there is one of this name");
+        metric.rows.iter().map(|(labels, it)| (labels.join(" "), it.n, it.seconds)).collect()
+    }
+
+    #[test]
+    fn what_is_told_is_counted_under_its_labels() {
+        let measures = SchedulerMeasures::new(&[Profile::default()]);
+        let profile = "default-scheduler";
+        let span = Span { from: Moment(1_000_000), to: Moment(4_000_000) };
+        let (point, status) = (ExtensionPoint::Filter, PointStatus::Success);
+        let event = QueueEvent::Of(Subject::Node, Change::Add);
+        for fact in [
+            Fact::Ran { point, status, profile, span },
+            Fact::Ran { point, status, profile: "of nobody", span },
+            Fact::Searched(span),
+            Fact::Tried { result: TryResult::Unschedulable, profile, span },
+            Fact::Scheduled { n_tries: 2, waited: Duration::from_millis(20) },
+            Fact::Scheduled { n_tries: 40, waited: Duration::from_secs(60) },
+            Fact::Queued { queue: PodQueue::Backoff, event },
+            Fact::SoughtVictims,
+            Fact::ChoseVictims { n_pods: 3 },
+        ] {
+            measures.tell(&fact);
+        }
+        measures.set_pending(Pending { active: 1, backoff: 2, unschedulable: 3, gated: 4 });
+        let row = |labels: &str, n: u64, sum: f64| (labels.to_owned(), n, sum);
+        for (name, expected) in [
+            ("framework_extension_point_duration_seconds", vec![row("Filter default-scheduler Success", 1, 0.003)]),
+            ("scheduling_algorithm_duration_seconds", vec![row("", 1, 0.003)]),
+            ("schedule_attempts_total", vec![row("default-scheduler unschedulable", 1, 1.0)]),
+            ("scheduling_attempt_duration_seconds", vec![row("default-scheduler unschedulable", 1, 0.003)]),
+            ("pod_scheduling_attempts", vec![row("", 2, 42.0)]),
+            ("pod_scheduling_sli_duration_seconds", vec![row("2", 1, 0.02), row("15+", 1, 60.0)]),
+            ("queue_incoming_pods_total", vec![row("NodeAdd backoff", 1, 1.0)]),
+            ("preemption_attempts_total", vec![row("", 1, 1.0)]),
+            ("preemption_victims", vec![row("", 1, 3.0)]),
+            (
+                "pending_pods",
+                vec![row("active", 1, 1.0), row("backoff", 2, 2.0), row("unschedulable", 3, 3.0), row("gated", 4, 4.0)],
+            ),
+        ] {
+            assert_eq!(rows(&measures, &format!("scheduler_{name}")), expected, "{name}");
+        }
+    }
+
+    /// As upstream's `ExponentialBuckets` makes them.
+    #[test]
+    fn bounds_are_upstreams() {
+        let measures = SchedulerMeasures::new(&[Profile::default()]);
+        let of = |name: &str| {
+            let kind = measures.all().iter().find(|it| it.metric.name.ends_with(name)).map(|it| it.metric.kind);
+            let Some(MetricKind::Histogram(bounds)) = kind else { panic!("{name} is a histogram") };
+            (bounds.len(), bounds[0], bounds[bounds.len() - 1])
+        };
+        assert_eq!(of("point_duration_seconds"), (12, 0.0001, 0.2048));
+        assert_eq!(of("attempt_duration_seconds"), (15, 0.001, 16.384));
+        assert_eq!(of("algorithm_duration_seconds"), (15, 0.001, 16.384));
+        assert_eq!(of("sli_duration_seconds"), (20, 0.01, 5242.88));
+        assert_eq!(of("scheduling_attempts"), (5, 1.0, 16.0));
+        assert_eq!(of("preemption_victims"), (7, 1.0, 64.0));
+    }
+
+    #[test]
+    fn a_value_is_counted_up_to_the_first_bound_that_holds_it() {
+        let histogram = Histogram::new(&VICTIMS);
+        [1.0, 2.0, 3.0, 65.0].iter().for_each(|it| histogram.observe(*it));
+        let up_to: Vec<u64> = histogram.counted().up_to.iter().map(|it| it.1).collect();
+        assert_eq!((up_to, histogram.counted().n), (vec![1, 2, 3, 3, 3, 3, 3], 4));
+    }
+}

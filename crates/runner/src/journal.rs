@@ -26,6 +26,7 @@ pub struct JournalBook {
     /// By the name of the loop.
     queues: Mutex<BTreeMap<String, Arc<QueueCounts>>>,
     counts: LoopCounts,
+    of_node: LoopCounts,
 }
 
 #[derive(Default)]
@@ -64,6 +65,11 @@ impl JournalBook {
     /// What the loops have counted of what they do.
     pub fn counted(&self) -> Vec<CountedMetric> {
         self.counts.all()
+    }
+
+    /// What those of a node have: the node tells it, and not the control plane that may be in the same process.
+    pub fn of_node(&self) -> &LoopCounts {
+        &self.of_node
     }
 
     /// Puts a loop's newest decision in place of its last one. `decision.at` says when; the `since` of its waits (and of

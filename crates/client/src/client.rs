@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::{
-    Body, DeleteParams, Error, KeptAnswers, ListParams, PatchType, RequestCounts, Transport, TransportError, Watch,
+    Body, DeleteParams, Error, KeptAnswers, ListParams, PatchType, RequestTallies, Transport, TransportError, Watch,
     WatchParams,
     params::{Url, status_of},
 };
@@ -32,7 +32,7 @@ pub struct Client {
     kept: Option<KeptAnswers>,
     /// For whom single answers are kept.
     owner: Option<Arc<str>>,
-    counts: Option<RequestCounts>,
+    counts: Option<RequestTallies>,
 }
 
 /// One page of objects, each as the bytes the server sent.
@@ -52,7 +52,7 @@ impl Client {
 
     /// Counts its requests there.
     #[must_use]
-    pub fn with_request_counts(mut self, counts: RequestCounts) -> Self {
+    pub fn with_request_tallies(mut self, counts: RequestTallies) -> Self {
         self.counts = Some(counts);
         self
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use corten_access::Identity;
-use corten_client::{Client, KeptAnswers, RequestCounts, Transport};
+use corten_client::{Client, KeptAnswers, RequestTallies, Transport};
 use corten_meta::Time;
 use corten_pki::Authority;
 use corten_runner::JournalBook;
@@ -74,7 +74,7 @@ pub(crate) enum ServerAccess {
     InProcess(OwnServer),
     /// Whoever asks, asks as the node: it has no other certificate.
     /// What is answered is kept for a start while nobody answers.
-    Remote(Arc<dyn Transport>, KeptAnswers, RequestCounts),
+    Remote(Arc<dyn Transport>, KeptAnswers, RequestTallies),
 }
 
 /// What a node has of its cluster.
@@ -92,13 +92,13 @@ impl ClusterAccess {
         match &self.server {
             ServerAccess::InProcess(server) => in_process::client(server, who),
             ServerAccess::Remote(transport, kept, requests) => {
-                Client::new(transport.clone()).with_kept(kept.clone()).with_request_counts(requests.clone())
+                Client::new(transport.clone()).with_kept(kept.clone()).with_request_tallies(requests.clone())
             }
         }
     }
 
     /// What the node's clients count.
-    pub(crate) fn requests(&self) -> &RequestCounts {
+    pub(crate) fn requests(&self) -> &RequestTallies {
         match &self.server {
             ServerAccess::InProcess(own) => &own.requests,
             ServerAccess::Remote(_, _, requests) => requests,

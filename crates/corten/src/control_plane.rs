@@ -15,7 +15,7 @@ use corten_apiserver::{
     AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LogFilter, Rotation, Server, Sink,
 };
 use corten_cli::control_plane_record::ControlPlaneRecord;
-use corten_client::RequestCounts;
+use corten_client::RequestTallies;
 use corten_encryption::{EncryptedStore, Encryption};
 use corten_etcd::EtcdStore;
 use corten_meta::{Key, Resource};
@@ -90,7 +90,7 @@ pub(crate) struct Settings {
 pub(crate) struct ControlPlane {
     pub(crate) server: Server,
     /// What its loops ask of the server. The node beside it counts for itself.
-    requests: RequestCounts,
+    requests: RequestTallies,
     pub(crate) authority: Arc<Authority>,
     pub(crate) journal: Arc<JournalBook>,
     pub(crate) clock: Clock,
@@ -115,7 +115,7 @@ const STOP_DEADLINE: Duration = Duration::from_secs(15);
 
 struct Journals {
     book: Arc<JournalBook>,
-    requests: RequestCounts,
+    requests: RequestTallies,
     /// The controllers that are off, and whose objects they are.
     unattended: Vec<(Resource, &'static str)>,
     /// The garbage collector, where it is off: it looks after the objects of all kinds.
@@ -123,7 +123,7 @@ struct Journals {
 }
 
 impl Journals {
-    fn new(book: &Arc<JournalBook>, requests: RequestCounts, switches: &Switches) -> Self {
+    fn new(book: &Arc<JournalBook>, requests: RequestTallies, switches: &Switches) -> Self {
         let collector = switches.off().into_iter().find(|it| *it == "garbage-collector-controller");
         Self { book: book.clone(), requests, unattended: switches.unattended(), collector }
     }
@@ -221,7 +221,7 @@ impl ControlPlane {
         let store = in_form(store, etcd.as_deref(), advertise).await?;
         let authority = Arc::new(Authority::load_or_create(dir.join("pki")).context("preparing the certificates")?);
         let clock = process::clock();
-        let (journal, requests) = (Arc::new(JournalBook::default()), RequestCounts::default());
+        let (journal, requests) = (Arc::new(JournalBook::default()), RequestTallies::default());
         let audit_log = open_audit_log(settings)?;
         let machine = Machine { host_name: process::host_name(), node: settings.node.clone() };
         let server = Server::start(Config {
@@ -383,7 +383,7 @@ impl ControlPlane {
     /// What the node beside it has of it.
     pub(crate) fn access(&self) -> ClusterAccess {
         ClusterAccess {
-            server: ServerAccess::InProcess(OwnServer { requests: RequestCounts::default(), ..self.own_server() }),
+            server: ServerAccess::InProcess(OwnServer { requests: RequestTallies::default(), ..self.own_server() }),
             trust: self.authority.clone(),
             clock: self.clock.clone(),
             journal: self.journal.clone(),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use corten_access::Identity;
 use corten_apiserver::{Fence, Server};
-use corten_client::{Body, BoxFuture, Client, RequestCounts, Transport, TransportError};
+use corten_client::{Body, BoxFuture, Client, RequestTallies, Transport, TransportError};
 use http::{Request, Response};
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) struct OwnServer {
     pub(crate) server: Server,
-    pub(crate) requests: RequestCounts,
+    pub(crate) requests: RequestTallies,
 }
 
 struct InProcess {
@@ -37,7 +37,7 @@ pub(crate) fn client(server: &OwnServer, who: Identity) -> Client {
 /// A client that speaks as `who`, and whose writes are bound to a lease where there is one.
 pub(crate) fn fenced(own: &OwnServer, who: Identity, fence: Option<Fence>) -> Client {
     let server = own.server.clone();
-    Client::new(Arc::new(InProcess { server, who, fence })).with_request_counts(own.requests.clone())
+    Client::new(Arc::new(InProcess { server, who, fence })).with_request_tallies(own.requests.clone())
 }
 
 /// The service account a controller speaks as.

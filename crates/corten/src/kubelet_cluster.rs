@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use corten_client::{Client, RequestCounts};
+use corten_client::{Client, RequestTallies};
 use corten_host::{Caller, CertificateTimes, Cluster, Journals, Lasting, Measures, NodeAccess, OwnList, ServingKey};
 use corten_meta::Time;
 use corten_metrics::scraped::number;
@@ -146,7 +146,7 @@ static CLIENT_RENEW_ERRORS: LoopMetric = LoopMetric {
 /// What this process counts as a node's.
 pub(crate) struct NodeMeasures {
     journal: Arc<JournalBook>,
-    requests: RequestCounts,
+    requests: RequestTallies,
     trust: Arc<dyn ClusterTrust>,
     serving: Arc<ServingKey>,
     clock: Clock,
@@ -216,7 +216,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let measures = NodeMeasures {
             journal: Arc::default(),
-            requests: RequestCounts::default(),
+            requests: RequestTallies::default(),
             trust: Arc::new(Trust),
             serving: Arc::new(ServingKey::load("n1", dir.path(), "")),
             clock: Arc::new(|| Time::from_unix_seconds(100)),

@@ -23,7 +23,7 @@ pub(crate) fn run(mut settings: node_agent::Settings, identity: NodeIdentity) ->
     let claim = NodeClaim::new(Layout::new(&settings.data_dir, &settings.run_dir))?;
     process::block_on(async {
         let mut signals = process::Signals::listen()?;
-        let client = Client::new(Arc::new(identity.clone())).with_request_counts(identity.requests());
+        let client = Client::new(Arc::new(identity.clone())).with_request_tallies(identity.requests());
         let asking = async {
             let ranges = pod_ranges(&client, &settings.node_name, &settings.data_dir).await?;
             anyhow::Ok((ranges, cluster_network(&client, &settings.data_dir).await?))

@@ -100,8 +100,8 @@ async fn requests_are_counted_by_how_they_ended() {
     let answers =
         [Answer::Json(200, pod("web", "u", 1)), Answer::Json(409, status), Answer::Lost, Answer::Open(vec![])];
     let script = Script::new(answers.into());
-    let counts = RequestCounts::default();
-    let client = script.client().with_request_counts(counts.clone());
+    let counts = RequestTallies::default();
+    let client = script.client().with_request_tallies(counts.clone());
     client.get(&PODS, &web()).await.expect("answered");
     client.create(&PODS, "default", &json!({})).await.expect_err("it exists");
     client.get(&PODS, &web()).await.expect_err("the line is cut");

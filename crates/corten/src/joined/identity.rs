@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use corten_client::{
-    Body, BoxFuture, Client, RequestCounts, Transport, TransportError,
+    Body, BoxFuture, Client, RequestTallies, Transport, TransportError,
     https::FailoverTransport,
     kubeconfig::{Kubeconfig, RestConfig},
 };
@@ -47,7 +47,7 @@ pub(crate) struct NodeIdentity {
     changes: Arc<watch::Sender<()>>,
     /// Where the kubelet of this machine serves.
     kubelet: Arc<OnceLock<String>>,
-    requests: RequestCounts,
+    requests: RequestTallies,
     renew_errors: Arc<AtomicU64>,
 }
 
@@ -102,18 +102,18 @@ impl NodeIdentity {
             current,
             changes,
             kubelet: Arc::default(),
-            requests: RequestCounts::default(),
+            requests: RequestTallies::default(),
             renew_errors: Arc::default(),
         }))
     }
 
     /// Where it is counted what the node asks of API servers.
-    pub(crate) fn requests(&self) -> RequestCounts {
+    pub(crate) fn requests(&self) -> RequestTallies {
         self.requests.clone()
     }
 
     fn client(&self) -> Client {
-        Client::new(Arc::new(self.clone())).with_deadline(DEADLINE).with_request_counts(self.requests())
+        Client::new(Arc::new(self.clone())).with_deadline(DEADLINE).with_request_tallies(self.requests())
     }
 
     /// Says where the kubelet of this machine serves, for who asks the node itself.

@@ -128,7 +128,7 @@ impl Text {
         if !sample.labels.is_empty() {
             self.0.push('}');
         }
-        let value = if sample.value == f64::INFINITY { "+Inf".to_owned() } else { sample.value.to_string() };
+        let value = if sample.value.is_infinite() { "+Inf".to_owned() } else { sample.value.to_string() };
         match sample.unix_millis {
             Some(at) => self.line(format_args!(" {value} {at}")),
             None => self.line(format_args!(" {value}")),

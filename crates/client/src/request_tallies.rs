@@ -28,7 +28,7 @@ static DURATIONS: LoopMetric = LoopMetric {
 
 /// See the module's documentation. Clones count together.
 #[derive(Clone, Debug)]
-pub struct RequestCounts(Arc<Mutex<Tallies>>);
+pub struct RequestTallies(Arc<Mutex<Tallies>>);
 
 #[derive(Debug)]
 struct Tallies {
@@ -36,14 +36,14 @@ struct Tallies {
     durations: Tally,
 }
 
-impl Default for RequestCounts {
+impl Default for RequestTallies {
     fn default() -> Self {
         let of = |metric| Tally::new(metric, ROWS_MAX);
         Self(Arc::new(Mutex::new(Tallies { requests: of(&REQUESTS), durations: of(&DURATIONS) })))
     }
 }
 
-impl RequestCounts {
+impl RequestTallies {
     /// A request was answered with this code; or not at all.
     pub(crate) fn answered(&self, method: &Method, host: Option<&str>, code: Option<StatusCode>) {
         let code = code.as_ref().map_or(NO_ANSWER, StatusCode::as_str);

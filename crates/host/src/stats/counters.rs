@@ -298,3 +298,31 @@ fn has_failed(outcome: &Outcome) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_of_pods_and_work_at_cgroups_are_told() {
+        let counters = Counters::default();
+        let told = || {
+            let mut text = Text::default();
+            counters.write(&mut text);
+            text.into_string()
+        };
+        assert!(told().contains("\nkubelet_pod_start_duration_seconds_count 0\n"), "dashboards ask from the begin");
+        counters.note_pod_start(Duration::from_secs(3));
+        counters.note_cgroups("create", Duration::from_millis(20));
+        let text = told();
+        for line in [
+            "kubelet_pod_start_duration_seconds_bucket{le=\"2\"} 0",
+            "kubelet_pod_start_duration_seconds_bucket{le=\"3\"} 1",
+            "kubelet_pod_start_duration_seconds_sum 3",
+            "kubelet_cgroup_manager_duration_seconds_bucket{operation_type=\"create\",le=\"0.01\"} 0",
+            "kubelet_cgroup_manager_duration_seconds_bucket{operation_type=\"create\",le=\"0.025\"} 1",
+        ] {
+            assert!(text.lines().any(|it| it == line), "{line} is not in {text}");
+        }
+    }
+}

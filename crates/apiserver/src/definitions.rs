@@ -6,18 +6,17 @@
 //! those it has, and then its finalizer.
 
 mod cleanup;
-mod known;
 
 use std::{
     collections::BTreeMap,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
 use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
+use corten_conversion::KnownDefinition;
 use corten_kinds::{
     KindRef, Kinds,
-    custom::{Condition, names_of, with_condition, with_names},
+    custom::{names_of, with_names},
 };
 use corten_meta::{Key, Resource, Status};
 use corten_schema::structural::timed;
@@ -30,7 +29,6 @@ use crate::{
     own_requests::{self, JSON},
     state::State,
 };
-use known::KnownDefinition;
 
 static DEFINITIONS: Resource = CUSTOM_RESOURCE_DEFINITIONS;
 
@@ -103,7 +101,7 @@ impl Definitions {
         if let Err(error) = &served {
             tracing::warn!(%error, "custom resources cannot be read");
         }
-        let established = self.0.values().filter_map(|it| it.established(state));
+        let established = self.0.values().filter_map(|it| it.established(state.now()));
         refused.extend(update_all(state, established.collect()).await);
         self.look(state);
         let leaving = self.0.values().filter(|it| it.is_leaving());
@@ -203,22 +201,6 @@ impl Changes {
     }
 }
 
-impl KnownDefinition {
-    /// What its status says once its objects are served; `None` where it says so already.
-    fn established(&self, state: &State) -> Option<Value> {
-        if !self.is_served() || self.is_gone || self.is_leaving() || self.is_established() {
-            return None;
-        }
-        let condition = Condition {
-            kind: "Established",
-            is_true: true,
-            reason: "InitialNamesAccepted",
-            message: "the initial names have been accepted".into(),
-        };
-        with_condition(&self.definition(), &condition, state.now())
-    }
-}
-
 /// Writes their status. Says what could not be written, and why.
 async fn update_all(state: &State, definitions: Vec<Value>) -> Vec<(String, Status)> {
     refusals(write_all(state, definitions).await)
@@ -242,11 +224,4 @@ fn refusals(results: Vec<(String, Result<(), Status>)>) -> Vec<(String, Status)>
         tracing::warn!(definition = name, error = %status, "a definition of custom resources does not get on");
     }
     refused
-}
-
-/// A definition's rows, for as long as they are served.
-pub(crate) struct Served {
-    rows: Arc<corten_kinds::custom::Rows>,
-    of: known::Origin,
-    needs_cache: bool,
 }

@@ -11,7 +11,8 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::{
-    Body, DeleteParams, Error, KeptAnswers, ListParams, PatchType, Transport, TransportError, Watch, WatchParams,
+    Body, DeleteParams, Error, KeptAnswers, ListParams, PatchType, RequestTallies, Transport, TransportError, Watch,
+    WatchParams,
     params::{Url, status_of},
 };
 
@@ -31,6 +32,7 @@ pub struct Client {
     kept: Option<KeptAnswers>,
     /// For whom single answers are kept.
     owner: Option<Arc<str>>,
+    counts: Option<RequestTallies>,
 }
 
 /// One page of objects, each as the bytes the server sent.
@@ -45,7 +47,14 @@ pub struct List {
 
 impl Client {
     pub fn new(transport: Arc<dyn Transport>) -> Self {
-        Self { transport, deadline: DEADLINE, bytes_max: ANSWER_BYTES_MAX, kept: None, owner: None }
+        Self { transport, deadline: DEADLINE, bytes_max: ANSWER_BYTES_MAX, kept: None, owner: None, counts: None }
+    }
+
+    /// Counts its requests there.
+    #[must_use]
+    pub fn with_request_tallies(mut self, counts: RequestTallies) -> Self {
+        self.counts = Some(counts);
+        self
     }
 
     /// How long one request may take; for a watch, how long until it begins.
@@ -106,8 +115,13 @@ impl Client {
     /// Every answer outside 2xx is an [`Error::Status`].
     pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, Error> {
         let what = format!("{} {}", request.method(), request.uri().path());
+        let method = request.method().clone();
         let begun = Instant::now();
         let answer = self.within(&what, self.transport.send(request)).await.and_then(|it| Ok(it?));
+        if let Some(counts) = &self.counts {
+            let code = answer.as_ref().ok().map(Response::status);
+            counts.answered(&method, self.transport.host().as_deref(), code);
+        }
         if let Some(kept) = &self.kept {
             kept.note(begun, answer.as_ref().is_ok_and(|it| !it.status().is_server_error()));
         }
@@ -125,9 +139,11 @@ impl Client {
     /// # Errors
     /// Every answer outside 2xx is an [`Error::Status`].
     pub async fn request(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Error> {
-        let what = format!("{} {}", request.method(), request.uri().path());
-        let (head, body) = self.send(request).await?.into_parts();
-        Ok(Response::from_parts(head, self.collect(&what, body).await?))
+        let Some(counts) = &self.counts else { return self.whole_answer(request).await };
+        let (method, begun) = (request.method().clone(), Instant::now());
+        let answer = self.whole_answer(request).await;
+        counts.took(&method, self.transport.host().as_deref(), begun.elapsed());
+        answer
     }
 
     /// `GET` of any path, for example `/version`.
@@ -356,6 +372,12 @@ impl Client {
 
     async fn call(&self, method: Method, url: &str, content_type: &str, body: Bytes) -> Result<Bytes, Error> {
         Ok(self.request(request(method, url, content_type, body)?).await?.into_body())
+    }
+
+    async fn whole_answer(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Error> {
+        let what = format!("{} {}", request.method(), request.uri().path());
+        let (head, body) = self.send(request).await?.into_parts();
+        Ok(Response::from_parts(head, self.collect(&what, body).await?))
     }
 
     async fn collect(&self, what: &str, body: Body) -> Result<Bytes, Error> {

@@ -55,6 +55,8 @@ pub struct HttpsTransport {
     dial: Dial,
     /// `https://host:port`, what every request's path is put behind.
     server: Uri,
+    /// The host and port of that.
+    host: Arc<str>,
     bearer: Option<HeaderValue>,
     /// Held while connecting only, so that one connection is made however many requests wait for it.
     connection: Mutex<Dialled>,
@@ -103,7 +105,9 @@ impl HttpsTransport {
             any: Arc::new(tls::config(target, &[b"h2", b"http/1.1"]).map_err(failed)?),
             http1: Arc::new(tls::config(target, &[b"http/1.1"]).map_err(failed)?),
         };
-        Ok(Self { dial, server, bearer, connection: Mutex::default() })
+        let authority = server.authority().map_or(host, |it| it.as_str());
+        let host = authority.rsplit('@').next().unwrap_or(authority).into();
+        Ok(Self { dial, server, host, bearer, connection: Mutex::default() })
     }
 
     /// Sends a request that asks to upgrade, over a connection of its own. Where the server agrees (101) the connection
@@ -203,6 +207,10 @@ impl HttpsTransport {
 impl Transport for HttpsTransport {
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
         Box::pin(async move { self.try_send(request, Patience::default()).await.map_err(|it| it.error) })
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        Some(self.host.clone())
     }
 }
 

@@ -13,6 +13,7 @@ pub mod kubeconfig;
 pub mod lease;
 mod params;
 mod progress;
+mod request_tallies;
 #[cfg(test)]
 mod script;
 mod transport;
@@ -26,5 +27,6 @@ pub use informer_params::{InformerParams, ListItems};
 pub use kept::{Keeping, Kept, KeptAnswers, KeptChange, KeptList, LeftOut};
 pub use params::{DeleteParams, ListParams, PatchType, WatchParams};
 pub use progress::{Progress, ResourceIndex};
+pub use request_tallies::RequestTallies;
 pub use transport::{Body, BoxFuture, Transport, TransportError};
 pub use watch::{Watch, WatchEvent};

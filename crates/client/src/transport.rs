@@ -1,6 +1,6 @@
 //! The seam between a client and a server: one HTTP request in, one HTTP response out.
 
-use std::{future::Future, pin::Pin};
+use std::{future::Future, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -19,4 +19,9 @@ pub struct TransportError(pub String);
 /// Carries requests to one API server under one identity.
 pub trait Transport: Send + Sync + 'static {
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>>;
+
+    /// `10.0.0.5:6443`, for who counts requests: the server that is asked now. None where no network is between.
+    fn host(&self) -> Option<Arc<str>> {
+        None
+    }
 }

@@ -11,6 +11,7 @@
 mod ask;
 mod cache;
 mod failing;
+mod known_definition;
 mod measures;
 mod memo;
 mod refused_definitions;
@@ -27,6 +28,7 @@ use corten_webhook::Clients;
 use parking_lot::Mutex;
 
 pub use failing::ConversionFailure;
+pub use known_definition::{KnownDefinition, Served};
 pub use memo::{Memo, ROUNDS_MAX};
 pub use refused_definitions::RefusedDefinitions;
 pub use snapshot::SnapshotQuery;

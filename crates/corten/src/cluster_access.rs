@@ -3,13 +3,25 @@
 use std::sync::Arc;
 
 use corten_access::Identity;
-use corten_apiserver::Server;
-use corten_client::{Client, KeptAnswers, Transport};
+use corten_client::{Client, KeptAnswers, RequestTallies, Transport};
+use corten_meta::Time;
 use corten_pki::Authority;
 use corten_runner::JournalBook;
 use tokio::sync::watch;
 
-use crate::{in_process, process::Clock};
+use crate::{
+    in_process::{self, OwnServer},
+    process::Clock,
+};
+
+/// What a node shows API servers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ClientCertificate {
+    /// None where it shows none: it is in the process of its API server.
+    pub(crate) until: Option<Time>,
+    /// So often another one was due and was not got.
+    pub(crate) renew_errors: u64,
+}
 
 /// Whose certificates the cluster believes.
 pub(crate) trait ClusterTrust: Send + Sync {
@@ -19,6 +31,10 @@ pub(crate) trait ClusterTrust: Send + Sync {
     fn signer_pem(&self) -> String;
     /// Tells when another one is trusted.
     fn changes(&self) -> watch::Receiver<()>;
+    /// By which the node itself is believed.
+    fn client_certificate(&self) -> ClientCertificate {
+        ClientCertificate::default()
+    }
 }
 
 impl ClusterTrust for Authority {
@@ -55,10 +71,10 @@ impl Stopping {
 
 /// How the API server is reached.
 pub(crate) enum ServerAccess {
-    InProcess(Server),
+    InProcess(OwnServer),
     /// Whoever asks, asks as the node: it has no other certificate.
     /// What is answered is kept for a start while nobody answers.
-    Remote(Arc<dyn Transport>, KeptAnswers),
+    Remote(Arc<dyn Transport>, KeptAnswers, RequestTallies),
 }
 
 /// What a node has of its cluster.
@@ -75,7 +91,17 @@ impl ClusterAccess {
     pub(crate) fn client(&self, who: Identity) -> Client {
         match &self.server {
             ServerAccess::InProcess(server) => in_process::client(server, who),
-            ServerAccess::Remote(transport, kept) => Client::new(transport.clone()).with_kept(kept.clone()),
+            ServerAccess::Remote(transport, kept, requests) => {
+                Client::new(transport.clone()).with_kept(kept.clone()).with_request_tallies(requests.clone())
+            }
+        }
+    }
+
+    /// What the node's clients count.
+    pub(crate) fn requests(&self) -> &RequestTallies {
+        match &self.server {
+            ServerAccess::InProcess(own) => &own.requests,
+            ServerAccess::Remote(_, _, requests) => requests,
         }
     }
 

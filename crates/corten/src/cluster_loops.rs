@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use corten_apiserver::{Fence, Server};
+use corten_apiserver::Fence;
 use corten_pki::Authority;
 use corten_runner::{
     Candidate, ControllerLoop, JournalBook, LeaseTimes, Loops, SharedInformers, VolumeMoveSettings, whole,
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::{
     cluster_access::Stopping,
-    in_process,
+    in_process::{self, OwnServer},
     leadership::lead,
     process::{self, Clock},
     remote_volumes::{self, RemoteVolumeClients},
@@ -29,7 +29,7 @@ const SCHEDULER: &str = "kube-scheduler";
 /// What loops are made of. Each has a client and an identity of its own.
 #[derive(Clone)]
 pub(crate) struct ClusterLoops {
-    pub(crate) server: Server,
+    pub(crate) server: OwnServer,
     pub(crate) authority: Arc<Authority>,
     pub(crate) journal: Arc<JournalBook>,
     pub(crate) clock: Clock,
@@ -163,6 +163,6 @@ impl ClusterLoops {
 }
 /// Loops read together, and each writes under an identity of its own, as with kube-controller-manager's
 /// `--use-service-account-credentials`.
-pub(crate) fn informers(server: &Server) -> SharedInformers {
+pub(crate) fn informers(server: &OwnServer) -> SharedInformers {
     SharedInformers::new(in_process::client(server, in_process::controller_manager()))
 }

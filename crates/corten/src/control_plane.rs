@@ -15,6 +15,7 @@ use corten_apiserver::{
     AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LogFilter, Rotation, Server, Sink,
 };
 use corten_cli::control_plane_record::ControlPlaneRecord;
+use corten_client::RequestTallies;
 use corten_encryption::{EncryptedStore, Encryption};
 use corten_etcd::EtcdStore;
 use corten_meta::{Key, Resource};
@@ -24,7 +25,7 @@ use corten_metrics::{
 };
 use corten_pki::Authority;
 use corten_reconcile::Decision;
-use corten_runner::{CountedDurations, JournalBook, LeaseTimes, Loops, QueueCounts, SharedInformers};
+use corten_runner::{CountedDurations, CountedMetric, JournalBook, LeaseTimes, Loops, QueueCounts, SharedInformers};
 use corten_store::Store;
 use corten_stored_form::KubernetesForm;
 use parking_lot::Mutex;
@@ -39,7 +40,7 @@ use crate::{
     etcd_certificate,
     etcd_options::EtcdOptions,
     ha_options::HaOptions,
-    in_process,
+    in_process::{self, OwnServer},
     network_options::NetworkOptions,
     process::{self, Clock},
     server_presence::{self, ServerPresence},
@@ -88,6 +89,8 @@ pub(crate) struct Settings {
 /// A control plane that runs until [`ControlPlane::stop`].
 pub(crate) struct ControlPlane {
     pub(crate) server: Server,
+    /// What its loops ask of the server. The node beside it counts for itself.
+    requests: RequestTallies,
     pub(crate) authority: Arc<Authority>,
     pub(crate) journal: Arc<JournalBook>,
     pub(crate) clock: Clock,
@@ -112,6 +115,7 @@ const STOP_DEADLINE: Duration = Duration::from_secs(15);
 
 struct Journals {
     book: Arc<JournalBook>,
+    requests: RequestTallies,
     /// The controllers that are off, and whose objects they are.
     unattended: Vec<(Resource, &'static str)>,
     /// The garbage collector, where it is off: it looks after the objects of all kinds.
@@ -119,9 +123,9 @@ struct Journals {
 }
 
 impl Journals {
-    fn new(book: &Arc<JournalBook>, switches: &Switches) -> Self {
+    fn new(book: &Arc<JournalBook>, requests: RequestTallies, switches: &Switches) -> Self {
         let collector = switches.off().into_iter().find(|it| *it == "garbage-collector-controller");
-        Self { book: book.clone(), unattended: switches.unattended(), collector }
+        Self { book: book.clone(), requests, unattended: switches.unattended(), collector }
     }
 }
 
@@ -141,7 +145,9 @@ impl JournalSource for Journals {
 
     fn counted(&self) -> Vec<LoopCounts> {
         let rows = |it: Vec<(Vec<String>, CountedDurations)>| it.into_iter().map(|it| (it.0, times(it.1))).collect();
-        self.book.counted().into_iter().map(|it| LoopCounts { metric: it.metric, rows: rows(it.rows) }).collect()
+        let requests = self.requests.tallies().into_iter().map(CountedMetric::from);
+        let all = self.book.counted().into_iter().chain(requests);
+        all.map(|it| LoopCounts { metric: it.metric, rows: rows(it.rows) }).collect()
     }
 
     fn queues(&self) -> Vec<LoopQueue> {
@@ -215,7 +221,7 @@ impl ControlPlane {
         let store = in_form(store, etcd.as_deref(), advertise).await?;
         let authority = Arc::new(Authority::load_or_create(dir.join("pki")).context("preparing the certificates")?);
         let clock = process::clock();
-        let journal = Arc::new(JournalBook::default());
+        let (journal, requests) = (Arc::new(JournalBook::default()), RequestTallies::default());
         let audit_log = open_audit_log(settings)?;
         let machine = Machine { host_name: process::host_name(), node: settings.node.clone() };
         let server = Server::start(Config {
@@ -223,7 +229,7 @@ impl ControlPlane {
             encryption,
             clock: clock.clone(),
             uids: process::uids(),
-            journals: Arc::new(Journals::new(&journal, &settings.switches)),
+            journals: Arc::new(Journals::new(&journal, requests.clone(), &settings.switches)),
             pki: authority.clone(),
             audit: audit_log.clone().map(|it| it as Arc<dyn Sink>),
             limits: Limits::default(),
@@ -248,23 +254,19 @@ impl ControlPlane {
             .context("writing the administrator's kubeconfig")?;
 
         let (stopping, leaving) = (watch::Sender::new(false), watch::Sender::new(false));
-        let loops = process::loops(journal.clone(), clock.clone())?;
-        let for_pods = gateway.filter(|_| address.ip().is_loopback());
-        let tasks = JoinSet::new();
-        let port = address.port();
-        let lease_times = store.is_shared().then_some(settings.lease_times);
         let mut this = Self {
             server,
+            requests,
             authority,
+            loops: process::loops(journal.clone(), clock.clone())?,
             journal,
             clock,
-            port,
-            for_pods,
+            port: address.port(),
+            for_pods: gateway.filter(|_| address.ip().is_loopback()),
+            lease_times: store.is_shared().then_some(settings.lease_times),
             store,
             audit_log,
-            tasks,
-            loops,
-            lease_times,
+            tasks: JoinSet::new(),
             stopping,
             leaving,
             shutdown_delay: settings.shutdown_delay,
@@ -278,7 +280,7 @@ impl ControlPlane {
         }
         let ha = settings.ha.as_ref().map(|it| it.data.clone());
         this.keep_presence(etcd, advertise, machine, ha);
-        let informers = Arc::new(Mutex::new(cluster_loops::informers(&this.server)));
+        let informers = Arc::new(Mutex::new(cluster_loops::informers(&this.own_server())));
         this.keep_certificates(dir, url(address), informers.clone());
         this.start_loops(settings, informers);
         tracing::info!(%address, data = %dir.display(), "the control plane is up");
@@ -293,6 +295,10 @@ impl ControlPlane {
     /// As [`ControlPlane::stopping`], for who begins more than once.
     pub(crate) fn when_stopping(&self) -> Stopping {
         Stopping::new(self.stopping.subscribe())
+    }
+
+    fn own_server(&self) -> OwnServer {
+        OwnServer { server: self.server.clone(), requests: self.requests.clone() }
     }
 
     pub(crate) fn store(&self) -> Arc<dyn Store> {
@@ -326,7 +332,7 @@ impl ControlPlane {
         machine: Machine,
         ha: Option<PathBuf>,
     ) {
-        let client = in_process::client(&self.server, server_presence::identity());
+        let client = in_process::client(&self.own_server(), server_presence::identity());
         let uid = process::uids()();
         let presence = ServerPresence::new(client, etcd, advertise, (machine, &*uid), ha, self.clock.clone());
         self.tasks.spawn(presence.keep(Stopping::new(self.leaving.subscribe()).now()));
@@ -341,7 +347,7 @@ impl ControlPlane {
 
     fn start_loops(&mut self, settings: &Settings, informers: Arc<Mutex<SharedInformers>>) {
         let loops = ClusterLoops {
-            server: self.server.clone(),
+            server: self.own_server(),
             authority: self.authority.clone(),
             journal: self.journal.clone(),
             clock: self.clock.clone(),
@@ -372,7 +378,7 @@ impl ControlPlane {
     /// What the node beside it has of it.
     pub(crate) fn access(&self) -> ClusterAccess {
         ClusterAccess {
-            server: ServerAccess::InProcess(self.server.clone()),
+            server: ServerAccess::InProcess(OwnServer { requests: RequestTallies::default(), ..self.own_server() }),
             trust: self.authority.clone(),
             clock: self.clock.clone(),
             journal: self.journal.clone(),

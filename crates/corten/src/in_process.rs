@@ -3,9 +3,16 @@
 use bytes::Bytes;
 use corten_access::Identity;
 use corten_apiserver::{Fence, Server};
-use corten_client::{Body, BoxFuture, Client, Transport, TransportError};
+use corten_client::{Body, BoxFuture, Client, RequestTallies, Transport, TransportError};
 use http::{Request, Response};
 use std::sync::Arc;
+
+/// The API server of this process, and where it is counted what is asked of it.
+#[derive(Clone)]
+pub(crate) struct OwnServer {
+    pub(crate) server: Server,
+    pub(crate) requests: RequestTallies,
+}
 
 struct InProcess {
     server: Server,
@@ -23,13 +30,14 @@ impl Transport for InProcess {
 }
 
 /// A client that speaks as `who`.
-pub(crate) fn client(server: &Server, who: Identity) -> Client {
+pub(crate) fn client(server: &OwnServer, who: Identity) -> Client {
     fenced(server, who, None)
 }
 
 /// A client that speaks as `who`, and whose writes are bound to a lease where there is one.
-pub(crate) fn fenced(server: &Server, who: Identity, fence: Option<Fence>) -> Client {
-    Client::new(Arc::new(InProcess { server: server.clone(), who, fence }))
+pub(crate) fn fenced(own: &OwnServer, who: Identity, fence: Option<Fence>) -> Client {
+    let server = own.server.clone();
+    Client::new(Arc::new(InProcess { server, who, fence })).with_request_tallies(own.requests.clone())
 }
 
 /// The service account a controller speaks as.

@@ -2,16 +2,24 @@
 
 use std::sync::Arc;
 
-use corten_client::Client;
-use corten_host::{Caller, Cluster, Journals, Lasting, NodeAccess, OwnList, ServingKey};
-use corten_reconcile::node_journal::{self, NODE_JOURNALS_MAX, NodeJournals};
+use corten_client::{Client, RequestTallies};
+use corten_host::{Caller, CertificateTimes, Cluster, Journals, Lasting, Measures, NodeAccess, OwnList, ServingKey};
+use corten_meta::Time;
+use corten_metrics::scraped::number;
+use corten_reconcile::{
+    LoopMetric, MetricKind, Tally,
+    node_journal::{self, NODE_JOURNALS_MAX, NodeJournals},
+};
 use corten_runner::{
     JournalBook, NodeCaller, NodeInquiries, NodeQuestion, OwnPods, ServingCertificate, ServingKeys, ServingNames,
 };
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-use crate::cluster_access::ClusterTrust;
+use crate::{
+    cluster_access::{ClusterAccess, ClusterTrust},
+    process::Clock,
+};
 
 /// What the kubelet itself has is told in the place of the API's where no server answers.
 pub(crate) struct NodeCluster {
@@ -125,5 +133,97 @@ impl Journals for NodeLoops {
             waiting.iter().map(|(resource, key)| node_journal::of_node(resource, key, self.0.decisions(resource, key)));
         let items = journals.filter(|it| !it.decisions.is_empty()).take(NODE_JOURNALS_MAX).collect();
         serde_json::to_value(NodeJournals { items }).unwrap_or_default()
+    }
+}
+
+static CLIENT_RENEW_ERRORS: LoopMetric = LoopMetric {
+    name: "kubelet_certificate_manager_client_expiration_renew_errors",
+    help: "[ALPHA] Counter of certificate renewal errors.",
+    labels: &[],
+    kind: MetricKind::Counter,
+};
+
+/// What this process counts as a node's.
+pub(crate) struct NodeMeasures {
+    journal: Arc<JournalBook>,
+    requests: RequestTallies,
+    trust: Arc<dyn ClusterTrust>,
+    serving: Arc<ServingKey>,
+    clock: Clock,
+}
+
+impl NodeMeasures {
+    pub(crate) fn new(cluster: &ClusterAccess, serving: Arc<ServingKey>) -> Self {
+        Self {
+            journal: cluster.journal.clone(),
+            requests: cluster.requests().clone(),
+            trust: cluster.trust.clone(),
+            serving,
+            clock: cluster.clock.clone(),
+        }
+    }
+}
+
+impl Measures for NodeMeasures {
+    fn tallies(&self) -> Vec<Tally> {
+        let mut tallies = self.journal.of_node().tallies();
+        tallies.extend(self.requests.tallies());
+        let mut renewals = Tally::new(&CLIENT_RENEW_ERRORS, 1);
+        renewals.count::<&str>(&[], number(self.trust.client_certificate().renew_errors));
+        tallies.push(renewals);
+        tallies
+    }
+
+    fn certificates(&self) -> CertificateTimes {
+        let now = (self.clock)();
+        let left = |until: Time| (until.unix_millis() - now.unix_millis()) / 1000;
+        CertificateTimes {
+            client: self.trust.client_certificate().until.map(left),
+            server: self.serving.lasting().map(|it| left(it.until)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::cluster_access::ClientCertificate;
+
+    struct Trust;
+
+    impl ClusterTrust for Trust {
+        fn ca_pem(&self) -> String {
+            String::new()
+        }
+
+        fn signer_pem(&self) -> String {
+            String::new()
+        }
+
+        fn changes(&self) -> watch::Receiver<()> {
+            watch::Sender::new(()).subscribe()
+        }
+
+        fn client_certificate(&self) -> ClientCertificate {
+            ClientCertificate { until: Some(Time::from_unix_seconds(90)), renew_errors: 3 }
+        }
+    }
+
+    #[test]
+    fn a_node_tells_of_its_certificates() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let measures = NodeMeasures {
+            journal: Arc::default(),
+            requests: RequestTallies::default(),
+            trust: Arc::new(Trust),
+            serving: Arc::new(ServingKey::load("n1", dir.path(), "")),
+            clock: Arc::new(|| Time::from_unix_seconds(100)),
+        };
+        assert_eq!(measures.certificates(), CertificateTimes { client: Some(-10), server: None });
+        let tallies = measures.tallies();
+        let renewals = tallies.iter().find(|it| it.metric.name == CLIENT_RENEW_ERRORS.name).expect("it is told");
+        assert!((renewals.rows()[0].sum - 3.0).abs() < 1e-9, "{renewals:?}");
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn run(mut settings: node_agent::Settings, identity: NodeIdentity) ->
     let claim = NodeClaim::new(Layout::new(&settings.data_dir, &settings.run_dir))?;
     process::block_on(async {
         let mut signals = process::Signals::listen()?;
-        let client = Client::new(Arc::new(identity.clone()));
+        let client = Client::new(Arc::new(identity.clone())).with_request_tallies(identity.requests());
         let asking = async {
             let ranges = pod_ranges(&client, &settings.node_name, &settings.data_dir).await?;
             anyhow::Ok((ranges, cluster_network(&client, &settings.data_dir).await?))
@@ -53,7 +53,7 @@ async fn until_told(
     identity.serves_at(node_agent::address(&layout), settings.kubelet_port)?;
     let kept = KeptStore::load(&settings.data_dir)?;
     let cluster = ClusterAccess {
-        server: ServerAccess::Remote(Arc::new(identity.clone()), KeptAnswers::new(kept.clone())),
+        server: ServerAccess::Remote(Arc::new(identity.clone()), KeptAnswers::new(kept.clone()), identity.requests()),
         trust: Arc::new(identity.clone()),
         clock: process::clock(),
         journal: Arc::new(JournalBook::default()),

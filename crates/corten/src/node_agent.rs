@@ -36,7 +36,7 @@ use crate::{
     cluster_access::{ClusterAccess, ClusterTrust, ServerAccess},
     control_plane::ControlPlane,
     in_process,
-    kubelet_cluster::{Keys, NodeCluster, NodeLoops},
+    kubelet_cluster::{Keys, NodeCluster, NodeLoops, NodeMeasures},
     name_server::{self, Upkeep},
     network_options::{DnsForwarding, NetworkOptions},
     network_policy, node_routes, process, service_proxy, volume_provisioner,
@@ -448,19 +448,20 @@ fn kubelet_server(
     let client_ca = trust.ca_pem();
     let own = Arc::new(ServingKey::load(&settings.node_name, &settings.data_dir.join("kubelet/pki"), &client_ca));
     let client = cluster.client(in_process::kubelet(&settings.node_name));
-    let (node, keys, clock) = (settings.node_name.clone(), Keys { own: own.clone(), trust }, cluster.clock.clone());
-    let keys = Arc::new(keys);
-    tasks.spawn(corten_runner::run_node_certificate(client.clone(), node, keys, clock, cluster.stopping()));
+    let (node, keys) = (settings.node_name.clone(), Arc::new(Keys { own: own.clone(), trust }));
+    let told = (cluster.clock.clone(), cluster.journal.clone());
+    tasks.spawn(corten_runner::run_node_certificate(client.clone(), node, keys, told, cluster.stopping()));
     let inquiries = NodeInquiries::new(client.clone(), &settings.node_name, cluster.clock.clone());
     let serving = Serving {
         hands: hands.clone(),
         port: settings.kubelet_port,
         managers: settings.options.managers.clone(),
-        own,
+        own: own.clone(),
         client_ca,
         node: settings.node_name.clone(),
         cluster: Arc::new(NodeCluster { inquiries, own: own_pods.clone(), client }),
         journals: Arc::new(NodeLoops(cluster.journal.clone())),
+        measures: Arc::new(NodeMeasures::new(cluster, own)),
     };
     KubeletServer::new(serving).context("preparing the kubelet's server")
 }

@@ -4,6 +4,7 @@
 
 mod addresses;
 mod cdi;
+mod cgroups;
 mod config;
 mod health;
 mod housekeeping;
@@ -376,15 +377,10 @@ impl Inner {
     async fn prepare_pod(&self, spec: &SandboxSpec) -> std::io::Result<()> {
         let who = &spec.pod;
         let logs = self.layout.pod_logs(&who.key.namespace, &who.key.name, &who.uid);
-        let limits = limits_of(&spec.resources);
-        let (cgroups, qos, uid) = (self.cgroups.clone(), spec.qos, who.uid.clone());
-        let work = tokio::task::spawn_blocking(move || {
-            let named =
-                |it: std::io::Error| std::io::Error::new(it.kind(), format!("creating {}: {it}", logs.display()));
-            std::fs::create_dir_all(&logs).map_err(named)?;
-            cgroups.create_pod(qos, &uid, &limits)
-        });
-        work.await.map_err(std::io::Error::other)?
+        let (limits, qos, uid) = (limits_of(&spec.resources), spec.qos, who.uid.clone());
+        let named = |it: std::io::Error| std::io::Error::new(it.kind(), format!("creating {}: {it}", logs.display()));
+        tokio::fs::create_dir_all(&logs).await.map_err(named)?;
+        self.on_cgroups("create", move |cgroups| cgroups.create_pod(qos, &uid, &limits)).await
     }
 
     async fn stop_sandbox(&self, id: &str) -> Result<(), Failure> {

@@ -41,7 +41,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::{NodeHands, journals::Journals, node_paths};
+use crate::{NodeHands, journals::Journals, measures::Measures, node_paths};
 use access::Certified;
 pub(crate) use answer::{Body, PlainTextError, json_body, plain, query, text};
 
@@ -78,6 +78,7 @@ pub struct Serving {
     pub client_ca: String,
     pub cluster: Arc<dyn Cluster>,
     pub journals: Arc<dyn Journals>,
+    pub measures: Arc<dyn Measures>,
 }
 
 /// See the module's documentation. Cheap to clone.
@@ -126,6 +127,10 @@ impl KubeletServer {
 
     fn journals(&self) -> &dyn Journals {
         &*self.serving.journals
+    }
+
+    fn measures(&self) -> &dyn Measures {
+        &*self.serving.measures
     }
 
     fn port(&self) -> u16 {

@@ -9,6 +9,7 @@ pub(crate) mod counters;
 pub(crate) mod disk;
 pub(crate) mod exposition;
 mod network;
+pub(crate) mod pod_volumes;
 mod readings;
 pub(crate) mod resource;
 pub(crate) mod summary;

@@ -37,7 +37,7 @@ use desired::{Around, Desired};
 pub use node_routes::{Place, PlacedNode, PodNetworkMode, PodRoute, PodRoutes, RefusedWay, TunnelEnd, pod_routes};
 use projections::{EndpointSlice, Service, ServiceCidr};
 use reserved::PoolOwners;
-use rules::{Backend, Change, Element, ElementKey, Map, Protocol};
+use rules::{Backend, Change, Element, ElementKey, Family, Map, Protocol};
 pub use wireguard::{PeerChange, PresentPeer, PublicKey, WIREGUARD_PORT, WireGuardPeer, WireGuardTunnel, peer_changes};
 
 /// The loop's name in journals.
@@ -86,6 +86,8 @@ pub struct Step {
     pub health: Option<Vec<Health>>,
     pub decisions: Vec<(Key, Decision)>,
     pub forgotten: Vec<Key>,
+    /// When that began whose consequences the news of endpoints are, by the family of their addresses; for the metrics.
+    pub triggers: Vec<(Family, Time)>,
 }
 
 /// What the kernel holds in the node's table.
@@ -119,6 +121,8 @@ pub struct Proxy {
     rows: Rows,
     claims: Claims,
     health: BTreeMap<Key, Health>,
+    /// Of the news since the last step.
+    triggers: Vec<(Family, Time)>,
 }
 
 impl Proxy {
@@ -137,7 +141,7 @@ impl Proxy {
         for event in events {
             self.take_in(event, &mut dirty);
         }
-        let mut step = Step::default();
+        let mut step = Step { triggers: std::mem::take(&mut self.triggers), ..Step::default() };
         let mut before = Before::new();
         let (mut gone, mut bodies) = (Bodies::default(), Bodies::default());
         let mut is_news = false;
@@ -242,7 +246,13 @@ impl Proxy {
                 }
                 let Some(owner) = owner else { return };
                 let held = &mut self.entries.entry(owner.clone()).or_default().slices;
-                if held.get(&id.name) != Some(&slice) {
+                let known = held.get(&id.name);
+                if known != Some(&slice) {
+                    let triggered_at = slice.metadata.triggered_at;
+                    // Each trigger has one change of the slice; what else is changed in it was triggered by nothing that is told.
+                    if known.and_then(|it| it.metadata.triggered_at) != triggered_at {
+                        self.triggers.extend(slice.family().zip(triggered_at));
+                    }
                     held.insert(id.name.clone(), slice);
                     self.slices.insert(id, owner.clone());
                     dirty.insert(owner);

@@ -6,6 +6,8 @@ use corten_api::load_balancer::POOL_ADDRESSES;
 use corten_meta::{Key, Time, address::Cidr};
 use serde::{Deserialize, Deserializer};
 
+use crate::rules::Family;
+
 /// The label that says whose slice it is.
 pub const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// A Service with this label is another proxy's.
@@ -19,6 +21,9 @@ pub struct Meta {
     pub creation_timestamp: Option<Time>,
     #[serde(deserialize_with = "or_default")]
     pub labels: BTreeMap<String, String>,
+    /// Of the annotations this alone, where it is a time: when that began of which a slice's change is the consequence.
+    #[serde(rename = "annotations", deserialize_with = "trigger_time")]
+    pub triggered_at: Option<Time>,
 }
 
 /// A range of Services' addresses. One that is about to go counts until it is gone.
@@ -179,6 +184,16 @@ fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(deserial
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
+fn trigger_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
+    #[derive(Default, Deserialize)]
+    struct Annotations {
+        #[serde(rename = "endpoints.kubernetes.io/last-change-trigger-time")]
+        triggered_at: Option<String>,
+    }
+    let annotations: Option<Annotations> = Option::deserialize(deserializer)?;
+    Ok(annotations.and_then(|it| it.triggered_at?.parse().ok()))
+}
+
 impl Meta {
     pub fn key(&self) -> Key {
         Key::new(&*self.namespace, &*self.name)
@@ -237,6 +252,14 @@ fn parsed(texts: &[String]) -> Vec<IpAddr> {
 }
 
 impl EndpointSlice {
+    pub(crate) fn family(&self) -> Option<Family> {
+        match &*self.address_type {
+            "IPv4" => Some(Family::V4),
+            "IPv6" => Some(Family::V6),
+            _ => None,
+        }
+    }
+
     /// The Service it belongs to, if the proxy has to do with it.
     pub(crate) fn service(&self) -> Option<Key> {
         let name = self.metadata.labels.get(SERVICE_NAME).filter(|it| !it.is_empty())?;

@@ -244,6 +244,20 @@ impl Map {
         format!("{word}{}", family.digit())
     }
 
+    pub fn family(self) -> Family {
+        match self {
+            Self::ClusterIps(it)
+            | Self::PoolIps(it)
+            | Self::Services(it)
+            | Self::NodePorts(it)
+            | Self::Refused(it)
+            | Self::RefusedPorts(it)
+            | Self::Hairpins(it)
+            | Self::Endpoints(it, _)
+            | Self::Spread(it, _) => it,
+        }
+    }
+
     pub fn all() -> impl Iterator<Item = Self> {
         [Family::V4, Family::V6].into_iter().flat_map(|it| {
             let single = [

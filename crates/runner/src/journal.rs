@@ -29,6 +29,7 @@ pub struct JournalBook {
     queues: Mutex<BTreeMap<String, Arc<QueueCounts>>>,
     counts: LoopCounts,
     scheduler: Mutex<Option<Arc<SchedulerMeasures>>>,
+    of_node: LoopCounts,
 }
 
 #[derive(Default)]
@@ -77,6 +78,11 @@ impl JournalBook {
         let mut all = self.counts.all();
         all.extend(scheduler.iter().flat_map(|it| it.all()));
         all
+    }
+
+    /// What those of a node have: the node tells it, and not the control plane that may be in the same process.
+    pub fn of_node(&self) -> &LoopCounts {
+        &self.of_node
     }
 
     /// Puts a loop's newest decision in place of its last one. `decision.at` says when; the `since` of its waits (and of

@@ -53,7 +53,7 @@ mod volume_moves;
 pub use announcements::{AnnouncementHands, AnnouncementSettings, run_announcements};
 pub use certificate_request::{CertificateWish, request_certificate, signed_certificate};
 pub use controller::{ControllerLoop, run_controller};
-pub use counted::CountedMetric;
+pub use counted::{CountedMetric, LoopCounts};
 pub use dns::{NameHands, NameSettings, run_dns};
 pub use durations::{CountedDurations, Durations};
 pub use events::EventRecorder;

@@ -8,11 +8,12 @@ use std::{pin::pin, sync::Arc, time::Duration};
 use corten_api::resources::NODES;
 use corten_client::{Backoff, BoxFuture, Client};
 use corten_meta::{Key, Time};
+use corten_reconcile::{LoopMetric, MetricKind};
 use serde::Deserialize;
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    Clock,
+    Clock, JournalBook,
     certificate_request::{CertificateWish, request_certificate, signed_certificate},
 };
 
@@ -27,6 +28,13 @@ const SOON_MAX: Duration = Duration::from_millis(500);
 const SIGNED_WITHIN: Duration = Duration::from_secs(15 * 60);
 /// After so much of its life a certificate is replaced, in parts of ten. Upstream draws a part between seven and nine.
 const TENTHS: u32 = 8;
+
+static RENEW_ERRORS: LoopMetric = LoopMetric {
+    name: "kubelet_server_expiration_renew_errors",
+    help: "[ALPHA] Counter of certificate renewal errors.",
+    labels: &[],
+    kind: MetricKind::Counter,
+};
 
 /// What a certificate is good for, and how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,15 +77,20 @@ pub async fn run_node_certificate(
     client: Client,
     node: String,
     keys: Arc<dyn ServingKeys>,
-    clock: Clock,
+    (clock, journal): (Clock, Arc<JournalBook>),
     shutdown: impl Future<Output = ()> + Send,
 ) {
+    journal.of_node().begin(&RENEW_ERRORS);
     let requester = ServingCertificateRequester { client, node, keys, clock };
     let work = async {
         let mut backoff = Backoff::new(AGAIN_FIRST, AGAIN_MAX, 1);
         let mut soon = Backoff::new(AGAIN_FIRST, SOON_MAX, 2);
         loop {
-            match requester.step().await {
+            let step = requester.step().await;
+            if matches!(step, Err(NoCertificate::NotRenewed(_))) {
+                journal.of_node().observe::<&str>(&RENEW_ERRORS, &[], 1.0);
+            }
+            match step {
                 Ok(()) => {
                     backoff.reset();
                     soon.reset();
@@ -85,7 +98,7 @@ pub async fn run_node_certificate(
                     let _ = timeout(PERIOD, requester.keys.outdated()).await;
                 }
                 Err(NoCertificate::NodeHasNoAddresses) => sleep(soon.delay()).await,
-                Err(NoCertificate::Failed(reason)) => {
+                Err(NoCertificate::Unknown(reason) | NoCertificate::NotRenewed(reason)) => {
                     tracing::debug!(reason, "no certificate to serve the kubelet's API with yet");
                     sleep(backoff.delay()).await;
                 }
@@ -112,20 +125,16 @@ struct ServingCertificateRequester {
 enum NoCertificate {
     /// It has not said yet that it is there, or where.
     NodeHasNoAddresses,
-    Failed(String),
-}
-
-impl From<String> for NoCertificate {
-    fn from(reason: String) -> Self {
-        Self::Failed(reason)
-    }
+    /// Whether another one is due.
+    Unknown(String),
+    NotRenewed(String),
 }
 
 impl ServingCertificateRequester {
     async fn step(&self) -> Result<(), NoCertificate> {
         let node: Node = match self.client.get_as(&NODES, &Key::cluster(&*self.node)).await {
             Err(error) if error.is_not_found() => return Err(NoCertificate::NodeHasNoAddresses),
-            node => node.map_err(|it| it.to_string())?,
+            node => node.map_err(|it| NoCertificate::Unknown(it.to_string()))?,
         };
         let names = node.names();
         if names == ServingNames::default() {
@@ -134,7 +143,11 @@ impl ServingCertificateRequester {
         if self.keys.current().is_some_and(|it| it.names == names && !is_due(&it, (self.clock)())) {
             return Ok(());
         }
-        let key = self.ask(&names).await?;
+        self.renew(&names).await.map_err(NoCertificate::NotRenewed)
+    }
+
+    async fn renew(&self, names: &ServingNames) -> Result<(), String> {
+        let key = self.ask(names).await?;
         let signed = timeout(SIGNED_WITHIN, signed_certificate(&self.client, &key)).await;
         let late = |_| format!("signing request {} was not answered in time", key.name);
         let certificate = signed.map_err(late)??;

@@ -1,5 +1,7 @@
 //! Gives the proxy its hands: what is new of Services goes into the kernel.
 
+mod measures;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -16,6 +18,7 @@ use corten_proxy::{
     rules::{Backend, Change, Protocol},
 };
 use corten_reconcile::{Decision, EventType};
+use measures::{ProxyMeasures, families};
 use tokio::time::Instant;
 
 use crate::{
@@ -80,6 +83,7 @@ struct ProxyLoop {
     proxy: Proxy,
     hands: Arc<dyn PacketHands>,
     table: Table,
+    measures: ProxyMeasures,
     services: EventSource<Box<Service>>,
     slices: EventSource<Box<EndpointSlice>>,
     ranges: Informer<Box<ServiceCidr>>,
@@ -101,6 +105,7 @@ impl ProxyLoop {
             slices: EventSource::new(&client, proxied(ENDPOINT_SLICES), slices, |it| is_proxied(&it.metadata)),
             ranges: informer(&client, all(SERVICE_CIDRS, keeping::PROXIED)),
             node: informer(&client, of_node),
+            measures: ProxyMeasures::new(journal.clone(), clock.clone()),
             table: Table::new(WORDS, (&node_name, &client), hands.clone(), clock, journal),
             name_server: hands.name_server(None),
             proxy,
@@ -140,7 +145,9 @@ impl TableLoop for ProxyLoop {
     }
 
     fn step(&mut self, events: Vec<Event>) -> Step {
-        self.proxy.step(events)
+        let step = self.proxy.step(events);
+        self.measures.await_kernel(&step.triggers);
+        step
     }
 
     fn forgotten(step: &Step) -> &[Key] {
@@ -148,8 +155,13 @@ impl TableLoop for ProxyLoop {
     }
 
     async fn change(&mut self, step: Step) -> Result<Vec<(Key, Decision)>, String> {
-        let (begin, n_changes) = (Instant::now(), step.changes.len());
-        self.hands.apply(step.changes).await?;
+        let (begin, n_changes, changed) = (Instant::now(), step.changes.len(), families(&step.changes));
+        let applied = self.hands.apply(step.changes).await;
+        if n_changes > 0 {
+            self.measures.synced(&changed, begin);
+        }
+        applied?;
+        self.measures.programmed();
         if n_changes > 0 {
             tracing::debug!(n_changes, took = ?begin.elapsed(), "packet rules changed");
         }
@@ -162,8 +174,14 @@ impl TableLoop for ProxyLoop {
 
     /// On top of what the kernel holds.
     async fn whole(&mut self) -> Result<(), String> {
+        let begin = Instant::now();
         let existing = self.hands.existing().await?;
-        self.hands.apply(self.proxy.whole(&existing)).await?;
+        let changes = self.proxy.whole(&existing);
+        let changed = families(&changes);
+        let applied = self.hands.apply(changes).await;
+        self.measures.synced(&changed, begin);
+        applied?;
+        self.measures.programmed();
         forgotten(self.hands.forget_unbound(self.proxy.bound()).await);
         self.hands.answer_health(self.proxy.health());
         Ok(())

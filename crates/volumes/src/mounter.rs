@@ -4,6 +4,7 @@
 //! unmounted, so that nothing stays mounted that nobody knows, whatever ended in between.
 
 mod figures;
+mod operations;
 mod unstaging;
 
 use std::{
@@ -12,6 +13,7 @@ use std::{
     os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
     sync::{Arc, Weak},
+    time::Instant,
 };
 
 use corten_kubelet::{Backend, CsiVolume, PersistentMount};
@@ -30,6 +32,7 @@ use crate::{
 
 use figures::Figures;
 pub use figures::VolumeFigures;
+pub use operations::{StorageOperations, csi_plugin};
 
 /// Why a volume is not where a Pod finds it, in the kubelet's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,6 +86,7 @@ pub struct Mounter {
     mounts: NodeMounts,
     turns: VolumeLocks,
     figures: Arc<Figures>,
+    operations: StorageOperations,
     /// A driver did not unstage what no Pod has any more.
     refused: Arc<Notify>,
     /// What no Pod has and is staged, as `status.volumesInUse` names it: it must not be detached yet.
@@ -131,6 +135,7 @@ impl Mounter {
             mounts,
             turns: VolumeLocks::default(),
             figures: Arc::default(),
+            operations: StorageOperations::default(),
             refused: Arc::default(),
             left: watch::Sender::default(),
         }
@@ -138,6 +143,11 @@ impl Mounter {
 
     pub fn drivers(&self) -> &Drivers {
         &self.drivers
+    }
+
+    /// Where what is done with volumes is counted, here and by who sets them up.
+    pub fn operations(&self) -> &StorageOperations {
+        &self.operations
     }
 
     /// Has the volume be where the Pod's containers find it. `None`: that is a path of the machine.
@@ -327,7 +337,19 @@ impl Mounter {
         for (plugin, take_away) in records::KERNEL_PLUGINS.into_iter().zip(kinds) {
             let folder = self.records.published_folder(uid, plugin, "x").map_err(refused)?;
             let notes = self.records.kernel_folder(uid, plugin, "x").map_err(refused)?;
+            let operations = self.operations.clone();
             self.there("unmount", move || {
+                let take_away = |place: &Path| {
+                    let begun = Instant::now();
+                    let taken = take_away(place);
+                    operations.note(
+                        &format!("kubernetes.io/{plugin}"),
+                        "volume_unmount",
+                        begun.elapsed(),
+                        taken.is_ok(),
+                    );
+                    taken
+                };
                 let within = |it: &Path| {
                     let entries = it.parent().and_then(|it| fs::read_dir(it).ok()).into_iter().flatten().flatten();
                     entries.map(|it| it.path())
@@ -341,13 +363,31 @@ impl Mounter {
     }
 
     async fn unpublish(&self, published: Published) -> Result<(), MountError> {
-        let Published { uid, folder, record } = published;
-        let Record { driver_name, volume_handle, .. } = record.clone();
-        let driver = self.drivers.get(&driver_name).ok_or_else(|| MountError::NoDriver(driver_name.clone()))?;
-        let turn = self.turns.of(&driver_name, &volume_handle);
+        let record = published.record.clone();
+        let Record { driver_name, volume_handle, .. } = &record;
+        let driver = self.drivers.get(driver_name).ok_or_else(|| MountError::NoDriver(driver_name.clone()));
+        let turn = self.turns.of(driver_name, volume_handle);
         let _turn = turn.lock().await;
+        let begun = Instant::now();
+        let unpublished = match &driver {
+            Ok(driver) => self.unpublish_by(&**driver, published).await,
+            Err(error) => Err(error.clone()),
+        };
+        let operation = if record.is_block() { "unmap_volume" } else { "volume_unmount" };
+        self.operations.note(&csi_plugin(driver_name), operation, begun.elapsed(), unpublished.is_ok());
+        unpublished?;
+        // The Pod has nothing of it any more; what fails now is looked at again later.
+        if let Err(error) = self.unstage_unused(driver.as_ref().ok(), &record).await {
+            tracing::warn!(%error, volume = volume_handle, "a volume stays staged for now");
+            self.refused.notify_one();
+        }
+        Ok(())
+    }
+
+    async fn unpublish_by(&self, driver: &dyn Driver, published: Published) -> Result<(), MountError> {
+        let Published { uid, folder, record } = published;
         let target = if record.is_block() { self.device(&uid, &record.name)? } else { folder.join("mount") };
-        let unpublished = driver.unpublish(volume_handle.clone(), target.clone()).await;
+        let unpublished = driver.unpublish(record.volume_handle, target.clone()).await;
         unpublished
             .map_err(|fault| MountError::Driver { doing: "kubernetes.io/csi: Unmounter.TearDownAt failed", fault })?;
         self.there("kubernetes.io/csi", move || {
@@ -355,13 +395,7 @@ impl Mounter {
             file_system::remove_place(&target)?;
             records::forget(&folder)
         })
-        .await?;
-        // The Pod has nothing of it any more; what fails now is looked at again later.
-        if let Err(error) = self.unstage_unused(Some(&driver), &driver_name, &volume_handle).await {
-            tracing::warn!(%error, volume = volume_handle, "a volume stays staged for now");
-            self.refused.notify_one();
-        }
-        Ok(())
+        .await
     }
 
     /// Is it staged here, and where? For who grows it.

@@ -7,6 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use corten_cacher::watch_cache::{ResourceCache, Snapshot, Stored};
+use corten_conversion::KnownDefinition;
 use corten_kinds::{
     KindRef,
     custom::{CLEANUP_FINALIZER, Condition, Rows, with_condition},
@@ -16,7 +17,7 @@ use corten_store::{Operation, Outcome, Txn};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{DEFINITIONS, known::KnownDefinition, update_all};
+use super::{DEFINITIONS, update_all};
 use crate::{
     own_requests::{MERGE_PATCH, at_the_store, send},
     state::State,

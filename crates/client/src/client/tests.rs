@@ -92,3 +92,32 @@ struct Named {
     #[expect(dead_code, reason = "only its absence matters")]
     metadata: corten_meta::ObjectMeta,
 }
+
+/// What dashboards ask for: how many requests there were, how they ended, and how long those took that have an end.
+#[tokio::test(start_paused = true)]
+async fn requests_are_counted_by_how_they_ended() {
+    let status = json!({"kind": "Status", "code": 409, "reason": "AlreadyExists", "message": "it exists"});
+    let answers =
+        [Answer::Json(200, pod("web", "u", 1)), Answer::Json(409, status), Answer::Lost, Answer::Open(vec![])];
+    let script = Script::new(answers.into());
+    let counts = RequestTallies::default();
+    let client = script.client().with_request_tallies(counts.clone());
+    client.get(&PODS, &web()).await.expect("answered");
+    client.create(&PODS, "default", &json!({})).await.expect_err("it exists");
+    client.get(&PODS, &web()).await.expect_err("the line is cut");
+    let _watch = client.watch(&PODS, &WatchParams::default()).await.expect("begun");
+    client.with_deadline(Duration::from_secs(3)).get(&PODS, &web()).await.expect_err("never answered");
+
+    let tallies = counts.tallies();
+    let rows = |name: &str| -> Vec<String> {
+        let tally = tallies.iter().find(|it| it.metric.name == name).expect("it is told");
+        tally.rows().iter().map(|it| format!("{} {}", it.labels.join(","), it.n)).collect()
+    };
+    let total = ["200,GET,in-process 2", "409,POST,in-process 1", "<error>,GET,in-process 2"];
+    assert_eq!(rows("rest_client_requests_total"), total);
+    // A watch has no end that is waited for.
+    assert_eq!(rows("rest_client_request_duration_seconds"), ["GET,in-process 3", "POST,in-process 1"]);
+    let duration = tallies.iter().find(|it| !it.metric.kind.bounds().is_empty()).expect("a histogram");
+    let up_to = duration.rows()[0].up_to(duration.metric);
+    assert_eq!(up_to.iter().map(|it| it.1).collect::<Vec<_>>(), [2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3]);
+}

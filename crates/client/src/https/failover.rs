@@ -181,4 +181,8 @@ impl Transport for FailoverTransport {
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
         Box::pin(self.exchange(request))
     }
+
+    fn host(&self) -> Option<Arc<str>> {
+        self.servers.lock().current.transport.host()
+    }
 }

@@ -3,17 +3,21 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
-    sync::{Arc, OnceLock, PoisonError, RwLock},
+    sync::{
+        Arc, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
     time::{Duration, SystemTime},
 };
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use corten_client::{
-    Body, BoxFuture, Client, Transport, TransportError,
+    Body, BoxFuture, Client, RequestTallies, Transport, TransportError,
     https::FailoverTransport,
     kubeconfig::{Kubeconfig, RestConfig},
 };
+use corten_meta::Time;
 use corten_pki::{Credential, node_request, public_key_hashes};
 use corten_runner::{CertificateWish, request_certificate, signed_certificate};
 use http::{Request, Response};
@@ -23,7 +27,7 @@ use super::{
     DEADLINE, JoinedFiles, SIGNER, USAGES, discovery,
     servers::{self, KeptServers},
 };
-use crate::cluster_access::ClusterTrust;
+use crate::cluster_access::{ClientCertificate, ClusterTrust};
 
 /// How often to look whether the certificate's end is near, or another authority is published.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -43,6 +47,8 @@ pub(crate) struct NodeIdentity {
     changes: Arc<watch::Sender<()>>,
     /// Where the kubelet of this machine serves.
     kubelet: Arc<OnceLock<String>>,
+    requests: RequestTallies,
+    renew_errors: Arc<AtomicU64>,
 }
 
 struct Current {
@@ -90,7 +96,24 @@ impl NodeIdentity {
         }
         let current = Arc::new(RwLock::new(Current::new(target, learnt, &first)?));
         let changes = Arc::new(watch::Sender::new(()));
-        Ok(Some(Self { node: node.into(), files: Arc::new(files), current, changes, kubelet: Arc::default() }))
+        Ok(Some(Self {
+            node: node.into(),
+            files: Arc::new(files),
+            current,
+            changes,
+            kubelet: Arc::default(),
+            requests: RequestTallies::default(),
+            renew_errors: Arc::default(),
+        }))
+    }
+
+    /// Where it is counted what the node asks of API servers.
+    pub(crate) fn requests(&self) -> RequestTallies {
+        self.requests.clone()
+    }
+
+    fn client(&self) -> Client {
+        Client::new(Arc::new(self.clone())).with_deadline(DEADLINE).with_request_tallies(self.requests())
     }
 
     /// Says where the kubelet of this machine serves, for who asks the node itself.
@@ -205,7 +228,7 @@ impl NodeIdentity {
     async fn look(&self) -> Result<()> {
         // An authority that follows another is told of by a server whom one that is trusted now has signed for, and where only who
         // runs the cluster writes: not in kube-public, as before this node was one.
-        let client = Client::new(Arc::new(self.clone())).with_deadline(DEADLINE);
+        let client = self.client();
         match discovery::trusted(&client).await {
             Ok(published) if is_other(&published, &self.ca_pem()) => {
                 tracing::info!("the cluster trusts other authorities");
@@ -232,12 +255,16 @@ impl NodeIdentity {
         if credential.is_signed_by(&self.signer_pem()) && !is_due(&credential, SystemTime::now()) {
             return Ok(());
         }
-        self.renew().await
+        let renewed = self.renew().await;
+        if renewed.is_err() {
+            self.renew_errors.fetch_add(1, Relaxed);
+        }
+        renewed
     }
 
     async fn renew(&self) -> Result<()> {
         let (request, key) = node_request(&self.node).context("making the node's key")?;
-        let client = Client::new(Arc::new(self.clone())).with_deadline(DEADLINE);
+        let client = self.client();
         let wish = CertificateWish { request: &request, signer: SIGNER, usages: USAGES };
         let asked = request_certificate(&client, wish).await.context("asking for the node's next certificate")?;
         let signed = tokio::time::timeout(SIGNED_WITHIN, signed_certificate(&client, &asked)).await;
@@ -289,6 +316,10 @@ impl Transport for NodeIdentity {
         let transport = self.transport();
         Box::pin(async move { transport.send(request).await })
     }
+
+    fn host(&self) -> Option<Arc<str>> {
+        self.transport().host()
+    }
 }
 
 impl ClusterTrust for NodeIdentity {
@@ -304,10 +335,20 @@ impl ClusterTrust for NodeIdentity {
     fn changes(&self) -> watch::Receiver<()> {
         self.changes.subscribe()
     }
+
+    fn client_certificate(&self) -> ClientCertificate {
+        let until = self.credential().and_then(|it| it.lifetime()).map(|it| time(it.1));
+        ClientCertificate { until, renew_errors: self.renew_errors.load(Relaxed) }
+    }
 }
 
 fn pair(credential: &Credential) -> (Vec<u8>, Vec<u8>) {
     (credential.certificate.clone().into_bytes(), credential.key.clone().into_bytes())
+}
+
+fn time(at: SystemTime) -> Time {
+    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Time::from_unix_seconds(i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
 }
 
 /// However the same certificates are written.
@@ -320,4 +361,44 @@ fn is_due(credential: &Credential, now: SystemTime) -> bool {
     let Some((begin, end)) = credential.lifetime() else { return true };
     let life = end.duration_since(begin).unwrap_or_default();
     now >= begin + life / 10 * TENTHS
+}
+
+#[cfg(test)]
+mod tests {
+    use corten_pki::Authority;
+
+    use super::*;
+
+    /// Its cluster signs with another key now, and nobody answers.
+    #[tokio::test]
+    async fn a_certificate_that_is_not_renewed_is_counted_and_tells_its_end() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let files = JoinedFiles::of(dir.path());
+        let (before, now) = (Authority::in_memory().expect("a key"), Authority::in_memory().expect("a key"));
+        let credential = before.issue_client("system:node:n1", &["system:nodes"]).expect("issued");
+        let target = RestConfig {
+            // Nobody listens at the port of discarded data.
+            server: "https://127.0.0.1:9".into(),
+            ca: now.ca_pem().into_bytes(),
+            identity: None,
+            token: None,
+            server_name: None,
+            insecure_skip_tls_verify: false,
+            namespace: String::new(),
+        };
+        std::fs::create_dir_all(files.certificate.parent().expect("a folder")).expect("made");
+        credential.save(&files.certificate).expect("written");
+        let config = Kubeconfig::with_files(&target, "system:node:n1", &files.certificate);
+        config.save(&files.kubeconfig).expect("written");
+        let identity = NodeIdentity::load("n1", files).expect("readable").expect("there");
+        for n in 1..=2 {
+            identity.look().await.expect_err("nobody signs");
+            assert_eq!(identity.client_certificate().renew_errors, n);
+        }
+        let end = credential.lifetime().map(|it| time(it.1));
+        assert_eq!(identity.client_certificate().until, end);
+        let asked = identity.requests().tallies();
+        let rows: Vec<String> = asked.iter().flat_map(|it| it.rows()).map(|it| it.labels.join(" ")).collect();
+        assert!(rows.contains(&"<error> POST 127.0.0.1:9".to_owned()), "{rows:?}");
+    }
 }

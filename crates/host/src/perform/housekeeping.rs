@@ -94,6 +94,10 @@ impl NodeHands {
                 self.counters().note_preemption(resource);
                 return Vec::new();
             }
+            NodeEffect::CountPodStart { took } => {
+                self.counters().note_pod_start(took);
+                return Vec::new();
+            }
             NodeEffect::CountManagers(counts) => {
                 self.counters().note_managers(counts);
                 return Vec::new();

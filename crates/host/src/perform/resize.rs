@@ -58,9 +58,8 @@ impl Inner {
     }
 
     async fn resize_pod(&self, pod: &PodRef, qos: Qos, resources: &Resources) -> Result<(), Failure> {
-        let (cgroups, uid, limits) = (self.cgroups.clone(), pod.uid.clone(), limits_of(resources));
-        let work = tokio::task::spawn_blocking(move || cgroups.update_pod(qos, &uid, &limits));
-        let failed = |it: std::io::Error| Failure::new(it.to_string());
-        work.await.map_err(std::io::Error::other).map_err(failed)?.map_err(failed)
+        let (uid, limits) = (pod.uid.clone(), limits_of(resources));
+        let updated = self.on_cgroups("update", move |cgroups| cgroups.update_pod(qos, &uid, &limits)).await;
+        updated.map_err(|it| Failure::new(it.to_string()))
     }
 }

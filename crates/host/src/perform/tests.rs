@@ -422,6 +422,25 @@ impl crate::Journals for TestJournals {
     }
 }
 
+struct TestMeasures;
+
+static RENEWALS: corten_reconcile::LoopMetric = corten_reconcile::LoopMetric {
+    name: "kubelet_server_expiration_renew_errors",
+    help: "Counter of certificate renewal errors.",
+    labels: &[],
+    kind: corten_reconcile::MetricKind::Counter,
+};
+
+impl crate::Measures for TestMeasures {
+    fn tallies(&self) -> Vec<corten_reconcile::Tally> {
+        vec![corten_reconcile::Tally::new(&RENEWALS, 1)]
+    }
+
+    fn certificates(&self) -> crate::CertificateTimes {
+        crate::CertificateTimes { client: None, server: Some(-5) }
+    }
+}
+
 async fn answers_the_api_server(hands: &NodeHands) {
     let pki = Pki::new();
     let (certificate, key) = pki.issue("system:node:n1", &["localhost"]);
@@ -434,6 +453,7 @@ async fn answers_the_api_server(hands: &NodeHands) {
         client_ca: pki.ca.pem(),
         cluster: Arc::new(TestCluster),
         journals: Arc::new(TestJournals),
+        measures: Arc::new(TestMeasures),
     };
     let server = KubeletServer::new(serving).expect("usable");
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("bound");
@@ -471,6 +491,22 @@ async fn answers_the_api_server(hands: &NodeHands) {
         (API, get("/journals/default/secrets.web"), "HTTP/1.1 404 Not Found"),
         (API, get("/journals"), "{\"items\":[]}"),
         (Some("mallory"), get("/journals/default/pods.web"), "HTTP/1.1 403 Forbidden"),
+        (API, get("/metrics"), "\nkubelet_server_expiration_renew_errors 0\n"),
+        (API, get("/metrics"), "\nkubelet_certificate_manager_client_ttl_seconds +Inf\n"),
+        (API, get("/metrics"), "\nkubelet_certificate_manager_server_ttl_seconds -5\n"),
+        (API, get("/metrics"), "\nkubelet_pod_start_duration_seconds_count "),
+        (API, get("/metrics"), "\nkubelet_cgroup_manager_duration_seconds_count{operation_type=\"create\"} "),
+        (
+            API,
+            get("/metrics"),
+            "\nvolume_manager_total_volumes{plugin_name=\"kubernetes.io/configmap\",state=\"actual_state_of_world\"} ",
+        ),
+        (
+            API,
+            get("/metrics"),
+            "\nstorage_operation_duration_seconds_count{volume_plugin=\"kubernetes.io/configmap\",\
+             operation_name=\"volume_mount\",status=\"success\",migrated=\"false\"} ",
+        ),
         (API, get("/nothing"), "HTTP/1.1 404 Not Found"),
         (API, get("/pods"), "\"name\":\"web\""),
         (API, get("/containerLogs/default/web/app"), "hello web\nvalue\n"),

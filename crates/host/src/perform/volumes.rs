@@ -1,6 +1,6 @@
 //! What pods' volumes hold, made and taken away.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Instant};
 
 use corten_kubelet::{
     Backend, ContainerSpec, Device, DeviceSource, Failure, PersistentMount, PodRef, Volume, VolumeGroup, VolumeSource,
@@ -8,7 +8,15 @@ use corten_kubelet::{
 use corten_machine::tree;
 
 use super::{Inner, config};
-use crate::{VolumeError, cri, terminations};
+use crate::{VolumeError, cri, stats::pod_volumes::plugin, terminations};
+
+/// Upstream's name of what is done to give a Pod such a volume.
+fn set_up(source: &VolumeSource) -> &'static str {
+    match source {
+        VolumeSource::Persistent(mount) if mount.is_block => "map_volume",
+        _ => "volume_mount",
+    }
+}
 
 impl Inner {
     pub(super) async fn prepare_volumes(
@@ -17,10 +25,14 @@ impl Inner {
         volumes: Vec<Volume>,
         group: Option<VolumeGroup>,
     ) -> Result<(), Failure> {
+        self.counters.volumes().want(&pod.uid, &volumes);
         for Volume { name, source } in volumes {
-            self.prepare_volume(&pod.uid, &name, source, group)
-                .await
+            let (plugin, operation, begun) = (plugin(&source), set_up(&source), Instant::now());
+            let prepared = self.prepare_volume(&pod.uid, &name, source, group).await;
+            self.mounter.operations().note(&plugin, operation, begun.elapsed(), prepared.is_ok());
+            prepared
                 .map_err(|error| Failure::new(format!("MountVolume.SetUp failed for volume {name:?} : {error}")))?;
+            self.counters.volumes().mounted(&pod.uid, &name);
         }
         Ok(())
     }
@@ -78,22 +90,27 @@ impl Inner {
     /// What outlives the pod is unmounted, with what containers were given of it; drivers take back what they prepared.
     pub(super) async fn release_volumes(&self, pod: &PodRef) -> Result<(), Failure> {
         let failed = |it: String| Failure::new(it);
+        self.counters.volumes().release(&pod.uid);
         self.volumes.remove_sub_paths(&pod.uid).await.map_err(|it| failed(it.to_string()))?;
         self.mounter.tear_down(&pod.uid).await.map_err(|it| failed(it.to_string()))?;
+        self.counters.volumes().released(&pod.uid);
         self.claims.release(&pod.uid).await.map_err(|it| failed(format!("unprepare dynamic resources: {it}")))
     }
 
     pub(super) async fn remove_pod(&self, pod: &PodRef) -> Result<(), Failure> {
         self.release_volumes(pod).await?;
+        let failed = |it: std::io::Error| Failure::new(it.to_string());
         self.volumes.remove_pod(&pod.uid).await.map_err(|it| Failure::new(it.to_string()))?;
-        let (cgroups, uid, layout) = (self.cgroups.clone(), pod.uid.clone(), self.layout.clone());
+        self.counters.volumes().removed(&pod.uid);
+        let uid = pod.uid.clone();
+        self.on_cgroups("destroy", move |cgroups| cgroups.remove_pod(&uid)).await.map_err(failed)?;
+        let (uid, layout) = (pod.uid.clone(), self.layout.clone());
         let logs = self.layout.pod_logs(&pod.key.namespace, &pod.key.name, &pod.uid);
         let work = tokio::task::spawn_blocking(move || {
-            cgroups.remove_pod(&uid)?;
             tree::remove(&logs)?;
             terminations::forget(&layout, &uid)
         });
-        work.await.map_err(|it| Failure::new(it.to_string()))?.map_err(|it| Failure::new(it.to_string()))
+        work.await.map_err(|it| Failure::new(it.to_string()))?.map_err(failed)
     }
 
     /// As `makeBlockVolumes`.

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use http::{HeaderValue, Response, header};
 
 use super::{Body, PlainTextError, json_body, query, routes::Call, text};
+use crate::CertificateTimes;
 use crate::stats::{
     cadvisor, claim_volumes,
     exposition::{Sample, Text, number},
@@ -81,7 +82,27 @@ pub(super) async fn own(call: Call) -> Result<Response<Body>, PlainTextError> {
     }
     claim_volumes::write(&mut text, &hands.mounter().figures().await);
     hands.counters().write(&mut text);
+    hands.mounter().operations().tallies().iter().for_each(|it| text.tally(it));
+    call.server.measures().tallies().iter().for_each(|it| text.tally(it));
+    certificates(&mut text, call.server.measures().certificates());
     Ok(exposition(text.into_string()))
+}
+
+fn certificates(text: &mut Text, times: CertificateTimes) {
+    for (name, whose, seconds) in [
+        ("kubelet_certificate_manager_client_ttl_seconds", "client", times.client),
+        ("kubelet_certificate_manager_server_ttl_seconds", "serving", times.server),
+    ] {
+        let help = format!(
+            "[ALPHA] In how many seconds the kubelet's {whose} certificate ends, negative where it has; +Inf where there is none."
+        );
+        text.metric(name, "gauge", &help, [Sample::new(&[], seconds.map_or(f64::INFINITY, whole))]);
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "no certificate lasts for 2^53 seconds")]
+fn whole(seconds: i64) -> f64 {
+    seconds as f64
 }
 
 fn state(state: i32) -> &'static str {

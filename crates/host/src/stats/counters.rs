@@ -7,8 +7,12 @@ use std::{
 };
 
 use corten_kubelet::{HostEffect, ManagerCounts, Outcome, PodRef, ProbeKind, ProbeVerdict, RequestCounts};
+use corten_reconcile::{LoopMetric, MetricKind, Tally};
 
-use super::exposition::{Sample, Text, Times, number};
+use super::{
+    exposition::{Sample, Text, Times, number},
+    pod_volumes::PodVolumes,
+};
 
 /// Which probe had which result.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,6 +43,24 @@ const SECONDS_OF_OPERATIONS: [f64; 14] = [
     745.0580596923828,
 ];
 
+static POD_START: LoopMetric = LoopMetric {
+    name: "kubelet_pod_start_duration_seconds",
+    help: "[ALPHA] Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run",
+    labels: &[],
+    kind: MetricKind::Histogram(&[
+        0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 20.0, 30.0, 45.0, 60.0, 120.0, 180.0, 240.0, 300.0, 360.0, 480.0,
+        600.0, 900.0, 1200.0, 1800.0, 2700.0, 3600.0,
+    ]),
+};
+static CGROUPS: LoopMetric = LoopMetric {
+    name: "kubelet_cgroup_manager_duration_seconds",
+    help: "[ALPHA] Duration in seconds for cgroup manager operations. Broken down by method.",
+    labels: &["operation_type"],
+    kind: MetricKind::Histogram(&[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0]),
+};
+/// More operations than there are.
+const CGROUP_OPERATIONS_MAX: usize = 8;
+
 #[derive(Default)]
 struct Operation {
     n: u64,
@@ -46,7 +68,6 @@ struct Operation {
     times: Times,
 }
 
-#[derive(Default)]
 struct Counted {
     probes: BTreeMap<Probed, u64>,
     /// By upstream's name of the call.
@@ -56,14 +77,39 @@ struct Counted {
     evictions: BTreeMap<String, u64>,
     preemptions: BTreeMap<&'static str, u64>,
     managers: ManagerCounts,
+    pod_starts: Tally,
+    cgroups: Tally,
+}
+
+impl Default for Counted {
+    fn default() -> Self {
+        Self {
+            probes: BTreeMap::new(),
+            operations: BTreeMap::new(),
+            images_collected: 0,
+            evictions: BTreeMap::new(),
+            preemptions: BTreeMap::new(),
+            managers: ManagerCounts::default(),
+            pod_starts: Tally::new(&POD_START, 1),
+            cgroups: Tally::new(&CGROUPS, CGROUP_OPERATIONS_MAX),
+        }
+    }
 }
 
 #[derive(Default)]
-pub(crate) struct Counters(Mutex<Counted>);
+pub(crate) struct Counters {
+    counted: Mutex<Counted>,
+    volumes: PodVolumes,
+}
 
 impl Counters {
     fn counted(&self) -> MutexGuard<'_, Counted> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Which volumes Pods are to have, and have.
+    pub(crate) fn volumes(&self) -> &PodVolumes {
+        &self.volumes
     }
 
     /// Takes note of one effect that has ended.
@@ -104,6 +150,15 @@ impl Counters {
         *self.counted().preemptions.entry(resource).or_default() += 1;
     }
 
+    pub(crate) fn note_pod_start(&self, took: Duration) {
+        self.counted().pod_starts.count::<&str>(&[], took.as_secs_f64());
+    }
+
+    /// Something was done with a Pod's cgroups, whatever came of it.
+    pub(crate) fn note_cgroups(&self, operation: &'static str, took: Duration) {
+        self.counted().cgroups.count(&[operation], took.as_secs_f64());
+    }
+
     pub(crate) fn note_managers(&self, counts: ManagerCounts) {
         self.counted().managers = counts;
     }
@@ -140,6 +195,9 @@ impl Counters {
         let help = "[ALPHA] Cumulative number of pod preemptions by preemption resource";
         text.metric("kubelet_preemptions", "counter", help, samples.collect::<Vec<_>>());
         managers(text, &counted.managers);
+        text.tally(&counted.pod_starts);
+        text.tally(&counted.cgroups);
+        self.volumes.write(text);
     }
 }
 
@@ -238,5 +296,33 @@ fn has_failed(outcome: &Outcome) -> bool {
         Outcome::Pulled { result, .. } => result.is_err(),
         Outcome::Container { result, .. } => result.is_err(),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_of_pods_and_work_at_cgroups_are_told() {
+        let counters = Counters::default();
+        let told = || {
+            let mut text = Text::default();
+            counters.write(&mut text);
+            text.into_string()
+        };
+        assert!(told().contains("\nkubelet_pod_start_duration_seconds_count 0\n"), "dashboards ask from the begin");
+        counters.note_pod_start(Duration::from_secs(3));
+        counters.note_cgroups("create", Duration::from_millis(20));
+        let text = told();
+        for line in [
+            "kubelet_pod_start_duration_seconds_bucket{le=\"2\"} 0",
+            "kubelet_pod_start_duration_seconds_bucket{le=\"3\"} 1",
+            "kubelet_pod_start_duration_seconds_sum 3",
+            "kubelet_cgroup_manager_duration_seconds_bucket{operation_type=\"create\",le=\"0.01\"} 0",
+            "kubelet_cgroup_manager_duration_seconds_bucket{operation_type=\"create\",le=\"0.025\"} 1",
+        ] {
+            assert!(text.lines().any(|it| it == line), "{line} is not in {text}");
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::{Display, Write};
 
+use corten_reconcile::{Tally, TallyRow};
+
 #[derive(Default)]
 pub(crate) struct Text(String);
 
@@ -68,6 +70,36 @@ impl Text {
         }
     }
 
+    /// What somebody has counted; without any rows nothing is written.
+    pub(crate) fn tally(&mut self, tally: &Tally) {
+        let metric = tally.metric;
+        if tally.rows().is_empty() {
+            return;
+        }
+        let (name, help, kind) =
+            (metric.name, metric.help, if metric.kind.bounds().is_empty() { "counter" } else { "histogram" });
+        self.line(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}"));
+        for row in tally.rows() {
+            let labels: Vec<(&str, &str)> =
+                metric.labels.iter().copied().zip(row.labels.iter().map(String::as_str)).collect();
+            match metric.kind.bounds() {
+                [] => self.sample(name, &Sample::new(&labels, row.sum)),
+                _ => self.distribution(name, &labels, &row.up_to(metric), row),
+            }
+        }
+    }
+
+    fn distribution(&mut self, name: &str, labels: &[(&str, &str)], up_to: &[(f64, u64)], row: &TallyRow) {
+        let bounds = up_to.iter().map(|(bound, n)| (bound.to_string(), *n));
+        let buckets: Vec<(String, u64)> = bounds.chain([("+Inf".to_owned(), row.n)]).collect();
+        for (bound, n) in &buckets {
+            let labels = [labels, &[("le", &**bound)]].concat();
+            self.sample(&format!("{name}_bucket"), &Sample::new(&labels, number(*n)));
+        }
+        self.sample(&format!("{name}_sum"), &Sample::new(labels, row.sum));
+        self.sample(&format!("{name}_count"), &Sample::new(labels, number(row.n)));
+    }
+
     /// A metric with its samples; without any nothing is written.
     pub(crate) fn metric<'a>(
         &mut self,
@@ -96,9 +128,10 @@ impl Text {
         if !sample.labels.is_empty() {
             self.0.push('}');
         }
+        let value = if sample.value.is_infinite() { "+Inf".to_owned() } else { sample.value.to_string() };
         match sample.unix_millis {
-            Some(at) => self.line(format_args!(" {} {at}", sample.value)),
-            None => self.line(format_args!(" {}", sample.value)),
+            Some(at) => self.line(format_args!(" {value} {at}")),
+            None => self.line(format_args!(" {value}")),
         }
     }
 
@@ -122,7 +155,40 @@ pub(crate) fn seconds(nanos: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use corten_reconcile::LoopMetric;
+
     use super::*;
+
+    static ENDED: LoopMetric = LoopMetric {
+        name: "ended_total",
+        help: "Ended.",
+        labels: &["code"],
+        kind: corten_reconcile::MetricKind::Counter,
+    };
+    static TOOK: LoopMetric = LoopMetric {
+        name: "took_seconds",
+        help: "Took.",
+        labels: &["verb"],
+        kind: corten_reconcile::MetricKind::Histogram(&[0.5]),
+    };
+
+    #[test]
+    fn what_others_count_is_told_as_they_name_it() {
+        let (mut ended, mut took) = (Tally::new(&ENDED, 9), Tally::new(&TOOK, 9));
+        let mut text = Text::default();
+        text.tally(&ended);
+        ended.count(&["200"], 1.0);
+        ended.count(&["200"], 1.0);
+        [0.25, 4.0].iter().for_each(|it| took.count(&["GET"], *it));
+        [ended, took].iter().for_each(|it| text.tally(it));
+        text.metric("left_seconds", "gauge", "Left.", [Sample::new(&[], f64::INFINITY)]);
+        let expected = "# HELP ended_total Ended.\n# TYPE ended_total counter\nended_total{code=\"200\"} 2\n\
+            # HELP took_seconds Took.\n# TYPE took_seconds histogram\n\
+            took_seconds_bucket{verb=\"GET\",le=\"0.5\"} 1\ntook_seconds_bucket{verb=\"GET\",le=\"+Inf\"} 2\n\
+            took_seconds_sum{verb=\"GET\"} 4.25\ntook_seconds_count{verb=\"GET\"} 2\n\
+            # HELP left_seconds Left.\n# TYPE left_seconds gauge\nleft_seconds +Inf\n";
+        assert_eq!(text.into_string(), expected);
+    }
 
     #[test]
     fn a_histogram_has_all_that_took_no_longer_in_each_bucket() {

@@ -45,6 +45,7 @@ pub(crate) struct PodMachine {
     pub(crate) mirror: Option<String>,
     /// `status.startTime`: when this node first saw it.
     pub(crate) started: Time,
+    pub(crate) start: Start,
     pub(crate) sandboxes: Vec<KnownSandbox>,
     pub(crate) sandbox_step: SandboxStep,
     pub(crate) removing: BTreeSet<String>,
@@ -73,6 +74,16 @@ pub(crate) struct PodMachine {
     /// All its containers are being stopped, to begin anew.
     pub(crate) restarting_all: Option<bool>,
     pub(crate) wake: Option<Time>,
+}
+
+/// Whether it is counted how long the pod takes until it runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Start {
+    #[default]
+    Unknown,
+    /// This run of the kubelet has seen it before it ran.
+    Pending,
+    Over,
 }
 
 #[derive(Debug)]
@@ -143,6 +154,7 @@ impl PodMachine {
             in_api,
             mirror: None,
             started: told.unwrap_or(now),
+            start: Start::default(),
             sandboxes: Vec::new(),
             sandbox_step: SandboxStep::default(),
             removing: BTreeSet::new(),

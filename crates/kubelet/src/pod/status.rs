@@ -10,14 +10,14 @@ use of_container::hidden_until;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    ApiEffect, ApiFailure,
+    ApiEffect, ApiFailure, Effect, NodeEffect,
     backoff::pause,
     pod::{
         conditions,
         container_record::{ContainerRecord, exit_of},
         context::Context,
         device_health,
-        machine::PodMachine,
+        machine::{PodMachine, Start},
         restart_all,
         termination::{DEADLINE_MESSAGE, Why},
     },
@@ -57,6 +57,20 @@ impl PodMachine {
         }
         let patch = json!({"metadata": metadata, "status": patch});
         cx.api(ApiEffect::PatchPodStatus { pod: self.who.clone(), patch });
+    }
+
+    /// As in the kubelet's `SyncPod`: how long the pod took until it runs, whether or not the API has heard of it. One that ran before
+    /// this kubelet saw it counts for none.
+    pub(crate) fn note_start(&mut self, cx: &mut Context<'_>) {
+        if self.start == Start::Over {
+            return;
+        }
+        let is = |it: &PodStatus, phase: &str| it.phase.as_deref() == Some(phase);
+        let status = self.status(cx);
+        if is(&status, "Running") && self.start == Start::Pending {
+            cx.effects.push(Effect::Node(NodeEffect::CountPodStart { took: cx.now.since(self.started) }));
+        }
+        self.start = if is(&status, "Pending") { Start::Pending } else { Start::Over };
     }
 
     /// What the API's status must become where it is not so yet.

@@ -52,10 +52,14 @@ impl PodMachine {
             }
             self.drive_probes(cx);
         }
+        let stays = self.rest.is_some() && self.ending.is_none();
+        let is_told = runtime_is_known && !stays && (self.is_decided() || self.ending.is_some());
+        if is_told {
+            self.note_start(cx);
+        }
         // Not before it is decided whether the pod is taken: its start time tells that it is.
         let is_shown = if self.is_static() { self.mirror.is_some() } else { self.in_api };
-        let stays = self.rest.is_some() && self.ending.is_none();
-        if is_shown && runtime_is_known && !stays && (self.is_decided() || self.ending.is_some()) {
+        if is_shown && is_told {
             self.publish(cx);
         }
         self.record(cx);

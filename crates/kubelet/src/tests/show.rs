@@ -252,6 +252,7 @@ pub(super) fn of_node(effect: &crate::NodeEffect) -> String {
         Effect::RemoveImages { ids } => format!("remove images {}", ids.join(" ")),
         Effect::CountEviction { signal } => format!("count {signal}"),
         Effect::CountPreemption { resource } => format!("count preemption for {resource}"),
+        Effect::CountPodStart { took } => format!("count a start of {took:?}"),
         Effect::CountManagers(it) => {
             let asked = |it: &crate::RequestCounts| format!("{}-{}", it.n, it.errors);
             let (topology, cpu, memory) = (asked(&it.topology), asked(&it.cpu), asked(&it.memory));

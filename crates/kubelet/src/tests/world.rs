@@ -46,6 +46,7 @@ pub(super) struct World {
     stored: BTreeMap<String, Value>,
     /// What is written on the disk of containers that are stopped for the machine's end.
     noted: Vec<String>,
+    starts: Vec<String>,
     manager_states: ManagerStates,
     terminations: BTreeMap<String, TerminationNote>,
     /// While the API is away nothing is told of it or by it.
@@ -83,6 +84,7 @@ impl World {
             files: BTreeMap::new(),
             stored: BTreeMap::new(),
             noted: Vec::new(),
+            starts: Vec::new(),
             manager_states: ManagerStates::default(),
             terminations: BTreeMap::new(),
             is_api_away: false,
@@ -338,6 +340,8 @@ impl World {
                 let node = self.node.clone().unwrap_or_default();
                 self.shown.push(node["status"]["volumesInUse"].to_string());
             }
+            // What was counted of pods that began to run, since the last time.
+            "starts" => self.shown.append(&mut self.starts),
             "states-noted" => self.step(Event::OfNode(NodeNews::ManagerStatesNoted)),
             "reboot" => self.reboot(),
             "eviction-hard" => {
@@ -442,6 +446,8 @@ impl World {
                     self.shown.push(show::host(&effect));
                     self.pending.push(effect);
                 }
+                // Every pod has one: whoever asks for them is shown them.
+                Effect::Node(effect @ NodeEffect::CountPodStart { .. }) => self.starts.push(show::of_node(&effect)),
                 Effect::Node(effect) => {
                     self.shown.push(show::of_node(&effect));
                     match effect {

@@ -22,6 +22,8 @@ pub enum NodeEffect {
     CountEviction { signal: &'static str },
     /// A pod left for a critical one, which lacked this first; for the metrics. No answer.
     CountPreemption { resource: &'static str },
+    /// A pod runs, so long after this node first saw it; for the metrics. No answer.
+    CountPodStart { took: Duration },
     /// Containers, by their ids, that are about to be stopped for the machine's end: the next boot must know of them.
     /// → [`NodeNews::StopsNoted`]
     NoteStops { containers: Vec<String> },
@@ -145,6 +147,7 @@ impl NodeEffect {
             Self::ReadSignals
             | Self::CountEviction { .. }
             | Self::CountPreemption { .. }
+            | Self::CountPodStart { .. }
             | Self::CountManagers(_)
             | Self::ReadyToShutDown
             | Self::NoteTermination { .. }

@@ -113,12 +113,27 @@ async fn a_node_that_is_slow_to_say_where_it_is_has_a_certificate_soon_after() {
     let client = Client::new(cluster.clone());
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let stopped = async move { drop(stopped.await) };
-    let running = tokio::spawn(run_node_certificate(client, "n1".into(), keys.clone(), clock, stopped));
+    let journal = Arc::new(JournalBook::default());
+    let told = (clock, journal.clone());
+    let running = tokio::spawn(run_node_certificate(client, "n1".into(), keys.clone(), told, stopped));
+    let n_errors = || {
+        let tallies = journal.of_node().tallies();
+        let renewals = tallies.iter().find(|it| it.metric.name == "kubelet_server_expiration_renew_errors");
+        renewals.map(|it| it.rows()[0].n)
+    };
     sleep(Duration::from_secs(20)).await;
     assert_eq!(keys.current(), None);
+    assert_eq!(n_errors(), Some(0), "that it has no address yet is no failure");
     cluster.0.lock().2 = "10.0.0.5".into();
     sleep(Duration::from_secs(2)).await;
     assert!(keys.current().is_some());
+    // Another name, twice; the second time it is denied at first.
+    for address in ["10.0.0.6", "10.0.0.7"] {
+        cluster.0.lock().2 = address.into();
+        sleep(Duration::from_secs(100)).await;
+        assert_eq!(keys.current().map(|it| it.names.addresses), Some(vec![address.to_owned()]));
+    }
+    assert_eq!(n_errors(), Some(1));
     drop(stop);
     running.await.expect("it ends");
 }

@@ -70,12 +70,16 @@ const SERVICE: &str = "/api/v1/namespaces/default/services/dns";
 const SLICE: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/dns-a";
 
 fn put(api: &FakeApi, addresses: &[&str]) {
+    put_annotated(api, addresses, &json!({}));
+}
+
+fn put_annotated(api: &FakeApi, addresses: &[&str], annotations: &serde_json::Value) {
     let ports = json!([{"name": "dns", "port": 53, "protocol": "UDP"}]);
     let spec = json!({"clusterIP": "10.96.0.10", "clusterIPs": ["10.96.0.10"], "ports": ports, "type": "ClusterIP"});
     api.put(SERVICE, json!({"metadata": {"name": "dns", "namespace": "default"}, "spec": spec}));
     let endpoints: Vec<_> = addresses.iter().map(|it| json!({"addresses": [it]})).collect();
     let labels = json!({"kubernetes.io/service-name": "dns"});
-    let metadata = json!({"name": "dns-a", "namespace": "default", "labels": labels});
+    let metadata = json!({"name": "dns-a", "namespace": "default", "labels": labels, "annotations": annotations});
     api.put(SLICE, json!({"metadata": metadata, "addressType": "IPv4", "endpoints": endpoints, "ports": ports}));
 }
 
@@ -204,6 +208,51 @@ async fn a_range_that_is_added_has_its_addresses() {
         assert_eq!(decisions[0].waits.iter().map(|it| &*it.reason).collect::<Vec<_>>(), ["ExternalAddressRefused"]);
         api.remove(RANGE);
         until(|| kernel.last().iter().any(|it| it == added)).await;
+    };
+    run_proxy(settings, work).await;
+}
+
+/// How long an endpoint is on its way from its Pod to the kernel, as the slice's annotation says when that began.
+#[tokio::test(start_paused = true)]
+async fn what_began_since_is_counted_once_the_kernel_has_it() {
+    let api = FakeApi::new();
+    let (kernel, journal, clock) = (Arc::new(FakeKernel::default()), Arc::new(JournalBook::default()), clock());
+    let triggered = |addresses: &[&str], at: corten_meta::Time| {
+        let at = json!({"endpoints.kubernetes.io/last-change-trigger-time": at.to_string()});
+        put_annotated(&api, addresses, &at);
+    };
+    // Before the loop began: nobody knows how long the rest took.
+    triggered(&["10.244.0.2"], corten_meta::Time::from_unix_seconds(999_000));
+    let settings = ProxySettings {
+        proxy: Proxy::new(Config { node_name: "n1".into(), ..Config::default() }),
+        node_name: "n1".into(),
+        client: api.client(),
+        watches: None,
+        hands: kernel.clone(),
+        clock: clock.clone(),
+        journal: journal.clone(),
+    };
+    let counted = |name: &str| {
+        let tallies = journal.of_node().tallies();
+        let rows = tallies.iter().filter(|it| it.metric.name == name).flat_map(|it| it.rows().to_vec());
+        rows.map(|it| (it.labels.join(","), it.n)).collect::<Vec<_>>()
+    };
+    let programmed = || counted("kubeproxy_network_programming_duration_seconds");
+    let work = async {
+        until(|| kernel.n_applied() == 1).await;
+        assert_eq!(programmed(), []);
+        // The whole table, which has the Service and no element of the other family.
+        assert_eq!(counted("kubeproxy_sync_proxy_rules_duration_seconds"), [("IPv4".to_owned(), 1)]);
+        // Refused at first: it goes on taking. Times in objects are whole seconds, and one of the loop's own second may be of before.
+        tokio::time::advance(Duration::from_secs(5)).await;
+        *kernel.refusals.lock() = 1;
+        triggered(&["10.244.0.2", "10.244.0.3"], clock());
+        until(|| kernel.n_applied() == 2).await;
+        until(|| programmed() == [("IPv4".to_owned(), 1)]).await;
+        let tallies = journal.of_node().tallies();
+        let tally = tallies.iter().find(|it| it.metric.name.contains("programming")).expect("it is told");
+        assert!(tally.rows()[0].sum >= 0.1, "the refusal was waited for: {tally:?}");
+        assert_eq!(counted("kubeproxy_sync_proxy_rules_duration_seconds"), [("IPv4".to_owned(), 3)]);
     };
     run_proxy(settings, work).await;
 }

@@ -65,6 +65,13 @@ impl Drop for World {
     }
 }
 
+/// `PLUGIN OPERATION STATUS N`, in order.
+fn operations(mounter: &Mounter) -> Vec<String> {
+    let tallies = mounter.operations().tallies();
+    let rows = tallies.iter().flat_map(|it| it.rows()).map(|it| format!("{} {}", it.labels.join(" "), it.n));
+    rows.collect()
+}
+
 fn claimed(name: &str) -> PersistentMount {
     let volume = CsiVolume {
         driver: LOCAL_DRIVER.into(),
@@ -99,11 +106,18 @@ async fn two_pods_share_what_is_staged_once() {
     let refused = world.mounter.set_up("u3", &alone).await.expect_err("it has others").to_string();
     assert_eq!(refused, "volume uses the ReadWriteOncePod access mode and is already in use by another pod");
 
+    let without = Mounter::new(world.layout.clone(), world.mounts.clone(), Drivers::default());
+    without.tear_down("u1").await.expect_err("its driver is away");
+    let failed = "kubernetes.io/csi:local.corten.dev volume_unmount";
+    assert_eq!(operations(&without), [format!("{failed} fail-unknown false 1"), format!("{failed} 1")]);
+
     world.mounter.tear_down("u1").await.expect("taken away");
     world.has(2, 1);
     world.mounter.tear_down("u2").await.expect("taken away");
     world.mounter.tear_down("u2").await.expect("harmless");
     world.has(0, 0);
+    let done = ["unmount_device success false 1", "volume_unmount success false 2"];
+    assert_eq!(operations(&world.mounter), done.map(|it| format!("kubernetes.io/csi:local.corten.dev {it}")));
     world.mounter.set_up("u3", &alone).await.expect("alone now");
     world.mounter.tear_down("u3").await.expect("taken away");
 }
@@ -172,6 +186,7 @@ async fn a_local_folder_is_bound() {
     }
     world.mounter.tear_down("u1").await.expect("taken away");
     assert!(source.join("sub").exists() && !placed.path.exists());
+    assert_eq!(operations(&world.mounter), ["kubernetes.io/local-volume volume_unmount success false 1"]);
     for bad in ["..", "a/b", ""] {
         let mount = PersistentMount { name: bad.into(), ..local(&source) };
         world.mounter.set_up("u1", &mount).await.expect_err("no name");

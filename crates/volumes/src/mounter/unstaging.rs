@@ -3,13 +3,13 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use futures_util::future::join_all;
 use tokio::sync::watch;
 
-use super::{MountError, Mounter, is_of};
+use super::{MountError, Mounter, csi_plugin, is_of};
 use crate::{
     Driver, file_system,
     records::{self, Record},
@@ -60,11 +60,11 @@ impl Mounter {
         // One whose driver is not there waits for it.
         let driver = self.drivers.get(&name);
         let mut is_done = true;
-        for Record { volume_handle, .. } in volumes {
-            let turn = self.turns.of(&name, &volume_handle);
+        for record in volumes {
+            let turn = self.turns.of(&name, &record.volume_handle);
             let _turn = turn.lock().await;
-            if let Err(error) = self.unstage_unused(driver.as_ref(), &name, &volume_handle).await {
-                tracing::warn!(%error, volume = volume_handle, "a volume that no pod has stays staged");
+            if let Err(error) = self.unstage_unused(driver.as_ref(), &record).await {
+                tracing::warn!(%error, volume = record.volume_handle, "a volume that no pod has stays staged");
                 is_done = false;
             }
         }
@@ -75,10 +75,10 @@ impl Mounter {
     pub(super) async fn unstage_unused(
         &self,
         driver: Option<&Arc<dyn Driver>>,
-        name: &str,
-        handle: &str,
+        record: &Record,
     ) -> Result<(), MountError> {
-        let (records, of, volume) = (self.records.clone(), name.to_owned(), handle.to_owned());
+        let Record { driver_name: name, volume_handle: handle, .. } = record;
+        let (records, of, volume) = (self.records.clone(), name.clone(), handle.clone());
         let folder = self.records.staged_folder(name, handle);
         let looked = folder.clone();
         let work = move || {
@@ -89,7 +89,10 @@ impl Mounter {
         self.note_left(name, handle, is_left);
         let Some(driver) = driver.filter(|_| is_left) else { return Ok(()) };
         let place = folder.join("globalmount");
-        let unstaged = driver.unstage(handle.to_owned(), place.clone()).await;
+        let begun = Instant::now();
+        let unstaged = driver.unstage(handle.clone(), place.clone()).await;
+        let operation = if record.is_block() { "unmap_device" } else { "unmount_device" };
+        self.operations.note(&csi_plugin(name), operation, begun.elapsed(), unstaged.is_ok());
         unstaged.map_err(|fault| MountError::Driver { doing: "UnmountDevice failed", fault })?;
         self.there("kubernetes.io/csi", move || {
             file_system::remove_place(&place)?;

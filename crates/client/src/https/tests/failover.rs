@@ -33,6 +33,7 @@ async fn the_next_server_is_asked_where_one_is_gone() {
     assert!(answers.iter().any(Result::is_ok) || ask(&client).await.is_ok(), "{answers:?}");
     moves.changed().await.expect("it has moved on");
     assert_eq!(transport.server(), url(two.port));
+    assert_eq!(crate::Transport::host(&*transport).as_deref(), Some(&*format!("127.0.0.1:{}", two.port)));
     ask(&client).await.expect("it stays there");
     assert_eq!(two.n_connections.load(Ordering::SeqCst), 1);
 }

@@ -7,13 +7,21 @@ use std::{
 };
 
 use corten_cacher::watch_cache::Stored;
-use corten_kinds::custom::{CLEANUP_FINALIZER, DefinedNames, Rows, approved_by, has_condition, names_of, rows};
+use corten_kinds::custom::{
+    CLEANUP_FINALIZER, Condition, DefinedNames, Rows, approved_by, has_condition, names_of, rows, with_condition,
+};
+use corten_meta::Time;
 use corten_store::Revision;
 use serde_json::Value;
 
-use super::Served;
+/// A definition's rows, for as long as they are served.
+pub struct Served {
+    pub rows: Arc<Rows>,
+    of: Origin,
+    pub needs_cache: bool,
+}
 
-pub(super) struct KnownDefinition {
+pub struct KnownDefinition {
     stored: Arc<Stored>,
     uid: String,
     group: String,
@@ -29,9 +37,9 @@ pub(super) struct KnownDefinition {
     /// Of `spec`.
     hash: u64,
     /// It is no longer stored.
-    pub(super) is_gone: bool,
+    pub is_gone: bool,
     /// What is served of it.
-    pub(super) served: Option<Served>,
+    pub served: Option<Served>,
     /// What is served is of this one, which another has taken the place of.
     replaced: Option<Arc<Stored>>,
     /// By what leave it is in a protected group.
@@ -42,7 +50,7 @@ pub(super) struct KnownDefinition {
 
 /// What rows are made of: where it has changed, so have they.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Origin {
+struct Origin {
     uid: String,
     hash: u64,
     names: DefinedNames,
@@ -53,7 +61,7 @@ pub(super) struct Origin {
 static HASHER: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
 impl KnownDefinition {
-    pub(super) fn new(stored: Arc<Stored>) -> Self {
+    pub fn new(stored: Arc<Stored>) -> Self {
         let definition = stored.parse();
         let text = |pointer: &str| definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let finalizers = definition["metadata"]["finalizers"].as_array();
@@ -79,7 +87,7 @@ impl KnownDefinition {
     }
 
     /// Takes what is stored now.
-    pub(super) fn take(&mut self, stored: Arc<Stored>) {
+    pub fn take(&mut self, stored: Arc<Stored>) {
         let served = self.served.take();
         let looked_at = self.looked_at.take().filter(|_| self.uid == stored.uid());
         let is_another = served.as_ref().is_some_and(|it| it.of.uid == self.uid) && self.uid != stored.uid();
@@ -87,71 +95,85 @@ impl KnownDefinition {
         *self = Self { served, looked_at, replaced, ..Self::new(stored) };
     }
 
-    pub(super) fn definition(&self) -> Value {
+    pub fn definition(&self) -> Value {
         self.stored.parse()
     }
 
-    pub(super) fn is_of(&self, stored: &Stored) -> bool {
+    pub fn is_of(&self, stored: &Stored) -> bool {
         !self.is_gone && self.stored.revision() == stored.revision() && self.uid == stored.uid()
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         self.stored.name()
     }
 
-    pub(super) fn uid(&self) -> &str {
+    pub fn uid(&self) -> &str {
         &self.uid
     }
 
-    pub(super) fn group(&self) -> &str {
+    pub fn group(&self) -> &str {
         &self.group
     }
 
     /// By which definitions stand in the order in which they came.
-    pub(super) fn age(&self) -> (&str, Revision) {
+    pub fn age(&self) -> (&str, Revision) {
         (&self.created, self.stored.revision())
     }
 
     /// Has it the names that it asks for, and does it say so?
-    pub(super) fn is_named(&self) -> bool {
+    pub fn is_named(&self) -> bool {
         self.is_named && self.looked_at.as_ref().is_some_and(|it| it.0 == self.generation && it.1 == self.approved_by)
     }
 
     /// Its status says what is to be said of it as it stands now.
-    pub(super) fn mark_told(&mut self) {
+    pub fn mark_told(&mut self) {
         self.looked_at = Some((self.generation, self.approved_by.clone()));
     }
 
     /// The names that no other may have.
-    pub(super) fn accepted_names(&self) -> Option<&DefinedNames> {
+    pub fn accepted_names(&self) -> Option<&DefinedNames> {
         (self.has_names && !self.is_gone).then_some(&self.names)
     }
 
     /// Is it being deleted, and its objects not gone yet?
-    pub(super) fn is_leaving(&self) -> bool {
+    pub fn is_leaving(&self) -> bool {
         !self.is_gone && self.is_terminating && self.is_held
     }
 
-    pub(super) fn is_established(&self) -> bool {
+    pub fn is_established(&self) -> bool {
         self.is_established
     }
 
     /// Are the rows that are served its own, and not of one whose place it has taken?
-    pub(super) fn is_served(&self) -> bool {
+    pub fn is_served(&self) -> bool {
         self.served.as_ref().is_some_and(|it| it.of.uid == self.uid)
     }
 
+    /// What its status says once its objects are served; `None` where it says so already.
+    pub fn established(&self, now: Time) -> Option<Value> {
+        if !self.is_served() || self.is_gone || self.is_leaving() || self.is_established {
+            return None;
+        }
+        let condition = Condition {
+            kind: "Established",
+            is_true: true,
+            reason: "InitialNamesAccepted",
+            message: "the initial names have been accepted".into(),
+        };
+        with_condition(&self.definition(), &condition, now)
+    }
+
     /// Do the rows that are served refuse new objects?
-    pub(super) fn refuses_objects(&self) -> bool {
+    pub fn refuses_objects(&self) -> bool {
         self.served.as_ref().is_none_or(|it| it.of.is_leaving)
     }
 
-    pub(super) fn rows(&self) -> Option<&Arc<Rows>> {
+    pub fn rows(&self) -> Option<&Arc<Rows>> {
         self.served.as_ref().map(|it| &it.rows)
     }
 
     /// The rows it is to be served by from now on; `None` where those there are are still right, or it may have none yet.
-    pub(super) fn make_rows(&mut self) -> Option<Served> {
+    pub fn make_rows(&mut self) -> Option<Served> {
         if !self.is_established && !self.is_named {
             return self.rows_of_the_replaced();
         }

@@ -119,17 +119,21 @@ fn opens(before: Option<&Transformers>, transformers: &Transformers, at: &[u8], 
 }
 
 impl Tried {
-    /// One that opens some of them, and makes nothing worse, is taken.
+    /// One that opens some of them is taken: it may be the right one that comes back, after others were written under a wrong one.
     fn said(&self, resource: &str, key: &str) -> Option<String> {
         let Self { n, n_closed, n_lost } = self;
-        let opens = match n_closed {
-            0 => return None,
-            closed if closed == n => format!("opens none of the {n}"),
-            _ if *n_lost == 0 => return None,
-            closed => format!("does not open {closed} of the {n}"),
-        };
-        Some(format!(
-            "{key} {opens} of {resource} under its name: give the new key a new name, put it first, keep the old one"
-        ))
+        if n_closed == n {
+            return Some(format!(
+                "{key} opens none of the {n} of {resource} under its name: give the new key a new name, put it first, keep the old one"
+            ));
+        }
+        if *n_lost > 0 {
+            tracing::error!(
+                resource,
+                key,
+                "{key} does not open {n_lost} of the {n} of {resource} under its name, which the key before opened: write them anew before the next start"
+            );
+        }
+        None
     }
 }

@@ -65,17 +65,22 @@ const CUSTOM_CACHES: Check = ("custom-resources", |ctx| unreadable(ctx, true));
 
 fn unreadable(ctx: &Context, is_custom: bool) -> Result<(), String> {
     let caches = ctx.state.caches();
-    let unreadable: Vec<String> =
-        caches.iter().filter(|it| it.kind().is_custom() == is_custom).filter_map(|it| unreadable_of(&it)).collect();
+    let unreadable: Vec<String> = caches
+        .iter()
+        .filter(|it| it.kind().is_custom() == is_custom)
+        .filter_map(|it| unreadable_of(ctx, &it))
+        .collect();
     if unreadable.is_empty() { Ok(()) } else { Err(unreadable.join("; ")) }
 }
 
-fn unreadable_of(cache: &ResourceCache) -> Option<String> {
+fn unreadable_of(ctx: &Context, cache: &ResourceCache) -> Option<String> {
     let snapshot = cache.snapshot();
     let (n, reason) = snapshot.unreadables()?;
     // The watch cache of kube-apiserver never becomes ready with one of them: so what is to be done is said.
     let todo = "give the server the key it was written with, or the program that knows its form";
-    Some(format!("{n} of {} cannot be read: {reason}; {todo}", cache.kind().resource.qualified()))
+    let since = ctx.state.now().before(snapshot.unreadable_since().unwrap_or_default()).whole_seconds();
+    let resource = cache.kind().resource.qualified();
+    Some(format!("{n} of {resource} cannot be read since {since}: {reason}; {todo}"))
 }
 
 /// The KMS plugins answer; kube-apiserver's check of the same name. There only where `--encryption-provider-config` is given.

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use corten_cacher::watch_cache::versions;
 use corten_kinds::{ConversionWebhook, Kind, Version, Versions};
 use corten_meta::Status;
-use corten_webhook::{Client, ClientConfig, Question};
+use corten_webhook::{Client, ClientConfig, Question, told};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -55,6 +55,13 @@ impl Conversion {
     }
 }
 
+/// Why there are no converted objects.
+struct NoAnswer {
+    reason: String,
+    /// Of an answer that is a refusal.
+    answered_code: Option<u16>,
+}
+
 impl Inner {
     async fn one(&self, versions: &Versions, to: &Version, object: Value) -> Result<Value, Status> {
         if object["apiVersion"] == to.resource.api_version() {
@@ -75,9 +82,13 @@ impl Inner {
         let (begun, question) = (Instant::now(), self.failing.begin());
         let from = objects[0]["apiVersion"].as_str().unwrap_or_default().to_owned();
         let gvk = format!("{from}, Kind={}", to.resource.kind);
-        let converted = match self.ask(webhook, to, &objects).await {
+        let asked = self.ask(webhook, to, &objects).await;
+        let answered_code = asked.as_ref().err().and_then(|it| it.answered_code);
+        let converted = match asked {
             Ok(converted) => accepted(&gvk, &objects, converted, to),
-            Err(reason) => Err(format!("conversion for {gvk} failed: conversion webhook for {gvk} failed: {reason}")),
+            Err(NoAnswer { reason, .. }) => {
+                Err(format!("conversion for {gvk} failed: conversion webhook for {gvk} failed: {reason}"))
+            }
         };
         let measured = ConversionLabels {
             definition: &versions.definition,
@@ -87,15 +98,20 @@ impl Inner {
         self.measures.converted(&measured, begun.elapsed(), converted.is_ok());
         match &converted {
             Ok(_) => self.failing.answered(&versions.definition, (self.clock)()),
-            Err(message) => self.failing.failed(question, &versions.definition, message, (self.clock)()),
+            Err(message) => {
+                let message = told(message, answered_code);
+                self.failing.failed(question, &versions.definition, &message, (self.clock)());
+            }
         }
         // `webhookConverter.Convert` answers an error of no kind that clients know.
         converted.map_err(|message| Status::failure(500, "", message))
     }
 
-    async fn ask(&self, webhook: &ConversionWebhook, to: &Version, objects: &[Value]) -> Result<Vec<Value>, String> {
-        let version = webhook.review_version.ok_or("no supported conversion review versions")?;
-        let client = self.client(webhook)?;
+    async fn ask(&self, webhook: &ConversionWebhook, to: &Version, objects: &[Value]) -> Result<Vec<Value>, NoAnswer> {
+        let unasked = |reason: String| NoAnswer { reason, answered_code: None };
+        let version =
+            webhook.review_version.ok_or_else(|| unasked("no supported conversion review versions".to_owned()))?;
+        let client = self.client(webhook).map_err(unasked)?;
         let uid = (self.uids)();
         let spelled: Vec<Value> = objects.iter().map(spelled_out).collect();
         let body = review::request(version, &uid, &to.resource.api_version(), &spelled);
@@ -103,8 +119,8 @@ impl Inner {
         let begun = Instant::now();
         let question = Question { query: QUERY, body, deadline: DEADLINE, answer_bytes_max: ANSWER_BYTES_MAX };
         let answered = match client.post_json(question).await {
-            Ok(body) => review::read(&body, version, &uid),
-            Err(error) => Err(error.to_string()),
+            Ok(body) => review::read(&body, version, &uid).map_err(unasked),
+            Err(error) => Err(NoAnswer { reason: error.to_string(), answered_code: error.answered_code() }),
         };
         self.measures.asked(begun.elapsed(), answered.is_ok());
         answered

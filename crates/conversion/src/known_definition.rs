@@ -11,7 +11,6 @@ use corten_kinds::custom::{
     CLEANUP_FINALIZER, Condition, DefinedNames, Rows, approved_by, has_condition, names_of, rows, with_condition,
 };
 use corten_meta::Time;
-use corten_store::Revision;
 use serde_json::Value;
 
 /// A definition's rows, for as long as they are served.
@@ -116,7 +115,7 @@ impl KnownDefinition {
     }
 
     /// By which definitions stand in the order in which they came.
-    pub fn age(&self) -> (&str, Revision) {
+    pub fn age(&self) -> (&str, impl Ord + use<>) {
         (&self.created, self.stored.revision())
     }
 

@@ -64,7 +64,7 @@ impl EncryptedStore {
                 }
             }
         };
-        tokio::join!(self.0.encryption.keep(&changed, ended), retrying);
+        tokio::join!(self.0.encryption.keep(&*self.0, &changed, ended), retrying);
     }
 }
 

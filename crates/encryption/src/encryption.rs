@@ -26,6 +26,7 @@ use crate::{
     lost_key::LostKey,
     metrics::Metrics,
     transformers::{Opened, Transformers, maker},
+    wrong_keys::{Stored, WrongKeys},
 };
 
 /// How often the file is looked at (upstream: each minute).
@@ -162,13 +163,19 @@ impl Encryption {
     }
 
     /// Follows the file and the plugins until `ended`. Tells of everything after which what was unreadable may be readable.
-    pub(crate) async fn keep(&self, changed: &watch::Sender<()>, mut ended: watch::Receiver<bool>) {
+    pub(crate) async fn keep(
+        &self,
+        stored: &impl Stored,
+        changed: &watch::Sender<()>,
+        mut ended: watch::Receiver<bool>,
+    ) {
+        let mut wrong_keys = WrongKeys::default();
         loop {
             let mut tasks = self.follow(changed);
             let goes_on = tokio::select! {
                 biased;
                 _ = ended.wait_for(|it| *it) => return,
-                () = self.until_reloaded() => {
+                () = self.until_reloaded(stored, &mut wrong_keys) => {
                     changed.send_replace(());
                     true
                 }
@@ -200,13 +207,13 @@ impl Encryption {
         tasks
     }
 
-    async fn until_reloaded(&self) {
+    async fn until_reloaded(&self, stored: &impl Stored, wrong_keys: &mut WrongKeys) {
         loop {
             if !self.is_reloaded {
                 return std::future::pending().await;
             }
             sleep(LOOK).await;
-            match self.reload().await {
+            match self.reload(stored, wrong_keys).await {
                 Ok(true) => return,
                 Ok(false) => self.refusal.end(),
                 Err(error) => self.refuse(&error),
@@ -222,8 +229,9 @@ impl Encryption {
         }
     }
 
-    /// True where another configuration is in use now. What is none, or names plugins that are not well, changes nothing.
-    async fn reload(&self) -> Result<bool, String> {
+    /// True where another configuration is in use now. What is none, names plugins that are not well, or has wrong keys under names
+    /// that are stored, changes nothing.
+    async fn reload(&self, stored: &impl Stored, wrong_keys: &mut WrongKeys) -> Result<bool, String> {
         let file = self.file.clone();
         let read = tokio::task::spawn_blocking(move || load::read_file(&file)).await;
         let text = read.map_err(|it| it.to_string())?.map_err(|it| it.to_string())?;
@@ -233,6 +241,7 @@ impl Encryption {
         }
         let loaded = load::load(&text, &before.kms, &self.metrics).map_err(|it| it.to_string())?;
         until_well(&loaded.kms).await?;
+        wrong_keys.none_in(stored, &before, &loaded).await?;
         self.metrics.configured(&loaded.hash);
         self.current.store(Arc::new(loaded));
         self.metrics.reloaded(false);

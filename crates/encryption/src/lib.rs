@@ -22,6 +22,7 @@ mod shared;
 mod tests;
 mod transformers;
 mod validation;
+mod wrong_keys;
 
 pub use encrypted_store::EncryptedStore;
 pub use encryption::Encryption;

@@ -166,7 +166,8 @@ fn provider(configuration: &ProviderConfiguration, kms: &[Arc<Kms>]) -> Result<P
                 format!("error while creating cipher for named key {}: {error}", it.name)
             };
             let secret = STANDARD.decode(it.secret.replace(['\r', '\n'], "")).map_err(|it| wrong(&it))?;
-            Ok(Key { name: it.name.clone(), cipher: make(&secret).map_err(|it| wrong(&it))? })
+            let cipher = make(&secret).map_err(|it| wrong(&it))?;
+            Ok(Key { name: it.name.clone(), cipher, hash: hash_text(&secret) })
         };
         return Ok(Provider::Local { prefix, keys: keys.keys.iter().map(key).collect::<Result<_, String>>()? });
     }

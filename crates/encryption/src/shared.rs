@@ -7,14 +7,19 @@ use std::{
 };
 
 use bytes::Bytes;
-use corten_store::{Entry, Error, Operation, Store, Txn};
+use corten_store::{BoxFuture, Entry, Error, Operation, Page, Range, Store, Txn};
 use futures_util::{StreamExt, stream};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::{
-    encryption::Encryption, envelope::EncryptedObject, group_resource::GroupResource, in_flight::InFlight, kms::Kms,
+    encryption::Encryption,
+    envelope::EncryptedObject,
+    group_resource::GroupResource,
+    in_flight::InFlight,
+    kms::Kms,
     transformers::Opened,
+    wrong_keys::{PAGE, Stored},
 };
 
 /// Which resource a key of the store belongs to: plural and group.
@@ -171,4 +176,14 @@ pub(crate) async fn fetch(missing: Vec<Missing>) {
         .buffer_unordered(FETCHES)
         .collect::<()>()
         .await;
+}
+
+impl Stored for Shared {
+    fn page(&self, range: Range) -> BoxFuture<'_, Result<Page, Error>> {
+        self.inner.range(range, None, PAGE)
+    }
+
+    fn resource_of(&self, key: &[u8]) -> Option<GroupResource> {
+        self.resource(key)
+    }
 }

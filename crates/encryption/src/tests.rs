@@ -5,6 +5,7 @@ mod known_answers;
 mod on_disk;
 mod plugins;
 mod stores;
+mod wrong_keys;
 
 use std::{path::PathBuf, sync::Arc};
 

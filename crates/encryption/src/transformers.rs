@@ -28,6 +28,8 @@ pub(crate) enum Provider {
 pub(crate) struct Key {
     pub(crate) name: String,
     pub(crate) cipher: Cipher,
+    /// Of the key itself: whether two are the same.
+    pub(crate) hash: String,
 }
 
 /// What became of a stored value.
@@ -122,6 +124,31 @@ impl Transformers {
                 keys.iter().any(|it| is_it(&it.name))
             }),
         })
+    }
+
+    /// The keys whose name a stored value begins with, and what comes after it: those of configurations, not those of plugins.
+    fn named<'a>(&'a self, stored: &'a [u8]) -> impl Iterator<Item = (&'a str, &'a Key, &'a [u8])> {
+        let locals = self.0.iter().filter_map(|it| match it {
+            Provider::Local { prefix, keys } => Some((*prefix, keys, stored.strip_prefix(prefix.as_bytes())?)),
+            Provider::Kms(_) | Provider::Identity => None,
+        });
+        locals.flat_map(|(prefix, keys, rest)| {
+            let sealed = |key: &Key| rest.strip_prefix(key.name.as_bytes()).and_then(|it| it.strip_prefix(b":"));
+            keys.iter().filter_map(move |it| Some((prefix, it, sealed(it)?)))
+        })
+    }
+
+    /// Are the keys of the name that a value begins with all those that `before` has of it?
+    pub(crate) fn has_all_of(&self, before: &Self, stored: &[u8]) -> bool {
+        let mut theirs = before.named(stored).peekable();
+        theirs.peek().is_some() && theirs.all(|(_, key, _)| self.named(stored).any(|it| it.1.hash == key.hash))
+    }
+
+    /// Does a key of its name open a value? `None` where there is none of that name. Nothing is measured.
+    pub(crate) fn opens(&self, at: &[u8], stored: &[u8]) -> Option<bool> {
+        let mut named = self.named(stored).peekable();
+        named.peek()?;
+        Some(named.any(|(_, key, sealed)| key.cipher.open(at, sealed).is_ok_and(|it| key.cipher.is_plausible(&it))))
     }
 
     fn no_match(&self, stored: &[u8]) -> String {

@@ -27,6 +27,14 @@ impl Error {
         }
     }
 
+    /// Of an answer that is a refusal. Kubernetes's words for most of them do not say it.
+    pub fn answered_code(&self) -> Option<u16> {
+        match self {
+            Self::Refused(status) => Some(status.code),
+            Self::Unanswered { .. } | Self::Unreadable(_) => None,
+        }
+    }
+
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::Unanswered { reason: Reason::Deadline, .. })
     }

@@ -26,7 +26,7 @@ pub use client_config::{ClientConfig, ConfigError, Location, Proof};
 pub use clients::Clients;
 pub use connection::{Dial, HEADERS_BYTES_MAX, in_gos_words};
 pub use error::Error;
-pub use excerpt::excerpt;
+pub use excerpt::{excerpt, told};
 pub use idle::{IDLE_CONNECTIONS_MAX, IDLE_MAX, Idle, Reusable, Reuse};
 pub use outcomes::Outcomes;
 pub use review::{Review, check_uid};

@@ -4,7 +4,7 @@ use std::{borrow::Cow, time::Duration};
 
 use corten_kinds::Kind;
 use corten_meta::{Status, field};
-use corten_webhook::Question;
+use corten_webhook::{Question, told};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -26,8 +26,8 @@ const BODY_BYTES: usize = 4 * 1024;
 
 /// Why a request does not go on.
 pub(super) enum Failure {
-    /// There was no answer that counts as one. With the code under which it is counted.
-    Calling(String, u16),
+    /// There was no answer that counts as one. With the code under which it is counted, and the one that was answered, if any was.
+    Calling(String, u16, Option<u16>),
     /// The answer is no.
     Rejected(Box<Status>),
     /// What the webhook wants cannot be done.
@@ -75,8 +75,8 @@ impl Hook {
             let message = format!("admission webhook {:?} does not support dry run", self.name);
             return Err(Failure::Internal(Box::new(Status::bad_request(message))));
         }
-        let calling =
-            |reason: &str, code| Failure::Calling(format!("failed calling webhook {:?}: {reason}", self.name), code);
+        let failed = |reason: &str| format!("failed calling webhook {:?}: {reason}", self.name);
+        let calling = |reason: &str, code| Failure::Calling(failed(reason), code, None);
         let version = self.version.ok_or_else(|| {
             let reason = "webhook does not accept known AdmissionReview versions (v1, v1beta1)";
             calling(&format!("could not create admission objects: {reason}"), 400)
@@ -100,7 +100,10 @@ impl Hook {
         let body = body.into();
         let question = Question { query: &query, body, deadline, answer_bytes_max: ANSWER_BYTES_MAX };
         let answered = client.post_json(question).await;
-        let body = answered.map_err(|it| calling(&format!("failed to call webhook: {it}"), it.code()))?;
+        let unanswered = |it: corten_webhook::Error| {
+            Failure::Calling(failed(&format!("failed to call webhook: {it}")), it.code(), it.answered_code())
+        };
+        let body = answered.map_err(unanswered)?;
         let to = Expected { uid: &uid, version, webhook: &self.name, may_patch: phase == Phase::Admit };
         let read = large::read(body.len(), || answer::read(&body, &to)).await;
         let mut answer = read.map_err(|it| calling(&it, 503))?;
@@ -150,13 +153,15 @@ impl Hook {
             Phase::Admit => request.notes.mutating_webhook_took(took),
             Phase::Validating => request.notes.validating_webhook_took(took),
         }
-        webhooks.note(phase, self, trouble(result), request.cluster.now());
+        let trouble = trouble(result);
+        let trouble = trouble.as_ref().map(|(trouble, message)| (*trouble, &**message));
+        webhooks.note(phase, self, trouble, request.cluster.now());
         match result {
             Ok(()) | Err(Failure::Moved(_)) => {
                 webhooks.measures.called(&call, took, false, 200);
                 Ok(Settled::Answered)
             }
-            Err(Failure::Calling(reason, code)) => {
+            Err(Failure::Calling(reason, code, _)) => {
                 let rejected = !self.may_fail;
                 if rejected {
                     webhooks.measures.rejected(&call, ErrorType::CallingWebhook, *code);
@@ -184,13 +189,13 @@ impl Hook {
 }
 
 /// What is to be remembered of a webhook.
-fn trouble(result: &Result<(), Failure>) -> Option<(Trouble, &str)> {
+fn trouble(result: &Result<(), Failure>) -> Option<(Trouble, String)> {
     match result {
-        Err(Failure::Calling(reason, _)) => Some((Trouble::NoAnswer, reason)),
+        Err(Failure::Calling(reason, _, answered)) => Some((Trouble::NoAnswer, told(reason, *answered))),
         // One that takes no dry run was not asked, and that is a bad request.
-        Err(Failure::Internal(status)) if status.code >= 500 => Some((Trouble::NoAnswer, &status.message)),
-        Err(Failure::Rejected(status)) => Some((Trouble::Denies, &status.message)),
-        Err(Failure::Moved(reason)) => Some((Trouble::Moves, reason)),
+        Err(Failure::Internal(status)) if status.code >= 500 => Some((Trouble::NoAnswer, told(&status.message, None))),
+        Err(Failure::Rejected(status)) => Some((Trouble::Denies, told(&status.message, None))),
+        Err(Failure::Moved(reason)) => Some((Trouble::Moves, told(reason, None))),
         Ok(()) | Err(Failure::Internal(_)) => None,
     }
 }

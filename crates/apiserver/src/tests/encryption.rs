@@ -139,7 +139,9 @@ async fn what_no_key_opens_is_an_error_and_all_else_works() {
     let (code, ready) = ask(&second, "GET", "/readyz", None).await;
     let ready = ready.as_str().expect("text");
     assert_eq!(code, 500);
-    assert!(ready.contains("[-]informer-sync failed: 1 of secrets cannot be read: unable to transform key"), "{ready}");
+    let failed = ready.split("[-]informer-sync failed: 1 of secrets cannot be read since ").nth(1);
+    let (since, why) = failed.and_then(|it| it.split_once(": ")).unwrap_or_else(|| panic!("{ready}"));
+    assert!(since.parse::<corten_meta::Time>().is_ok() && why.starts_with("unable to transform key"), "{ready}");
 
     // The right key comes; the loops need no restart.
     file.says("secrets", &[("two", 1), ("one", 0)]);
@@ -181,6 +183,37 @@ async fn a_file_that_is_refused_is_told_by_name_and_makes_nothing_unready() {
     file.says("secrets", &[("one", 0)]);
     assert_eq!(said(200).await, "ok", "it is what it was");
     server.stop().await;
+}
+
+/// It shows at once, and not at the next start, when nobody can read what is stored.
+#[tokio::test(start_paused = true)]
+async fn another_key_under_a_stored_name_is_refused() {
+    let (store, pki) = (Arc::new(Memory::new()), server::config().pki);
+    let file = File::of("secrets", &[("one", 0)]);
+    let first = start(&store, &pki, &file.path()).await;
+    assert_eq!(ask(&first, "POST", SECRETS, Some(&secret("s"))).await.0, 201);
+    file.says("secrets", &[("one", 1)]);
+    let end = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
+    let mut answer = ask(&first, "GET", "/readyz/configuration-files", None).await;
+    while answer.0 == 200 && tokio::time::Instant::now() < end {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        answer = ask(&first, "GET", "/readyz/configuration-files", None).await;
+    }
+    let said = answer.1.as_str().expect("text");
+    for part in ["stays as it was", "key \"one\" of aesgcm opens none of the 1 of secrets under its name"] {
+        assert!(answer.0 == 500 && said.contains(part), "{said}");
+    }
+    let (_, metrics) = ask(&first, "GET", "/metrics", None).await;
+    let failure = "apiserver_encryption_config_controller_automatic_reloads_total{status=\"failure\"} 1";
+    assert!(metrics.as_str().is_some_and(|it| it.contains(failure)), "{metrics}");
+    // What is written meanwhile is under the key that is in use, and that is the one of the next start, too.
+    assert_eq!(ask(&first, "POST", SECRETS, Some(&secret("other"))).await.0, 201);
+    first.stop().await;
+    file.says("secrets", &[("two", 1), ("one", 0)]);
+    let second = start(&store, &pki, &file.path()).await;
+    let (code, all) = ask(&second, "GET", SECRETS, None).await;
+    assert_eq!((code, all["items"].as_array().map(Vec::len)), (200, Some(2)), "{all}");
+    second.stop().await;
 }
 
 /// What is told of all together is told of each by itself, and of no other.

@@ -50,6 +50,14 @@ impl Failed {
             .iter()
             .any(|it| self.message.contains(it))
     }
+
+    /// May it be that the Pods do not run, so that there is nothing to measure?
+    pub(super) fn is_for_want_of_pods(&self) -> bool {
+        ["FailedGetResourceMetric", "FailedGetContainerResourceMetric", "FailedGetPodsMetric"].contains(&self.reason)
+            && ["no metrics returned ", "did not receive metrics for targeted pods", "no pods returned by selector"]
+                .iter()
+                .any(|it| self.message.contains(it))
+    }
 }
 
 /// What is to be fetched for this metric of Pods with the selector; nothing where that is known to be in vain.

@@ -228,7 +228,9 @@ impl<'a> Round<'a> {
         {
             let message = format!("the HPA was unable to compute the replica count: {}", first.message);
             self.set("ScalingActive", "False", first.reason, &message);
-            self.waits.push(wait_for_metric(first));
+            let wait = wait_for_metric(first);
+            let to = &self.scaler.spec.scale_target_ref;
+            self.waits.push(if first.is_for_want_of_pods() { wait.on(&to.kind, &to.name) } else { wait });
             let (n, all) = (failed.len(), proposals.len());
             return Err(format!("invalid metrics ({n} invalid out of {all}), first error is: {}", first.error));
         }

@@ -128,6 +128,11 @@ impl Snapshot {
         self.unreadable.first().map(|it| (self.unreadable.len(), &**it))
     }
 
+    /// How long ago the first of them was found.
+    pub fn unreadable_since(&self) -> Option<std::time::Duration> {
+        self.unreadable.since()
+    }
+
     /// The keys of the objects that cannot be read, below that of their resource.
     pub fn unreadable_keys(&self) -> impl Iterator<Item = &str> {
         self.unreadable.keys().map(|it| &**it)
@@ -370,6 +375,7 @@ impl ResourceCache {
                 None => {}
             }
         }
+        let unreadable = unreadable.following(&self.current.load().unreadable);
         let revision = unreadable.revision(revision);
         Snapshot { revision, objects: objects.into_iter().collect(), unreadable }
     }

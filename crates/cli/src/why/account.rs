@@ -75,6 +75,8 @@ pub(crate) struct Root<'a> {
     pub(crate) by: &'a str,
     pub(crate) step: Option<&'a Step>,
     pub(crate) wait: &'a Wait,
+    /// Since when, as far as it is known: else since when what was asked about waits for it.
+    pub(crate) since: Option<Time>,
     /// It keeps what is to go, not what is to come.
     is_aside: bool,
 }
@@ -127,7 +129,7 @@ impl Account {
     /// The deepest cause that somebody other than the cluster must end, else the deepest cause at all.
     pub(crate) fn root(&self) -> Option<Root<'_>> {
         let mut all = Vec::new();
-        self.causes_below(&mut Vec::new(), false, &mut all);
+        self.causes_below(&mut Vec::new(), false, None, &mut all);
         // A stable sort: of several equally deep ones that somebody must end, the first step's comes first.
         all.sort_by_key(|it| {
             (it.wait.actor == Actor::Cluster, it.is_aside, it.wait.follows(), std::cmp::Reverse(it.path.len()))
@@ -135,22 +137,30 @@ impl Account {
         all.into_iter().next()
     }
 
-    fn causes_below<'a>(&'a self, path: &mut Vec<&'a Self>, is_aside: bool, all: &mut Vec<Root<'a>>) {
+    fn causes_below<'a>(
+        &'a self,
+        path: &mut Vec<&'a Self>,
+        is_aside: bool,
+        waited_since: Option<Time>,
+        all: &mut Vec<Root<'a>>,
+    ) {
         path.push(self);
         for step in &self.steps {
             let Some(wait) = &step.wait else { continue };
             let by = if step.name == "scheduled" { "scheduler" } else { "kubelet" };
-            all.push(Root { path: path.clone(), by, step: Some(step), wait, is_aside });
+            let since = wait.since.or(waited_since);
+            all.push(Root { path: path.clone(), by, step: Some(step), wait, since, is_aside });
         }
         for cause in &self.causes {
             let n_before = all.len();
+            let since = cause.wait.since.or(waited_since);
             let is_aside = is_aside || cause.wait.reason == "OldPodsRemain";
             if let Some(because) = &cause.because {
-                because.causes_below(path, is_aside, all);
+                because.causes_below(path, is_aside, since, all);
             }
             // What explains a wait stands for it.
             if all.len() == n_before {
-                all.push(Root { path: path.clone(), by: &cause.by, step: None, wait: &cause.wait, is_aside });
+                all.push(Root { path: path.clone(), by: &cause.by, step: None, wait: &cause.wait, since, is_aside });
             }
         }
         path.pop();

@@ -56,15 +56,34 @@ pub(super) async fn unavailable(reader: &Reader<'_>) -> Vec<Handed> {
 pub(super) async fn place(reader: &Reader<'_>, object: &Value, waits: &mut Vec<(String, Wait)>) {
     let mut placed = BTreeSet::new();
     for (_, wait) in waits.iter_mut() {
+        if OF_POINTED.contains(&&*wait.reason) && wait.on.is_some() {
+            placed.insert(wait.reason.clone());
+        }
         let Some(group) = group_asked(wait, object) else { continue };
         if let Some(it) = silent(reader, group).await {
             wait.on = Some(it.subject);
+            placed.insert(wait.reason.clone());
+        } else if wait.reason != "FailedGetScale" && is_of_nobody(reader, group).await {
+            wait.message = format!("{group} {OF_NOBODY}: {}", wait.message);
             placed.insert(wait.reason.clone());
         }
     }
     // A condition repeats what the loop says.
     let mut told = BTreeSet::new();
     waits.retain(|(_, it)| !placed.contains(&it.reason) || told.insert(it.reason.clone()));
+}
+
+/// What an autoscaler's loop says, with what it waits for.
+const OF_POINTED: [&str; 4] =
+    ["FailedGetContainerResourceMetric", "FailedGetPodsMetric", "FailedGetResourceMetric", "FailedGetScale"];
+
+/// What is said of a group of metrics that no server is registered for.
+pub(super) const OF_NOBODY: &str = "is served by nobody: no APIService is there for it";
+
+async fn is_of_nobody(reader: &Reader<'_>, group: &str) -> bool {
+    let services = services(reader).await;
+    let is_any = services.iter().any(|it| text(it, "/spec/group") == group);
+    !is_any && !services.is_empty() && reader.is_whole(&API_SERVICES, &services)
 }
 
 /// The group of the API that an autoscaler got no answer of.

@@ -71,7 +71,7 @@ pub(crate) async fn explain(reader: &Reader<'_>, kind: &'static Kind, key: &Key)
             reason: it.wait.reason.clone(),
             message: one_line(&it.wait.message),
             actor: it.wait.actor,
-            since: it.wait.since,
+            since: it.since,
         });
     }
     if let (Some(root), Some(found)) = (&root, &found)

@@ -7,10 +7,11 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     pin::Pin,
     rc::Rc,
+    time::{Duration, Instant},
 };
 
 use corten_api::resources::{JOURNALS, NAMESPACES, PODS};
-use corten_client::{Client, Error, ListParams, TransportError};
+use corten_client::{Client, Error, List, ListParams, TransportError};
 use corten_kinds::Kind;
 use corten_meta::{Key, Resource, Time, depth};
 use corten_reconcile::{Actor, Decision, Journal};
@@ -20,17 +21,29 @@ use crate::cluster_place::ClusterPlace;
 
 pub(super) type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
+/// A page of a list.
+#[derive(Default)]
+pub(crate) struct Listed {
+    pub(crate) items: Vec<Value>,
+    /// Asks for the next page; empty: this was the last one.
+    pub(crate) next: String,
+}
+
+impl Listed {
+    fn of(list: List) -> Result<Self, Error> {
+        let items = list.items.iter().map(|it| read(it)).collect::<Result<_, _>>()?;
+        Ok(Self { items, next: list.continue_token })
+    }
+}
+
 /// Where objects come from: a server, or a test.
 pub(crate) trait Source {
     fn get<'a>(&'a self, resource: &'a Resource, key: &'a Key) -> Answer<'a, Result<Value, Error>>;
-    /// At most a page: no answer of one screen needs more, and a namespace may be very large.
-    fn list<'a>(&'a self, resource: &'a Resource, params: &'a ListParams) -> Answer<'a, Result<Vec<Value>, Error>>;
+    /// A page at a time: a namespace may be very large.
+    fn list<'a>(&'a self, resource: &'a Resource, params: &'a ListParams) -> Answer<'a, Result<Listed, Error>>;
     /// The same of their metadata alone.
-    fn list_metadata<'a>(
-        &'a self,
-        resource: &'a Resource,
-        params: &'a ListParams,
-    ) -> Answer<'a, Result<Vec<Value>, Error>>;
+    fn list_metadata<'a>(&'a self, resource: &'a Resource, params: &'a ListParams)
+    -> Answer<'a, Result<Listed, Error>>;
     /// What is served, a group an item (aggregated discovery): everybody who is known may read it.
     fn groups<'a>(&'a self) -> Answer<'a, Result<Vec<Value>, Error>>;
     /// The last lines of a container's log.
@@ -40,8 +53,10 @@ pub(crate) trait Source {
     fn ready<'a>(&'a self, check: &'a str) -> Answer<'a, Result<(), Error>>;
 }
 
-/// Of a list this many objects are looked at.
+/// Of a list this many objects are looked at, where one object is asked about.
 pub(super) const PAGE: u32 = 500;
+/// What is looked at all together, page by page, has so much time from the first question on.
+const PAGES_TIME: Duration = Duration::from_secs(20);
 const STORE_ROOM: &str = "store-room";
 const ACCESS_WEBHOOKS: &str = "access-webhooks";
 const CONFIGURATION_FILES: &str = "configuration-files";
@@ -54,22 +69,16 @@ impl Source for Client {
         Box::pin(async move { read(&Self::get(self, resource, key).await?) })
     }
 
-    fn list<'a>(&'a self, resource: &'a Resource, params: &'a ListParams) -> Answer<'a, Result<Vec<Value>, Error>> {
-        Box::pin(async move {
-            let list = Self::list(self, resource, params).await?;
-            list.items.iter().map(|it| read(it)).collect()
-        })
+    fn list<'a>(&'a self, resource: &'a Resource, params: &'a ListParams) -> Answer<'a, Result<Listed, Error>> {
+        Box::pin(async move { Listed::of(Self::list(self, resource, params).await?) })
     }
 
     fn list_metadata<'a>(
         &'a self,
         resource: &'a Resource,
         params: &'a ListParams,
-    ) -> Answer<'a, Result<Vec<Value>, Error>> {
-        Box::pin(async move {
-            let list = Self::list_metadata(self, resource, params).await?;
-            list.items.iter().map(|it| read(it)).collect()
-        })
+    ) -> Answer<'a, Result<Listed, Error>> {
+        Box::pin(async move { Listed::of(Self::list_metadata(self, resource, params).await?) })
     }
 
     fn groups<'a>(&'a self) -> Answer<'a, Result<Vec<Value>, Error>> {
@@ -106,6 +115,7 @@ type Lists = BTreeMap<(Resource, String), Rc<Vec<Value>>>;
 pub(crate) struct Reader<'a> {
     source: &'a dyn Source,
     pub(super) now: Time,
+    begun: Instant,
     /// What is known of the cluster beside what it answers.
     pub(super) place: ClusterPlace,
     objects: RefCell<Objects>,
@@ -122,6 +132,7 @@ impl<'a> Reader<'a> {
         Self {
             source,
             now,
+            begun: Instant::now(),
             place: ClusterPlace::default(),
             objects: RefCell::default(),
             lists: RefCell::default(),
@@ -263,8 +274,8 @@ impl<'a> Reader<'a> {
                 self.lists.borrow_mut().insert(id, Rc::default());
                 Err(error)
             }
-            items => {
-                let items = self.listed(resource, "", items);
+            answer => {
+                let items = self.listed(resource, "", answer);
                 self.lists.borrow_mut().insert(id, items.clone());
                 Ok(items)
             }
@@ -295,25 +306,63 @@ impl<'a> Reader<'a> {
         self.listed(resource, namespace, answer)
     }
 
-    /// What a list answered, and what is to be said of it.
-    fn listed(&self, resource: &Resource, namespace: &str, answer: Result<Vec<Value>, Error>) -> Rc<Vec<Value>> {
-        let what = || {
-            let place = if namespace.is_empty() { "all namespaces" } else { namespace };
-            let place = if resource.namespaced { format!(" in {place}") } else { String::new() };
-            format!("the list of {}{place}", resource.plural)
-        };
-        let items = match answer {
-            Ok(items) => items,
-            Err(error) => {
-                self.note(&error, what);
-                self.unlisted.borrow_mut().insert(resource.clone(), error);
-                Vec::new()
+    /// Looks at all there are of a kind, page by page, as far as there is time; at their metadata alone where that is enough.
+    pub(super) async fn each(
+        &self,
+        resource: &Resource,
+        namespace: &str,
+        is_metadata_enough: bool,
+        mut look: impl FnMut(Value),
+    ) {
+        let mut params = ListParams { namespace: namespace.to_owned(), limit: PAGE, ..ListParams::default() };
+        let mut n_looked_at = 0;
+        loop {
+            let answer = match is_metadata_enough {
+                true => self.ask(self.source.list_metadata(resource, &params)).await,
+                false => self.ask(self.source.list(resource, &params)).await,
+            };
+            let Listed { items, next } = match answer {
+                Ok(page) => page,
+                Err(error) => {
+                    self.note(&error, || what(resource, namespace));
+                    self.unlisted.borrow_mut().insert(resource.clone(), error);
+                    return;
+                }
+            };
+            n_looked_at += items.len();
+            if params.continue_token.is_empty() && next.is_empty() && !is_metadata_enough {
+                // Who is explained may ask for the same.
+                let id = (resource.clone(), format!("{namespace}?"));
+                self.lists.borrow_mut().insert(id, Rc::new(items.clone()));
             }
-        };
-        if items.len() >= PAGE as usize {
-            self.hidden.borrow_mut().insert(format!("{}: only the first {PAGE} were looked at", what()));
+            items.into_iter().for_each(&mut look);
+            if next.is_empty() {
+                return;
+            }
+            if self.begun.elapsed() > PAGES_TIME {
+                self.only_the_first(n_looked_at, resource, namespace);
+                return;
+            }
+            params.continue_token = next;
         }
-        Rc::new(items)
+    }
+
+    fn only_the_first(&self, n: usize, resource: &Resource, namespace: &str) {
+        let said = format!("{}: only the first {n} were looked at", what(resource, namespace));
+        self.hidden.borrow_mut().insert(said);
+    }
+
+    /// What a list answered, and what is to be said of it.
+    fn listed(&self, resource: &Resource, namespace: &str, answer: Result<Listed, Error>) -> Rc<Vec<Value>> {
+        let page = answer.unwrap_or_else(|error| {
+            self.note(&error, || what(resource, namespace));
+            self.unlisted.borrow_mut().insert(resource.clone(), error);
+            Listed::default()
+        });
+        if !page.next.is_empty() {
+            self.only_the_first(page.items.len(), resource, namespace);
+        }
+        Rc::new(page.items)
     }
 
     /// What the server says where it cannot list what it has; that somebody may not see it is no concern here.
@@ -383,10 +432,11 @@ impl<'a> Reader<'a> {
             }
             answer => answer,
         };
-        answer.unwrap_or_else(|error| {
+        let page = answer.unwrap_or_else(|error| {
             self.note(&error, || "what loops wait for".to_owned());
-            Vec::new()
-        })
+            Listed::default()
+        });
+        page.items
     }
 
     /// Says that something could not be seen, and why. What is not there is no such thing.
@@ -398,6 +448,13 @@ impl<'a> Reader<'a> {
         };
         self.hidden.borrow_mut().insert(said);
     }
+}
+
+/// A list, in words.
+fn what(resource: &Resource, namespace: &str) -> String {
+    let place = if namespace.is_empty() { "all namespaces" } else { namespace };
+    let place = if resource.namespaced { format!(" in {place}") } else { String::new() };
+    format!("the list of {}{place}", resource.plural)
 }
 
 fn journal_key(kind: &Kind, key: &Key) -> Key {

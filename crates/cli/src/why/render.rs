@@ -68,7 +68,7 @@ fn draw(explanation: &Explanation, now: Time, mut page: Page, fold: Fold) -> Pag
 fn head(page: &mut Page, account: &Account, root: Option<&Root<'_>>, now: Time) {
     let (colour, word) = state(account.state);
     let place = if account.namespace.is_empty() { String::new() } else { format!(" in {}", account.namespace) };
-    let since = account.since().or_else(|| root.and_then(|it| it.wait.since)).filter(|it| *it <= now);
+    let since = account.since().or_else(|| root.and_then(|it| it.since)).filter(|it| *it <= now);
     let since = since.map(|it| duration(now.since(it)));
     let is = match (account.state, since) {
         (State::Failed, Some(since)) => format!("has {word}, {since} ago"),

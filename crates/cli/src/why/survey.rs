@@ -190,7 +190,11 @@ async fn by_cause<'a>(reader: &Reader<'_>, suspects: impl Iterator<Item = &'a Su
 
 /// Everything else depends on it.
 fn not_ready(what: String) -> Group {
-    Group::of_cluster("the API server", format!("NotReady: {what}"), "kubectl get --raw '/readyz?verbose'".into())
+    // `informer-sync failed: 1 of secrets cannot be read since TIME: why`; other checks say no time.
+    let times = what.split(" cannot be read since ").skip(1);
+    let since = times.filter_map(|it| it.split(": ").next()?.parse().ok()).min();
+    let next = "kubectl get --raw '/readyz?verbose'".into();
+    Group { since, ..Group::of_cluster("the API server", format!("NotReady: {what}"), next) }
 }
 
 fn no_room(what: String) -> Group {

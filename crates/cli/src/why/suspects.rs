@@ -7,7 +7,7 @@ use corten_client::Error;
 use corten_kinds::{Kind, Subresource};
 use corten_meta::{Key, Time};
 use corten_reconcile::Journal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     custom,
@@ -137,54 +137,63 @@ impl<'a> Search<'a> {
         if is_cluster && !self.namespace.is_empty() && !is_asked_for && !bears {
             return Ok(());
         }
-        let objects = if kind.resource == NAMESPACES && !self.namespace.is_empty() && !is_asked_for {
-            let own = self.reader.get(&NAMESPACES, &Key::cluster(self.namespace)).await;
-            own.map(|it| vec![(*it).clone()]).unwrap_or_default()
-        } else {
-            self.list(kind).await?
+        let reader = self.reader;
+        let ready = match &*kind.singular {
+            "service" => self.services_ready().await,
+            _ => BTreeSet::new(),
         };
-        if let Some(Error::Status(status)) = self.reader.unlisted(&kind.resource).filter(|_| kind.is_custom())
+        let (filtered, found) = (&self.filtered, &mut self.found);
+        let mut n_objects = 0;
+        let look = |object: Value| {
+            n_objects += 1;
+            found.remarks.extend(remark(kind, &object));
+            // Of all kinds the node itself tells it, and once is enough.
+            let is_filtered = is_asked_for && traffic::is_filtered(kind, &object, filtered);
+            if is_suspect(kind, &object, &ready, reader.now) || is_filtered {
+                found.unwell.push((kind, without_content(&object)));
+            } else if is_asked_for {
+                found.well.push((kind, without_content(&object)));
+            }
+        };
+        if kind.resource == NAMESPACES && !self.namespace.is_empty() && !is_asked_for {
+            let own = reader.get(&NAMESPACES, &Key::cluster(self.namespace)).await;
+            own.map(|it| (*it).clone()).into_iter().for_each(look);
+        } else {
+            // Where nothing in an object but its metadata tells how it is, nothing else is read.
+            let place = if kind.resource.namespaced { self.namespace } else { "" };
+            reader.each(&kind.resource, place, !kind.has(Subresource::Status), look).await;
+            match reader.unlisted(&kind.resource) {
+                // Whom it does not know it will not tell anything.
+                Some(error) if error.status().is_some_and(|it| it.code == 401) => return Err(error),
+                Some(error) => self.refusal = self.refusal.take().or(Some(error)),
+                None => self.is_any_seen = true,
+            }
+        }
+        if let Some(Error::Status(status)) = reader.unlisted(&kind.resource).filter(|_| kind.is_custom())
             && status.code >= 500
         {
             self.found.unlisted.push((kind, status.message));
         }
-        let failing = self.failing.get(&kind.resource.qualified()).filter(|_| !objects.is_empty());
+        let failing = self.failing.get(&kind.resource.qualified()).filter(|_| n_objects > 0);
         if let Some(said) = failing.filter(|_| !self.found.unlisted.iter().any(|it| it.0.resource == kind.resource)) {
             self.found.unlisted.push((kind, said.clone()));
-        }
-        let ready = match &*kind.singular {
-            "service" => services::ready(&self.reader.list(&ENDPOINT_SLICES, self.namespace).await),
-            _ => BTreeSet::new(),
-        };
-        for object in objects {
-            self.found.remarks.extend(remark(kind, &object));
-            // Of all kinds the node itself tells it, and once is enough.
-            let is_filtered = is_asked_for && traffic::is_filtered(kind, &object, &self.filtered);
-            if is_suspect(kind, &object, &ready, self.reader.now) || is_filtered {
-                self.found.unwell.push((kind, object));
-            } else if is_asked_for {
-                self.found.well.push((kind, object));
-            }
         }
         Ok(())
     }
 
-    /// Where nothing in an object but its metadata tells how it is, nothing else is read.
-    async fn list(&mut self, kind: &Kind) -> Result<Vec<Value>, Error> {
-        let place = if kind.resource.namespaced { self.namespace } else { "" };
-        let list = if kind.has(Subresource::Status) {
-            self.reader.list(&kind.resource, place).await
-        } else {
-            self.reader.list_metadata(&kind.resource, place).await
-        };
-        match self.reader.unlisted(&kind.resource) {
-            // Whom it does not know it will not tell anything.
-            Some(error) if error.status().is_some_and(|it| it.code == 401) => return Err(error),
-            Some(error) => self.refusal = self.refusal.take().or(Some(error)),
-            None => self.is_any_seen = true,
-        }
-        Ok((*list).clone())
+    async fn services_ready(&self) -> BTreeSet<Key> {
+        let mut ready = BTreeSet::new();
+        self.reader.each(&ENDPOINT_SLICES, self.namespace, false, |it| ready.extend(services::ready(&[it]))).await;
+        ready
     }
+}
+
+/// Who explains it reads it again: there may be very many.
+fn without_content(object: &Value) -> Value {
+    let metadata = |name: &str| object["metadata"][name].clone();
+    json!({"metadata": {
+        "name": metadata("name"), "namespace": metadata("namespace"), "ownerReferences": metadata("ownerReferences"),
+    }})
 }
 
 fn remark(kind: &Kind, object: &Value) -> Option<String> {

@@ -17,7 +17,7 @@ use super::{
     explain,
     fields::{items, key_of, text},
     missing,
-    reader::{Answer, Source},
+    reader::{Answer, Listed, Source},
     render, render_survey, survey, unknown_kind, unreadable,
 };
 
@@ -61,6 +61,15 @@ impl World {
     }
 }
 
+/// As many as are asked for, from where the page before ended.
+fn page(all: impl Iterator<Item = Value>, params: &ListParams) -> Listed {
+    let (begin, n) = (params.continue_token.parse().unwrap_or(0), params.limit as usize);
+    let mut rest = all.skip(begin);
+    let items: Vec<Value> = rest.by_ref().take(if n == 0 { usize::MAX } else { n }).collect();
+    let next = rest.next().map(|_| (begin + items.len()).to_string()).unwrap_or_default();
+    Listed { items, next }
+}
+
 impl Source for World {
     fn get<'a>(&'a self, resource: &'a Resource, key: &'a Key) -> Answer<'a, Result<Value, Error>> {
         Box::pin(async move {
@@ -77,7 +86,7 @@ impl Source for World {
         })
     }
 
-    fn list<'a>(&'a self, resource: &'a Resource, params: &'a ListParams) -> Answer<'a, Result<Vec<Value>, Error>> {
+    fn list<'a>(&'a self, resource: &'a Resource, params: &'a ListParams) -> Answer<'a, Result<Listed, Error>> {
         Box::pin(async move {
             if let Some(refused) = self.refused(resource) {
                 return Err(refused);
@@ -89,7 +98,7 @@ impl Source for World {
                 waits.clone().any(|it| it["actor"] != "Cluster")
             };
             if *resource == JOURNALS {
-                return Ok(self.of(resource).filter(in_place).filter(must_act).cloned().collect());
+                return Ok(page(self.of(resource).filter(in_place).filter(must_act).cloned(), params));
             }
             let selected = |it: &&Value| {
                 params
@@ -98,7 +107,7 @@ impl Source for World {
                     .filter_map(|it| it.split_once('='))
                     .all(|(path, value)| text(it, &format!("/{}", path.replace('.', "/"))) == value)
             };
-            Ok(self.of(resource).filter(in_place).filter(selected).cloned().collect())
+            Ok(page(self.of(resource).filter(in_place).filter(selected).cloned(), params))
         })
     }
 
@@ -106,10 +115,11 @@ impl Source for World {
         &'a self,
         resource: &'a Resource,
         params: &'a ListParams,
-    ) -> Answer<'a, Result<Vec<Value>, Error>> {
+    ) -> Answer<'a, Result<Listed, Error>> {
         Box::pin(async move {
             let objects = self.list(resource, params).await?;
-            Ok(objects.iter().map(|it| json!({"metadata": it["metadata"]})).collect())
+            let items = objects.items.iter().map(|it| json!({"metadata": it["metadata"]})).collect();
+            Ok(Listed { items, ..objects })
         })
     }
 
@@ -150,7 +160,7 @@ impl Source for Refusing {
         self.answer()
     }
 
-    fn list<'a>(&'a self, _resource: &'a Resource, _params: &'a ListParams) -> Answer<'a, Result<Vec<Value>, Error>> {
+    fn list<'a>(&'a self, _resource: &'a Resource, _params: &'a ListParams) -> Answer<'a, Result<Listed, Error>> {
         self.answer()
     }
 
@@ -158,7 +168,7 @@ impl Source for Refusing {
         &'a self,
         _resource: &'a Resource,
         _params: &'a ListParams,
-    ) -> Answer<'a, Result<Vec<Value>, Error>> {
+    ) -> Answer<'a, Result<Listed, Error>> {
         self.answer()
     }
 
@@ -341,6 +351,22 @@ fn of_many_the_unwell_are_explained_and_the_others_counted() {
         );
         let screen = render_survey(&found, NOW.parse().expect("a time"), LOOK);
         assert!(screen.contains(&format!("{n_well_left} objects more look well")), "{screen}");
+    }
+}
+
+#[test]
+fn all_that_are_there_are_looked_at() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let pod = |n: usize| {
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": format!("p-{n:04}"), "namespace": "shop"},
+               "spec": {"nodeName": "n1"}, "status": {"phase": if n == 3999 { "Failed" } else { "Succeeded" }}})
+    };
+    let map = |n: usize| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": n.to_string(), "namespace": "shop"}});
+    for (n, n_groups) in [(3999, 0), (4000, 1)] {
+        let world = World((0..n).map(pod).chain((0..4000).map(map)).collect());
+        let reader = Reader::new(&world, NOW.parse().expect("a time"));
+        let found = runtime.block_on(survey(&reader, "", None)).expect("seen");
+        assert_eq!((found.groups.len(), found.unknown.len()), (n_groups, 0), "{:?}", found.unknown);
     }
 }
 

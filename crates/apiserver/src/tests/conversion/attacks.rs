@@ -174,6 +174,32 @@ async fn a_definition_goes_though_its_webhook_is_dead() {
     server.stop().await;
 }
 
+/// The refusal is in Kubernetes's words, which do not say the code and show the body; what is told of it does, and less of that.
+#[tokio::test]
+async fn the_code_of_a_refusal_is_told() {
+    let body = format!("{{\"kind\":\"ConversionReview\",\"objects\":[{}]}}", "{},".repeat(100));
+    let (server, hook) = (started().await, Hook::start(move |_| Reply::Raw(502, body.clone().into_bytes())).await);
+    define(&server, &definition(&by_webhook(&hook), "v1")).await;
+    create(&server, "a", "h:1").await;
+    let refused = ask(&server, "GET", &format!("{V2}/a"), &Value::Null).await;
+    let whole = refused.message();
+    assert!(
+        whole.matches("{},").count() > 80 && whole.ends_with("has prevented the request from succeeding"),
+        "{whole}"
+    );
+    let journal = format!(
+        "/apis/corten.dev/v1/namespaces/default/journals/customresourcedefinitions.apiextensions.k8s.io.{NAME}"
+    );
+    let journal = ask(&server, "GET", &journal, &Value::Null).await.body;
+    let told = journal["decisions"][0]["waits"][0]["message"].as_str().unwrap_or_default();
+    assert!(
+        told.contains("ConversionReview")
+            && told.ends_with(",…\") has prevented the request from succeeding (HTTP 502)"),
+        "{journal}"
+    );
+    server.stop().await;
+}
+
 /// What has gone has gone, whether it can be shown or not.
 #[tokio::test]
 async fn a_collection_goes_though_its_webhook_fails() {

@@ -4,7 +4,10 @@ use corten_api::resources::{CUSTOM_RESOURCE_DEFINITIONS, SERVICES};
 use corten_meta::Key;
 use serde_json::Value;
 
-use super::case::{Advice, Case};
+use super::{
+    case::{Advice, Case},
+    servers,
+};
 use crate::why::{
     command::kubectl,
     custom,
@@ -50,8 +53,21 @@ async fn api_service(case: &Case<'_>) -> Advice {
     let owner = owner.map(|it| format!(", {it}")).unwrap_or_default();
     let (message, author) = (&case.wait.message, &case.at.subject);
     let who = trust::who(message, author, &place).or_else(|| misdirected::who(message, author, &place));
-    let down = || format!("whoever runs {place}: until it answers, what it serves can be neither read nor written");
-    Advice::run(case.describe()).who(who.unwrap_or_else(down)).hint(format!("it is asked at {place}{owner}"))
+    let down = || match servers::answered_code(message) {
+        Some("404") => format!(
+            "whoever wrote {author}: the server answers, and has no {}/{}; or whoever runs {place}, which is to serve it",
+            text(spec, "/group"),
+            text(spec, "/version")
+        ),
+        Some(code) => {
+            format!("whoever runs {place}: it answers {code}, and what it serves can be neither read nor written")
+        }
+        None => format!("whoever runs {place}: until it answers, what it serves can be neither read nor written"),
+    };
+    let next = servers::next(case.reader, spec, message).await.filter(|_| who.is_none());
+    Advice::run(next.unwrap_or_else(|| case.describe()))
+        .who(who.unwrap_or_else(down))
+        .hint(format!("it is asked at {place}{owner}"))
 }
 
 /// Requests go to a Service, or a port of one, that is not there.
@@ -136,7 +152,8 @@ pub(super) async fn conversion(case: &Case<'_>) -> Advice {
     let owner = service.as_deref().and_then(refusers::owner).or_else(|| refusers::owner(&definition));
     let (message, author) = (&case.wait.message, format!("customresourcedefinition/{name}"));
     let who = trust::who(message, &author, &place).or_else(|| misdirected::who(message, &author, &place));
-    advice
+    let next = servers::next(case.reader, client, message).await.filter(|_| who.is_none());
+    Advice { next: next.unwrap_or(advice.next), ..Advice::default() }
         .who(who.unwrap_or_else(|| format!("whoever runs the webhook that converts {name}")))
         .hint(format!("it is asked at {place}{}", owner.map(|it| format!(", {it}")).unwrap_or_default()))
 }

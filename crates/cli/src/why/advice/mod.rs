@@ -16,6 +16,7 @@ mod pod_certificates;
 mod provisioning;
 mod refusals;
 mod scheduling;
+mod servers;
 mod services;
 mod snapshots;
 mod sources;
@@ -30,6 +31,7 @@ use serde_json::Value;
 
 use super::{
     account::{Account, Root},
+    aggregated::OF_NOBODY,
     command::kubectl,
     fields::key_of,
     gather,
@@ -48,7 +50,7 @@ pub(super) async fn of(reader: &Reader<'_>, root: &Root<'_>) -> Advice {
         Case { reader, root, wait: root.wait, at, object: &at.object, namespace: &at.namespace, author, author_object };
     let mut advice = match advise(&case).await {
         Some(advice) => advice,
-        None => general(&case),
+        None => general(&case).await,
     };
     if advice.who.is_empty() {
         advice.who = who(&case);
@@ -191,6 +193,7 @@ async fn of_refusals(case: &Case<'_>) -> Option<Option<Advice>> {
 /// What workloads, and the Services before them, wait for.
 async fn of_workloads(case: &Case<'_>) -> Option<Option<Advice>> {
     Some(match &*case.wait.reason {
+        _ if case.wait.message.contains(OF_NOBODY) => Some(workloads::metrics(case)),
         "DeploymentPaused" => Some(workloads::paused(case)),
         "JobSuspended" | "Suspended" => Some(workloads::suspended(case)),
         "ManagedElsewhere" => Some(workloads::managed_elsewhere(case)),
@@ -277,16 +280,18 @@ fn told(case: &Case<'_>) -> Option<Advice> {
 }
 
 /// Nothing is known of this reason but what the wait says.
-fn general(case: &Case<'_>) -> Advice {
+async fn general(case: &Case<'_>) -> Advice {
     let named = case.wait.on.as_deref().and_then(|it| it.split_once('/'));
     // What it waits for need not be an object of the API.
     let object = named.and_then(|(kind, name)| Some((corten_kinds::by_name(kind)?, name)));
-    let next = object.map(|(kind, name)| {
-        let (namespace, name) = name.split_once('/').unwrap_or((case.namespace, name));
-        let namespace = if kind.resource.namespaced { namespace } else { "" };
-        kubectl(namespace, &["describe", &format!("{}/{name}", kind.singular)])
-    });
-    Advice::run(next.unwrap_or_else(|| case.describe()))
+    let Some((kind, name)) = object else { return Advice::run(case.describe()) };
+    let (namespace, name) = name.split_once('/').unwrap_or((case.namespace, name));
+    let namespace = if kind.resource.namespaced { namespace } else { "" };
+    // What is not there cannot be described; what names it can.
+    if case.reader.get(&kind.resource, &Key::new(namespace, name)).await.is_none() {
+        return Advice::run(case.describe());
+    }
+    Advice::run(kubectl(namespace, &["describe", &format!("{}/{name}", kind.singular)]))
 }
 
 fn who(case: &Case<'_>) -> String {

@@ -4,7 +4,10 @@ use corten_api::resources::SERVICE_ACCOUNTS;
 use corten_meta::{Key, Quantity};
 use serde_json::{Map, Value, json};
 
-use super::case::{Advice, Case};
+use super::{
+    case::{Advice, Case},
+    servers,
+};
 use crate::why::{
     command::{kubectl, merge},
     custom,
@@ -15,6 +18,8 @@ use crate::why::{
     trust,
 };
 
+/// What keeps it from answering is its server's own.
+const SILENT: [&str; 2] = [refusers::WEBHOOK_FAILED, "WebhookFailing"];
 /// The reason of [`refuses_its_own`].
 const OWN_REFUSED: &str = "WebhookRefusesItsOwn";
 
@@ -159,7 +164,9 @@ pub(super) async fn webhook(case: &Case<'_>) -> Advice {
     let message = &case.wait.message;
     let of_server = trust::who(message, &found.subject, &found.place)
         .or_else(|| misdirected::who(message, &found.subject, &found.place));
-    Advice::run(kubectl("", &["describe", &found.subject]))
+    let is_silent = of_server.is_none() && SILENT.contains(&&*case.wait.reason);
+    let next = if is_silent { servers::next(case.reader, &found.client, message).await } else { None };
+    Advice::run(next.unwrap_or_else(|| kubectl("", &["describe", &found.subject])))
         .who(of_server.unwrap_or(who))
         .hint(format!("it is in {}{owner}", found.subject))
         .hint(format!("it is asked at {}", found.place))

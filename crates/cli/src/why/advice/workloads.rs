@@ -29,6 +29,16 @@ pub(super) fn managed_elsewhere(case: &Case<'_>) -> Advice {
         .hint("spec.managedBy cannot be changed: make the Job anew without it to have the cluster run it")
 }
 
+/// Nobody serves the metrics that an autoscaler asks for.
+pub(super) fn metrics(case: &Case<'_>) -> Advice {
+    let group = case.wait.message.split_whitespace().next().unwrap_or_default();
+    Advice::run(kubectl("", &["get", "apiservices"])).who(format!(
+        "whoever runs the cluster: a server of {group} must be installed, with its APIService; or whoever wrote {}: it must ask for \
+         another metric",
+        case.author
+    ))
+}
+
 pub(super) fn approval(case: &Case<'_>) -> Advice {
     let name = text(case.object, "/metadata/name");
     let (user, signer) = (text(case.object, "/spec/username"), text(case.object, "/spec/signerName"));

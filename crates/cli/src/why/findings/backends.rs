@@ -1,13 +1,13 @@
 //! Services that something else names: an Ingress routes to them, the server asks them as a webhook or for another API.
 
 use corten_api::resources::{ENDPOINT_SLICES, INGRESS_CLASSES, SECRETS, SERVICES};
-use corten_meta::Key;
+use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::{found::Findings, own_pods, services};
+use super::{found::Findings, own_pods, refusers, services};
 use crate::why::{
-    fields::{items, text, time},
+    fields::{items, key_of, text, time},
     reader::Reader,
 };
 
@@ -82,7 +82,7 @@ async fn no_controller(reader: &Reader<'_>, object: &Value) -> Wait {
     }
 }
 
-pub(super) async fn webhooks(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
+pub(super) async fn webhooks(reader: &Reader<'_>, kind: &str, object: &Value, found: &mut Findings) {
     for webhook in items(object, "/webhooks") {
         if let Some(wait) = own_pods::refused(reader, webhook).await {
             // That it does not answer, and nothing is ready behind its Service, follows from that.
@@ -90,17 +90,39 @@ pub(super) async fn webhooks(reader: &Reader<'_>, object: &Value, found: &mut Fi
             found.wait(wait);
             continue;
         }
+        let n_before = found.waits.len();
         of_client(reader, &webhook["clientConfig"]["service"], found).await;
+        if found.waits.len() > n_before {
+            let is_it =
+                |it: &Wait| it.reason == "WebhookFailing" && refusers::webhook_of(it) == webhook["name"].as_str();
+            found.begun(n_before, asked_in_vain_since(reader, kind, object, is_it).await);
+        }
     }
 }
 
+/// When what is missing went nobody has written down: it is missed since it was first asked in vain, else since it was configured.
+pub(super) async fn asked_in_vain_since(
+    reader: &Reader<'_>,
+    kind: &str,
+    object: &Value,
+    is_it: impl Fn(&Wait) -> bool,
+) -> Option<Time> {
+    let decisions = match corten_kinds::by_name(kind) {
+        Some(kind) => reader.decisions_if_shown(kind, &key_of(object)).await,
+        None => Vec::new(),
+    };
+    let in_vain = decisions.iter().flat_map(|it| &it.waits).filter(|it| is_it(it));
+    in_vain.filter_map(|it| it.since).min().or_else(|| time(&object["metadata"]["creationTimestamp"]))
+}
+
 pub(super) async fn api_service(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
-    let n_before = found.waits.len();
-    of_client(reader, &object["spec"]["service"], found).await;
     let is_it = |it: &&Value| it["type"] == "Available" && OF_BACKEND.contains(&text(it, "/reason"));
     let condition = items(object, "/status/conditions").iter().find(is_it);
     let since = condition.and_then(|it| time(&it["lastTransitionTime"]));
-    found.waits[n_before..].iter_mut().for_each(|(_, wait)| wait.since = wait.since.or(since));
+    let since = since.or_else(|| time(&object["metadata"]["creationTimestamp"]));
+    let n_before = found.waits.len();
+    of_client(reader, &object["spec"]["service"], found).await;
+    found.begun(n_before, since);
 }
 
 /// Why the server does not even ask who is to answer for an APIService.

@@ -20,7 +20,13 @@ const UNREADABLE: &str = "Unreadable";
 pub(crate) const NO_VERSION: &str = "request to convert CR from an invalid group/version: ";
 
 pub(super) async fn definition(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
+    let n_before = found.waits.len();
     backends::of_client(reader, &object["spec"]["conversion"]["webhook"]["clientConfig"]["service"], found).await;
+    if found.waits.len() > n_before {
+        let is_it = |it: &Wait| it.reason == "ConversionWebhookFailing";
+        let since = backends::asked_in_vain_since(reader, "customresourcedefinition", object, is_it).await;
+        found.begun(n_before, since);
+    }
     let group = text(object, "/spec/group");
     if serves_nothing(object) {
         let message = "none of its versions is served: nobody can read or write its objects";

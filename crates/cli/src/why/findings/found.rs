@@ -1,5 +1,6 @@
 //! What was found of one object.
 
+use corten_meta::Time;
 use corten_reconcile::{Actor, Wait};
 
 use crate::why::account::State;
@@ -29,9 +30,16 @@ impl Findings {
         self.wait(Wait::new(reason, message, actor));
     }
 
+    /// Says since when all those after the first so many are waited for.
+    pub(super) fn begun(&mut self, n_before: usize, since: Option<Time>) {
+        self.waits[n_before..].iter_mut().for_each(|(_, wait)| wait.since = wait.since.or(since));
+    }
+
     /// Several places of one object may name the same.
     pub(super) fn add_once(&mut self, wait: Wait) {
-        if !self.waits.iter().any(|(_, it)| *it == wait) {
+        // Since when may be told of one and not yet of the other.
+        let is_same = |it: &Wait| (&it.reason, &it.message, &it.on) == (&wait.reason, &wait.message, &wait.on);
+        if !self.waits.iter().any(|(_, it)| is_same(it)) {
             self.wait(wait);
         }
     }

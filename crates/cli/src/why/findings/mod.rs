@@ -64,7 +64,9 @@ const FINDERS: &[(&str, Finder)] = &[
     ("mutatingadmissionpolicybinding", |reader, object, found| {
         Box::pin(policies::binding(reader, "mutatingadmissionpolicy", object, found))
     }),
-    ("mutatingwebhookconfiguration", |reader, object, found| Box::pin(backends::webhooks(reader, object, found))),
+    ("mutatingwebhookconfiguration", |reader, object, found| {
+        Box::pin(backends::webhooks(reader, "mutatingwebhookconfiguration", object, found))
+    }),
     ("networkpolicy", |reader, object, found| Box::pin(selectors::network_policy(reader, object, found))),
     ("node", |reader, object, found| Box::pin(nodes::node(reader, object, found))),
     ("persistentvolume", |_, object, found| Box::pin(async { claims::volume(object, found) })),
@@ -84,7 +86,9 @@ const FINDERS: &[(&str, Finder)] = &[
     ("validatingadmissionpolicybinding", |reader, object, found| {
         Box::pin(policies::binding(reader, "validatingadmissionpolicy", object, found))
     }),
-    ("validatingwebhookconfiguration", |reader, object, found| Box::pin(backends::webhooks(reader, object, found))),
+    ("validatingwebhookconfiguration", |reader, object, found| {
+        Box::pin(backends::webhooks(reader, "validatingwebhookconfiguration", object, found))
+    }),
 ];
 
 /// Looks at an object with what is known of its kind.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{found::Findings, refusal::between};
 use crate::why::{
     custom,
-    fields::{items, key_of, one_line, text},
+    fields::{items, key_of, one_line, text, time},
     reader::Reader,
 };
 
@@ -74,7 +74,9 @@ pub(super) async fn binding(reader: &Reader<'_>, policies: &str, object: &Value,
     let Some(policy) = reader.get(&policies.resource, &key).await else {
         if reader.is_missing(&policies.resource, &key).await {
             let message = format!("there is no {} {:?}: it binds nothing", policies.singular, key.name);
-            found.add("PolicyNotFound", message, Actor::Author);
+            // When the policy went nobody has written down: since then it binds nothing at the longest.
+            let since = time(&object["metadata"]["creationTimestamp"]);
+            found.wait(Wait { since, ..Wait::new("PolicyNotFound", message, Actor::Author) });
         }
         return;
     };

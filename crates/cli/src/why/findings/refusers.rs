@@ -73,6 +73,8 @@ pub(crate) struct Configured {
     pub(crate) object: Value,
     /// Where it is asked: `service/guard in guards`, or a URL.
     pub(crate) place: String,
+    /// The same, as the webhook's `clientConfig` says it.
+    pub(crate) client: Value,
 }
 
 /// The first configuration that has a webhook of this name.
@@ -85,7 +87,8 @@ pub(crate) async fn configuration(reader: &Reader<'_>, webhook: &str) -> Option<
         for object in reader.list(resource, "").await.iter() {
             let Some(found) = items(object, "/webhooks").iter().find(|it| it["name"] == webhook) else { continue };
             let subject = format!("{kind}/{}", text(object, "/metadata/name"));
-            return Some(Configured { subject, object: object.clone(), place: place(&found["clientConfig"]) });
+            let client = found["clientConfig"].clone();
+            return Some(Configured { subject, object: object.clone(), place: place(&client), client });
         }
     }
     None

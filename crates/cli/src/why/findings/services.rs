@@ -55,10 +55,14 @@ pub(super) async fn service(reader: &Reader<'_>, object: &Value, found: &mut Fin
 async fn without_selector(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
     let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
     let slices = reader.list(&ENDPOINT_SLICES, namespace).await;
-    let own = slices.iter().filter(|it| it["metadata"]["labels"][SERVICE_NAME] == name);
-    if own.flat_map(|it| items(it, "/endpoints")).next().is_none() {
+    let own: Vec<&Value> = slices.iter().filter(|it| it["metadata"]["labels"][SERVICE_NAME] == name).collect();
+    if own.iter().flat_map(|it| items(it, "/endpoints")).next().is_none() {
         let message = "it selects no pods, and no EndpointSlice with an address names it";
-        found.add("NoEndpoints", message, Actor::Author);
+        // When one went nobody has written down; when an address was taken from one is its last write.
+        let written =
+            own.into_iter().flat_map(|it| items(it, "/metadata/managedFields")).filter_map(|it| time(&it["time"]));
+        let since = written.chain(time(&object["metadata"]["creationTimestamp"])).max();
+        found.wait(Wait { since, ..Wait::new("NoEndpoints", message, Actor::Author) });
     }
 }
 

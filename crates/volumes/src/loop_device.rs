@@ -11,10 +11,37 @@ use crate::{Fault, program::run};
 
 /// The device that `file` is attached to.
 pub(crate) fn of(file: &Path) -> Option<PathBuf> {
-    all().into_iter().find(|it| it.1 == file).map(|it| it.0)
+    all().into_iter().find(|(device, named)| is_it(device, named, file)).map(|it| it.0)
 }
 
-/// Every device with the file that is attached to it. Of a file that was removed the path ends with ` (deleted)`.
+/// The devices that files in `folder` are attached to, with these.
+pub(crate) fn all_in(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let in_folder = |(device, named): (PathBuf, PathBuf)| {
+        if named.starts_with(folder) {
+            return Some((device, named));
+        }
+        let part = named.strip_prefix("/").ok()?;
+        let mut files = folder.ancestors().map(|it| it.join(part)).filter(|it| it.starts_with(folder));
+        let file = files.find(|it| is_it(&device, &named, it))?;
+        Some((device, file))
+    };
+    all().into_iter().filter_map(in_folder).collect()
+}
+
+/// Is it this file that is attached? The kernel names a file by its path below the file system that it was opened in where that was mounted
+/// in a namespace that is gone.
+fn is_it(device: &Path, named: &Path, file: &Path) -> bool {
+    if named == file {
+        return true;
+    }
+    let may_be = named.strip_prefix("/").is_ok_and(|it| file.ends_with(it)) && file.exists();
+    let Some(file) = file.to_str().filter(|_| may_be) else { return false };
+    // By the file's number and disk.
+    let found = run("losetup", &["--associated", file, "--noheadings", "--output", "NAME"]);
+    found.is_ok_and(|it| it.lines().any(|it| Path::new(it.trim()) == device))
+}
+
+/// Every device with the name of the file that is attached to it. Of a file that was removed it ends with ` (deleted)`.
 pub(crate) fn all() -> Vec<(PathBuf, PathBuf)> {
     let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let attached = entries.filter_map(|entry| {
@@ -56,4 +83,39 @@ pub(crate) fn refresh(device: &Path) -> Result<(), Fault> {
 
 pub(crate) fn text(path: &Path) -> Result<&str, Fault> {
     path.to_str().ok_or_else(|| Fault::internal(format!("{} is no text", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that was attached in a namespace of mounts which is gone: the kernel no longer says where its disk is mounted.
+    #[test]
+    fn a_file_is_found_when_the_mounts_are_gone_that_it_was_opened_by() {
+        if !rustix::process::geteuid().is_root() {
+            return eprintln!("skipped: needs root");
+        }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let (image, disk) = (dir.path().join("image"), dir.path().join("disk"));
+        fs::create_dir(&disk).expect("made");
+        fs::File::create(&image).and_then(|it| it.set_len(32 << 20)).expect("made");
+        run("mkfs.ext4", &["-q", "-F", text(&image).expect("text")]).expect("a file system");
+        if let Err(fault) = run("mount", &["-o", "loop", text(&image).expect("text"), text(&disk).expect("text")]) {
+            return eprintln!("skipped: {fault}");
+        }
+        let folder = disk.join("volumes");
+        let [file, other] = ["a", "b"].map(|it| folder.join(it).join("disk.img"));
+        for it in [&file, &other] {
+            fs::create_dir_all(it.parent().expect("a folder")).expect("made");
+            fs::File::create(it).and_then(|it| it.set_len(1 << 20)).expect("made");
+        }
+        let attached = run("unshare", &["-m", "losetup", "--find", "--show", text(&file).expect("text")]);
+        let device = PathBuf::from(attached.expect("attached"));
+        let named = all().into_iter().find(|it| it.0 == device).expect("it is attached").1;
+        let found = (of(&file), of(&other), all_in(&folder), all_in(&folder.join("b")));
+        detach(&device).expect("let go");
+        run("umount", &[text(&disk).expect("text")]).expect("unmounted");
+        assert_eq!(named, Path::new("/volumes/a/disk.img"), "else this tests nothing");
+        assert_eq!(found, (Some(device.clone()), None, vec![(device, file)], vec![]));
+    }
 }

@@ -116,10 +116,8 @@ pub fn topology(node_name: &str) -> BTreeMap<String, String> {
 /// Lets go of all files of a node's volumes that are attached as disks; nothing may be mounted any more.
 pub fn detach_all(layout: &Layout) {
     let folder = store::folder(layout);
-    for (device, file) in loop_device::all() {
-        if file.starts_with(&folder)
-            && let Err(error) = loop_device::detach(&device)
-        {
+    for (device, _) in loop_device::all_in(&folder) {
+        if let Err(error) = loop_device::detach(&device) {
             tracing::warn!(%error, device = %device.display(), "a volume's file stays attached");
         }
     }

@@ -458,10 +458,8 @@ impl Store {
         if left.is_empty() {
             return Ok(());
         }
-        for (device, file) in loop_device::all() {
-            if file.starts_with(&self.folder)
-                && let Some(place) = file_system::mounted_at(&device)
-            {
+        for (device, _) in loop_device::all_in(&self.folder) {
+            if let Some(place) = file_system::mounted_at(&device) {
                 quiesce::thaw(&place);
             }
         }

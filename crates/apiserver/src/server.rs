@@ -200,7 +200,8 @@ impl Server {
         let mut response = chain::run(&mut ctx).instrument(span).await;
         if ctx.goes_on() {
             response.extensions_mut().insert(GoesOn);
-        } else if AnswerTo::matters(&response) {
+        }
+        if AnswerTo::matters(&response) {
             response.extensions_mut().insert(AnswerTo(ctx.party().into()));
         }
         if is_head { answer::without_body(response) } else { response }

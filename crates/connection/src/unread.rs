@@ -79,28 +79,30 @@ impl UnreadAnswers {
         }))
     }
 
-    /// Counts the answer until it has been read, unless it [goes on](GoesOn).
+    /// Counts the answer until it has been read. One that [goes on](GoesOn) has no time, and of it what is large is counted.
     pub fn add<B: Body<Data = Bytes>>(&self, mut response: Response<B>) -> Response<UnreadBody<B>> {
         let goes_on = response.extensions_mut().remove::<GoesOn>().is_some();
         let asker = response.extensions_mut().remove::<AnswerTo>();
-        let whole_bytes = response.body().size_hint().exact();
-        let unread = (!goes_on).then(|| self.begin(asker, whole_bytes));
+        let whole_bytes = response.body().size_hint().exact().filter(|_| !goes_on);
+        let unread = self.begin(asker, whole_bytes, goes_on);
         response.map(|body| UnreadBody { body, rest: Bytes::new(), unread })
     }
 
-    fn begin(&self, asker: Option<AnswerTo>, whole_bytes: Option<u64>) -> Arc<Unread> {
+    fn begin(&self, asker: Option<AnswerTo>, whole_bytes: Option<u64>, goes_on: bool) -> Arc<Unread> {
         let id = {
             let mut table = self.0.table.lock();
             let id = table.next;
             table.next += 1;
-            table.answers.insert(id, Progress::begin(Instant::now()));
+            if !goes_on {
+                table.answers.insert(id, Progress::begin(Instant::now()));
+            }
             if let Some(AnswerTo(asker)) = asker {
                 table.asker = Some(asker);
             }
             id
         };
         self.0.hold(whole_bytes.unwrap_or_default());
-        Arc::new(Unread { id, answers: self.0.clone(), whole_bytes })
+        Arc::new(Unread { id, answers: self.0.clone(), whole_bytes, goes_on })
     }
 }
 

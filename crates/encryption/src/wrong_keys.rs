@@ -14,8 +14,6 @@ use crate::{
 };
 
 pub(crate) const PAGE: usize = 500;
-/// No more than so many values are looked at.
-const PAGES_MAX: usize = 400;
 /// A file that was refused is looked at each second, and all values no oftener than this.
 const AGAIN: Duration = Duration::from_secs(60);
 
@@ -62,7 +60,8 @@ impl WrongKeys {
 async fn look(stored: &impl Stored, before: &ByResource, by_resource: &ByResource) -> Result<(), String> {
     let mut found: BTreeMap<(String, String), Tried> = BTreeMap::new();
     let mut range = Range::prefix("/");
-    for _ in 0..PAGES_MAX {
+    // All of it: one value that was not looked at may be lost.
+    loop {
         let page = stored.page(range.clone()).await;
         let page = page.map_err(|it| format!("whether its keys open what is stored cannot be found out: {it}"))?;
         for entry in &page.entries {

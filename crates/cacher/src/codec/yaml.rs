@@ -1,5 +1,7 @@
 //! Answers as YAML. They are made as JSON first and then written again: nobody asks for them often.
 
+use std::time::Duration;
+
 use corten_meta::{
     Status,
     depth::{self, Read},
@@ -8,7 +10,7 @@ use http::{HeaderMap, HeaderValue, header};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::{accept, yaml_list};
 use crate::{
@@ -22,9 +24,12 @@ pub const YAML: &str = "application/yaml";
 /// What is one document, and larger than any object, is to be had as JSON.
 const WHOLE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// What is larger takes twenty times its size while it is written, and is written one after the other.
+/// What is larger takes twenty times its size while it is written: two at a time.
 const SMALL_BYTES: u64 = 64 * 1024;
-static TURNS: Semaphore = Semaphore::const_new(1);
+static TURNS: Semaphore = Semaphore::const_new(2);
+/// Who waits has a seat, which others wait for.
+const PATIENCE: Duration = Duration::from_millis(500);
+const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// Does the client want YAML before all else that it could get? Then the rest of the server is asked for JSON.
 ///
@@ -67,16 +72,31 @@ pub async fn rewritten(response: Response) -> Response {
     if length > WHOLE_BYTES_MAX {
         return answer::status(&Status::not_acceptable(JSON));
     }
+    let _turn = match turn(length).await {
+        Ok(turn) => turn,
+        Err(status) => return answer::status(&status),
+    };
     let text = match body.collect().await {
-        Ok(body) => {
-            let _turn = if length > SMALL_BYTES { TURNS.acquire().await.ok() } else { None };
-            apart(|| whole(&body.to_bytes()).and_then(text))
-        }
+        Ok(body) => apart(|| whole(&body.to_bytes()).and_then(text)),
         Err(error) => Err(Status::internal(error)),
     };
     match text {
         Ok(text) => Response::from_parts(parts, body::whole(text)),
         Err(status) => answer::status(&status),
+    }
+}
+
+/// When it may be written; nothing where it is small.
+///
+/// # Errors
+/// 429: others are written.
+async fn turn(length: u64) -> Result<Option<SemaphorePermit<'static>>, Status> {
+    if length <= SMALL_BYTES {
+        return Ok(None);
+    }
+    match tokio::time::timeout(PATIENCE, TURNS.acquire()).await {
+        Ok(turn) => Ok(turn.ok()),
+        Err(_) => Err(Status::too_many_requests("Too many large documents are asked for as YAML", RETRY_AFTER_SECONDS)),
     }
 }
 

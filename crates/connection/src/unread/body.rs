@@ -15,12 +15,16 @@ use super::{Answers, progress::Progress};
 /// hyper takes a whole piece as soon as one byte of it can be sent.
 const PIECE_BYTES_MAX: usize = 64 * 1024;
 
+/// Of what goes on, as events of watches, hyper has one or two frames at a time: smaller ones are as little as what it has of its own.
+const LARGE_FRAME_BYTES: usize = 16 * 1024;
+
 /// An answer, as long as it or a piece of it is there.
 pub(super) struct Unread {
     pub(super) id: u64,
     pub(super) answers: Arc<Answers>,
     /// Known when it began, and counted since.
     pub(super) whole_bytes: Option<u64>,
+    pub(super) goes_on: bool,
 }
 
 impl Unread {
@@ -72,7 +76,7 @@ pub struct UnreadBody<B> {
     pub(super) body: B,
     /// Of a frame, what has not been taken.
     pub(super) rest: Bytes,
-    pub(super) unread: Option<Arc<Unread>>,
+    pub(super) unread: Arc<Unread>,
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Body for UnreadBody<B> {
@@ -81,13 +85,16 @@ impl<B: Body<Data = Bytes> + Unpin> Body for UnreadBody<B> {
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = &mut *self;
-        let Some(unread) = &this.unread else { return Pin::new(&mut this.body).poll_frame(context) };
+        let unread = &this.unread;
         if this.rest.is_empty() {
             let polled = Pin::new(&mut this.body).poll_frame(context);
             if polled.is_pending() {
                 unread.change(Progress::waits_for_server);
             }
             match ready!(polled).map(|it| it.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) if unread.goes_on && data.len() < LARGE_FRAME_BYTES => {
+                    return Poll::Ready(Some(Ok(Frame::data(data))));
+                }
                 Some(Ok(Ok(data))) => this.rest = data,
                 Some(Ok(Err(trailers))) => return Poll::Ready(Some(Ok(trailers))),
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),

@@ -184,3 +184,28 @@ async fn a_connection_ends_well_beside_an_unread_answer() {
     };
     assert!(EndsUnread::new(served, answers).await.is_ok());
 }
+
+/// Events of watches that nobody reads take room as any answer does, as far as they are large; they have all the time there is.
+#[tokio::test(start_paused = true)]
+async fn what_goes_on_takes_room_where_it_is_large() {
+    let room = UnreadRoom::new(100 * 1024);
+    let watch = |n_bytes: usize| {
+        let answers = UnreadAnswers::new(&room);
+        let frames = futures_util::stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from(vec![0; n_bytes])))]);
+        let mut response = Response::new(StreamBody::new(frames));
+        response.extensions_mut().insert(GoesOn);
+        let body = answers.add(response).into_body();
+        (EndsUnread::new(pending::<Result<(), BoxError>>(), answers), body)
+    };
+    let (mut first, mut body) = watch(60_000);
+    let first_piece = piece(&mut body).await;
+    let (mut small, mut small_body) = watch(1000);
+    let _small_piece = piece(&mut small_body).await;
+    tokio::time::advance(Duration::from_secs(6000)).await;
+    assert!(pends(&mut first).await && pends(&mut small).await);
+    let (_second, mut second_body) = watch(60_000);
+    let _second_piece = piece(&mut second_body).await;
+    assert!(first.await.is_err(), "there is no room for both");
+    assert!(pends(&mut small).await);
+    drop(first_piece);
+}

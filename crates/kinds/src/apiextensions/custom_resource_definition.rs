@@ -103,6 +103,9 @@ impl Policy for CustomResourceDefinition {
         // Who changes nothing of what it describes may let go of it, too, whatever that is.
         let must_be_structural = new["spec"] != old["spec"] && checks::has_structural_schemas(old);
         let mut found = whole(new, must_be_structural);
+        if old["spec"]["preserveUnknownFields"] != true && !must_be_structural {
+            found.extend(violations(new, |definition| preserves_nothing(definition.at("spec"))));
+        }
         found.extend(violations(new, |definition| {
             let spec = definition.at("spec");
             // What is served may be stored already, under keys that these are part of.
@@ -143,8 +146,8 @@ fn whole(definition: &Value, must_be_structural: bool) -> Vec<Violation> {
         }
         group(spec.at("group"));
         rules::required_one_of(spec.at("scope"), &["Cluster", "Namespaced"]);
-        if must_be_structural && spec.at("preserveUnknownFields").bool() {
-            spec.at("preserveUnknownFields").invalid("must be false");
+        if must_be_structural {
+            preserves_nothing(spec);
         }
         versions(spec.at("versions"), must_be_structural);
         for name in ["plural", "singular", "kind", "listKind"] {
@@ -153,6 +156,12 @@ fn whole(definition: &Value, must_be_structural: bool) -> Vec<Violation> {
         names::validate(spec.at("names"));
         conversion(spec.at("conversion"));
     })
+}
+
+fn preserves_nothing(spec: Cursor<'_>) {
+    if spec.at("preserveUnknownFields").bool() {
+        spec.at("preserveUnknownFields").invalid("must be false");
+    }
 }
 
 /// What is asked of versions that are new or change. `is_sound` says that what is asked of every definition found nothing.

@@ -10,7 +10,7 @@ use std::{fs, path::Path};
 
 use serde_json::Value;
 
-use crate::{Kind, by_kind};
+use crate::{Kind, UpdateRules, by_kind};
 
 #[test]
 fn objects_are_defaulted_and_validated() {
@@ -81,7 +81,13 @@ fn update(old: &Value, new: &Value, lines: &mut Vec<String>) {
     let mut new = pruned(kind, new);
     kind.policy.default(&mut new);
     kind.policy.prepare_update(&mut new, &old);
-    let violations = [kind.policy.validate(&new), kind.policy.validate_update(&new, &old)].concat();
+    let (whole, change) = (|| kind.policy.validate(&new), || kind.policy.validate_update(&new, &old));
+    // As the server asks.
+    let violations = match kind.policy.update_rules() {
+        UpdateRules::WholeThenChange => [whole(), change()].concat(),
+        UpdateRules::ChangeThenWhole => [change(), whole()].concat(),
+        UpdateRules::Change => change(),
+    };
     lines.extend(violations.iter().map(|it| format!("! {it}")));
 }
 

@@ -85,7 +85,7 @@ impl UnreadAnswers {
         let asker = response.extensions_mut().remove::<AnswerTo>();
         let whole_bytes = response.body().size_hint().exact().filter(|_| !goes_on);
         let unread = self.begin(asker, whole_bytes, goes_on);
-        response.map(|body| UnreadBody { body, rest: Bytes::new(), unread })
+        response.map(|body| UnreadBody { body, rest: Bytes::new(), frame: None, unread })
     }
 
     fn begin(&self, asker: Option<AnswerTo>, whole_bytes: Option<u64>, goes_on: bool) -> Arc<Unread> {

@@ -39,19 +39,41 @@ impl Drop for Unread {
     }
 }
 
-struct Piece {
-    bytes: Bytes,
+/// A frame of an answer of which nobody knows how large it becomes: in memory whole as soon as it is there, and until its last piece
+/// has been sent.
+pub(super) struct HeldFrame {
+    bytes: u64,
     unread: Arc<Unread>,
 }
 
+impl HeldFrame {
+    fn new(bytes: usize, unread: &Arc<Unread>) -> Option<Arc<Self>> {
+        if unread.whole_bytes.is_some() {
+            return None;
+        }
+        let bytes = bytes as u64;
+        unread.answers.hold(bytes);
+        Some(Arc::new(Self { bytes, unread: unread.clone() }))
+    }
+}
+
+impl Drop for HeldFrame {
+    fn drop(&mut self) {
+        self.unread.answers.release(self.bytes);
+    }
+}
+
+struct Piece {
+    bytes: Bytes,
+    unread: Arc<Unread>,
+    _frame: Option<Arc<HeldFrame>>,
+}
+
 impl Piece {
-    fn new(bytes: Bytes, unread: &Arc<Unread>) -> Self {
+    fn new(bytes: Bytes, unread: &Arc<Unread>, frame: Option<Arc<HeldFrame>>) -> Self {
         let n = bytes.len() as u64;
         unread.change(|it, now| it.took(n, now));
-        if unread.whole_bytes.is_none() {
-            unread.answers.hold(n);
-        }
-        Self { bytes, unread: unread.clone() }
+        Self { bytes, unread: unread.clone(), _frame: frame }
     }
 }
 
@@ -59,9 +81,6 @@ impl Drop for Piece {
     fn drop(&mut self) {
         let n = self.bytes.len() as u64;
         self.unread.change(|it, now| it.sent(n, now));
-        if self.unread.whole_bytes.is_none() {
-            self.unread.answers.release(n);
-        }
     }
 }
 
@@ -76,6 +95,7 @@ pub struct UnreadBody<B> {
     pub(super) body: B,
     /// Of a frame, what has not been taken.
     pub(super) rest: Bytes,
+    pub(super) frame: Option<Arc<HeldFrame>>,
     pub(super) unread: Arc<Unread>,
 }
 
@@ -95,14 +115,18 @@ impl<B: Body<Data = Bytes> + Unpin> Body for UnreadBody<B> {
                 Some(Ok(Ok(data))) if unread.goes_on && data.len() < LARGE_FRAME_BYTES => {
                     return Poll::Ready(Some(Ok(Frame::data(data))));
                 }
-                Some(Ok(Ok(data))) => this.rest = data,
+                Some(Ok(Ok(data))) => {
+                    this.frame = HeldFrame::new(data.len(), unread);
+                    this.rest = data;
+                }
                 Some(Ok(Err(trailers))) => return Poll::Ready(Some(Ok(trailers))),
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => return Poll::Ready(None),
             }
         }
         let piece = this.rest.split_to(this.rest.len().min(PIECE_BYTES_MAX));
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(Piece::new(piece, unread))))))
+        let frame = if this.rest.is_empty() { this.frame.take() } else { this.frame.clone() };
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_owner(Piece::new(piece, unread, frame))))))
     }
 
     fn is_end_stream(&self) -> bool {

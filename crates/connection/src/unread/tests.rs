@@ -188,7 +188,8 @@ async fn a_connection_ends_well_beside_an_unread_answer() {
 /// Events of watches that nobody reads take room as any answer does, as far as they are large; they have all the time there is.
 #[tokio::test(start_paused = true)]
 async fn what_goes_on_takes_room_where_it_is_large() {
-    let room = UnreadRoom::new(100 * 1024);
+    // Of a frame one piece is taken, and all of it is there.
+    let room = UnreadRoom::new(1000 * 1024);
     let watch = |n_bytes: usize| {
         let answers = UnreadAnswers::new(&room);
         let frames = futures_util::stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from(vec![0; n_bytes])))]);
@@ -197,15 +198,30 @@ async fn what_goes_on_takes_room_where_it_is_large() {
         let body = answers.add(response).into_body();
         (EndsUnread::new(pending::<Result<(), BoxError>>(), answers), body)
     };
-    let (mut first, mut body) = watch(60_000);
+    let (mut first, mut body) = watch(600_000);
     let first_piece = piece(&mut body).await;
     let (mut small, mut small_body) = watch(1000);
     let _small_piece = piece(&mut small_body).await;
     tokio::time::advance(Duration::from_secs(6000)).await;
     assert!(pends(&mut first).await && pends(&mut small).await);
-    let (_second, mut second_body) = watch(60_000);
+    let (_second, mut second_body) = watch(600_000);
     let _second_piece = piece(&mut second_body).await;
     assert!(first.await.is_err(), "there is no room for both");
     assert!(pends(&mut small).await);
-    drop(first_piece);
+    drop((first_piece, body));
+    // What is dropped in the midst of a frame takes none any more.
+    let (mut third, mut third_body) = watch(300_000);
+    let third_piece = piece(&mut third_body).await;
+    drop((third_piece, third_body));
+    // A frame is there until its last piece has been sent.
+    let (mut fourth, mut fourth_body) = watch(990_000);
+    let mut last = Bytes::new();
+    for _ in 0..16 {
+        last = piece(&mut fourth_body).await;
+    }
+    let (_fifth, mut fifth_body) = watch(60_000);
+    drop(piece(&mut fifth_body).await);
+    assert!(pends(&mut third).await && pends(&mut small).await);
+    assert!(!pends(&mut fourth).await);
+    drop(last);
 }

@@ -87,7 +87,7 @@ async fn nothing_is_given_twice() {
 async fn one_of_many_gets_a_port() {
     let server = server::started().await;
     let wishes = (0..16).map(|at| {
-        let ports = json!([{ "port": 80, "nodePort": 30_123 }]);
+        let ports = json!([{ "port": 80, "nodePort": 30_023 }]);
         call(&server, "POST", SERVICES, service(&format!("s-{at}"), json!({ "type": "NodePort", "ports": ports })))
     });
     let codes: Vec<u16> = join_all(wishes).await.into_iter().map(|it| it.0).collect();
@@ -110,7 +110,7 @@ async fn a_refused_service_keeps_nothing() {
     let counted = json!({ "status": { "hard": one, "used": one } });
     assert_eq!(call(&server, "PATCH", &format!("{QUOTAS}/q/status"), counted).await.0, 200);
     let wish = || {
-        let ports = json!([{ "port": 80, "nodePort": 30_124 }]);
+        let ports = json!([{ "port": 80, "nodePort": 30_024 }]);
         service("s", json!({ "type": "NodePort", "clusterIP": "10.96.7.7", "ports": ports }))
     };
     assert_eq!(call(&server, "POST", SERVICES, wish()).await.0, 403);

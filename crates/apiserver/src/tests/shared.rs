@@ -164,7 +164,7 @@ async fn what_is_no_object_is_waited_for_too() {
 async fn what_another_server_takes_back_can_be_given() {
     let (one, two, _) = two().await;
     let service = |name: &str| {
-        let spec = json!({ "type": "NodePort", "ports": [{ "port": 80, "nodePort": 32_000 }] });
+        let spec = json!({ "type": "NodePort", "ports": [{ "port": 80, "nodePort": 30_040 }] });
         json!({ "metadata": { "name": name }, "spec": spec })
     };
     assert_eq!(call(&one, "POST", SERVICES, service("a")).await.0, 201);

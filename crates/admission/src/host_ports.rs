@@ -10,7 +10,7 @@ use corten_api::{
     resources::{NAMESPACES, PODS},
 };
 use corten_cacher::body::BoxFuture;
-use corten_kinds::{Subresource, host_ports};
+use corten_kinds::host_ports;
 use corten_meta::{Status, Violation};
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ impl Admission for HostPorts {
         Box::pin(async move {
             let wrong = if request.kind.resource == NAMESPACES {
                 namespace(request, object)
-            } else if request.kind.resource == PODS {
+            } else if request.kind.resource == PODS || request.binds_pod() {
                 pod(request, object)
             } else {
                 None
@@ -95,6 +95,8 @@ fn namespace(request: &Attributes<'_>, namespace: &Value) -> Option<Violation> {
 fn pod(request: &Attributes<'_>, pod: &Value) -> Option<Violation> {
     let note = |it: &Value| it["metadata"]["annotations"].get(HOST_PORTS).cloned();
     let is_theirs = match (request.operation, request.subresource) {
+        // The object is a Binding, whose annotations become the Pod's.
+        (Operation::Create, _) if request.binds_pod() => note(pod).is_some(),
         (Operation::Create, None) => {
             // Whoever was asked after this plugin may have changed the Pod.
             if asks(request, &pod["metadata"]["annotations"]) == Ok(true) && !host_ports::is_mirror(pod) {
@@ -105,8 +107,6 @@ fn pod(request: &Attributes<'_>, pod: &Value) -> Option<Violation> {
                 note(pod).is_some()
             }
         }
-        // The object is a Binding, whose annotations become the Pod's.
-        (Operation::Create, Some(Subresource::Binding)) => note(pod).is_some(),
         (Operation::Update, _) => request.old.is_some_and(|old| note(old) != note(pod)),
         _ => false,
     };

@@ -2,6 +2,7 @@
 
 pub use crate::operation::Operation;
 use corten_access::Identity;
+use corten_api::resources::{BINDINGS, PODS};
 use corten_cacher::body::BoxFuture;
 use corten_cel::Fuel;
 use corten_kinds::{Kind, Kinds, Subresource};
@@ -59,6 +60,12 @@ impl<'a> Attributes<'a> {
     /// A new object of `resource`, not a subresource of one.
     pub(crate) fn creates(&self, resource: &Resource) -> bool {
         self.operation == Operation::Create && self.subresource.is_none() && self.kind.resource == *resource
+    }
+
+    /// The object is a Binding: a Pod is given its node, by either of two paths.
+    pub(crate) fn binds_pod(&self) -> bool {
+        let is_of_pod = self.kind.resource == PODS && self.subresource == Some(Subresource::Binding);
+        self.operation == Operation::Create && (is_of_pod || self.creates(&BINDINGS))
     }
 
     /// The object's name, which a create has only in its body.

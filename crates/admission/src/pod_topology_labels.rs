@@ -1,12 +1,11 @@
 //! A Pod learns from its binding where its node stands: the zone and the region, as labels.
 
-use corten_api::resources::{NODES, PODS};
+use corten_api::resources::NODES;
 use corten_cacher::body::BoxFuture;
-use corten_kinds::Subresource;
 use corten_meta::Status;
 use serde_json::{Value, json};
 
-use super::{Admission, Attributes, Operation};
+use super::{Admission, Attributes};
 
 pub(crate) struct PodTopologyLabels;
 
@@ -19,10 +18,7 @@ impl Admission for PodTopologyLabels {
 
     fn admit<'a>(&'a self, request: &'a Attributes<'a>, binding: &'a mut Value) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(async move {
-            let binds = request.kind.resource == PODS
-                && request.operation == Operation::Create
-                && request.subresource == Some(Subresource::Binding);
-            if !binds {
+            if !request.binds_pod() {
                 return Ok(());
             }
             let nodes = request.cluster.caches().get(&NODES).expect("nodes are a row of the table");

@@ -126,7 +126,7 @@ fn elsewhere(ctx: &Context) -> Result<Response, Status> {
 
 async fn made_for_asking(ctx: &mut Context, kind: &'static Kind, verb: Verb) -> Result<Response, Status> {
     match (verb, &*kind.resource.plural) {
-        (Verb::Create, "bindings") => binding::legacy(ctx).await,
+        (Verb::Create, "bindings") => binding::legacy(ctx, kind).await,
         (Verb::Get, "componentstatuses") => component_status::get(ctx, kind).await,
         (Verb::List, "componentstatuses") => component_status::list(ctx, kind).await,
         (Verb::Get | Verb::List, _) if kind.resource.group == "metrics.k8s.io" => usage::answer(ctx, kind).await,

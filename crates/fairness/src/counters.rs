@@ -16,6 +16,7 @@ const SECONDS: [f64; 13] = [0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0
 const QUEUE_LENGTHS: [f64; 8] = [0.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0];
 /// In seats: kube-apiserver's buckets of `work_estimated_seats`.
 const WIDTHS: [f64; 4] = [1.0, 2.0, 4.0, 10.0];
+const WATCH_COUNTS: [f64; 6] = [0.0, 1.0, 10.0, 100.0, 1_000.0, 10_000.0];
 /// More pairs of flow schema and level than these are counted together, under no names.
 const PAIRS_MAX: usize = 2_000;
 
@@ -36,6 +37,7 @@ pub(crate) struct Measures {
     not_accommodated: IntCounterVec,
     queue_lengths: HistogramVec,
     estimated: HistogramVec,
+    watch_counts: HistogramVec,
     nominal: IntGaugeVec,
     limit: IntGaugeVec,
     lower: IntGaugeVec,
@@ -57,6 +59,7 @@ pub(crate) struct Counters {
     pub(crate) not_accommodated: IntCounter,
     queue_lengths: Histogram,
     estimated: Histogram,
+    watch_counts: Histogram,
     waited: Histogram,
     waited_in_vain: Histogram,
     executed: Histogram,
@@ -79,6 +82,16 @@ fn queue_lengths(registry: &Registry) -> HistogramVec {
         "apiserver_flowcontrol_request_queue_length_after_enqueue",
         "Length of queue in the API Priority and Fairness subsystem, as seen by each request after it is enqueued",
         QUEUE_LENGTHS.to_vec(),
+        &[LEVEL, SCHEMA],
+    )
+}
+
+fn watch_counts(registry: &Registry) -> HistogramVec {
+    registered::histogram(
+        registry,
+        "apiserver_flowcontrol_watch_count_samples",
+        "count of watchers for mutating requests in API Priority and Fairness",
+        WATCH_COUNTS.to_vec(),
         &[LEVEL, SCHEMA],
     )
 }
@@ -177,6 +190,7 @@ impl Measures {
             ),
             queue_lengths: queue_lengths(registry),
             estimated: estimated_seats(registry),
+            watch_counts: watch_counts(registry),
             nominal: limit(
                 "apiserver_flowcontrol_nominal_limit_seats",
                 "Nominal number of execution seats configured for each priority level",
@@ -224,6 +238,7 @@ impl Measures {
             not_accommodated: self.not_accommodated.with_label_values(&pair),
             queue_lengths: self.queue_lengths.with_label_values(&pair),
             estimated: self.estimated.with_label_values(&pair),
+            watch_counts: self.watch_counts.with_label_values(&pair),
             rejected: Refusal::ALL.map(|it| self.rejected.with_label_values(&[level, schema, it.as_str()])),
             waited: self.waited.with_label_values(&[level, schema, "true"]),
             waited_in_vain: self.waited.with_label_values(&[level, schema, "false"]),
@@ -250,7 +265,7 @@ impl Measures {
         for gauge in [&self.in_queue, &self.executing, &self.seats, &self.seats_in_queue] {
             let _ = gauge.remove_label_values(&pair);
         }
-        for histogram in [&self.queue_lengths, &self.estimated] {
+        for histogram in [&self.queue_lengths, &self.estimated, &self.watch_counts] {
             let _ = histogram.remove_label_values(&pair);
         }
         for refusal in Refusal::ALL {
@@ -314,6 +329,11 @@ impl Counters {
     /// One is taken to be so many seats wide.
     pub(crate) fn estimated(&self, width: u32) {
         self.estimated.observe(width.into());
+    }
+
+    /// So many watch what a request is to write.
+    pub(crate) fn watched(&self, n_watchers: usize) {
+        self.watch_counts.observe(u32::try_from(n_watchers).unwrap_or(u32::MAX).into());
     }
 
     pub(crate) fn waited(&self, time: Duration, has_executed: bool) {

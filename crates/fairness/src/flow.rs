@@ -78,6 +78,11 @@ impl Classified {
         (&schema.name, schema.distinguisher_of(asked))
     }
 
+    /// So many watch what the request is to write. They are counted, and cost it no seats.
+    pub fn watched(&self, n_watchers: usize) {
+        self.flow.counters.watched(n_watchers);
+    }
+
     /// Waits for seats, no longer than `patience`. Who looks meanwhile, and while it is answered, is shown the `request`.
     ///
     /// # Errors

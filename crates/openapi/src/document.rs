@@ -6,20 +6,20 @@ use std::{
     sync::{Arc, LazyLock, OnceLock},
 };
 
-use corten_cacher::apart::apart;
 use corten_kinds::{Kind, Kinds};
 use prost::Message;
 use serde_json::{Value, json};
 
 use super::{
-    gnostic, merged,
+    gnostic::v2 as gnostic,
+    merged,
     paths::{self, Paths},
     schemas::{Dialect, Schemas},
 };
 use crate::{
     aggregated::Aggregated,
     discovery::{Discovery, Version, groups},
-    written::{Document, Writer},
+    written::{Document, Writer, made},
 };
 
 /// The group and version that all documents are about.
@@ -159,11 +159,6 @@ impl Documents {
     pub(super) fn v2_protobuf(&self) -> &Document {
         made(&self.v2_protobuf, || v2_protobuf(&self.kinds, &self.aggregated))
     }
-}
-
-/// What is kept, made by the first who asks. The others wait for it, and none of them holds up what else its thread has to do.
-fn made<T>(kept: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
-    kept.get().unwrap_or_else(|| apart(|| kept.get_or_init(make)))
 }
 
 impl CustomDocument {

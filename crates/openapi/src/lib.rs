@@ -36,9 +36,15 @@ pub use document::Documents;
 use written::Document;
 
 const JSON: &str = "application/json";
-const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-/// What the answer is called: no media type may hold an `@`, and clients check.
-const PROTOBUF_ANSWER: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// What protobuf is called, asked for and answered: no media type may hold an `@`, and clients check the answer.
+const V2_PROTOBUF: [&str; 2] = [
+    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+    "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+];
+const V3_PROTOBUF: [&str; 2] = [
+    "application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
+    "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
+];
 /// What a document asked for by its hash is: the same for ever.
 const IMMUTABLE: &str = "public, immutable, max-age=31536000";
 
@@ -58,44 +64,44 @@ pub fn answer(
     let accept = codec::header(headers, &header::ACCEPT);
     match wanted {
         "v2" => Some(v2(documents, headers, accept)),
-        "v3" => Some(json_only(accept).map(|()| send(headers, documents.index(), JSON))),
-        _ => {
-            let document = documents.v3(wanted.strip_prefix("v3/")?)?;
-            Some(json_only(accept).map(|()| v3(info, headers, document)))
-        }
+        "v3" => Some(Ok(send(headers, documents.index(), JSON))),
+        _ => Some(v3(info, headers, accept, documents.v3(wanted.strip_prefix("v3/")?)?)),
     }
+}
+
+/// Whether protobuf is what `accept` names first, of the forms that there are.
+fn is_protobuf_wanted(accept: &str, protobuf: [&str; 2]) -> Result<bool, Status> {
+    let mut wishes = accept.split(',').map(|it| it.split(';').next().unwrap_or_default().trim());
+    let first = wishes.find(|it| matches!(*it, "" | JSON | "application/*" | "*/*") || protobuf.contains(it));
+    let first = first.ok_or_else(|| Status::not_acceptable(&format!("{JSON}, {}", protobuf[0])))?;
+    Ok(protobuf.contains(&first))
 }
 
 fn v2(documents: &Documents, headers: &HeaderMap, accept: &str) -> Result<Response, Status> {
-    let mut wishes = accept.split(',').map(|it| it.split(';').next().unwrap_or_default().trim());
-    let first = wishes.find(|it| matches!(*it, "" | JSON | "application/*" | "*/*" | PROTOBUF | PROTOBUF_ANSWER));
-    match first {
-        Some(PROTOBUF | PROTOBUF_ANSWER) => Ok(send(headers, documents.v2_protobuf(), PROTOBUF_ANSWER)),
-        Some(_) => Ok(send(headers, documents.v2_json(), JSON)),
-        None => Err(Status::not_acceptable(&format!("{JSON}, {PROTOBUF}"))),
-    }
+    Ok(match is_protobuf_wanted(accept, V2_PROTOBUF)? {
+        true => send(headers, documents.v2_protobuf(), V2_PROTOBUF[1]),
+        false => send(headers, documents.v2_json(), JSON),
+    })
 }
 
-/// Version 3 is JSON; a client that wants nothing else is told so.
-fn json_only(accept: &str) -> Result<(), Status> {
-    let mut wishes = accept.split(',').map(|it| it.split(';').next().unwrap_or_default().trim());
-    let fits = wishes.any(|it| matches!(it, "" | JSON | "application/*" | "*/*"));
-    if fits { Ok(()) } else { Err(Status::not_acceptable(JSON)) }
-}
-
-fn v3(info: &RequestInfo, headers: &HeaderMap, document: &Document) -> Response {
-    let mut response = match info.query.get("hash") {
-        None => return send(headers, document, JSON),
-        Some(hash) if hash == document.hash => send(headers, document, JSON),
-        Some(_) => {
-            let mut response = answer::with_type(StatusCode::MOVED_PERMANENTLY, JSON, Bytes::new());
-            let location = HeaderValue::from_str(&format!("{}?hash={}", info.path, document.hash));
-            response.headers_mut().insert(header::LOCATION, location.expect("a path that is served and a hash"));
-            return response;
-        }
+/// The hash in the query is that of the document in JSON, in whichever form it is answered: the index names that one.
+fn v3(info: &RequestInfo, headers: &HeaderMap, accept: &str, document: &Document) -> Result<Response, Status> {
+    let (form, media_type) = match is_protobuf_wanted(accept, V3_PROTOBUF)? {
+        true => (document.v3_protobuf(), V3_PROTOBUF[1]),
+        false => (document, JSON),
     };
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(IMMUTABLE));
-    response
+    let hash = info.query.get("hash");
+    if hash.is_some_and(|it| *it != document.hash) {
+        let mut response = answer::with_type(StatusCode::MOVED_PERMANENTLY, media_type, Bytes::new());
+        let location = HeaderValue::from_str(&format!("{}?hash={}", info.path, document.hash));
+        response.headers_mut().insert(header::LOCATION, location.expect("a path that is served and a hash"));
+        return Ok(response);
+    }
+    let mut response = send(headers, form, media_type);
+    if hash.is_some() {
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(IMMUTABLE));
+    }
+    Ok(response)
 }
 
 fn send(headers: &HeaderMap, document: &Document, media_type: &'static str) -> Response {

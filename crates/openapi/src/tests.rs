@@ -126,7 +126,7 @@ fn version_2_is_the_same_in_both_forms() {
     let document = parsed(Documents::default().v2_json());
     assert_eq!(document["swagger"], "2.0");
     assert_complete(&document, "#/definitions/", &document["definitions"]);
-    let message = gnostic::Document::decode(&*Documents::default().v2_protobuf().plain()).expect("it is protobuf");
+    let message = gnostic::v2::Document::decode(&*Documents::default().v2_protobuf().plain()).expect("it is protobuf");
 
     let definitions = message.definitions.expect("definitions are there").additional_properties;
     assert_eq!(definitions.len(), document["definitions"].as_object().expect("an object").len());

@@ -2,14 +2,22 @@
 
 use std::{
     io::{Read, Write},
-    sync::{Arc, Weak},
+    sync::{Arc, OnceLock, Weak},
 };
 
 use aws_lc_rs::digest::{self, SHA512};
 use bytes::Bytes;
+use corten_cacher::apart::apart;
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use parking_lot::Mutex;
 use serde_json::Value;
+
+use crate::gnostic::v3;
+
+/// What is kept, made by the first who asks. The others wait for it, and none of them holds up what else its thread has to do.
+pub(super) fn made<T>(kept: &OnceLock<T>, make: impl FnOnce() -> T) -> &T {
+    kept.get().unwrap_or_else(|| apart(|| kept.get_or_init(make)))
+}
 
 /// One document, compressed, and the hash of its plain text.
 pub(super) struct Document {
@@ -17,6 +25,8 @@ pub(super) struct Document {
     pub(super) hash: String,
     /// The plain text, as long as somebody is sent it.
     plain: Mutex<Weak<Plain>>,
+    /// The same document in protobuf.
+    protobuf: OnceLock<Box<Document>>,
 }
 
 struct Plain(Vec<u8>);
@@ -46,6 +56,16 @@ impl Document {
         let mut plain = Vec::new();
         GzDecoder::new(&*self.compressed).read_to_end(&mut plain).expect("we compressed it ourselves");
         plain
+    }
+
+    /// Of a document of OpenAPI v3, which is made by the first who asks.
+    pub(super) fn v3_protobuf(&self) -> &Self {
+        made::<Box<Self>>(&self.protobuf, || {
+            let value: Value = serde_json::from_slice(&self.decompressed()).expect("documents are JSON");
+            let mut writer = Writer::new();
+            writer.write(&v3::document(&value));
+            Box::new(writer.finish())
+        })
     }
 
     #[cfg(test)]
@@ -84,6 +104,6 @@ impl Writer {
         let mut compressed = self.compressor.finish().expect("memory takes every write");
         compressed.shrink_to_fit();
         let hash = self.hash.finish().as_ref().iter().map(|it| format!("{it:02X}")).collect();
-        Document { compressed: compressed.into(), hash, plain: Mutex::default() }
+        Document { compressed: compressed.into(), hash, plain: Mutex::default(), protobuf: OnceLock::new() }
     }
 }

@@ -52,6 +52,13 @@ impl From<&'static Type> for Struct<'_> {
     }
 }
 
+impl Struct<'_> {
+    /// May objects have been written while the type was another? A definition is changed, the table is not.
+    pub(crate) fn may_have_changed(self) -> bool {
+        matches!(self, Self::Custom { .. })
+    }
+}
+
 impl<'t> From<&'t Structural> for Struct<'t> {
     fn from(of: &'t Structural) -> Self {
         Self::Custom { of, is_embedded: true }

@@ -54,6 +54,9 @@ async fn when_seated(ctx: &mut Context, rest: Rest, width: u32) -> Response {
         let asked = asked(ctx);
         ctx.state.fairness().classify(ctx.state.caches(), &asked)
     };
+    if let Some(n_watchers) = n_watchers(ctx) {
+        classified.watched(n_watchers);
+    }
     let width = if classified.is_exempt() { 1 } else { width.min(classified.width_max()) };
     let came = Instant::now();
     let begun = classified.begin(width, PATIENCE, described(ctx, &classified)).await;
@@ -111,6 +114,13 @@ fn described(ctx: &Context, classified: &Classified) -> DescribedRequest {
         subresource: &info.subresource,
     };
     DescribedRequest::new(ctx.state.now(), &words)
+}
+
+/// Of one object that is to be written.
+fn n_watchers(ctx: &Context) -> Option<usize> {
+    let info = &ctx.info;
+    let cache = ctx.state.caches().get(&info.kind()?.resource)?;
+    matches!(info.verb, "create" | "update" | "patch" | "delete").then(|| cache.n_watchers(&info.namespace, &info.name))
 }
 
 fn width(ctx: &Context) -> u32 {

@@ -62,6 +62,44 @@ async fn a_warning_is_sent_and_the_object_stored() {
     assert!(String::from_utf8_lossy(&text).contains(line));
 }
 
+/// A Pod is bound by either path, and each is shown as what it is.
+#[tokio::test]
+async fn each_path_of_a_binding_is_another_resource() {
+    const PODS: &str = "/api/v1/namespaces/default/pods";
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    let account = json!({ "metadata": { "name": "default" } });
+    assert_eq!(call(&server, "POST", "/api/v1/namespaces/default/serviceaccounts", account).await.0, 201);
+    let said = "request.resource.resource + ' ' + request.name + ' to ' + object.target.name";
+    for (name, resource) in [("older", "bindings"), ("newer", "pods/binding")] {
+        let mut refusing = policy(name, resource, "false");
+        refusing["spec"]["validations"][0]["messageExpression"] = json!(said);
+        bound(&server, refusing, &["Deny"]).await;
+    }
+    let pod = json!({ "metadata": { "name": "p" }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
+    let (code, answer) = call(&server, "POST", PODS, pod).await;
+    assert_eq!(code, 201, "{answer}");
+    let binding =
+        json!({ "kind": "Binding", "apiVersion": "v1", "metadata": { "name": "p" }, "target": { "name": "n" } });
+    for (path, message) in [
+        ("/api/v1/namespaces/default/bindings".to_owned(), "'older' denied request: bindings p to n"),
+        (format!("{PODS}/p/binding"), "'newer' denied request: pods p to n"),
+    ] {
+        let (code, refused) = call(&server, "POST", &path, binding.clone()).await;
+        assert_eq!(code, 422, "{refused}");
+        let found = refused["message"].as_str().unwrap_or_default();
+        assert!(found.ends_with(message) && found.contains("\"p\""), "{found}");
+    }
+    for name in ["older", "newer"] {
+        assert_eq!(call(&server, "DELETE", &format!("{BINDINGS}/{name}"), Value::Null).await.0, 200);
+    }
+    let marked = json!({ "metadata": { "name": "p", "annotations": { "corten.dev/host-ports": "[]" } }, "target": { "name": "n" } });
+    let (code, refused) = call(&server, "POST", "/api/v1/namespaces/default/bindings", marked).await;
+    assert!(code == 422 && refused.to_string().contains("is written by the API server alone"), "{refused}");
+    assert_eq!(call(&server, "POST", "/api/v1/namespaces/default/bindings", binding).await.0, 201);
+    let (_, pod) = call(&server, "GET", &format!("{PODS}/p"), Value::Null).await;
+    assert_eq!(pod["spec"]["nodeName"], "n");
+}
+
 /// What a policy notes stands in the record of the request, whether that was let through or refused.
 #[tokio::test]
 async fn what_a_policy_notes_stands_in_the_audit_record() {

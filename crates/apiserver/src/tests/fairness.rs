@@ -332,6 +332,25 @@ async fn text(server: &Server, path: &str) -> String {
     String::from_utf8(body.to_vec()).expect("text")
 }
 
+#[tokio::test]
+async fn the_watchers_of_what_is_written_are_counted() {
+    let server = few_seats().await;
+    narrow(&server, json!({ "type": "Reject" })).await;
+    let counted = async |name: &str| {
+        assert_eq!(write(&server, name).await.0, 201);
+        let labels = "{flow_schema=\"janes\",priority_level=\"narrow\"}";
+        value(&text(&server, "/metrics").await, &format!("watch_count_samples_sum{labels}"))
+    };
+    let before = counted("unwatched").await;
+    let request = Request::builder().uri(format!("{MAPS}?watch=true")).body(Bytes::new()).expect("a request");
+    let watch = server.call(admin(), request).await;
+    assert_eq!(watch.status(), 200);
+    // What watched the first write watches the second one, too.
+    assert!((counted("watched").await - (before + before + 1.0)).abs() < f64::EPSILON);
+    drop(watch);
+    server.stop().await;
+}
+
 /// A body that does not come holds up nobody but who sends it.
 #[tokio::test]
 async fn who_sends_slowly_holds_no_seat() {

@@ -45,6 +45,7 @@ async fn plugins_and_steps_are_measured() {
             r#"apiserver_admission_controller_admission_duration_seconds_count{name="ResourceQuota",operation="CREATE",rejected="false",type="validate"}"#,
             r#"apiserver_request_sli_duration_seconds_count{component="apiserver",group="",resource="configmaps",scope="resource",subresource="",verb="POST",version="v1"} "#,
             r#"apiserver_flowcontrol_work_estimated_seats_bucket{flow_schema="exempt",priority_level="exempt",le="1"}"#,
+            r#"apiserver_flowcontrol_watch_count_samples_bucket{flow_schema="exempt",priority_level="exempt",le="10000"}"#,
         ],
     )
     .await;

@@ -1,7 +1,7 @@
 //! `pods/NAME/binding`: a scheduler's decision, written into the Pod once.
 
 use corten_cacher::{answer, body::Response};
-use corten_kinds::binding;
+use corten_kinds::{Kind, binding};
 use corten_meta::Status;
 use http::StatusCode;
 use serde_json::Value;
@@ -16,14 +16,15 @@ use crate::context::Context;
 
 const SCHEMA: &str = "io.k8s.api.core.v1.Binding";
 
-/// The older path: `bindings`, with the Pod's name in the body.
-pub(crate) async fn legacy(ctx: &mut Context) -> Result<Response, Status> {
-    let kind = corten_kinds::by_path("", "v1", "pods").ok_or_else(Status::no_such_path)?;
+/// The older path: `bindings`, with the Pod's name in the body. Admission is shown a Binding that is created, as upstream.
+pub(crate) async fn legacy(ctx: &mut Context, kind: &'static Kind) -> Result<Response, Status> {
+    let pods = corten_kinds::by_path("", "v1", "pods").ok_or_else(Status::no_such_path)?;
     let binding = body::part(ctx, "Binding", &["v1"], SCHEMA).await?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let subresource = Some(corten_kinds::Subresource::Binding);
-    let target = RequestScope::built_in(kind, ctx.info.namespace.clone(), name, subresource);
-    assign(ctx, &target, binding).await
+    let target = RequestScope::built_in(pods, ctx.info.namespace.clone(), name.clone(), subresource);
+    let shown = RequestScope::built_in(kind, ctx.info.namespace.clone(), name, None);
+    assign(ctx, &shown, &target, binding).await
 }
 
 pub(crate) async fn bind(ctx: &mut Context, target: &RequestScope) -> Result<Response, Status> {
@@ -32,12 +33,18 @@ pub(crate) async fn bind(ctx: &mut Context, target: &RequestScope) -> Result<Res
     if !name.is_empty() && name != target.name {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
     }
-    assign(ctx, target, binding).await
+    assign(ctx, target, target, binding).await
 }
 
-async fn assign(ctx: &mut Context, target: &RequestScope, mut binding: Value) -> Result<Response, Status> {
+/// `shown`: what admission sees of `target`, the Pod.
+async fn assign(
+    ctx: &mut Context,
+    shown: &RequestScope,
+    target: &RequestScope,
+    mut binding: Value,
+) -> Result<Response, Status> {
     metadata::place(&mut binding, target, "")?;
-    let asked = WriteRequest::create(ctx, target);
+    let asked = WriteRequest::create(ctx, shown);
     asked.admit(&mut binding).await?;
     asked.validate(&binding).await?;
     let violations = binding::violations(&binding);

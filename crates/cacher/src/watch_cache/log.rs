@@ -5,8 +5,8 @@ use std::{
     sync::{
         Arc,
         atomic::{
-            AtomicU64,
-            Ordering::{Acquire, Release},
+            AtomicU64, AtomicUsize,
+            Ordering::{Acquire, Relaxed, Release},
         },
     },
 };
@@ -40,6 +40,8 @@ pub(crate) struct Log {
     wake: Notify,
     /// The place after the last event, for those who only want to know whether there is something new.
     end: AtomicU64,
+    /// How many watchers there are.
+    n_watchers: AtomicUsize,
     window: Window,
 }
 
@@ -61,7 +63,13 @@ pub(crate) struct Gone;
 impl Log {
     pub(crate) fn new(since: Revision, window: Window) -> Self {
         let ring = Ring { events: VecDeque::new(), start: 0, since, bytes: 0, is_unheard: false };
-        Self { ring: Mutex::new(ring), wake: Notify::new(), end: AtomicU64::new(0), window }
+        Self {
+            ring: Mutex::new(ring),
+            wake: Notify::new(),
+            end: AtomicU64::new(0),
+            n_watchers: AtomicUsize::new(0),
+            window,
+        }
     }
 
     /// Appends an event and wakes nobody; true where it is the first since the last [`Log::wake`].
@@ -111,6 +119,18 @@ impl Log {
 
     pub(crate) fn since(&self) -> Revision {
         self.ring.lock().since
+    }
+
+    pub(crate) fn n_watchers(&self) -> usize {
+        self.n_watchers.load(Relaxed)
+    }
+
+    pub(crate) fn watcher_comes(&self) {
+        self.n_watchers.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn watcher_goes(&self) {
+        self.n_watchers.fetch_sub(1, Relaxed);
     }
 
     pub(crate) fn end(&self) -> u64 {

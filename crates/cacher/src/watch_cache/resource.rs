@@ -497,6 +497,15 @@ impl ResourceCache {
         paged.push_back(Paged { revision, snapshot: snapshot.clone(), until: Instant::now() + PAGED_AGE });
     }
 
+    /// How many watch what a write of this object changes: all objects, those of its namespace, or this one (`GetInterestedWatchCount`).
+    pub fn n_watchers(&self, namespace: &str, name: &str) -> usize {
+        let lanes = self.lanes.lock();
+        let of = |scope: Scope| lanes.get(&scope).map_or(0, |it| it.watchers);
+        let of_namespace = if namespace.is_empty() { 0 } else { of(Scope::Namespace(namespace.to_owned())) };
+        let of_object = if name.is_empty() { 0 } else { of(Scope::Object(key_of(namespace, name))) };
+        self.log.n_watchers() + of_namespace + of_object
+    }
+
     /// Begins a watch.
     ///
     /// # Errors

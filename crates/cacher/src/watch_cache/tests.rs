@@ -132,6 +132,20 @@ impl Observer {
 }
 
 #[test]
+fn the_watchers_of_an_object_are_those_of_all_of_its_namespace_and_of_itself() {
+    let cache = pods(Window { events: 1000, bytes: 1 << 30 });
+    let watch = |namespace: &str, fields: &str| {
+        let matcher = Matcher::new(cache.kind(), namespace, "", fields).expect("valid selectors");
+        cache.watch(matcher, Start::Now).expect("it is the newest").watcher
+    };
+    let mut watchers =
+        vec![watch("", ""), watch("", ""), watch("a", ""), watch("a", "metadata.name=p"), watch("b", "")];
+    assert_eq!([("a", "p"), ("a", "q"), ("a", ""), ("b", "p")].map(|it| cache.n_watchers(it.0, it.1)), [4, 3, 3, 3]);
+    watchers.drain(..3);
+    assert_eq!([("a", "p"), ("a", "q"), ("a", ""), ("b", "p")].map(|it| cache.n_watchers(it.0, it.1)), [1, 0, 0, 1]);
+}
+
+#[test]
 fn watchers_miss_repeat_and_reorder_nothing() {
     for seed in 0..200 {
         let mut rng = SeededRng(seed);

@@ -65,6 +65,7 @@ impl Watcher {
         backlog: Vec<Arc<Event>>,
         lane: Option<(Arc<Mutex<Lanes>>, Scope)>,
     ) -> Self {
+        log.watcher_comes();
         Self { log, place, matcher, backlog: backlog.into(), lane, after: 0, is_closed: Arc::default() }
     }
 
@@ -121,6 +122,7 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
+        self.log.watcher_goes();
         let Some((lanes, scope)) = self.lane.take() else { return };
         let mut lanes = lanes.lock();
         if let Some(lane) = lanes.get_mut(&scope) {

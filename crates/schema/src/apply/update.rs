@@ -81,8 +81,9 @@ pub fn update<'a>(write: &Write<'a>, old: Option<&'a Value>, new: &'a Value, mut
     if owners.0.is_empty() && old.is_some() {
         return Owned { owners, same: true };
     }
+    let reshaped = write.of.may_have_changed() && own_wholes(write, &mut owners);
     let changes = Changes::of(write, old, new, &owners);
-    let mut same = !changes.take_away(&mut owners, &write.by);
+    let mut same = !changes.take_away(&mut owners, &write.by) && !reshaped;
     let Changes { here, .. } = changes;
     let gained = here.modified.union(here.added);
     if !gained.is_empty() {

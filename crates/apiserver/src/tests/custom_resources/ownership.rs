@@ -58,6 +58,15 @@ async fn whoever_owned_parts_of_what_is_one_value_now_owns_the_whole() {
         tokio::task::yield_now().await;
     }
 
+    // Any write says so, whoever makes it and whatever of.
+    let mut labelled = car;
+    labelled["metadata"]["labels"] = json!({ "seen": "yes" });
+    let (code, body) = ask(&server, "PUT", &format!("{CAR}?fieldManager=other"), &labelled).await;
+    let car = read(body).await;
+    assert_eq!(code, 200, "{car}");
+    let wholes = [r#""left": {"f:wheels":{}}"#, r#""other": null"#, r#""right": {"f:colour":{},"f:wheels":{}}"#];
+    assert_eq!(owned(&car), wholes);
+
     // One part of it is no longer what anybody can own: the others' are in the way.
     let (code, status) = apply(&server, "left", false, &json!({ "wheels": [{ "name": "l", "size": 3 }] })).await;
     assert_eq!(code, 409, "{status}");
@@ -67,11 +76,11 @@ async fn whoever_owned_parts_of_what_is_one_value_now_owns_the_whole() {
     let all = json!({ "wheels": [{ "name": "l", "size": 1 }, { "name": "r", "size": 2 }] });
     let (code, car) = apply(&server, "left", false, &all).await;
     assert_eq!(code, 200, "{car}");
-    assert_eq!(owned(&car), [r#""left": {"f:wheels":{}}"#, r#""right": {"f:colour":{},"f:wheels":{}}"#]);
+    assert_eq!(owned(&car), wholes);
     // Whoever takes it by force has it alone, and whoever gives it up leaves nothing of it.
     let (code, car) = apply(&server, "left", true, &json!({ "wheels": [{ "name": "l", "size": 3 }] })).await;
     assert_eq!((code, &car["spec"]["wheels"]), (200, &json!([{ "name": "l", "size": 3 }])), "{car}");
-    assert_eq!(owned(&car), [r#""left": {"f:wheels":{}}"#, r#""right": {"f:colour":{}}"#]);
+    assert_eq!(owned(&car), [wholes[0], wholes[1], r#""right": {"f:colour":{}}"#]);
     let (code, car) = apply(&server, "left", false, &json!({})).await;
     assert_eq!((code, &car["spec"]), (200, &json!({ "colour": "red" })), "{car}");
     server.stop().await;

@@ -15,6 +15,8 @@ pub struct DeleteOptions {
     pub grace_seconds: Option<i64>,
     pub propagation: Option<Propagation>,
     pub dry_run: bool,
+    /// An object that cannot be read is to go, whatever is in it (KEP-3926).
+    pub is_unreadable: bool,
     uid: Option<String>,
     revision: Option<String>,
 }
@@ -67,8 +69,7 @@ impl DeleteOptions {
         }
         let violations = violations(value);
         if !violations.is_empty() {
-            let resource = Resource::cluster("meta.k8s.io", "v1", KIND, "deleteoptions");
-            return Err(Status::invalid(&resource, "", &violations));
+            return Err(invalid(&violations));
         }
         let text = |value: &Value| value.as_str().map(str::to_owned);
         Ok(Self {
@@ -77,7 +78,21 @@ impl DeleteOptions {
             revision: text(&value["preconditions"]["resourceVersion"]),
             propagation: propagation(value["propagationPolicy"].as_str(), value["orphanDependents"].as_bool()),
             dry_run: value["dryRun"].as_array().is_some_and(|it| !it.is_empty()),
+            is_unreadable: value[UNREADABLE] == true,
         })
+    }
+
+    /// # Errors
+    /// 422 where objects that cannot be read are to go: one at a time does.
+    pub fn check_of_many(&self) -> Result<(), Status> {
+        let detail = "is not allowed with DELETECOLLECTION, try again after removing the option";
+        if self.is_unreadable { Err(invalid(&[Violation::invalid(UNREADABLE, "true", detail)])) } else { Ok(()) }
+    }
+
+    /// What an object that can be read is not deleted by.
+    pub fn not_of_readable() -> Violation {
+        let detail = "is exclusively used to delete corrupt object(s), try again by removing this option";
+        Violation::invalid(UNREADABLE, "true", detail)
     }
 
     /// Does the client say which state of the object is meant?
@@ -100,6 +115,9 @@ impl DeleteOptions {
             if let Some(text) = text {
                 out["preconditions"][name] = text.clone().into();
             }
+        }
+        if self.is_unreadable {
+            out[UNREADABLE] = true.into();
         }
         if let Some(propagation) = self.propagation {
             out["propagationPolicy"] = format!("{propagation:?}").into();
@@ -147,10 +165,18 @@ fn violations(value: &Value) -> Vec<Violation> {
         found.push(Violation::not_supported("dryRun", other, &["All"]));
     }
     if value[UNREADABLE] == true {
-        // Nothing that cannot be read is served, so there is nothing to delete in this way.
-        found.push(Violation::forbidden(UNREADABLE, "this server deletes no object that it cannot read"));
+        let others = ["dryRun", "propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions"];
+        for name in others.into_iter().filter(|it| !value[*it].is_null()) {
+            let detail = format!("cannot be set together with .{name}");
+            found.push(Violation::invalid(UNREADABLE, "true", &detail));
+        }
     }
     found
+}
+
+fn invalid(violations: &[Violation]) -> Status {
+    let resource = Resource::cluster("meta.k8s.io", "v1", KIND, "deleteoptions");
+    Status::invalid(&resource, "", violations)
 }
 
 fn propagation(policy: Option<&str>, orphan: Option<bool>) -> Option<Propagation> {
@@ -186,7 +212,13 @@ mod tests {
                 "propagationPolicy: Unsupported value: \"x\": supported values: \"Background\", \"Foreground\", \"Orphan\", \"nil\"",
             ),
             (json!({ "dryRun": ["Some"] }), 422, "dryRun: Unsupported value: \"Some\": supported values: \"All\""),
-            (json!({ UNREADABLE: true }), 422, "Forbidden"),
+            (json!({ UNREADABLE: true }), 0, ""),
+            (
+                json!({ UNREADABLE: true, "gracePeriodSeconds": 0 }),
+                422,
+                "ignoreStoreReadErrorWithClusterBreakingPotential: Invalid value: true: cannot be set together with .gracePeriodSeconds",
+            ),
+            (json!({ UNREADABLE: true, "preconditions": { "uid": "u" } }), 422, "together with .preconditions"),
         ] {
             let found = DeleteOptions::of(&value).err().unwrap_or_default();
             assert_eq!(found.code, code, "{value}");

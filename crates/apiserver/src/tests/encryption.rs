@@ -100,6 +100,55 @@ async fn a_write_that_changes_nothing_rotates_the_key() {
     second.stop().await;
 }
 
+#[tokio::test]
+async fn what_no_key_opens_is_deleted_by_who_asks_for_that_and_may() {
+    const OPTION: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
+    let (store, pki) = (Arc::new(Memory::new()), server::config().pki);
+    let file = File::of("secrets", &[("one", 0)]);
+    let first = start(&store, &pki, &file.path()).await;
+    let mut held = secret("s");
+    held["metadata"]["finalizers"] = json!(["example.com/held"]);
+    assert_eq!(ask(&first, "POST", SECRETS, Some(&held)).await.0, 201);
+    first.stop().await;
+
+    file.says("secrets", &[("one", 1)]);
+    let second = start(&store, &pki, &file.path()).await;
+    let rule = json!({ "apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "delete"] });
+    let rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default";
+    let role = json!({ "metadata": { "name": "deleter" }, "rules": [rule] });
+    assert_eq!(ask(&second, "POST", &format!("{rbac}/roles"), Some(&role)).await.0, 201);
+    let group = "rbac.authorization.k8s.io";
+    let binding = json!({ "metadata": { "name": "deleter" },
+        "roleRef": { "apiGroup": group, "kind": "Role", "name": "deleter" },
+        "subjects": [{ "apiGroup": group, "kind": "User", "name": "jane" }] });
+    assert_eq!(ask(&second, "POST", &format!("{rbac}/rolebindings"), Some(&binding)).await.0, 201);
+    let body = json!({ OPTION: true }).to_string();
+    let request = Request::delete(SECRET).header("content-type", "application/json").body(body.into());
+    let answer = second.call(Identity::new("jane", &["system:authenticated"]), request.expect("a request")).await;
+    assert_eq!(answer.status(), 403);
+    let refused = answer.into_body().collect().await.expect("the body ends").to_bytes();
+    let said = "secrets \"s\" is forbidden: not permitted to do \"unsafe-delete-ignore-read-errors\", reason: ";
+    assert!(String::from_utf8_lossy(&refused).contains(&said.replace('"', "\\\"")), "{refused:?}");
+
+    let with_option = |path: &str| format!("{path}?{OPTION}=true");
+    assert_eq!(ask(&second, "DELETE", &format!("{}&gracePeriodSeconds=0", with_option(SECRET)), None).await.0, 422);
+    assert_eq!(ask(&second, "DELETE", &with_option(SECRETS), None).await.0, 422);
+    assert_eq!(ask(&second, "POST", SECRETS, Some(&secret("readable"))).await.0, 201);
+    for name in ["readable", "none"] {
+        let (code, refused) = ask(&second, "DELETE", &with_option(&format!("{SECRETS}/{name}")), None).await;
+        assert!(
+            code == 422 && refused["message"].to_string().contains("is exclusively used to delete corrupt"),
+            "{refused}"
+        );
+    }
+    let (code, gone) = ask(&second, "DELETE", &with_option(SECRET), None).await;
+    assert_eq!((code, &gone["status"], &gone["details"]["name"]), (200, &json!("Success"), &json!("s")), "{gone}");
+    assert_eq!(ask(&second, "GET", SECRET, None).await.0, 404);
+    assert_eq!(ask(&second, "GET", SECRETS, None).await.1["items"].as_array().map(Vec::len), Some(1));
+    assert_eq!(ask(&second, "POST", SECRETS, Some(&secret("s"))).await.0, 201, "its name is free");
+    second.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_no_key_opens_is_an_error_and_all_else_works() {
     let (store, pki) = (Arc::new(Memory::new()), server::config().pki);

@@ -9,7 +9,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::{
-    body,
+    body, delete_unreadable,
     guaranteed_update::GuaranteedUpdate,
     metadata::{self, FOREGROUND, ORPHAN},
     request_scope::RequestScope,
@@ -35,6 +35,10 @@ pub(super) async fn options(ctx: &mut Context) -> Result<DeleteOptions, Status> 
 
 pub(crate) async fn delete(ctx: &mut Context, target: &RequestScope, form: Form) -> Result<Response, Status> {
     let options = options(ctx).await?;
+    if options.is_unreadable {
+        delete_unreadable::remove(ctx, target, &options).await?;
+        return Ok(answer::json(StatusCode::OK, &gone(target, "")));
+    }
     match remove(ctx, target, &options).await? {
         Removed::Waiting(json) => {
             let json = if form == Form::Partial { json } else { write::shown(ctx, target, json).await? };

@@ -81,6 +81,7 @@ pub(crate) async fn delete_collection(
     form: Form,
 ) -> Result<Response, Status> {
     let options = delete::options(ctx).await?;
+    options.check_of_many()?;
     let matcher = list::matcher(ctx, target)?;
     // What is to go is known without its webhook, unless a selector asks for what only that can tell.
     let seen = if matcher.is_selective() { form } else { Form::Partial };

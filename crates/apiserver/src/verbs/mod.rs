@@ -8,6 +8,7 @@ pub(crate) mod connecting;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod delete_collection;
+mod delete_unreadable;
 pub(crate) mod eviction;
 pub(crate) mod get;
 mod guaranteed_update;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use corten_api::resource::v1::{
-    CapacityRequestPolicy, CapacityRequestPolicyRange, CapacityRequirements, Device, DeviceCapacity,
+use corten_api::{
+    capacity_range::reckons_in_millis,
+    resource::v1::{CapacityRequestPolicy, CapacityRequestPolicyRange, CapacityRequirements, Device, DeviceCapacity},
 };
 use corten_meta::Quantity;
 
@@ -73,6 +74,8 @@ struct Range {
     min: Quantity,
     max: Option<Quantity>,
     step: Option<Quantity>,
+    /// Reckoned in thousandths, where a bound is no whole number (`DRAFractionalCapacityRange`).
+    in_millis: bool,
 }
 
 impl Policy {
@@ -107,28 +110,36 @@ impl Policy {
 impl Range {
     fn of(range: &CapacityRequestPolicyRange) -> Option<Self> {
         let of = |it: &Option<_>| it.as_ref().and_then(quantity);
-        Some(Self { min: quantity(&range.min)?, max: of(&range.max), step: of(&range.step) })
+        let (min, max, step) = (quantity(&range.min)?, of(&range.max), of(&range.step));
+        Some(Self { min, max, step, in_millis: reckons_in_millis(min, max, step) })
     }
 
-    /// To the least, or to the next step from there, in whole numbers (`roundUpRange`).
+    fn number(&self, of: Quantity) -> i128 {
+        i128::from(if self.in_millis { of.milli_value() } else { of.value() })
+    }
+
+    /// To the least, or to the next step from there (`roundUpRange`).
     fn rounded_up(&self, requested: Quantity) -> Result<Quantity, String> {
         if requested < self.min {
             return Ok(self.min);
         }
         let Some(step) = self.step else { return Ok(requested) };
-        let (least, by) = (i128::from(self.min.value()), i128::from(step.value()));
-        let above = i128::from(requested.value()) - least;
+        let (least, by) = (self.number(self.min), self.number(step));
+        let above = self.number(requested) - least;
         let n_steps = above.checked_div(by).map(|it| it + i128::from(above % by != 0));
         let amount = n_steps.and_then(|it| i64::try_from(least + by * it).ok());
         // Written as the step is.
-        let written = amount.map(|it| step.rounded_up().plus(Quantity::units(it).minus(Quantity::units(step.value()))));
-        written.ok_or_else(|| "capacity request cannot be represented in the device's range arithmetic".to_owned())
+        let written = |amount: i64| match self.in_millis {
+            true => step.plus(Quantity::millis(amount).minus(Quantity::millis(step.milli_value()))),
+            false => step.rounded_up().plus(Quantity::units(amount).minus(Quantity::units(step.value()))),
+        };
+        let fits = amount.filter(|_| !self.in_millis || requested.value() < i64::MAX / 1000);
+        fits.map(written)
+            .ok_or_else(|| "capacity request cannot be represented in the device's range arithmetic".to_owned())
     }
 
     fn has(&self, amount: Quantity) -> bool {
-        let is_step = |by: i64| {
-            (i128::from(amount.value()) - i128::from(self.min.value())).checked_rem(i128::from(by)) == Some(0)
-        };
-        self.max.is_none_or(|it| amount <= it) && self.step.is_none_or(|it| is_step(it.value()))
+        let is_step = |by: i128| (self.number(amount) - self.number(self.min)).checked_rem(by) == Some(0);
+        self.max.is_none_or(|it| amount <= it) && self.step.is_none_or(|it| is_step(self.number(it)))
     }
 }

@@ -34,6 +34,7 @@ fn a_request_is_rounded_up_as_the_policy_says() {
     let range = |range: Value| memory(json!({"default": "1Gi", "validRange": range}));
     let values = memory(json!({"default": "2Gi", "validValues": ["1Gi", "2Gi", "8Gi"]}));
     let stepped = range(json!({"min": "1Gi", "max": "9Gi", "step": "2Gi"}));
+    let parts = memory(json!({"default": "100m", "validRange": {"min": "100m", "max": "2500m", "step": "100m"}}));
     let none = json!({"memory": {"value": "10Gi"}});
     let is = |of: &str| Ok(format!("r=s(memory:{of})"));
     let elsewhere = || Ok("r=w".to_owned());
@@ -52,6 +53,11 @@ fn a_request_is_rounded_up_as_the_policy_says() {
         ("the last step", &stepped, Some("8Gi"), is("9Gi")),
         ("beyond the most", &stepped, Some("10Gi"), elsewhere()),
         ("no steps", &range(json!({"min": "1Gi"})), Some("1500Mi"), is("1500Mi")),
+        ("a step of a part", &parts, Some("250m"), is("300m")),
+        ("the least part", &parts, Some("1m"), is("100m")),
+        ("a whole number of parts", &parts, Some("2"), is("2")),
+        ("the last part", &parts, Some("2401m"), is("2500m")),
+        ("beyond the last part", &parts, Some("2600m"), elsewhere()),
         ("a default alone", &memory(json!({"default": "1Gi"})), None, is("1Gi")),
         ("a default alone, and another request", &memory(json!({"default": "1Gi"})), Some("3Gi"), is("3Gi")),
         ("nothing at all", &json!({}), None, Ok("r=s".to_owned())),

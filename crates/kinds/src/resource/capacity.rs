@@ -1,5 +1,6 @@
 //! How much of a capacity a request may take of a device that several may have (KEP-5075).
 
+use corten_api::capacity_range::reckons_in_millis;
 use corten_meta::{Quantity, Violation};
 use corten_schema::Cursor;
 
@@ -56,7 +57,7 @@ fn values(values: Cursor<'_>, default: Quantity, total: Quantity) {
     }
 }
 
-/// As in `validateRequestPolicyRange`.
+/// As in `validateRequestPolicyRange`: steps are reckoned as they will be when something is taken.
 fn range(range: Cursor<'_>, default: Quantity, total: Quantity) {
     let (min, max, step) = (range.at("min"), range.at("max"), range.at("step"));
     let Some(least) = min.quantity() else { return min.missing("required when validRange is defined") };
@@ -78,14 +79,16 @@ fn range(range: Cursor<'_>, default: Quantity, total: Quantity) {
         }
     }
     let Some(by) = step.quantity() else { return };
+    let in_millis = reckons_in_millis(least, max.quantity(), Some(by));
+    let number = |of: Quantity| i128::from(if in_millis { of.milli_value() } else { of.value() });
     let first = least.plus(by);
     if first > total {
         step.invalid(&format!("one step {first} is larger than capacity value: {total}"));
     }
     for value in std::iter::once(default).chain(max.quantity()) {
-        let above = i128::from(value.value()) - i128::from(least.value());
+        let above = number(value) - number(least);
         // Steps of nothing lead nowhere.
-        if above.checked_rem(i128::from(by.value())) != Some(0) {
+        if above.checked_rem(number(by)) != Some(0) {
             step.invalid_as(
                 &value.to_string(),
                 &format!("value is not a multiple of a given step ({by}) from ({least})"),

@@ -276,11 +276,16 @@ fn errors(decisions: &[Decision], causes: &[Cause]) -> Vec<String> {
     decisions.iter().filter(|it| !is_said(&it.by)).filter_map(error).collect()
 }
 
-/// The newest warnings about the object, oldest first; of each reason the newest says enough.
-async fn warnings(reader: &Reader<'_>, object: &Value) -> Vec<String> {
+/// All that warn of the object.
+pub(super) async fn warning_events(reader: &Reader<'_>, object: &Value) -> Rc<Vec<Value>> {
     let uid = text(object, "/metadata/uid");
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
-    let events = reader.list_where(&EVENTS, namespace, &format!("involvedObject.uid={uid},type=Warning")).await;
+    reader.list_where(&EVENTS, namespace, &format!("involvedObject.uid={uid},type=Warning")).await
+}
+
+/// The newest warnings about the object, oldest first; of each reason the newest says enough.
+async fn warnings(reader: &Reader<'_>, object: &Value) -> Vec<String> {
+    let events = warning_events(reader, object).await;
     let mut by_reason: BTreeMap<&str, &Value> = BTreeMap::new();
     for event in events.iter() {
         let newest = by_reason.entry(text(event, "/reason")).or_insert(event);

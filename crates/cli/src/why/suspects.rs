@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{
     custom,
     fields::{condition, items, key_of, text},
-    findings::{conditions, definitions, effects, jobs, selectors, services, traffic},
+    findings::{conditions, definitions, effects, jobs, selectors, services, sick_volumes, traffic},
     reader::Reader,
 };
 
@@ -57,8 +57,12 @@ pub(super) async fn of(
     journals: &[(&'static Kind, Key, Journal)],
 ) -> Result<Suspects, Error> {
     let main = || CLUSTER.iter().chain(&NAMESPACED).filter_map(|it| corten_kinds::by_name(it));
-    let mut seen =
-        Search { filtered: filtered(journals), failing: failing(journals), ..Search::new(reader, namespace) };
+    let mut seen = Search {
+        filtered: filtered(journals),
+        failing: failing(journals),
+        sick: sick_volumes::those_in(reader, namespace).await,
+        ..Search::new(reader, namespace)
+    };
     if let Some(kind) = only {
         seen.look_at(kind, true).await?;
         return seen.ended();
@@ -103,6 +107,8 @@ struct Search<'a> {
     reader: &'a Reader<'a>,
     namespace: &'a str,
     filtered: BTreeSet<String>,
+    /// What has a volume that is not well, by kind and key.
+    sick: BTreeSet<(String, Key)>,
     /// Why the objects of a definition cannot be shown, by its name: their metadata can, and looks well.
     failing: BTreeMap<String, String>,
     found: Suspects,
@@ -116,6 +122,7 @@ impl<'a> Search<'a> {
             reader,
             namespace,
             filtered: BTreeSet::new(),
+            sick: BTreeSet::new(),
             failing: BTreeMap::new(),
             found: Suspects::default(),
             is_any_seen: false,
@@ -142,14 +149,15 @@ impl<'a> Search<'a> {
             "service" => self.services_ready().await,
             _ => BTreeSet::new(),
         };
-        let (filtered, found) = (&self.filtered, &mut self.found);
+        let (filtered, sick, found) = (&self.filtered, &self.sick, &mut self.found);
         let mut n_objects = 0;
         let look = |object: Value| {
             n_objects += 1;
             found.remarks.extend(remark(kind, &object));
             // Of all kinds the node itself tells it, and once is enough.
             let is_filtered = is_asked_for && traffic::is_filtered(kind, &object, filtered);
-            if is_suspect(kind, &object, &ready, reader.now) || is_filtered {
+            let is_sick = !sick.is_empty() && sick.contains(&(kind.resource.kind.to_string(), key_of(&object)));
+            if is_suspect(kind, &object, &ready, reader.now) || is_filtered || is_sick {
                 found.unwell.push((kind, without_content(&object)));
             } else if is_asked_for {
                 found.well.push((kind, without_content(&object)));

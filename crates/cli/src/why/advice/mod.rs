@@ -217,6 +217,9 @@ fn of_cluster(case: &Case<'_>) -> Option<Option<Advice>> {
     Some(match &*case.wait.reason {
         "NameServerSilent" => Some(Advice::run(case.edit()).hints(case.edit_hints())),
         "HostPortTaken" | "NodePortTaken" => Some(taken(case)),
+        "VolumeConditionAbnormal" => Some(Advice::run(case.describe()).hint(
+            "look at the disk of that machine (dmesg), and save what is in the volume before more of it is lost",
+        )),
         "PortProtocolMismatch" => Some(Advice::run(case.edit())),
         "NoEndpoints" | "LoadBalancerPending" => Some(services::endpoints(case)),
         "AddressNotInPool" | "AddressTaken" => Some(Advice::run(case.edit())),

@@ -22,6 +22,7 @@ pub(super) mod refusal;
 pub(super) mod refusers;
 pub(super) mod selectors;
 pub(super) mod services;
+pub(super) mod sick_volumes;
 mod snapshots;
 pub(super) mod traffic;
 pub(super) mod unnamed_webhooks;
@@ -70,7 +71,12 @@ const FINDERS: &[(&str, Finder)] = &[
     ("networkpolicy", |reader, object, found| Box::pin(selectors::network_policy(reader, object, found))),
     ("node", |reader, object, found| Box::pin(nodes::node(reader, object, found))),
     ("persistentvolume", |_, object, found| Box::pin(async { claims::volume(object, found) })),
-    ("persistentvolumeclaim", |_, object, found| Box::pin(async { claims::claim(object, found) })),
+    ("persistentvolumeclaim", |reader, object, found| {
+        Box::pin(async move {
+            claims::claim(object, found);
+            sick_volumes::of(reader, object, found).await;
+        })
+    }),
     ("pod", |reader, object, found| Box::pin(pods::pod(reader, object, found))),
     ("poddisruptionbudget", |reader, object, found| Box::pin(selectors::budget(reader, object, found))),
     ("replicaset", |_, object, found| Box::pin(async { workloads::scaled(object, found) })),

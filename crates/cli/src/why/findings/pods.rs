@@ -7,7 +7,7 @@ use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::{device_claims, found::Findings, observed};
+use super::{device_claims, found::Findings, observed, sick_volumes};
 use crate::why::{
     State,
     duration::duration,
@@ -57,6 +57,7 @@ pub(super) async fn pod(reader: &Reader<'_>, object: &Value, found: &mut Finding
         found.wait(wait.on("Node", node));
     }
     observed::pod(reader, object, found).await;
+    sick_volumes::of(reader, object, found).await;
 }
 
 /// Has its node ended it, so that only finalizers keep it?

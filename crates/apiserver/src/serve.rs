@@ -25,6 +25,7 @@ use hyper_util::{
         graceful::{GracefulShutdown, Watcher},
     },
 };
+use rustix::net::sockopt;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -49,6 +50,8 @@ const WINDOW_BYTES: u32 = 1024 * 1024;
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// How long what was sent may stay unread.
 const UNREAD_MS_MAX: u32 = 120_000;
+/// The kernel doubles it for its own, and would else let four megabytes wait for a slow client.
+const SEND_BUFFER_BYTES: usize = 256 * 1024;
 /// How long open connections have to finish after shutdown began.
 const DRAIN_DEADLINE: Duration = Duration::from_secs(10);
 /// After an accept that failed for want of files or memory.
@@ -171,10 +174,12 @@ fn http1() -> Builder<TokioExecutor> {
     http
 }
 
-/// Small frames of watches must not wait for more, and a client that stops reading must not be waited for for ever.
+/// Small frames of watches must not wait for more, and a client that stops reading must not be waited for for ever, nor have much wait
+/// for it in the kernel, where nobody counts it.
 fn bounded(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    rustix::net::sockopt::set_tcp_user_timeout(stream, UNREAD_MS_MAX)?;
+    sockopt::set_tcp_user_timeout(stream, UNREAD_MS_MAX)?;
+    sockopt::set_socket_send_buffer_size(stream, SEND_BUFFER_BYTES)?;
     Ok(())
 }
 

@@ -8,7 +8,7 @@ mod progress;
 mod room;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -64,9 +64,22 @@ struct Table {
     next: u64,
     answers: BTreeMap<u64, Progress>,
     asker: Option<Arc<str>>,
+    /// With all of its frames, those too that others hold as well.
     bytes: u64,
+    /// The frames in it, by where each is in memory: how large it is, and how many of the answers hold it.
+    frames: HashMap<usize, (u64, usize)>,
     /// Nothing of it counts any more.
     is_ended: bool,
+}
+
+impl Table {
+    /// False where nothing counts any more.
+    fn take_in(&mut self, bytes: u64) -> bool {
+        if !self.is_ended {
+            self.bytes += bytes;
+        }
+        !self.is_ended
+    }
 }
 
 impl UnreadAnswers {
@@ -108,14 +121,38 @@ impl UnreadAnswers {
 
 impl Answers {
     fn hold(&self, bytes: u64) {
-        {
-            let mut table = self.table.lock();
-            if table.is_ended {
-                return;
-            }
-            table.bytes += bytes;
+        if self.table.lock().take_in(bytes) {
+            self.room.add(bytes);
         }
-        self.room.add(bytes);
+    }
+
+    fn hold_frame(&self, frame: &Bytes) {
+        let (at, bytes) = (frame.as_ptr() as usize, frame.len() as u64);
+        let is_new = {
+            let mut table = self.table.lock();
+            let (_, n_holders) = table.frames.entry(at).or_insert((bytes, 0));
+            *n_holders += 1;
+            *n_holders == 1 && table.take_in(bytes)
+        };
+        if is_new {
+            self.room.add_frame(at, bytes);
+        }
+    }
+
+    fn release_frame(&self, frame: &Bytes) {
+        let at = frame.as_ptr() as usize;
+        let mut table = self.table.lock();
+        let Some((bytes, n_holders)) = table.frames.get_mut(&at) else { return };
+        *n_holders -= 1;
+        if *n_holders > 0 {
+            return;
+        }
+        let bytes = *bytes;
+        table.frames.remove(&at);
+        if !table.is_ended {
+            table.bytes -= bytes;
+            self.room.remove_frame(at, bytes);
+        }
     }
 
     fn release(&self, bytes: u64) {
@@ -137,17 +174,25 @@ impl Answers {
         }
     }
 
+    /// With its part of what others hold as well: that is not free when this one lets go.
     fn held(&self) -> (Option<Arc<str>>, u64) {
         let table = self.table.lock();
-        (table.asker.clone(), table.bytes)
+        let of_others = table.frames.iter().map(|(at, (bytes, _))| bytes - self.room.part_of_frame(*at, *bytes));
+        (table.asker.clone(), table.bytes - of_others.sum::<u64>().min(table.bytes))
     }
 
-    /// Answers what it held.
-    fn end(&self) -> u64 {
+    fn end(&self) {
         let mut table = self.table.lock();
-        table.is_ended = true;
+        if std::mem::replace(&mut table.is_ended, true) {
+            return;
+        }
+        let mut bytes = std::mem::take(&mut table.bytes);
+        for (at, (of_frame, _)) in &table.frames {
+            self.room.remove_frame(*at, *of_frame);
+            bytes -= of_frame;
+        }
+        self.room.remove(bytes);
         self.waker.wake();
-        std::mem::take(&mut table.bytes)
     }
 
     /// `None` where there is no answer to wait for.

@@ -14,6 +14,8 @@ const RETRY_AFTER_SECONDS: u32 = 1;
 const PIECE_BYTES: usize = 1024;
 /// Of the room for bodies one party has at most one in so many parts: who sends slowly keeps it for a while.
 const PARTS_OF_BODIES: usize = 4;
+/// And of that for small ones: a few who send slowly leave most of it to others.
+const PARTS_OF_SMALL_BODIES: usize = 16;
 /// Bodies of so many bytes do not wait for larger ones.
 pub const SMALL_BODY_BYTES: usize = 64 * 1024;
 /// Of the places for watches.
@@ -138,7 +140,7 @@ impl Budget {
         let of_bodies = |pieces: usize| Shared::new(pieces, PARTS_OF_BODIES);
         Self {
             bodies: of_bodies(pieces),
-            small_bodies: of_bodies(pieces / PARTS_OF_BODIES),
+            small_bodies: Shared::new(pieces / PARTS_OF_BODIES, PARTS_OF_SMALL_BODIES),
             system_bodies: of_bodies(pieces / PARTS_OF_BODIES),
             watches: Shared::new(limits.watches, PARTS_OF_WATCHES),
         }

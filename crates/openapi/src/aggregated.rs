@@ -197,7 +197,12 @@ impl Description {
         if !members(text, "openapi")?.iter().any(|it| it.0 == "openapi") {
             return Err("it has no field `openapi`".into());
         }
-        Ok(Self::written(json))
+        let this = Self::written(json);
+        // As it is it can be passed on; to be written otherwise it would be in memory, value by value.
+        if n_values_at_most(text) > VALUES_MAX {
+            this.0.has_no_protobuf();
+        }
+        Ok(this)
     }
 
     /// What a server that has OpenAPI v2 alone would say.

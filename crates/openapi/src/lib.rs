@@ -69,16 +69,17 @@ pub fn answer(
     }
 }
 
-/// Whether protobuf is what `accept` names first, of the forms that there are.
-fn is_protobuf_wanted(accept: &str, protobuf: [&str; 2]) -> Result<bool, Status> {
+/// Whether protobuf, where there is such a form, is what `accept` names first.
+fn is_protobuf_wanted(accept: &str, protobuf: &[&str]) -> Result<bool, Status> {
     let mut wishes = accept.split(',').map(|it| it.split(';').next().unwrap_or_default().trim());
     let first = wishes.find(|it| matches!(*it, "" | JSON | "application/*" | "*/*") || protobuf.contains(it));
-    let first = first.ok_or_else(|| Status::not_acceptable(&format!("{JSON}, {}", protobuf[0])))?;
+    let forms = || [&[JSON], &protobuf[..protobuf.len().min(1)]].concat().join(", ");
+    let first = first.ok_or_else(|| Status::not_acceptable(&forms()))?;
     Ok(protobuf.contains(&first))
 }
 
 fn v2(documents: &Documents, headers: &HeaderMap, accept: &str) -> Result<Response, Status> {
-    Ok(match is_protobuf_wanted(accept, V2_PROTOBUF)? {
+    Ok(match is_protobuf_wanted(accept, &V2_PROTOBUF)? {
         true => send(headers, documents.v2_protobuf(), V2_PROTOBUF[1]),
         false => send(headers, documents.v2_json(), JSON),
     })
@@ -86,9 +87,12 @@ fn v2(documents: &Documents, headers: &HeaderMap, accept: &str) -> Result<Respon
 
 /// The hash in the query is that of the document in JSON, in whichever form it is answered: the index names that one.
 fn v3(info: &RequestInfo, headers: &HeaderMap, accept: &str, document: &Document) -> Result<Response, Status> {
-    let (form, media_type) = match is_protobuf_wanted(accept, V3_PROTOBUF)? {
-        true => (document.v3_protobuf(), V3_PROTOBUF[1]),
-        false => (document, JSON),
+    let protobuf = is_protobuf_wanted(accept, &V3_PROTOBUF)?.then(|| document.v3_protobuf());
+    let (form, media_type) = match protobuf {
+        Some(Some(protobuf)) => (protobuf, V3_PROTOBUF[1]),
+        // Of another server's document there may be none.
+        Some(None) => is_protobuf_wanted(accept, &[]).map(|_| (document, JSON))?,
+        None => (document, JSON),
     };
     let hash = info.query.get("hash");
     if hash.is_some_and(|it| *it != document.hash) {

@@ -25,8 +25,8 @@ pub(super) struct Document {
     pub(super) hash: String,
     /// The plain text, as long as somebody is sent it.
     plain: Mutex<Weak<Plain>>,
-    /// The same document in protobuf.
-    protobuf: OnceLock<Box<Document>>,
+    /// The same document in protobuf; `None`: it has no such form, as what cannot be read.
+    protobuf: OnceLock<Option<Box<Document>>>,
 }
 
 struct Plain(Vec<u8>);
@@ -58,14 +58,23 @@ impl Document {
         plain
     }
 
-    /// Of a document of OpenAPI v3, which is made by the first who asks.
-    pub(super) fn v3_protobuf(&self) -> &Self {
-        made::<Box<Self>>(&self.protobuf, || {
-            let value: Value = serde_json::from_slice(&self.decompressed()).expect("documents are JSON");
+    /// Of a document of OpenAPI v3, which is made by the first who asks, one at a time: meanwhile the whole of it is in memory.
+    pub(super) fn v3_protobuf(&self) -> Option<&Self> {
+        static TURN: Mutex<()> = Mutex::new(());
+        let protobuf = made(&self.protobuf, || {
+            let _turn = TURN.lock();
+            let value: Value = serde_json::from_slice(&self.decompressed()).ok()?;
             let mut writer = Writer::new();
             writer.write(&v3::document(&value));
-            Box::new(writer.finish())
-        })
+            Some(Box::new(writer.finish()))
+        });
+        protobuf.as_deref()
+    }
+
+    /// It is too large for one.
+    pub(super) fn has_no_protobuf(&self) {
+        // It is new: nobody has asked yet.
+        let _ = self.protobuf.set(None);
     }
 
     #[cfg(test)]

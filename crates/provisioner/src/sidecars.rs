@@ -18,7 +18,7 @@ const RESIZER: [&str; 2] = ["csi-resizer", "external-resizer"];
 const SNAPSHOTTER: [&str; 2] = ["csi-snapshotter", "external-snapshotter"];
 const HEALTH_MONITOR: [&str; 2] = ["csi-external-health-monitor-controller", "external-health-monitor-controller"];
 /// Beside many drivers, and so no sign of one.
-const HELPERS: [&str; 4] = ["registrar", "livenessprobe", "csi-external-health-monitor", "pause"];
+const HELPERS: [&str; 3] = ["registrar", "livenessprobe", "pause"];
 
 /// A driver as it is to Corten: without what sidecars do. `pods`: `None` where they are not known yet.
 pub(crate) fn without_theirs(driver: &DriverFacts, node: &str, pods: Option<&BTreeMap<Key, DriverPod>>) -> DriverFacts {
@@ -68,7 +68,7 @@ fn sidecars(socket: &str, node: &str, pods: &BTreeMap<Key, DriverPod>) -> BTreeS
 }
 
 fn is_helper(container: &PodContainer) -> bool {
-    let sidecars = [PROVISIONER, ATTACHER, RESIZER, SNAPSHOTTER];
+    let sidecars = [PROVISIONER, ATTACHER, RESIZER, SNAPSHOTTER, HEALTH_MONITOR];
     let is_named = |name: &String| HELPERS.iter().chain(sidecars.iter().flatten()).any(|it| name.contains(it));
     names(container).iter().any(is_named)
 }

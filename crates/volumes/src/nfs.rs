@@ -38,7 +38,7 @@ pub(crate) fn mount_folder(
     let names_version = |it: &str| ["vers=", "nfsvers=", "v3", "v4"].iter().any(|word| it.starts_with(word));
     let version = if parsed.data.split(',').any(names_version) { "" } else { "vers=4.2," };
     let more = if parsed.data.is_empty() { String::new() } else { format!(",{}", parsed.data) };
-    // A server that is away must not hold whoever touches the volume for ever where the options say nothing else.
+    // A server that is away is waited for (`hard`), as with `mount.nfs`, where the options say nothing else.
     let data = CString::new(format!("{version}addr={address}{more}"));
     let data = data.map_err(|_| Fault::new(Code::InvalidArgument, "a mount option holds a zero"))?;
     let flags = parsed.flags | MountFlags::NOSUID | MountFlags::NODEV;

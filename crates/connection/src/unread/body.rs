@@ -45,24 +45,24 @@ impl Drop for Unread {
 /// A frame of an answer of which nobody knows how large it becomes: in memory whole as soon as it is there, and until its last piece
 /// has been sent.
 pub(super) struct HeldFrame {
-    bytes: u64,
+    /// Where it is in memory nothing else is as long as this is there.
+    frame: Bytes,
     unread: Arc<Unread>,
 }
 
 impl HeldFrame {
-    fn new(bytes: usize, unread: &Arc<Unread>) -> Option<Arc<Self>> {
+    fn new(frame: &Bytes, unread: &Arc<Unread>) -> Option<Arc<Self>> {
         if unread.whole_bytes.is_some() {
             return None;
         }
-        let bytes = bytes as u64;
-        unread.answers.hold(bytes);
-        Some(Arc::new(Self { bytes, unread: unread.clone() }))
+        unread.answers.hold_frame(frame);
+        Some(Arc::new(Self { frame: frame.clone(), unread: unread.clone() }))
     }
 }
 
 impl Drop for HeldFrame {
     fn drop(&mut self) {
-        self.unread.answers.release(self.bytes);
+        self.unread.answers.release_frame(&self.frame);
     }
 }
 
@@ -119,7 +119,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for UnreadBody<B> {
                     return Poll::Ready(Some(Ok(Frame::data(data))));
                 }
                 Some(Ok(Ok(data))) => {
-                    this.frame = HeldFrame::new(data.len(), unread);
+                    this.frame = HeldFrame::new(&data, unread);
                     this.rest = data;
                 }
                 Some(Ok(Err(trailers))) => return Poll::Ready(Some(Ok(trailers))),

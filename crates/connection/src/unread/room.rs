@@ -19,6 +19,8 @@ pub struct UnreadRoom {
     bytes: AtomicI64,
     next: AtomicU64,
     connections: Mutex<BTreeMap<u64, Weak<Answers>>>,
+    /// How many hold each frame, by where it is in memory: an event is one for all who watch it.
+    frames: Mutex<HashMap<usize, usize>>,
 }
 
 impl UnreadRoom {
@@ -28,6 +30,7 @@ impl UnreadRoom {
             bytes: AtomicI64::new(0),
             next: AtomicU64::new(0),
             connections: Mutex::default(),
+            frames: Mutex::default(),
         })
     }
 
@@ -52,12 +55,41 @@ impl UnreadRoom {
         self.bytes.fetch_sub(signed(bytes), Ordering::Relaxed);
     }
 
+    /// A frame takes room once, however many hold it.
+    pub(super) fn add_frame(&self, at: usize, bytes: u64) {
+        let n_holders = {
+            let mut frames = self.frames.lock();
+            let n_holders = frames.entry(at).or_default();
+            *n_holders += 1;
+            *n_holders
+        };
+        if n_holders == 1 {
+            self.add(bytes);
+        }
+    }
+
+    /// What is one holder's of a frame.
+    pub(super) fn part_of_frame(&self, at: usize, bytes: u64) -> u64 {
+        let n_holders = self.frames.lock().get(&at).map_or(1, |it| *it as u64);
+        bytes / n_holders.max(1)
+    }
+
+    pub(super) fn remove_frame(&self, at: usize, bytes: u64) {
+        let mut frames = self.frames.lock();
+        let Some(n_holders) = frames.get_mut(&at) else { return };
+        *n_holders -= 1;
+        if *n_holders == 0 {
+            frames.remove(&at);
+            self.remove(bytes);
+        }
+    }
+
     fn make_room(&self) {
         // One that is dropped enters here again to leave: not under the lock.
         let connections: Vec<_> = self.connections.lock().values().filter_map(Weak::upgrade).collect();
         while self.bytes.load(Ordering::Relaxed) > self.bytes_max {
             let Some(largest) = largest_of_heaviest(&connections) else { return };
-            self.remove(largest.end());
+            largest.end();
         }
     }
 }

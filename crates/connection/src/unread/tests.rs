@@ -225,3 +225,37 @@ async fn what_goes_on_takes_room_where_it_is_large() {
     assert!(!pends(&mut fourth).await);
     drop(last);
 }
+
+/// One event is one for all who watch it.
+#[tokio::test(start_paused = true)]
+async fn a_frame_that_many_hold_takes_its_room_once() {
+    let room = UnreadRoom::new(1000 * 1024);
+    let watch = |frame: &Bytes| {
+        let answers = UnreadAnswers::new(&room);
+        let frames = futures_util::stream::iter([Ok::<_, Infallible>(Frame::data(frame.clone()))]);
+        let mut response = Response::new(StreamBody::new(frames));
+        response.extensions_mut().insert(GoesOn);
+        let body = answers.add(response).into_body();
+        (EndsUnread::new(pending::<Result<(), BoxError>>(), answers), body)
+    };
+    let event = Bytes::from(vec![0; 600_000]);
+    let mut watches: Vec<_> = (0..100).map(|_| watch(&event)).collect();
+    let mut pieces = Vec::new();
+    for (_, body) in &mut watches {
+        pieces.push(piece(body).await);
+    }
+    for (connection, _) in &mut watches {
+        assert!(pends(connection).await);
+    }
+    // With another one there is no room. However many of the others went, one would hold all of it.
+    let (mut other, mut other_body) = watch(&Bytes::from(vec![0; 600_000]));
+    let _other_piece = piece(&mut other_body).await;
+    assert!(!pends(&mut other).await);
+    for (connection, _) in &mut watches {
+        assert!(pends(connection).await);
+    }
+    drop((pieces, watches, event));
+    let (mut last, mut last_body) = watch(&Bytes::from(vec![0; 400_000]));
+    let _last_piece = piece(&mut last_body).await;
+    assert!(pends(&mut last).await, "what all have let go takes no room");
+}

@@ -98,3 +98,18 @@ fn what_is_hostile_is_passed_over_or_refused() {
     assert!(Resources::of_discovery(list.as_bytes(), "a", "v1").is_err());
     assert!(Resources::of_discovery(list.as_bytes(), "a", "v2").is_ok_and(|it| it.is_none()));
 }
+
+/// What another server wrote is passed on as it is; written otherwise is what can be read, and is not too much.
+#[test]
+fn a_document_that_cannot_be_read_has_no_other_form() {
+    let nested = format!("{}{}", "[".repeat(300), "]".repeat(300));
+    let many = format!("[0{}]", ",0".repeat(VALUES_MAX));
+    for (part, has_protobuf) in
+        [("1", true), (&nested, false), ("1e999", false), ("\"\\ud800\"", false), (&many, false)]
+    {
+        let json = format!("{{\"openapi\":\"3.0.0\",\"x-a\":{part}}}");
+        let description = Description::of(json.as_bytes()).expect("it is passed on");
+        assert_eq!(description.0.plain(), json);
+        assert_eq!(description.0.v3_protobuf().is_some(), has_protobuf, "{part:.20}");
+    }
+}

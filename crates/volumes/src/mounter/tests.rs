@@ -243,7 +243,7 @@ async fn a_driver_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn nfs_where_nobody_answers_or_the_kernel_has_none() {
+async fn nfs_needs_an_absolute_path() {
     let Some(world) = world() else { return };
     let mount = PersistentMount {
         backend: Backend::Nfs { server: "127.0.0.1".into(), path: "no/slash".into() },

@@ -243,7 +243,8 @@ fn a_schema_is_written_with_every_form_of_value() {
 fn every_document_there_is_has_its_paths_and_schemas_as_protobuf() {
     for (path, written) in &V3.documents {
         let value: Value = serde_json::from_slice(&written.plain()).expect("documents are JSON");
-        let read = Document::decode(&*written.v3_protobuf().plain()).expect("it is protobuf");
+        let protobuf = written.v3_protobuf().expect("there is such a form");
+        let read = Document::decode(&*protobuf.plain()).expect("it is protobuf");
         let count = |pointer: &str| value.pointer(pointer).and_then(Value::as_object).map_or(0, Map::len);
         assert_eq!(read.paths.as_ref().expect("paths").path.len(), count("/paths"), "{path}");
         assert_eq!(schemas(&read).len(), count("/components/schemas"), "{path}");

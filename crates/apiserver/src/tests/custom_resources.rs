@@ -6,6 +6,7 @@ mod deletion;
 mod not_structural;
 mod ownership;
 mod publication;
+mod redefined;
 
 use corten_access::Identity;
 use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;

@@ -86,7 +86,12 @@ impl RequestScope {
     /// # Errors
     /// 404 where there is none; 500 where it cannot be read.
     pub(crate) fn current(&self, ctx: &Context) -> Result<Arc<Stored>, Status> {
-        let snapshot = self.cache(ctx).snapshot();
+        // With a change of its definition a custom resource gets another cache, and that of before hears of nothing any more.
+        let newest = match &self.custom {
+            Some(_) => Some(ctx.state.caches().custom(&self.asked).ok_or_else(Status::no_such_path)?),
+            None => None,
+        };
+        let snapshot = newest.as_deref().unwrap_or_else(|| self.cache(ctx)).snapshot();
         snapshot.get(&self.namespace, &self.name).cloned().ok_or_else(|| {
             let unreadable = snapshot.unreadable(&self.namespace, &self.name).map(Status::internal);
             unreadable.unwrap_or_else(|| self.not_found())

@@ -69,9 +69,9 @@ pub fn answer(
     }
 }
 
-/// Whether protobuf, where there is such a form, is what `accept` names first.
+/// Whether protobuf, where there is such a form, is what `accept` wants most.
 fn is_protobuf_wanted(accept: &str, protobuf: &[&str]) -> Result<bool, Status> {
-    let mut wishes = accept.split(',').map(|it| it.split(';').next().unwrap_or_default().trim());
+    let mut wishes = codec::accept::ranges(accept).map(codec::accept::media_type);
     let first = wishes.find(|it| matches!(*it, "" | JSON | "application/*" | "*/*") || protobuf.contains(it));
     let forms = || [&[JSON], &protobuf[..protobuf.len().min(1)]].concat().join(", ");
     let first = first.ok_or_else(|| Status::not_acceptable(&forms()))?;

@@ -21,6 +21,9 @@ pub(crate) async fn legacy(ctx: &mut Context, kind: &'static Kind) -> Result<Res
     let pods = corten_kinds::by_path("", "v1", "pods").ok_or_else(Status::no_such_path)?;
     let binding = body::part(ctx, "Binding", &["v1"], SCHEMA).await?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    if name.is_empty() {
+        return Err(Status::bad_request("Name parameter required."));
+    }
     let subresource = Some(corten_kinds::Subresource::Binding);
     let target = RequestScope::built_in(pods, ctx.info.namespace.clone(), name.clone(), subresource);
     let shown = RequestScope::built_in(kind, ctx.info.namespace.clone(), name, None);
@@ -29,10 +32,6 @@ pub(crate) async fn legacy(ctx: &mut Context, kind: &'static Kind) -> Result<Res
 
 pub(crate) async fn bind(ctx: &mut Context, target: &RequestScope) -> Result<Response, Status> {
     let binding = body::part(ctx, "Binding", &["v1"], SCHEMA).await?;
-    let name = binding["metadata"]["name"].as_str().unwrap_or_default();
-    if !name.is_empty() && name != target.name {
-        return Err(Status::bad_request("name in URL does not match name in Binding object"));
-    }
     assign(ctx, target, target, binding).await
 }
 
@@ -46,6 +45,10 @@ async fn assign(
     metadata::place(&mut binding, target, "")?;
     let asked = WriteRequest::create(ctx, shown);
     asked.admit(&mut binding).await?;
+    // Whoever may change a Binding does not bind another Pod with it.
+    if binding["metadata"]["name"] != *target.name {
+        return Err(Status::bad_request("name in URL does not match name in Binding object"));
+    }
     asked.validate(&binding).await?;
     let violations = binding::violations(&binding);
     if !violations.is_empty() {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use corten_cacher::watch_cache::versions;
 use corten_conversion::ROUNDS_MAX;
-use corten_kinds::{KindRef, Kinds, Subresource};
+use corten_kinds::{KindRef, Kinds, Subresource, Version};
 use corten_meta::{Resource, Status, Time, Violation, Violations};
 use corten_schema::{
     Struct,
@@ -221,14 +221,28 @@ impl OfKind<'_> {
         let row = self.kinds.by_kind(version, &self.target.asked.resource.kind)?;
         (row.storage_resource() == self.target.asked.storage_resource()).then_some(row)
     }
+
+    /// Of a definition's kind, served or not: whoever wrote in a version that is no longer served owns what they wrote.
+    fn custom_version(&self, api_version: &str) -> Option<&Version> {
+        let (group, version) = api_version.split_once('/')?;
+        let versions = self.target.asked.versions.as_ref()?;
+        versions.by_name(version).filter(|it| *it.resource.group == *group)
+    }
 }
 
 impl Views for OfKind<'_> {
     fn view(&self, object: &Value, from: &str, to: &str) -> Option<Value> {
-        let (from, to) = (self.row(from)?, self.row(to)?);
-        if let Some(memo) = &self.target.memo {
-            return memo.look(object, &to.resource.api_version());
+        if self.target.asked.is_custom() {
+            let version = self.custom_version(from).and(self.custom_version(to))?;
+            if let Some(memo) = &self.target.memo {
+                return memo.look(object, to);
+            }
+            let mut object = object.clone();
+            version.schema.structural.prune(&mut object);
+            object["apiVersion"] = to.into();
+            return Some(object);
         }
+        let (from, to) = (self.row(from)?, self.row(to)?);
         let mut object = object.clone();
         versions::to_stored(&from, &mut object);
         versions::from_stored(&to, &mut object);
@@ -236,6 +250,9 @@ impl Views for OfKind<'_> {
     }
 
     fn type_of(&self, version: &str) -> Option<Struct<'_>> {
+        if self.target.asked.is_custom() {
+            return self.custom_version(version).map(|it| Struct::from(&it.schema.structural));
+        }
         let place = self.kinds.row(version, &self.target.asked.resource.kind)?;
         place.schema.fields()
     }

@@ -85,3 +85,46 @@ async fn whoever_owned_parts_of_what_is_one_value_now_owns_the_whole() {
     assert_eq!((code, &car["spec"]), (200, &json!({ "colour": "red" })), "{car}");
     server.stop().await;
 }
+
+/// Who wrote in a version that is no longer served owns what they wrote, until the definition has it no more.
+#[tokio::test]
+async fn owners_in_a_version_that_is_not_served_stay() {
+    let server = server::started().await;
+    let of = |is_old_served: bool| {
+        let mut definition =
+            shaped(&json!({ "spec": { "type": "object", "properties": { "colour": { "type": "string" } } } }));
+        let versions = definition["spec"]["versions"].as_array_mut().expect("a list");
+        let mut old = versions[0].clone();
+        (old["name"], old["served"], old["storage"]) = (json!("v1alpha1"), json!(is_old_served), json!(false));
+        versions.push(old);
+        definition
+    };
+    let name = define(&server, &of(true)).await;
+    let car = json!({ "apiVersion": "example.com/v1alpha1", "kind": "Car", "metadata": { "name": "a" }, "spec": { "colour": "red" } });
+    let who = Identity::new("kubernetes-admin", &["system:masters", "system:authenticated"]);
+    let path = format!("{}?fieldManager=left", CAR.replace("/v1/", "/v1alpha1/"));
+    let request = Request::builder().method("PATCH").uri(path).header("content-type", "application/apply-patch+yaml");
+    let response = server.answer(request.body(whole(car.to_string())).expect("a request"), None, Some(who)).await;
+    assert_eq!(response.status(), 201);
+
+    let path = format!("{DEFINITIONS}/{name}");
+    let mut changed = read(ask(&server, "GET", &path, &Value::Null).await.1).await;
+    changed["spec"]["versions"] = of(false)["spec"]["versions"].clone();
+    assert_eq!(ask(&server, "PUT", &path, &changed).await.0, 200);
+    while ask(&server, "GET", &CAR.replace("/v1/", "/v1alpha1/"), &Value::Null).await.0 != 404 {
+        tokio::task::yield_now().await;
+    }
+    let (code, body) = ask(&server, "GET", CAR, &Value::Null).await;
+    let mut labelled = read(body).await;
+    assert_eq!(code, 200, "{labelled}");
+    labelled["metadata"]["labels"] = json!({ "seen": "yes" });
+    let (code, body) = ask(&server, "PUT", &format!("{CAR}?fieldManager=other"), &labelled).await;
+    let car = read(body).await;
+    assert_eq!(
+        (code, owned(&car)),
+        (200, vec![r#""left": {"f:colour":{}}"#.to_owned(), r#""other": null"#.to_owned()])
+    );
+    let (code, status) = apply(&server, "right", false, &json!({ "colour": "blue" })).await;
+    assert_eq!((code, &status["details"]["causes"][0]["field"]), (409, &json!(".spec.colour")), "{status}");
+    server.stop().await;
+}

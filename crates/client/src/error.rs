@@ -75,10 +75,12 @@ impl Error {
         }
     }
 
-    /// Is it open whether the request was carried out? 429 and 503 are refusals before the work; a lost answer, a 500 and
-    /// a 504 leave it open.
+    /// Is it open whether the request was carried out? 429 and 503 are refusals before the work, and so is a 500 that tells of a webhook
+    /// which was to be asked about it; a lost answer, any other 500 and a 504 leave it open.
     pub fn may_have_been_done(&self) -> bool {
+        const OF_WEBHOOK: &str = "Internal error occurred: failed calling webhook ";
         match self {
+            Self::Status(status) if status.message.starts_with(OF_WEBHOOK) => false,
             Self::Status(status) => matches!(status.code, 500 | 502 | 504),
             Self::Transport(_) | Self::Decode(_) => true,
         }

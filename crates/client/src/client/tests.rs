@@ -66,6 +66,13 @@ async fn answers_become_what_a_caller_branches_on() {
     assert!(errors[2].may_have_been_done() && errors[3].may_have_been_done());
     assert_eq!(errors[3].to_string(), "cannot reach the API server: the line is cut");
     assert!(matches!(errors[4], Error::Decode(_)));
+    for (message, may_have_been_done) in [
+        ("Internal error occurred: failed calling webhook \"w.example.com\": EOF", false),
+        ("Internal error occurred: the commit is in doubt", true),
+    ] {
+        let error = Error::from(corten_meta::Status::failure(500, "InternalError", message));
+        assert_eq!(error.may_have_been_done(), may_have_been_done, "{message}");
+    }
     // The script is over: the server does not answer any more, and the deadline ends the wait.
     let error = client.get(&PODS, &web()).await.expect_err("no answer");
     assert_eq!(

@@ -18,10 +18,13 @@ pub(crate) struct Excess {
 
 /// Gives a wait for a refused write its own name, where the words are known.
 pub(crate) fn refine(by: String, wait: Wait) -> Vec<(String, Wait)> {
-    if !is_of_write(&wait) {
-        return vec![(by, wait)];
-    }
-    let Some(mut refined) = read(&wait.message) else { return vec![(by, wait)] };
+    let refined = match &*wait.reason {
+        // Of a Binding's own refusals the scheduler has made what there is to say.
+        "BindingRejected" => refusers::read(&wait.message),
+        _ if is_of_write(&wait) => read(&wait.message),
+        _ => None,
+    };
+    let Some(mut refined) = refined else { return vec![(by, wait)] };
     refined.since = wait.since;
     vec![(by, refined)]
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use corten_meta::{LabelSelector, ObjectMeta, ObjectReference, Quantity, Selector};
 use serde::{Deserialize, Deserializer};
 
@@ -302,5 +303,28 @@ impl NodeSelector {
 impl NodeSelectorRequirement {
     fn holds(&self, value: Option<&str>) -> bool {
         requirement_holds(&self.operator, self.values.iter().map(|it| &**it), value)
+    }
+}
+
+/// The name of the VolumeAttachment that stands for a volume on a node, by which the node looks for it (`getAttachmentName`).
+pub fn attachment_name(handle: &str, driver: &str, node: &str) -> String {
+    let hash = digest(&SHA256, format!("{handle}{driver}{node}").as_bytes());
+    hash.as_ref().iter().fold("csi-".to_owned(), |name, it| format!("{name}{it:02x}"))
+}
+
+/// May a volume with these modes be attached to several nodes at once? (`IsMultiAttachAllowed`)
+pub fn is_multi_attach_allowed(access_modes: &[String]) -> bool {
+    access_modes.iter().any(|it| matches!(&**it, "ReadOnlyMany" | "ReadWriteMany"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attachment_is_named_as_upstream_names_it() {
+        // printf vol-0a1b2c3dex.csi.example.comworker-7 | sha256sum
+        let name = attachment_name("vol-0a1b2c3d", "ex.csi.example.com", "worker-7");
+        assert_eq!(name, "csi-fb3c157ee2200060bb00538b5ff03a3d305c8ed840c86ed4ab5ce3c14767b4a3");
     }
 }

@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use corten_client::{BoxFuture, Client};
 use corten_kubelet::Secrets;
-use corten_provisioner::{AttachedVolume, Created, Finality, Published, Request, Snapshotted, Taking};
+use corten_provisioner::{AttachedVolume, Created, Failure, Finality, Published, Request, Snapshotted, Taking};
 use corten_runner::{
     BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SharedStorage, SnapshotRefusal, Unchanged, VolumeHands,
 };
@@ -24,7 +24,7 @@ use corten_volumes::{
 };
 use http::{Method, Request as HttpRequest};
 
-use crate::volume_provisioner::{node_driver, refusal, snapshot_refusal, snapshotted, wanted};
+use crate::volume_provisioner::{built_in_ungrown, node_driver, refusal, snapshot_refusal, snapshotted, wanted};
 
 /// So long a node is waited for; what takes longer goes on there, and is asked for again.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -166,7 +166,13 @@ impl VolumeHands for RemoteVolumes {
         Box::pin(async move { self.done(Asked::Delete { handle }).await.map_err(refusal) })
     }
 
-    fn expand(&self, _: String, handle: String, bytes: u64, _: Secrets) -> BoxFuture<'_, Result<bool, Refusal>> {
+    fn expand(
+        &self,
+        _: String,
+        AttachedVolume { handle, .. }: AttachedVolume,
+        bytes: u64,
+        _: Secrets,
+    ) -> BoxFuture<'_, Result<bool, Refusal>> {
         Box::pin(async move {
             match self.ask(&Asked::Expand { handle, bytes }, &[]).await.map_err(refusal)?.0 {
                 Answered::Expanded(it) => Ok(it.node_expansion_required),
@@ -189,8 +195,15 @@ impl VolumeHands for RemoteVolumes {
         Box::pin(async { not_offered() })
     }
 
-    fn expand_on_node(&self, _: String, handle: String, bytes: u64, _: Secrets) -> BoxFuture<'_, Result<(), Refusal>> {
-        Box::pin(async move { self.done(Asked::ExpandOnNode { handle, bytes }).await.map_err(refusal) })
+    fn expand_on_node(
+        &self,
+        AttachedVolume { handle, .. }: AttachedVolume,
+        bytes: u64,
+    ) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            let grown = self.done(Asked::ExpandOnNode { handle, bytes }).await;
+            grown.map_err(|it| built_in_ungrown(&it))
+        })
     }
 
     fn create_snapshot(&self, taking: Taking, _: Secrets) -> BoxFuture<'_, Result<Snapshotted, SnapshotRefusal>> {

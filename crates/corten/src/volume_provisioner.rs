@@ -11,15 +11,15 @@ use corten_host::{Containerd, NodeHands};
 use corten_kubelet::{EvictionConfig, Secrets};
 use corten_machine::{Layout, write_whole};
 use corten_provisioner::{
-    AttachedVolume, Created, DriverFacts, Finality, Published, Request, Snapshotted, Source, Taking,
+    AttachedVolume, Created, DriverFacts, Failure, Finality, Published, Request, Snapshotted, Source, Taking,
 };
 use corten_runner::{
-    BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SickVolume, SnapshotRefusal, Unchanged, VolumeHands,
-    VolumeHealthHands, VolumeHealthSettings,
+    BuiltIn, GrowableVolume, NodeDriver, ProvisionerSettings, Refusal, SickVolume, SnapshotRefusal, Unchanged,
+    VolumeGrowthHands, VolumeGrowthSettings, VolumeHands, VolumeHealthHands, VolumeHealthSettings,
 };
 use corten_volumes::{
-    Code, CreateSnapshot, CreateVolume, Driver, Drivers, Facts, Fault, LOCAL_DRIVER, LocalDriver, Mounter, NodeExpand,
-    Reserve, StageVolume, VolumeSource,
+    Code, CreateSnapshot, CreateVolume, Driver, Drivers, Facts, Fault, LOCAL_DRIVER, LocalDriver, Mounter, Reserve,
+    StageVolume, VolumeSource,
 };
 use tokio::{
     sync::{Mutex, watch},
@@ -60,6 +60,13 @@ pub(crate) async fn start(
         clock: cluster.clock.clone(),
     };
     tasks.spawn(corten_runner::run_volume_health(health, cluster.stopping()));
+    let growth = VolumeGrowthSettings {
+        node_name: node_name.to_owned(),
+        client: node.clone(),
+        hands: Arc::new(NodeGrowthHands(hands.mounter().clone())),
+        clock: cluster.clock.clone(),
+    };
+    tasks.spawn(corten_runner::run_volume_growth(growth, cluster.stopping()));
     if let ServerAccess::Remote(..) = &cluster.server {
         let drivers = move || -> BoxFuture<'static, Vec<NodeDriver>> {
             let volumes = volumes.clone();
@@ -97,6 +104,34 @@ impl VolumeHealthHands for NodeHealth {
     }
 }
 
+/// Drivers of others, as this node asks them to do its part in growing volumes.
+struct NodeGrowthHands(Mounter);
+
+impl VolumeGrowthHands for NodeGrowthHands {
+    fn growable(&self) -> BoxFuture<'_, Vec<GrowableVolume>> {
+        Box::pin(async {
+            let found = self.0.growable().await.into_iter().map(|it| {
+                let corten_volumes::GrowableVolume { driver, handle, claim, pods } = it;
+                GrowableVolume { driver, handle, claim, pods }
+            });
+            found.collect()
+        })
+    }
+
+    fn grow(
+        &self,
+        driver: String,
+        volume: AttachedVolume,
+        bytes: u64,
+        secrets: Secrets,
+    ) -> BoxFuture<'_, Result<(), Failure>> {
+        Box::pin(async move {
+            let grown = self.0.grow(&driver, told(volume, secrets), bytes).await;
+            grown.map_err(|it| ungrown(&it))
+        })
+    }
+}
+
 type AllDrivers = BTreeMap<String, Arc<dyn Driver>>;
 
 struct NodeVolumes {
@@ -112,6 +147,38 @@ pub(crate) fn refusal(fault: Fault) -> Refusal {
         message: fault.to_string(),
         is_exhausted: fault.code == Code::ResourceExhausted,
         is_infeasible: fault.is_infeasible(),
+    }
+}
+
+/// Why a driver did not grow a volume on this node. As the kubelet's `inUseError` and `isInfeasibleError`.
+fn ungrown(fault: &Fault) -> Failure {
+    let finality = match fault.code {
+        Code::InvalidArgument | Code::OutOfRange | Code::NotFound => Finality::Infeasible,
+        _ if fault.is_final() => Finality::Refused,
+        _ => Finality::Open,
+    };
+    let is_in_use = fault.code == Code::FailedPrecondition;
+    Failure { message: fault.to_string(), is_in_use, finality, ..Failure::default() }
+}
+
+/// The same of the built-in driver: where it waits for a Pod to end or to begin, the claim says so already.
+pub(crate) fn built_in_ungrown(fault: &Fault) -> Failure {
+    let failure = ungrown(fault);
+    let finality = if failure.is_in_use { Finality::Open } else { failure.finality };
+    Failure { finality, ..failure }
+}
+
+/// What a driver is told of a volume.
+fn told(volume: AttachedVolume, secrets: Secrets) -> StageVolume {
+    StageVolume {
+        handle: volume.handle,
+        fs_type: volume.fs_type,
+        is_block: volume.is_block,
+        access_mode: volume.access_mode,
+        mount_options: volume.mount_options,
+        context: volume.context,
+        secrets: secrets.0,
+        ..StageVolume::default()
     }
 }
 
@@ -202,12 +269,12 @@ impl VolumeHands for NodeVolumes {
     fn expand(
         &self,
         driver: String,
-        handle: String,
+        volume: AttachedVolume,
         bytes: u64,
         secrets: Secrets,
     ) -> BoxFuture<'_, Result<bool, Refusal>> {
         Box::pin(async move {
-            let expanded = self.driver(&driver)?.expand(handle, bytes, secrets.0).await;
+            let expanded = self.driver(&driver)?.expand(told(volume, secrets), bytes).await;
             Ok(expanded.map_err(refusal)?.node_expansion_required)
         })
     }
@@ -220,17 +287,8 @@ impl VolumeHands for NodeVolumes {
         secrets: Secrets,
     ) -> BoxFuture<'_, Result<BTreeMap<String, String>, Refusal>> {
         Box::pin(async move {
-            let told = StageVolume {
-                handle: volume.handle,
-                fs_type: volume.fs_type,
-                is_block: volume.is_block,
-                access_mode: volume.access_mode,
-                mount_options: volume.mount_options,
-                context: volume.context,
-                secrets: secrets.0,
-                ..StageVolume::default()
-            };
-            self.driver(&driver)?.attach(told, node_id, volume.read_only).await.map_err(refusal)
+            let read_only = volume.read_only;
+            self.driver(&driver)?.attach(told(volume, secrets), node_id, read_only).await.map_err(refusal)
         })
     }
 
@@ -244,22 +302,15 @@ impl VolumeHands for NodeVolumes {
         Box::pin(async move { self.driver(&driver)?.detach(handle, node_id, secrets.0).await.map_err(refusal) })
     }
 
-    fn expand_on_node(
-        &self,
-        driver: String,
-        handle: String,
-        bytes: u64,
-        secrets: Secrets,
-    ) -> BoxFuture<'_, Result<(), Refusal>> {
+    fn expand_on_node(&self, volume: AttachedVolume, bytes: u64) -> BoxFuture<'_, Result<(), Failure>> {
         Box::pin(async move {
-            let staged = self.mounter.staged(&driver, &handle).await;
-            let published = self.mounter.published(&driver, &handle).await;
-            let Some(path) = published.first().or(staged.as_ref()).cloned() else {
+            let staged = self.mounter.staged(LOCAL_DRIVER, &volume.handle).await;
+            if staged.is_none() && self.mounter.published(LOCAL_DRIVER, &volume.handle).await.is_empty() {
                 let why = "no pod has the volume on this node";
-                return Err(refusal(Fault::new(Code::FailedPrecondition, why)));
-            };
-            let asked = NodeExpand { handle, path, staging: staged, bytes, secrets: secrets.0 };
-            self.driver(&driver)?.node_expand(asked).await.map(drop).map_err(refusal)
+                return Err(built_in_ungrown(&Fault::new(Code::FailedPrecondition, why)));
+            }
+            let grown = self.mounter.grow(LOCAL_DRIVER, told(volume, Secrets::default()), bytes).await;
+            grown.map_err(|it| built_in_ungrown(&it))
         })
     }
 
@@ -353,6 +404,7 @@ pub(crate) fn node_driver(name: &str, facts: Facts) -> NodeDriver {
             name: name.to_owned(),
             provisions: facts.provisions,
             expands: facts.expands,
+            expands_nothing: facts.socket.is_some() && facts.node_expands && !facts.expands,
             node_expands: facts.node_expands,
             tells_capacity: facts.tells_capacity,
             attaches: facts.attaches,

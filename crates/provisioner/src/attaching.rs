@@ -1,7 +1,10 @@
 //! Volumes that are made known to nodes before they are staged: upstream's external-attacher. Its `trivialHandler` is for drivers
 //! that have nothing to do there; others hear of each attachment until it is done, and of each that is to go.
 
-use corten_api::{core::v1::PersistentVolume, storage::v1::VolumeAttachment};
+use corten_api::{
+    core::v1::{CSIPersistentVolumeSource, PersistentVolume, PersistentVolumeSpec},
+    storage::v1::VolumeAttachment,
+};
 use corten_meta::Time;
 
 use crate::{
@@ -21,11 +24,12 @@ pub(crate) fn volume_of(attachment: &VolumeAttachment) -> Option<&str> {
     attachment.spec.source.persistent_volume_name.as_deref()
 }
 
-/// What there is to do about the attachment.
+/// What there is to do about the attachment. `rival`: one to another node goes before it, and the volume may be on one alone.
 pub(crate) fn job(
     attachment: &VolumeAttachment,
     volume: Option<&PersistentVolume>,
     driver: &DriverFacts,
+    rival: Option<&VolumeAttachment>,
     now: Time,
 ) -> Option<Job> {
     if !driver.attaches && !driver.attaches_nothing {
@@ -41,9 +45,15 @@ pub(crate) fn job(
     }
     let others = held.into_iter().filter(|it| *it != own);
     let is_deleting = volume.is_some_and(|it| it.metadata.deletion_timestamp.is_some());
-    let found = match is_deleting && !is_leaving {
-        true => Err(format!("PersistentVolume {:?} is marked for deletion", volume_of(attachment).unwrap_or_default())),
-        false => told(attachment, volume, &own),
+    let found = match rival.filter(|_| !is_leaving) {
+        _ if is_deleting && !is_leaving => {
+            Err(format!("PersistentVolume {:?} is marked for deletion", volume_of(attachment).unwrap_or_default()))
+        }
+        Some(rival) => Err(format!(
+            "the volume is exclusively attached to node {:?} and can't be attached to another",
+            rival.spec.node_name
+        )),
+        None => told(attachment, volume, &own),
     };
     let attaching = Box::new(Attaching {
         attachment: meta.name.clone()?,
@@ -60,7 +70,7 @@ pub(crate) fn job(
     Some(if is_leaving { Job::Detach(attaching) } else { Job::Attach(attaching) })
 }
 
-fn is_attached(attachment: &VolumeAttachment) -> bool {
+pub(crate) fn is_attached(attachment: &VolumeAttachment) -> bool {
     attachment.status.as_ref().is_some_and(|it| it.attached)
 }
 
@@ -78,10 +88,15 @@ fn told(attachment: &VolumeAttachment, volume: Option<&PersistentVolume>, own: &
     let version = volume.metadata.resource_version.clone().unwrap_or_default();
     let hold =
         (!held.iter().any(|it| it == own)).then(|| (version, held.into_iter().chain([own.to_owned()]).collect()));
+    Ok(AttachedVolume { hold, ..told_of(name, spec, csi) })
+}
+
+/// What a driver is told of its volume.
+pub(crate) fn told_of(name: &str, spec: &PersistentVolumeSpec, csi: &CSIPersistentVolumeSource) -> AttachedVolume {
     let modes = spec.access_modes.as_deref().unwrap_or_default();
-    Ok(AttachedVolume {
+    AttachedVolume {
         volume: name.to_owned(),
-        hold,
+        hold: None,
         handle: csi.volume_handle.clone(),
         fs_type: csi.fs_type.clone().unwrap_or_default(),
         is_block: spec.volume_mode.as_deref() == Some("Block"),
@@ -89,7 +104,7 @@ fn told(attachment: &VolumeAttachment, volume: Option<&PersistentVolume>, own: &
         mount_options: spec.mount_options.clone().unwrap_or_default(),
         context: csi.volume_attributes.clone().unwrap_or_default(),
         read_only: csi.read_only == Some(true),
-    })
+    }
 }
 
 /// One for all, as `GetVolumeCapabilities`: the one that allows most.

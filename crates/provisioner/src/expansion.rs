@@ -1,13 +1,18 @@
 //! Claims that ask for more than they have: upstream's external-resizer with `RecoverVolumeExpansionFailure` (KEP-1790).
 
-use corten_api::core::v1::{PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus};
+use corten_api::core::v1::{
+    CSIPersistentVolumeSource, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimCondition,
+    PersistentVolumeClaimStatus,
+};
 use corten_meta::{Key, Quantity, Time};
 use serde_json::{Value, json};
 
 use crate::{
+    attaching::told_of,
+    node_expansion,
     provision::spec,
     secrets::key_of,
-    words::{DriverFacts, Growth, Job},
+    words::{DriverFacts, Growth, Job, NodeGrowth},
 };
 
 const PENDING_MESSAGE: &str = "Waiting for user to (re-)start a pod to finish file system resize of volume on node.";
@@ -16,7 +21,7 @@ const CONDITIONS: [&str; 4] = ["Resizing", "FileSystemResizePending", "Controlle
 /// What stands for the driver's words in a status.
 pub const MESSAGE: &str = "{message}";
 
-fn size(quantity: Option<&corten_api::apimachinery::pkg::api::resource::Quantity>) -> Option<Quantity> {
+pub(crate) fn size(quantity: Option<&corten_api::apimachinery::pkg::api::resource::Quantity>) -> Option<Quantity> {
     quantity.and_then(|it| it.0.parse().ok())
 }
 
@@ -36,22 +41,26 @@ pub(crate) fn job(
     let has = size(status.capacity.as_ref().and_then(|it| it.get("storage")))?;
     let said = status.allocated_resource_statuses.as_ref().and_then(|it| it.get("storage")).map(String::as_str);
     let volume_has = size(volume.spec.as_ref()?.capacity.as_ref()?.get("storage")).unwrap_or_default();
-    let growth = |bytes: Quantity| growth(claim, &status, volume, &csi.volume_handle, driver, bytes, now);
+    let grows = driver.expands || driver.expands_nothing;
     if asked <= has {
         // Called off: as much is there as is asked for, and a growth that failed is forgotten.
         let is_marked = said.is_some_and(|it| it.ends_with("Infeasible"));
         let key = key(claim);
-        return (is_marked && driver.expands).then(|| Job::WriteStatus { claim: key, status: settled(&status, has) });
+        return (is_marked && grows).then(|| Job::WriteStatus { claim: key, status: settled(&status, has) });
     }
     let allocated = size(status.allocated_resources.as_ref().and_then(|it| it.get("storage")));
     match said {
         // The same size will be refused again; another one is asked for anew.
         Some("ControllerResizeInfeasible" | "NodeResizeInfeasible") if allocated == Some(asked) => None,
         Some("NodeResizePending" | "NodeResizeInProgress") if volume_has >= asked => {
-            driver.node_expands.then(|| Job::ExpandOnNode(growth(asked)))
+            // Of others' drivers each node that has the volume does its part itself.
+            let is_here = driver.node_expands && driver.socket.is_none();
+            let growth = is_here.then(|| node_expansion::growth(claim, &status, volume, csi, asked, now)).flatten()?;
+            // It is asked whether a Pod has the volume or not: nothing is begun before the driver says so.
+            Some(Job::ExpandOnNode(Box::new(NodeGrowth { begun: None, ..growth })))
         }
         // Else its own resizer does it.
-        _ => driver.expands.then(|| Job::Expand(growth(asked))),
+        _ => grows.then(|| Job::Expand(Box::new(growth(claim, &status, volume, csi, driver, asked, now)))),
     }
 }
 
@@ -64,12 +73,12 @@ fn growth(
     claim: &PersistentVolumeClaim,
     status: &PersistentVolumeClaimStatus,
     volume: &PersistentVolume,
-    handle: &str,
+    csi: &CSIPersistentVolumeSource,
     driver: &DriverFacts,
     asked: Quantity,
     now: Time,
 ) -> Growth {
-    let csi = volume.spec.as_ref().and_then(|it| it.csi.as_ref());
+    let name = volume.metadata.name.clone().unwrap_or_default();
     let condition = |kind: &str, message: &str| {
         let mut condition = json!({ "type": kind, "status": "True", "lastTransitionTime": now });
         if !message.is_empty() {
@@ -86,12 +95,12 @@ fn growth(
     };
     Growth {
         claim: key(claim),
-        volume: volume.metadata.name.clone().unwrap_or_default(),
         driver: driver.name.clone(),
-        handle: handle.to_owned(),
+        told: volume.spec.as_ref().map(|it| told_of(&name, it, csi)).unwrap_or_default(),
+        volume: name,
         bytes: u64::try_from(asked.value()).unwrap_or(0),
-        secret: csi.and_then(|it| key_of(it.controller_expand_secret_ref.as_ref())),
-        node_secret: csi.and_then(|it| key_of(it.node_expand_secret_ref.as_ref())),
+        is_asked: driver.expands,
+        secret: key_of(csi.controller_expand_secret_ref.as_ref()),
         begun: with("ControllerResizeInProgress", Some(condition("Resizing", ""))),
         waits_for_node: with("NodeResizePending", Some(condition("FileSystemResizePending", PENDING_MESSAGE))),
         done: settled(status, asked),
@@ -101,7 +110,7 @@ fn growth(
 }
 
 /// A claim of which no growth is under way.
-fn settled(status: &PersistentVolumeClaimStatus, size: Quantity) -> Value {
+pub(crate) fn settled(status: &PersistentVolumeClaimStatus, size: Quantity) -> Value {
     json!({
         "capacity": { "storage": size.to_string() },
         "allocatedResources": null,
@@ -112,6 +121,15 @@ fn settled(status: &PersistentVolumeClaimStatus, size: Quantity) -> Value {
 
 /// Those of others stay.
 fn conditions(status: &PersistentVolumeClaimStatus, own: Option<Value>) -> Vec<Value> {
-    let others = status.conditions.iter().flatten().filter(|it| !CONDITIONS.contains(&it.type_.as_str()));
-    others.filter_map(|it| serde_json::to_value(it).ok()).chain(own).collect()
+    conditions_but(status, &CONDITIONS).chain(own).collect()
+}
+
+pub(crate) fn conditions_but(status: &PersistentVolumeClaimStatus, own: &[&str]) -> impl Iterator<Item = Value> {
+    let others = status.conditions.iter().flatten().filter(|it| !own.contains(&it.type_.as_str()));
+    others.filter_map(|it| serde_json::to_value(it).ok())
+}
+
+/// Does it say that the node's part is to be done?
+pub(crate) fn pending(condition: &PersistentVolumeClaimCondition) -> bool {
+    condition.type_ == "FileSystemResizePending" && condition.status == "True"
 }

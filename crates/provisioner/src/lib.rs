@@ -13,6 +13,7 @@ pub mod leases;
 mod modification;
 pub mod moves;
 mod names;
+mod node_expansion;
 mod objects;
 mod provision;
 mod provisioner;
@@ -31,6 +32,7 @@ pub use attaching::NODE_ID;
 pub use capacity::{NAMESPACE as CAPACITY_NAMESPACE, object as capacity_object, object_name as capacity_name};
 pub use expansion::MESSAGE;
 pub use known::{Known, Whom};
+pub use node_expansion::NodeExpansion;
 pub use objects::{csi_driver, csi_node, default_class, topology_labels};
 pub use provision::{FINALIZER, volume as volume_object};
 pub use provisioner::Provisioner;
@@ -39,6 +41,6 @@ pub use snapshot_objects::{default_snapshot_class, snapshot_definitions};
 pub use snapshots::{snapshot_failed, snapshot_found, snapshot_not_found, snapshot_status};
 pub use words::{
     AttachedVolume, Attaching, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure, Finality, Finding,
-    Growth, Handles, Job, Modification, Outcome, PodContainer, Published, Request, Snapshotted, Source, Taking,
-    Topology,
+    Growth, Handles, Job, Modification, NodeGrowth, Outcome, PodContainer, Published, Request, Snapshotted, Source,
+    Taking, Topology,
 };

@@ -1,5 +1,6 @@
 //! All claims, volumes and snapshots that drivers of this node have to do with.
 
+mod attachments;
 mod conditions;
 mod outcomes;
 mod snapshots;
@@ -192,7 +193,7 @@ impl Provisioner {
                 self.attachments.insert(name.clone(), attachment);
                 vec![self.heard_of(Subject::Attachment(name))]
             }
-            Event::AttachmentGone(name) => self.attachment_gone(name).into_iter().collect(),
+            Event::AttachmentGone(name) => self.attachment_gone(name),
             Event::Drivers(drivers) => {
                 self.registered = drivers.into_iter().map(|it| (it.name.clone(), it)).collect();
                 self.capacity_at = Some(now);
@@ -215,13 +216,6 @@ impl Provisioner {
                 self.work.iter().filter(|it| is_due(it.1)).map(|it| it.0.clone()).collect()
             }
         }
-    }
-
-    /// Its volume may be free to go.
-    fn attachment_gone(&mut self, name: String) -> Option<Subject> {
-        let gone = self.attachments.remove(&name);
-        self.forget(&Subject::Attachment(name));
-        gone.as_deref().and_then(attaching::volume_of).map(|it| Subject::Volume(it.to_owned()))
     }
 
     fn take_in_class(&mut self, event: Event, now: Time) -> Vec<Subject> {
@@ -351,11 +345,7 @@ impl Provisioner {
         let job = match subject {
             Subject::Claim(key) => self.job_of_claim(key, now, effects),
             Subject::Volume(name) => self.job_of_volume(name),
-            Subject::Attachment(name) => self.attachments.get(name).and_then(|attachment| {
-                let driver = self.drivers.get(&attachment.spec.attacher).filter(|it| self.leads(it))?;
-                let volume = attaching::volume_of(attachment).and_then(|it| Some(&**self.volumes.get(it)?));
-                attaching::job(attachment, volume, driver, now)
-            }),
+            Subject::Attachment(name) => self.job_of_attachment(name, now),
             Subject::Content(name) => self.job_of_content(name, now, effects),
         };
         match job {

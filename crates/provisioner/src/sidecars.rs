@@ -28,6 +28,7 @@ pub(crate) fn without_theirs(driver: &DriverFacts, node: &str, pods: Option<&BTr
         return DriverFacts {
             provisions: false,
             expands: false,
+            expands_nothing: false,
             tells_capacity: false,
             attaches: false,
             attaches_nothing: false,
@@ -44,6 +45,7 @@ pub(crate) fn without_theirs(driver: &DriverFacts, node: &str, pods: Option<&BTr
         provisions: driver.provisions && provisions,
         tells_capacity: driver.tells_capacity && provisions,
         expands: driver.expands && expands,
+        expands_nothing: driver.expands_nothing && expands,
         modifies: driver.modifies && expands,
         attaches: driver.attaches && attaches,
         attaches_nothing: driver.attaches_nothing && attaches,

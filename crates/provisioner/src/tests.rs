@@ -1,6 +1,8 @@
 //! Short stories of claims and volumes, told as objects.
 
+mod attachments;
 mod conditions;
+mod expansion;
 mod modification;
 mod snapshots;
 
@@ -130,7 +132,7 @@ fn show(effect: &Effect) -> String {
                 format!("attach {} {:?} {}", it.attachment, it.volume.as_ref().map(|it| &it.handle), it.is_asked)
             }
             Job::Detach(it) => format!("detach {} {:?}", it.attachment, it.volume.as_ref().map(|it| &it.handle)),
-            Job::Expand(it) => format!("expand {} {} {}", it.volume, it.handle, it.bytes),
+            Job::Expand(it) => format!("expand {} {} {}", it.volume, it.told.handle, it.bytes),
             Job::ExpandOnNode(it) => format!("expand on node {} {}", it.volume, it.bytes),
             Job::TakeSnapshot(it) => {
                 format!("take {} of {} {:?}{}", it.name, it.volume, it.parameters, with_secret(it.secret.as_ref()))
@@ -413,59 +415,6 @@ fn sample_volume(patch: Value) -> Value {
     });
     merge(&mut volume, patch);
     volume
-}
-
-const ATTACHER: &str = "external-attacher/sample";
-
-#[test]
-fn a_volume_is_attached_until_nobody_wants_it() {
-    let mut world = World::new();
-    world.add_driver(|_| {});
-    // Its volume is not known yet: the attachment says so.
-    let missing = world.attachment(json!({}));
-    assert_eq!(missing, ["attach csi-1 Err(\"persistentvolume \\\"pv1\\\" not found\") true"]);
-    let ended = |result| Event::Done(Outcome::Attached { attachment: "csi-1".into(), result });
-    world.tell(ended(Err(failure("not found", false))));
-    world.volume(sample_volume(json!({})));
-    assert_eq!(world.wait(1)[0], "attach csi-1 Ok(\"vol-1\") true");
-    world.tell(ended(Ok(())));
-    let done = json!({ "metadata": { "finalizers": [ATTACHER] }, "status": { "attached": true } });
-    assert_eq!(world.attachment(done.clone()), [""; 0]);
-    // What a node has is not removed, whoever let it go.
-    let held = json!({ "metadata": { "finalizers": [ATTACHER] }, "status": { "phase": "Released" } });
-    assert_eq!(world.volume(sample_volume(held.clone())), [""; 0]);
-    let mut leaving = done;
-    merge(&mut leaving, json!({ "metadata": { "deletionTimestamp": "1970-01-01T00:00:00Z" } }));
-    assert_eq!(world.attachment(leaving), ["detach csi-1 Ok(\"vol-1\")"]);
-    world.tell(ended(Ok(())));
-    assert_eq!(world.tell(Event::AttachmentGone("csi-1".into())), ["remove pv1 vol-1 and external-attacher/sample"]);
-    let removed = Outcome::Removed { volume: "pv1".into(), driver: "sample".into(), result: Ok(()) };
-    world.tell(Event::Done(removed));
-    let mut leaving = held;
-    merge(
-        &mut leaving,
-        json!({ "metadata": { "deletionTimestamp": "1970-01-01T00:00:00Z" }, "status": { "phase": "Bound" } }),
-    );
-    world.wait(11);
-    assert_eq!(world.volume(sample_volume(leaving)), ["let go pv1 external-attacher/sample"]);
-}
-
-#[test]
-fn drivers_with_nothing_to_attach_are_not_asked_and_those_of_sidecars_left_alone() {
-    let mut world = World::new();
-    world.add_driver(|it| (it.attaches, it.attaches_nothing) = (false, true));
-    world.volume(sample_volume(json!({})));
-    assert_eq!(world.attachment(json!({})), ["attach csi-1 Ok(\"vol-1\") false"]);
-
-    let mut world = World::new();
-    world.add_driver(|_| {});
-    world.volume(sample_volume(json!({})));
-    let container = crate::PodContainer { image: "csi-attacher:v4".into(), program: String::new() };
-    let folders = vec!["/var/lib/kubelet/plugins/sample".to_owned()];
-    let pod = crate::DriverPod { node: "n1".into(), folders, containers: vec![container], is_finished: false };
-    world.tell(Event::Pod(Key::new("x", "controller"), pod));
-    assert_eq!(world.attachment(json!({})), [""; 0]);
-    assert_eq!(world.tell(Event::PodGone(Key::new("x", "controller"))), ["attach csi-1 Ok(\"vol-1\") true"]);
 }
 
 #[test]

@@ -32,6 +32,8 @@ pub struct DriverFacts {
     pub provisions: bool,
     /// Grows volumes, and nobody else does it for this driver.
     pub expands: bool,
+    /// A volume is grown by the node alone: nothing is asked of the controller, and nobody else says so for it.
+    pub expands_nothing: bool,
     /// The file system on a volume is grown by the node after it.
     pub node_expands: bool,
     pub tells_capacity: bool,
@@ -161,9 +163,9 @@ pub enum Job {
     /// Has the driver detach the volume, says so, and lets the attachment go.
     Detach(Box<Attaching>),
     /// Writes the first status, grows the volume, writes what [`Growth`] gives for how it ended.
-    Expand(Growth),
-    /// The node's part alone.
-    ExpandOnNode(Growth),
+    Expand(Box<Growth>),
+    /// The node's part alone, of the built-in driver.
+    ExpandOnNode(Box<NodeGrowth>),
     /// Says that it is begun, has the driver change the volume, and writes what [`Modification`] gives for how it ended.
     Modify(Box<Modification>),
     /// Says in the content that it is begun, takes the snapshot, and writes what came of it ([`crate::snapshot_status`],
@@ -201,7 +203,7 @@ pub struct Attaching {
     pub now: Time,
 }
 
-/// What a driver is told of a volume that it attaches.
+/// What a driver is told of a volume that it attaches or grows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AttachedVolume {
     /// The PersistentVolume.
@@ -300,11 +302,12 @@ pub struct Growth {
     pub claim: Key,
     pub volume: String,
     pub driver: String,
-    pub handle: String,
+    /// What the driver is told of it.
+    pub told: AttachedVolume,
     pub bytes: u64,
+    /// The driver is to be asked; else it has nothing to do.
+    pub is_asked: bool,
     pub secret: Option<Key>,
-    /// For the node's part.
-    pub node_secret: Option<Key>,
     /// The claim's status, before the driver is asked.
     pub begun: Value,
     /// After it did its part, where the node has one to do.
@@ -315,6 +318,25 @@ pub struct Growth {
     pub failed: Value,
     /// After it refused what it will always refuse.
     pub infeasible: Value,
+}
+
+/// The node's part in growing a volume, and what is written to the claim's status at each step: `None`, nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeGrowth {
+    pub claim: Key,
+    pub volume: String,
+    pub driver: String,
+    pub told: AttachedVolume,
+    pub bytes: u64,
+    pub secret: Option<Key>,
+    /// Before the driver is asked.
+    pub begun: Option<Value>,
+    /// After it did it.
+    pub done: Option<Value>,
+    /// After it failed and nothing is under way: [`crate::MESSAGE`] stands for why.
+    pub failed: Option<Value>,
+    /// After it refused what it will always refuse.
+    pub infeasible: Option<Value>,
 }
 
 /// A volume that is to be as another VolumeAttributesClass says, and what is written to the claim's status at each step.
@@ -415,6 +437,8 @@ pub struct Failure {
     pub message: String,
     /// There is no room for it here.
     pub is_exhausted: bool,
+    /// Of the node's part in growing a volume: the driver does not do it while a Pod has the volume.
+    pub is_in_use: bool,
     pub finality: Finality,
 }
 

@@ -1,11 +1,11 @@
 //! What a kubelet asks of the API about one volume of a Pod: its claim, the claim's volume, that volume's driver, and how far
 //! it is attached. As its node, which may read just these (the node authorizer).
 
-use aws_lc_rs::digest::{SHA256, digest};
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim, Secret, SecretReference},
     resources::{CSI_DRIVERS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS, VOLUME_ATTACHMENTS},
     storage::v1::CSIDriver,
+    volumes::attachment_name,
 };
 use corten_client::{Client, Error};
 use corten_kubelet::{Secrets, VolumeName, VolumeRead};
@@ -46,6 +46,8 @@ pub(crate) async fn read(
     let (name, handle) = (csi.driver, csi.volume_handle);
     read.stage_secrets = secrets(client, csi.node_stage_secret_ref.and_then(key_of)).await?;
     read.publish_secrets = secrets(client, csi.node_publish_secret_ref.and_then(key_of)).await?;
+    // A volume that does not grow needs none: who grows it says what is missing.
+    read.expand_secrets = secrets(client, csi.node_expand_secret_ref.and_then(key_of)).await.unwrap_or_default();
     let fetched = driver(client, &name).await;
     let fetched = fetched.map_err(|it| format!("failed to fetch CSIDriver {name} from API server: {it}"))?;
     (read.driver, read.tokens_in_secrets) = fetched.map_or((None, false), |it| (Some(it.0), it.1));
@@ -76,7 +78,15 @@ pub(crate) async fn secrets(client: &Client, secret: Option<Key>) -> Result<Secr
         format!("failed to find the secret {} in the namespace {} with error: {it}", key.name, key.namespace)
     };
     let data = read.map_err(failed)?.data.unwrap_or_default();
-    Ok(Secrets(data.into_iter().map(|it| (it.0, String::from_utf8_lossy(&it.1.0).into_owned())).collect()))
+    let texts = data.into_iter().map(|(name, value)| match String::from_utf8(value.0) {
+        Ok(value) => Ok((name, value)),
+        // CSI's words are texts: gRPC would not send another, and one that is changed is another secret.
+        Err(_) => Err(format!(
+            "the secret {} in the namespace {} has a value that is not UTF-8 and cannot be told to a driver: {name:?}",
+            key.name, key.namespace
+        )),
+    });
+    Ok(Secrets(texts.collect::<Result<_, _>>()?))
 }
 
 async fn found<T: DeserializeOwned>(client: &Client, resource: &Resource, name: &str) -> Result<Option<T>, Error> {
@@ -89,21 +99,37 @@ async fn found<T: DeserializeOwned>(client: &Client, resource: &Resource, name: 
     }
 }
 
-/// As upstream's `getAttachmentName`: of handle, driver and node.
-pub(crate) fn attachment_name(handle: &str, driver: &str, node: &str) -> String {
-    let hash = digest(&SHA256, format!("{handle}{driver}{node}").as_bytes());
-    let hex: String = hash.as_ref().iter().map(|it| format!("{it:02x}")).collect();
-    format!("csi-{hex}")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use serde_json::json;
 
-    #[test]
-    fn an_attachment_is_named_as_upstream_names_it() {
-        let name = attachment_name("vol", "driver", "node");
-        assert_eq!(name.len(), "csi-".len() + 64);
-        assert_ne!(name, attachment_name("vol", "driver", "other"));
+    use super::*;
+    use crate::fake::FakeApi;
+
+    #[tokio::test]
+    async fn a_secret_that_is_no_text_is_refused_and_not_changed() {
+        let api = FakeApi::new();
+        let secret = |data| json!({ "metadata": { "name": "key", "namespace": "ns" }, "data": data });
+        let client = api.client();
+        let read = || secrets(&client, Some(Key::new("ns", "key")));
+        api.put("/api/v1/namespaces/ns/secrets/key", secret(json!({ "user": "w7w=" })));
+        assert_eq!(read().await.expect("a text").0["user"], "\u{fc}");
+        api.put("/api/v1/namespaces/ns/secrets/key", secret(json!({ "user": "YQ==", "key": "/w==" })));
+        let refused = read().await.err();
+        let why =
+            "the secret key in the namespace ns has a value that is not UTF-8 and cannot be told to a driver: \"key\"";
+        assert_eq!(refused.as_deref(), Some(why));
+    }
+
+    #[tokio::test]
+    async fn a_driver_says_where_it_wants_tokens() {
+        let api = FakeApi::new();
+        let driver = |spec| json!({ "metadata": { "name": "d" }, "spec": spec });
+        let inline = VolumeName::Driver { name: "d".into(), secret: None };
+        for (spec, in_secrets) in [(json!({}), false), (json!({ "serviceAccountTokenInSecrets": true }), true)] {
+            api.put("/apis/storage.k8s.io/v1/csidrivers/d", driver(spec));
+            let read = read(&api.client(), "n1", "ns", &inline).await.expect("it is there");
+            assert_eq!(read.tokens_in_secrets, in_secrets);
+        }
     }
 }

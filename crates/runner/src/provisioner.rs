@@ -24,8 +24,8 @@ use corten_client::{
 use corten_kubelet::Secrets;
 use corten_meta::{Key, ObjectMeta};
 use corten_provisioner::{
-    AttachedVolume, CAPACITY_NAMESPACE, Config, Created, DriverFacts, DriverPod, Effect, Event, Finality, PodContainer,
-    Provisioner, Published, Request, Snapshotted, Taking, capacity_name, capacity_object,
+    AttachedVolume, CAPACITY_NAMESPACE, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure, Finality,
+    PodContainer, Provisioner, Published, Request, Snapshotted, Taking, capacity_name, capacity_object,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde::Deserialize;
@@ -41,6 +41,7 @@ use self::{
 use crate::{Clock, EventRecorder};
 pub(crate) use introduction::MADE_BY_CONTROL_PLANE;
 pub use introduction::run_node_drivers;
+pub(crate) use jobs::{grow_on_node, told};
 pub use shared::SharedStorage;
 pub use snapshots::SnapshotRefusal;
 
@@ -81,7 +82,7 @@ pub trait VolumeHands: Send + Sync + 'static {
     fn expand(
         &self,
         driver: String,
-        handle: String,
+        volume: AttachedVolume,
         bytes: u64,
         secrets: Secrets,
     ) -> BoxFuture<'_, Result<bool, Refusal>>;
@@ -100,13 +101,8 @@ pub trait VolumeHands: Send + Sync + 'static {
         node_id: String,
         secrets: Secrets,
     ) -> BoxFuture<'_, Result<(), Refusal>>;
-    fn expand_on_node(
-        &self,
-        driver: String,
-        handle: String,
-        bytes: u64,
-        secrets: Secrets,
-    ) -> BoxFuture<'_, Result<(), Refusal>>;
+    /// Of the built-in driver: those of others are asked where their volumes are ([`crate::VolumeGrowthHands`]).
+    fn expand_on_node(&self, volume: AttachedVolume, bytes: u64) -> BoxFuture<'_, Result<(), Failure>>;
     fn create_snapshot(&self, taking: Taking, secrets: Secrets) -> BoxFuture<'_, Result<Snapshotted, SnapshotRefusal>>;
     fn delete_snapshot(&self, driver: String, handle: String, secrets: Secrets) -> BoxFuture<'_, Result<(), Refusal>>;
     /// How a snapshot is that was there before; `None`: the driver does not say of any.

@@ -137,12 +137,11 @@ pub struct Expanded {
 /// The node's part of growing a volume.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct NodeExpand {
-    pub handle: String,
+    pub volume: StageVolume,
     /// Where it is staged or published.
     pub path: PathBuf,
     pub staging: Option<PathBuf>,
     pub bytes: u64,
-    pub secrets: BTreeMap<String, String>,
 }
 
 /// How much a driver could still give.
@@ -153,7 +152,7 @@ pub struct Capacity {
     pub maximum_bytes: Option<u64>,
 }
 
-/// What a driver is told of a volume that it stages and publishes.
+/// What a driver is told of a volume that it stages, publishes, attaches or grows.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct StageVolume {
     pub handle: String,
@@ -166,6 +165,13 @@ pub struct StageVolume {
     pub secrets: BTreeMap<String, String>,
     /// The driver is to give the files to this group, where it can ([`Facts::takes_group`]).
     pub mount_group: Option<u32>,
+}
+
+impl StageVolume {
+    /// For a driver that need not be told more.
+    pub fn of(handle: impl Into<String>) -> Self {
+        Self { handle: handle.into(), ..Self::default() }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -229,7 +235,7 @@ pub trait Driver: Send + Sync + 'static {
     fn create(&self, volume: CreateVolume) -> Done<'_, CreatedVolume>;
     /// Success where there is none.
     fn delete(&self, handle: String, secrets: BTreeMap<String, String>) -> Done<'_, ()>;
-    fn expand(&self, handle: String, bytes: u64, secrets: BTreeMap<String, String>) -> Done<'_, Expanded>;
+    fn expand(&self, volume: StageVolume, bytes: u64) -> Done<'_, Expanded>;
     /// `None`: the driver does not tell.
     fn capacity(&self, parameters: BTreeMap<String, String>) -> Done<'_, Option<Capacity>>;
 

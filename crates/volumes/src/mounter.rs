@@ -4,6 +4,7 @@
 //! unmounted, so that nothing stays mounted that nobody knows, whatever ended in between.
 
 mod figures;
+mod growing;
 mod operations;
 mod unstaging;
 
@@ -32,6 +33,7 @@ use crate::{
 
 use figures::Figures;
 pub use figures::VolumeFigures;
+pub use growing::GrowableVolume;
 pub use operations::{StorageOperations, csi_plugin};
 
 /// Why a volume is not where a Pod finds it, in the kubelet's words.
@@ -287,6 +289,7 @@ impl Mounter {
             let stage = driver.stage(staged_with, place.clone()).await;
             stage.map_err(doing("MountVolume.MountDevice failed"))?;
             self.leads_nowhere_else(&place).await?;
+            self.grow_staged(&*driver, &request, volume, &place).await;
             staging = Some(place);
         }
         let publish = driver.publish(with_tokens(request, volume), staging, target.clone(), mount.read_only).await;

@@ -2,14 +2,20 @@
 //!
 //! A volume is taken from a node when no pod there wants it and the node does not use it any more; from a node that is broken
 //! or gone after six minutes, and at once from one that is out of service (KEP-2268). After attach_detach_controller.go.
+//!
+//! Its keys are nodes; of a volume that may be on one node alone the volume is one, too ([`exclusive`]).
+
+mod exclusive;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
-use aws_lc_rs::digest::{SHA256, digest};
-use corten_api::resources;
+use corten_api::{
+    resources,
+    volumes::{attachment_name, is_multi_attach_allowed},
+};
 use corten_meta::{Key, ObjectMeta, Resource, Time};
 use corten_reconcile::{Controller, Effect, EventType, Plan, Projection, Propagation, Verb, View, Wake, Watch, Write};
 use serde_json::json;
@@ -37,11 +43,11 @@ impl Controller for AttachDetach {
     fn watches(&self) -> Vec<Watch> {
         vec![
             Watch::new::<Node>(Wake::Itself),
-            Watch::new::<Pod>(Wake::With(node_of_pod)),
-            Watch::new::<Attachment>(Wake::With(node_of_attachment)),
+            Watch::new::<Pod>(Wake::With(keys_of_pod)),
+            Watch::new::<Attachment>(Wake::With(keys_of_attachment)),
             Watch::new::<CsiDriver>(Wake::Nobody),
-            Watch::new::<Volume>(Wake::Nobody),
-            Watch::new::<Claim>(Wake::Nobody),
+            Watch::new::<Volume>(Wake::With(exclusive::key_of_volume)),
+            Watch::new::<Claim>(Wake::With(exclusive::key_of_claim)),
         ]
     }
 
@@ -66,6 +72,9 @@ impl Controller for AttachDetach {
     }
 
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
+        if exclusive::is_key(key) {
+            return exclusive::reconcile(view, key, now);
+        }
         let (mut plan, node) = (Plan::default(), view.get::<Node>(key));
         let wanted = wanted(view, &key.name, now, &mut plan);
         let held: BTreeMap<&str, &Attachment> =
@@ -81,9 +90,10 @@ impl Controller for AttachDetach {
         for it in kept.iter().filter(|it| it.metadata.annotations.contains_key(UNWANTED_SINCE)) {
             plan.effects.push(mark(it, None));
         }
-        for (name, use_) in wanted.iter().filter(|it| node.is_some() && !held.contains_key(&**it.0)) {
-            attach(view, &key.name, name, use_, now, &mut plan);
-        }
+        // Of the others each has one place: where it is, is decided about the volume, not about the nodes.
+        let is_missing = |it: &(&String, &Use<'_>)| !held.contains_key(&**it.0) && !is_exclusive(it.1.volume);
+        let missing = wanted.iter().filter(|it| node.is_some() && is_missing(it));
+        plan.effects.extend(missing.map(|(name, it)| create(&key.name, name, it.volume)));
         if kept.iter().any(|it| it.metadata.is_deleting()) {
             look_again(&mut plan, now.after(LOOK_AGAIN));
         }
@@ -109,7 +119,7 @@ fn wanted<'a>(view: &'a View, node: &str, now: Time, plan: &mut Plan) -> BTreeMa
                 continue;
             };
             let volume = view.get::<Volume>(&Key::cluster(&*claim.spec.volume_name));
-            let Some((volume, name)) = volume.and_then(|it| Some((it, attachment_name(view, it, node)?))) else {
+            let Some((volume, name)) = volume.and_then(|it| Some((it, name_of(view, it, node)?))) else {
                 continue;
             };
             wanted.entry(name).or_insert_with(|| Use { volume, pods: Vec::new() }).pods.push(pod);
@@ -118,42 +128,28 @@ fn wanted<'a>(view: &'a View, node: &str, now: Time, plan: &mut Plan) -> BTreeMa
     wanted
 }
 
-/// Of handle, driver and node (`getAttachmentName`); nothing where the driver attaches nothing. One that has no CSIDriver
-/// object does.
-fn attachment_name(view: &View, volume: &Volume, node: &str) -> Option<String> {
+/// Nothing where the driver attaches nothing. One that has no CSIDriver object does.
+fn name_of(view: &View, volume: &Volume, node: &str) -> Option<String> {
     let csi = volume.spec.csi.as_ref()?;
     let driver = view.get::<CsiDriver>(&Key::cluster(&*csi.driver));
-    if driver.is_some_and(|it| it.spec.attach_required == Some(false)) {
-        return None;
-    }
-    let hash = digest(&SHA256, format!("{}{}{node}", csi.volume_handle, csi.driver).as_bytes());
-    Some(hash.as_ref().iter().fold("csi-".to_owned(), |name, it| format!("{name}{it:02x}")))
+    let attaches = driver.is_none_or(|it| it.spec.attach_required != Some(false));
+    attaches.then(|| attachment_name(&csi.volume_handle, &csi.driver, node))
 }
 
-/// Makes the attachment, unless the volume is on another node and may be on one alone.
-fn attach(view: &View, node: &str, name: &str, use_: &Use<'_>, now: Time, plan: &mut Plan) {
-    let (volume, csi) = (use_.volume, use_.volume.spec.csi.as_ref().expect("only such volumes are wanted"));
-    let volume_name = &volume.metadata.name;
-    let is_shared = volume.spec.access_modes.iter().any(|it| matches!(&**it, "ReadOnlyMany" | "ReadWriteMany"));
-    let mut others = view.list::<Attachment>();
-    let is_elsewhere =
-        |it: &Attachment| it.spec.source.persistent_volume_name == *volume_name && it.spec.node_name != node;
-    if !is_shared && others.any(is_elsewhere) {
-        let message = format!(
-            "Multi-Attach error for volume {volume_name:?} Volume is already exclusively attached to one node and can't \
-             be attached to another"
-        );
-        plan.effects
-            .extend(use_.pods.iter().map(|it| event(it, EventType::Warning, "FailedAttachVolume", message.clone())));
-        return look_again(plan, now.after(LOOK_AGAIN));
-    }
+fn is_exclusive(volume: &Volume) -> bool {
+    !is_multi_attach_allowed(&volume.spec.access_modes)
+}
+
+fn create(node: &str, name: &str, volume: &Volume) -> Effect {
+    let csi = volume.spec.csi.as_ref().expect("only such volumes are wanted");
+    let source = json!({ "persistentVolumeName": volume.metadata.name });
     let object = json!({
         "apiVersion": Attachment::RESOURCE.api_version(),
         "kind": Attachment::RESOURCE.kind,
         "metadata": { "name": name },
-        "spec": { "attacher": csi.driver, "nodeName": node, "source": { "persistentVolumeName": volume_name } },
+        "spec": { "attacher": csi.driver, "nodeName": node, "source": source },
     });
-    plan.effects.push(Effect::Create { resource: Attachment::RESOURCE, object });
+    Effect::Create { resource: Attachment::RESOURCE, object }
 }
 
 /// May an attachment that nobody wants go now? Marks since when that has been asked, where the node still uses the volume.
@@ -266,16 +262,27 @@ fn look_again(plan: &mut Plan, at: Time) {
 }
 
 /// Where a pod that is gone was nobody knows any more: any node with attachments may be the one.
-fn node_of_pod(view: &View, pod: &ObjectMeta) -> Vec<Key> {
+fn keys_of_pod(view: &View, pod: &ObjectMeta) -> Vec<Key> {
     let Some(pod) = view.get::<Pod>(&pod.key()) else {
         let nodes: BTreeSet<&str> = view.list::<Attachment>().map(|it| &*it.spec.node_name).collect();
         return nodes.into_iter().map(Key::cluster).collect();
     };
     let node = &*pod.spec.node_name;
-    Vec::from_iter((!node.is_empty() && pod.claims().next().is_some()).then(|| Key::cluster(node)))
+    if node.is_empty() {
+        return Vec::new();
+    }
+    let of = |name: String| view.get::<Claim>(&Key::new(&*pod.metadata.namespace, name));
+    let volumes = pod.claims().filter_map(|it| exclusive::key_of_claim(view, &of(it)?.metadata).pop());
+    let node = pod.claims().next().map(|_| Key::cluster(node));
+    node.into_iter().chain(volumes).collect()
 }
 
-fn node_of_attachment(view: &View, attachment: &ObjectMeta) -> Vec<Key> {
-    let attachment = view.get::<Attachment>(&attachment.key());
-    attachment.map(|it| Key::cluster(&*it.spec.node_name)).into_iter().collect()
+fn keys_of_attachment(view: &View, attachment: &ObjectMeta) -> Vec<Key> {
+    let Some(attachment) = view.get::<Attachment>(&attachment.key()) else { return Vec::new() };
+    let volume = view.get::<Volume>(&Key::cluster(&*attachment.spec.source.persistent_volume_name));
+    let volume = volume.and_then(exclusive::key);
+    volume.into_iter().chain([Key::cluster(&*attachment.spec.node_name)]).collect()
 }
+
+#[cfg(test)]
+mod tests;

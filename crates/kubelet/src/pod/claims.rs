@@ -1,6 +1,9 @@
 //! What is known of a pod's volumes that outlive it: each is asked for at the API until it can be mounted.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use corten_meta::Time;
 
@@ -26,10 +29,21 @@ pub(crate) struct Claims {
     slots: BTreeMap<String, Slot>,
     /// Those that can be mounted, by their names in the pod.
     resolved: Arc<Persistent>,
+    renewal: Renewal,
     release: Release,
     /// Why what outlives the pod is not given back, and since when.
     pub(crate) release_problem: Option<(String, Time)>,
     release_failures: u32,
+}
+
+/// What drivers are told is read anew before they are told it again: Secrets change.
+#[derive(Debug, Default)]
+enum Renewal {
+    #[default]
+    Done,
+    Wanted,
+    /// These are being read.
+    InFlight(BTreeSet<String>),
 }
 
 /// What outlives a pod that is done is unmounted, for others to have it.
@@ -114,6 +128,34 @@ impl PodMachine {
         }
     }
 
+    /// Once drivers are to be told again what they were told before.
+    pub(crate) fn volumes_are_stale(&mut self) {
+        self.claims.renewal = Renewal::Wanted;
+    }
+
+    /// True once what drivers are told again has been read anew; where that was not to be had it is what was read before.
+    pub(crate) fn renew_volumes(&mut self, cx: &mut Context<'_>) -> bool {
+        if matches!(self.claims.renewal, Renewal::Wanted) {
+            let (pod, mut asked) = (self.pod.clone(), BTreeSet::new());
+            for volume in spec_of(&pod).volumes.iter().flatten() {
+                let of_driver = |it: &PersistentMount| matches!(it.backend, Backend::Csi(_));
+                let is_known = self.claims.resolved.get(&volume.name).is_some_and(of_driver);
+                if let Some(name) = name(&pod, volume).filter(|_| is_known) {
+                    cx.api(ApiEffect::ReadVolume { pod: self.who.clone(), volume: volume.name.clone(), name });
+                    asked.insert(volume.name.clone());
+                }
+            }
+            self.claims.renewal = Renewal::InFlight(asked);
+        }
+        if let Renewal::InFlight(asked) = &self.claims.renewal
+            && !asked.is_empty()
+        {
+            return false;
+        }
+        self.claims.renewal = Renewal::Done;
+        true
+    }
+
     /// `PodCouldHaveRunningContainers`: a pod that is done holds no volume, though it is deleted much later.
     pub(crate) fn release_volumes(&mut self, cx: &mut Context<'_>) {
         let pod = self.pod.clone();
@@ -158,6 +200,15 @@ impl PodMachine {
         let pod = self.pod.clone();
         let Some(wanted) = spec_of(&pod).volumes.iter().flatten().find(|it| it.name == volume) else { return };
         let runs = self.tracks.values().any(ContainerRecord::is_alive);
+        if let Renewal::InFlight(asked) = &mut self.claims.renewal
+            && asked.remove(volume)
+        {
+            // What cannot be read now is told as it was: the pod has the volume.
+            if let Ok(mount) = result.and_then(|read| resolve(&pod, wanted, &read, runs)) {
+                self.claims.resolve(volume, mount);
+            }
+            return;
+        }
         let slot = self.claims.slots.entry(volume.to_owned()).or_default();
         slot.in_flight = false;
         match result.and_then(|read| resolve(&pod, wanted, &read, runs)) {

@@ -116,6 +116,8 @@ pub(crate) struct VolumeState {
     pub(crate) in_flight: bool,
     /// When drivers that ask for it (`requiresRepublish`) publish again.
     pub(crate) republish_at: Option<Time>,
+    /// They are to do it now.
+    pub(crate) is_stale: bool,
     pub(crate) is_ready: bool,
     /// What was last given to the host.
     pub(crate) content: Vec<Volume>,

@@ -105,10 +105,18 @@ impl PodMachine {
         self.fetch_tokens(cx);
         self.fetch_certificates(cx);
         self.read_volumes(cx);
-        let state = &mut self.volumes;
-        if state.in_flight {
-            return state.is_ready;
+        if self.volumes.in_flight {
+            return self.volumes.is_ready;
         }
+        if self.volumes.republish_at.is_some() && cx.is_due(self.volumes.republish_at) {
+            self.volumes.republish_at = None;
+            self.volumes.is_stale = true;
+            self.volumes_are_stale();
+        }
+        if cx.is_due(self.volumes.retry_at) && !self.renew_volumes(cx) {
+            return self.volumes.is_ready;
+        }
+        let state = &mut self.volumes;
         state.span.started.get_or_insert(cx.now);
         let certificates = &self.certificates;
         let given = volumes::ProjectedSources { tokens: &self.tokens, certificates, trust_bundles: cx.trust_bundles };
@@ -120,8 +128,7 @@ impl PodMachine {
                     state.span.finished.get_or_insert(cx.now);
                     return true;
                 }
-                let is_republished = state.republish_at.is_some() && cx.is_due(state.republish_at);
-                let is_current = state.is_ready && state.content == content && !is_republished;
+                let is_current = state.is_ready && state.content == content && !state.is_stale;
                 if !is_current && cx.is_due(state.retry_at) {
                     (state.in_flight, state.content) = (true, content.clone());
                     let group = volumes::group(&self.pod);
@@ -151,6 +158,7 @@ impl PodMachine {
         match result {
             Ok(()) => {
                 state.is_ready = true;
+                state.is_stale = false;
                 state.span.finished.get_or_insert(cx.now);
                 (state.failures, state.retry_at) = (0, None);
                 state.republish_at = volumes::has_republished(&state.content).then(|| cx.now.after(REPUBLISH));
@@ -165,6 +173,8 @@ impl PodMachine {
                     cx.event(&self.who, "", Warning, "FailedMount", problem.message.clone());
                 }
                 state.problems = vec![problem];
+                // A Secret that was wrong may be put right.
+                self.volumes_are_stale();
             }
         }
     }

@@ -7,6 +7,7 @@ use corten_api::core::v1::{
     CSIPersistentVolumeSource, CSIVolumeSource, PersistentVolume, PersistentVolumeClaim, Pod, Volume,
 };
 use corten_api::storage::v1::{CSIDriver, CSIDriverSpec, VolumeAttachment};
+use corten_meta::Quantity;
 
 use crate::{
     Backend, CsiVolume, HostPathType, PersistentMount, Secrets, TokenWish, VolumeName, VolumeOwner, VolumeRead,
@@ -283,7 +284,26 @@ fn csi(pod: &Pod, source: &CSIPersistentVolumeSource, modes: &[String], read: &V
         tokens: Secrets::default(),
         tokens_in_secrets: read.tokens_in_secrets,
         is_republished: spec_of_driver(read.driver.as_ref()).requires_republish == Some(true),
+        grows_to: grows_to(read),
+        expand_secrets: read.expand_secrets.clone(),
     }
+}
+
+/// As `expandVolumeDuringMount`: how large the volume is, where its claim says that the node's part is to be done.
+fn grows_to(read: &VolumeRead) -> Option<u64> {
+    let status = read.claim.as_ref()?.status.as_ref()?;
+    let size = |it: Option<&BTreeMap<String, corten_api::apimachinery::pkg::api::resource::Quantity>>| {
+        it?.get("storage")?.0.parse::<Quantity>().ok()
+    };
+    let said = status.allocated_resource_statuses.as_ref().and_then(|it| it.get("storage")).map(String::as_str);
+    let mut conditions = status.conditions.iter().flatten();
+    let is_pending = match said {
+        Some(said) => matches!(said, "NodeResizePending" | "NodeResizeInProgress"),
+        None => conditions.any(|it| it.type_ == "FileSystemResizePending" && it.status == "True"),
+    };
+    let wanted = size(read.volume.as_ref()?.spec.as_ref()?.capacity.as_ref())?;
+    let is_larger = wanted > size(status.capacity.as_ref()).unwrap_or_default();
+    (is_pending && is_larger).then(|| u64::try_from(wanted.value()).unwrap_or(0))
 }
 
 /// What a driver with `podInfoOnMount` is told of the pod.
@@ -341,6 +361,8 @@ fn inline_mount(
         tokens: Secrets::default(),
         tokens_in_secrets: read.tokens_in_secrets,
         is_republished: spec_of_driver(driver).requires_republish == Some(true),
+        grows_to: None,
+        expand_secrets: Secrets::default(),
     };
     Ok(PersistentMount {
         name: volume.name.clone(),

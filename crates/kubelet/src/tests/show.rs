@@ -111,7 +111,11 @@ fn persistent(mount: &PersistentMount) -> String {
     ];
     let marks: String = marks.into_iter().filter(|it| it.0).map(|it| it.1).collect();
     let options = mount.mount_options.iter().map(|it| format!(" -o {it}")).collect::<String>();
-    format!("{}={backend}{marks}{options}", mount.name)
+    let secrets = match &mount.backend {
+        Backend::Csi(it) => it.publish_secrets.0.iter().map(|(name, it)| format!(" secret {name}={it}")).collect(),
+        _ => String::new(),
+    };
+    format!("{}={backend}{marks}{options}{secrets}", mount.name)
 }
 
 fn action(action: &Action) -> String {

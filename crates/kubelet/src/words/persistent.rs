@@ -32,6 +32,8 @@ pub struct VolumeRead {
     pub attachment: Option<VolumeAttachment>,
     pub stage_secrets: Secrets,
     pub publish_secrets: Secrets,
+    /// For the node's part in growing it.
+    pub expand_secrets: Secrets,
 }
 
 /// What a Secret says, for a driver.
@@ -122,6 +124,9 @@ pub struct CsiVolume {
     pub tokens_in_secrets: bool,
     /// It is published again and again (`requiresRepublish`).
     pub is_republished: bool,
+    /// The node has its part still to do in growing it to so many bytes. Some drivers do that only before a pod has the volume.
+    pub grows_to: Option<u64>,
+    pub expand_secrets: Secrets,
 }
 
 /// A block device in a container.

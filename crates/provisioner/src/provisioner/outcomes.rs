@@ -108,8 +108,16 @@ impl Provisioner {
                         let told = (Normal, "FileSystemResizeSuccessful", message);
                         self.expanded(claim, &driver, told, true, now, effects)
                     }
-                    // The condition says what it waits for: that its Pod begins anew.
-                    Err(_) => {
+                    Err(why) => {
+                        let about = self.claims.get(&claim).map(|it| about_claim(it));
+                        // Else the condition says what it waits for: that its Pod begins anew.
+                        if let Some(about) = about.filter(|_| !why.is_in_use) {
+                            let message = format!(
+                                "NodeExpandVolume.NodeExpandVolume failed for volume {volume:?} : {}",
+                                why.message
+                            );
+                            self.tell(&driver, &about, Warning, "VolumeResizeFailed", message, effects);
+                        }
                         self.failed_for(&subject, NODE_PAUSE_MAX, now);
                         subject
                     }

@@ -9,8 +9,8 @@ use corten_client::{Client, DeleteParams, Error, PatchType};
 use corten_kubelet::Secrets;
 use corten_meta::{Key, Resource, Time};
 use corten_provisioner::{
-    AttachedVolume, Attaching, Failure, Finality, Finding, Growth, Job, MESSAGE, Modification, NODE_ID, Outcome,
-    Taking, snapshot_failed, snapshot_found, snapshot_not_found, snapshot_status, volume_object,
+    AttachedVolume, Attaching, Failure, Finality, Finding, Growth, Job, MESSAGE, Modification, NODE_ID, NodeGrowth,
+    Outcome, Taking, snapshot_failed, snapshot_found, snapshot_not_found, snapshot_status, volume_object,
 };
 use futures_util::FutureExt;
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ fn failed(message: String) -> Failure {
 }
 
 /// What a Secret says, for a driver.
-async fn told(client: &Client, secret: Option<&Key>) -> Result<Secrets, Failure> {
+pub(crate) async fn told(client: &Client, secret: Option<&Key>) -> Result<Secrets, Failure> {
     secrets(client, secret.cloned()).await.map_err(failed)
 }
 
@@ -84,11 +84,11 @@ pub(super) async fn carry_out(
         Job::LetGo { volume, .. } => Outcome::LetGo { volume, result: done },
         Job::Attach(it) | Job::Detach(it) => Outcome::Attached { attachment: it.attachment, result: done },
         Job::Expand(it) => {
-            let Growth { claim, volume, driver, .. } = it;
+            let Growth { claim, volume, driver, .. } = *it;
             Outcome::Expanded { claim, volume, driver, result }
         }
         Job::ExpandOnNode(it) => {
-            let Growth { claim, volume, driver, .. } = it;
+            let NodeGrowth { claim, volume, driver, .. } = *it;
             Outcome::ExpandedOnNode { claim, volume, driver, result: done }
         }
         Job::Modify(it) => {
@@ -148,10 +148,7 @@ async fn attempt(client: &Client, hands: &dyn VolumeHands, answered: &Answered, 
         Job::Detach(it) => detach(client, hands, it).await?,
         Job::Expand(growth) => return expand(client, hands, growth).await,
         Job::ExpandOnNode(it) => {
-            let secrets = told(client, it.node_secret.as_ref()).await?;
-            let expanded = hands.expand_on_node(it.driver.clone(), it.handle.clone(), it.bytes, secrets).await;
-            expanded.map_err(refused)?;
-            write_status(client, &it.claim, &it.done).await?;
+            grow_on_node(client, it, hands.expand_on_node(it.told.clone(), it.bytes)).await?;
         }
         Job::Modify(it) => modify(client, hands, it).await?,
         Job::WriteStatus { claim, status } => write_status(client, claim, status).await?,
@@ -175,10 +172,37 @@ async fn write_status(client: &Client, claim: &Key, status: &Value) -> Result<()
     gone(patched).map_err(not_written)
 }
 
+/// The node's part: what is done with the driver, between what is written of it.
+pub(crate) async fn grow_on_node(
+    client: &Client,
+    growth: &NodeGrowth,
+    grown: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
+    let write = async |status: &Option<Value>| match status {
+        Some(status) => write_status(client, &growth.claim, status).await,
+        None => Ok(()),
+    };
+    write(&growth.begun).await?;
+    let Err(failure) = grown.await else { return write(&growth.done).await };
+    let status = match failure.finality {
+        Finality::Open => &None,
+        Finality::Refused => &growth.failed,
+        Finality::Infeasible => &growth.infeasible,
+    };
+    let why = format!("failed to expand pvc with {}", failure.message);
+    write(&status.as_ref().map(|it| with_message(it, &why))).await?;
+    Err(failure)
+}
+
 async fn expand(client: &Client, hands: &dyn VolumeHands, growth: &Growth) -> Result<bool, Failure> {
     write_status(client, &growth.claim, &growth.begun).await?;
     let secrets = told(client, growth.secret.as_ref()).await?;
-    match hands.expand(growth.driver.clone(), growth.handle.clone(), growth.bytes, secrets).await {
+    let expanded = match growth.is_asked {
+        true => hands.expand(growth.driver.clone(), growth.told.clone(), growth.bytes, secrets).await,
+        // As external-resizer's `trivialResizer`.
+        false => Ok(true),
+    };
+    match expanded {
         Ok(waits_for_node) => {
             let status = if waits_for_node { &growth.waits_for_node } else { &growth.done };
             let size = &growth.begun["allocatedResources"]["storage"];
@@ -302,7 +326,10 @@ async fn detach(client: &Client, hands: &dyn VolumeHands, it: &Attaching) -> Res
 async fn mark(client: &Client, it: &Attaching, volume: &AttachedVolume, node_id: &str) -> Result<(), Failure> {
     let marks =
         json!({ "annotations": { NODE_ID: node_id }, "finalizers": it.finalizers, "resourceVersion": it.version });
-    write_attachment(client, it, "", json!({ "metadata": marks })).await?;
+    let (key, patch) = (Key::cluster(it.attachment.as_str()), json!({ "metadata": marks }));
+    // One that is gone is attached no more: nobody would detach it.
+    let marked = client.patch(&VOLUME_ATTACHMENTS, &key, "", &PatchType::Merge, &patch).await;
+    marked.map_err(not_written)?;
     let Some((version, finalizers)) = &volume.hold else { return Ok(()) };
     let patch = json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } });
     let key = Key::cluster(volume.volume.as_str());

@@ -73,7 +73,13 @@ impl VolumeHands for FakeVolumes {
         Box::pin(std::future::ready(self.ask(format!("delete {handle}"))))
     }
 
-    fn expand(&self, _: String, handle: String, bytes: u64, _: Secrets) -> BoxFuture<'_, Result<bool, Refusal>> {
+    fn expand(
+        &self,
+        _: String,
+        AttachedVolume { handle, .. }: AttachedVolume,
+        bytes: u64,
+        _: Secrets,
+    ) -> BoxFuture<'_, Result<bool, Refusal>> {
         Box::pin(std::future::ready(self.ask(format!("expand {handle} {bytes}")).map(|()| false)))
     }
 
@@ -92,8 +98,13 @@ impl VolumeHands for FakeVolumes {
         Box::pin(std::future::ready(self.ask(format!("detach {handle} {node_id}"))))
     }
 
-    fn expand_on_node(&self, _: String, handle: String, bytes: u64, _: Secrets) -> BoxFuture<'_, Result<(), Refusal>> {
-        Box::pin(std::future::ready(self.ask(format!("expand on node {handle} {bytes}"))))
+    fn expand_on_node(&self, volume: AttachedVolume, bytes: u64) -> BoxFuture<'_, Result<(), Failure>> {
+        let asked = self.ask(format!("expand on node {} {bytes}", volume.handle));
+        let failure = |it: Refusal| {
+            let finality = if it.is_infeasible { Finality::Infeasible } else { Finality::Open };
+            Failure { message: it.message, finality, ..Failure::default() }
+        };
+        Box::pin(std::future::ready(asked.map_err(failure)))
     }
 
     fn create_snapshot(&self, taking: Taking, _: Secrets) -> BoxFuture<'_, Result<Snapshotted, SnapshotRefusal>> {

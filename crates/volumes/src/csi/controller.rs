@@ -125,18 +125,13 @@ impl Controller {
         self.client.call(DELETE, Delete { id: handle, secrets }).await.map(|Empty {}| ())
     }
 
-    pub(super) async fn expand(
-        &self,
-        handle: String,
-        bytes: u64,
-        secrets: BTreeMap<String, String>,
-    ) -> Result<Expanded, Fault> {
+    pub(super) async fn expand(&self, volume: StageVolume, bytes: u64) -> Result<Expanded, Fault> {
         self.needs(can::EXPAND, "grow volumes")?;
         let request = ControllerExpand {
-            volume_id: handle,
             capacity_range: Some(CapacityRange { required_bytes: whole(bytes), limit_bytes: 0 }),
-            secrets,
-            volume_capability: None,
+            volume_capability: Some(self.capability(&volume)),
+            volume_id: volume.handle,
+            secrets: volume.secrets,
         };
         let answer: ControllerExpanded = self.client.call(CONTROLLER_EXPAND, request).await?;
         let grown = u64::try_from(answer.capacity_bytes).unwrap_or(0);

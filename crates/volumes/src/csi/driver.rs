@@ -128,13 +128,8 @@ impl Driver for CsiDriver {
         Box::pin(async { self.controller()?.delete(handle, secrets).await })
     }
 
-    fn expand(
-        &self,
-        handle: String,
-        bytes: u64,
-        secrets: BTreeMap<String, String>,
-    ) -> BoxFuture<'_, Result<Expanded, Fault>> {
-        Box::pin(async move { self.controller()?.expand(handle, bytes, secrets).await })
+    fn expand(&self, volume: StageVolume, bytes: u64) -> BoxFuture<'_, Result<Expanded, Fault>> {
+        Box::pin(async move { self.controller()?.expand(volume, bytes).await })
     }
 
     fn capacity(&self, parameters: BTreeMap<String, String>) -> BoxFuture<'_, Result<Option<Capacity>, Fault>> {
@@ -245,15 +240,15 @@ impl Driver for CsiDriver {
 
     fn node_expand(&self, asked: NodeExpand) -> BoxFuture<'_, Result<u64, Fault>> {
         Box::pin(async move {
-            let NodeExpand { handle, path, staging, bytes, secrets } = asked;
+            let NodeExpand { volume, path, staging, bytes } = asked;
             let required_bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
             let request = NodeExpandVolume {
-                volume_id: handle,
                 volume_path: self.seen(&path),
                 capacity_range: Some(CapacityRange { required_bytes, limit_bytes: 0 }),
                 staging_target_path: staging.map(|it| self.seen(&it)).unwrap_or_default(),
-                volume_capability: None,
-                secrets,
+                volume_capability: Some(self.capability(&volume)),
+                volume_id: volume.handle,
+                secrets: volume.secrets,
             };
             let answer: NodeExpanded = self.client.call(EXPAND, request).await?;
             Ok(u64::try_from(answer.capacity_bytes).ok().filter(|it| *it > 0).unwrap_or(bytes))

@@ -186,6 +186,72 @@ async fn whether_volumes_are_well_is_asked_in_a_list_or_one_by_one() {
 }
 
 #[tokio::test]
+async fn tokens_are_told_where_a_driver_wants_them() {
+    let (world, driver) = World::driver(&["attach"]).await;
+    let made = driver.create(wanted("v1")).await.expect("made");
+    let mounter = world.mounter();
+    for (tokens_in_secrets, words) in [(false, "with tokens"), (true, "with tokens among secrets")] {
+        world.asked();
+        let mut mount = mount(&made.handle);
+        if let Backend::Csi(volume) = &mut mount.backend {
+            volume.tokens_in_secrets = tokens_in_secrets;
+            volume.tokens = Secrets([("csi.storage.k8s.io/serviceAccount.tokens".to_owned(), "{}".to_owned())].into());
+        }
+        mounter.set_up("u1", &mount).await.expect("published");
+        let asked = world.asked();
+        assert_eq!(asked.last(), Some(&format!("NodePublishVolume {} {words}", made.handle)));
+        assert!(asked.iter().all(|it| !it.starts_with("NodeStageVolume") || it.ends_with(" key")), "{asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_volume_is_grown_where_a_pod_has_it() {
+    let (world, driver) = World::driver(&["attach"]).await;
+    let made = driver.create(wanted("v1")).await.expect("made");
+    let mounter = world.mounter();
+    let told = StageVolume { access_mode: "ReadWriteOnce".into(), ..StageVolume::of(&made.handle) };
+    driver.expand(told.clone(), 2 << 20).await.expect("grown");
+    assert!(mounter.growable().await.is_empty());
+    world.asked();
+    mounter.grow(NAME, told.clone(), 2 << 20).await.expect_err("no pod has it");
+    assert!(world.asked().is_empty());
+    mounter.set_up("u1", &mount(&made.handle)).await.expect("published");
+    let [it] = &mounter.growable().await[..] else { panic!("there is one") };
+    assert_eq!((&*it.driver, &it.handle, &*it.claim.to_string()), (NAME, &made.handle, "ns/c"));
+    assert_eq!(it.pods.iter().map(|it| format!("{} {}", it.0, it.1)).collect::<Vec<_>>(), ["u1 ns/p"]);
+    world.asked();
+    mounter.grow(NAME, told.clone(), 2 << 20).await.expect("grown here");
+    assert_eq!(world.asked(), [format!("NodeExpandVolume {} {}", made.handle, 2 << 20)]);
+    let larger = mounter.grow(NAME, told, 3 << 20).await.expect_err("the controller has not grown it");
+    assert_eq!(larger.code, Code::OutOfRange);
+    // The next Pod's volume is grown before that has it.
+    mounter.tear_down("u1").await.expect("taken away");
+    driver
+        .expand(StageVolume { access_mode: "ReadWriteOnce".into(), ..StageVolume::of(&made.handle) }, 4 << 20)
+        .await
+        .expect("grown");
+    world.asked();
+    let mut grown = mount(&made.handle);
+    if let Backend::Csi(volume) = &mut grown.backend {
+        (volume.grows_to, volume.expand_secrets) = (Some(4 << 20), Secrets([("k".into(), "v".into())].into()));
+    }
+    world.fault("NodeExpandVolume FailedPrecondition");
+    mounter.set_up("u2", &grown).await.expect("it begins all the same");
+    world.fault("");
+    mounter.tear_down("u2").await.expect("taken away");
+    world.asked();
+    mounter.set_up("u3", &grown).await.expect("published");
+    let asked: Vec<String> = world.asked().iter().map(|it| it.split(' ').next().unwrap_or_default().into()).collect();
+    assert_eq!(asked, ["NodeStageVolume", "NodeExpandVolume", "NodePublishVolume"]);
+    // One that has no part in it is not asked.
+    let (world, driver) = World::driver(&["attach", "node-expand"]).await;
+    let made = driver.create(wanted("v1")).await.expect("made");
+    let mounter = world.mounter();
+    mounter.set_up("u1", &mount(&made.handle)).await.expect("published");
+    assert!(mounter.growable().await.is_empty());
+}
+
+#[tokio::test]
 async fn a_driver_comes_is_used_and_goes() {
     let (world, driver) = World::driver(&["attach"]).await;
     assert_eq!(world.asked(), ["NotifyRegistrationStatus true"]);

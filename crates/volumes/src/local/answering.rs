@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{LocalDriver, beside, store::Store, volume::Volume};
 use crate::{
-    Code, Driver, Fault, NodeExpand,
+    Code, Driver, Fault, NodeExpand, StageVolume,
     channel::{self, Answered, Asked, Moving, VolumeMove},
 };
 
@@ -71,9 +71,10 @@ async fn carried_out(driver: &LocalDriver, asked: Asked) -> Result<Answered, Fau
     match asked {
         Asked::Create(volume) => driver.create(volume).await.map(Answered::Created),
         Asked::Delete { handle } => driver.delete(handle, BTreeMap::new()).await.map(done),
-        Asked::Expand { handle, bytes } => driver.expand(handle, bytes, BTreeMap::new()).await.map(Answered::Expanded),
+        Asked::Expand { handle, bytes } => driver.expand(StageVolume::of(handle), bytes).await.map(Answered::Expanded),
         Asked::ExpandOnNode { handle, bytes } => {
-            let grown = driver.node_expand(NodeExpand { handle, bytes, ..NodeExpand::default() });
+            let grown =
+                driver.node_expand(NodeExpand { volume: StageVolume::of(handle), bytes, ..NodeExpand::default() });
             grown.await.map(|_| Answered::Done)
         }
         Asked::CreateSnapshot(snapshot) => {

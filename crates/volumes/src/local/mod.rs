@@ -189,14 +189,9 @@ impl Driver for LocalDriver {
         Box::pin(self.there(move |store| store.delete(&handle)))
     }
 
-    fn expand(
-        &self,
-        handle: String,
-        bytes: u64,
-        _: BTreeMap<String, String>,
-    ) -> BoxFuture<'_, Result<Expanded, Fault>> {
+    fn expand(&self, volume: StageVolume, bytes: u64) -> BoxFuture<'_, Result<Expanded, Fault>> {
         Box::pin(self.there(move |store| {
-            let volume = store.expand(&handle, bytes)?;
+            let volume = store.expand(&volume.handle, bytes)?;
             let is_done = grow(store, &volume)?;
             Ok(Expanded { bytes: volume.bytes, node_expansion_required: !is_done })
         }))
@@ -280,9 +275,10 @@ impl Driver for LocalDriver {
 
     fn node_expand(&self, asked: NodeExpand) -> BoxFuture<'_, Result<u64, Fault>> {
         Box::pin(self.there(move |store| {
-            let _hold = store.hold(&asked.handle)?;
-            let volume = store.get(&asked.handle)?;
-            store.stays(&asked.handle)?;
+            let handle = &asked.volume.handle;
+            let _hold = store.hold(handle)?;
+            let volume = store.get(handle)?;
+            store.stays(handle)?;
             if grow(store, &volume)? {
                 return Ok(volume.bytes);
             }

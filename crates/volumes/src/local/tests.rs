@@ -182,13 +182,13 @@ async fn a_volume_grows_while_it_is_used_and_while_it_is_not() {
     let Some(world) = world() else { return };
     world.driver.create(wanted("pvc-1", 16)).await.expect("made");
     let staging = world.dir.path().join("staging");
-    let grown = world.driver.expand("pvc-1".into(), 24 << 20, BTreeMap::new()).await.expect("grown on disk");
+    let grown = world.driver.expand(StageVolume::of("pvc-1"), 24 << 20).await.expect("grown on disk");
     assert_eq!(grown.bytes, 24 << 20);
     world.driver.stage(staged("pvc-1", false), staging.clone()).await.expect("staged");
     let stats = |path: &Path| world.driver.stats("pvc-1".into(), path.to_owned());
     let before = stats(&staging).await.expect("there").capacity_bytes;
     assert!(before > 18 << 20, "{before}");
-    let grown = world.driver.expand("pvc-1".into(), 64 << 20, BTreeMap::new()).await.expect("grown in use");
+    let grown = world.driver.expand(StageVolume::of("pvc-1"), 64 << 20).await.expect("grown in use");
     if grown.node_expansion_required {
         // A machine that is a container itself may not.
         world.driver.unstage("pvc-1".into(), staging.clone()).await.expect("unstaged");
@@ -196,7 +196,7 @@ async fn a_volume_grows_while_it_is_used_and_while_it_is_not() {
     }
     let after = stats(&staging).await.expect("there").capacity_bytes;
     assert!(after > 50 << 20, "{after}");
-    let smaller = world.driver.expand("pvc-1".into(), 1 << 20, BTreeMap::new()).await.expect("nothing to do");
+    let smaller = world.driver.expand(StageVolume::of("pvc-1"), 1 << 20).await.expect("nothing to do");
     assert_eq!(smaller.bytes, 64 << 20);
     assert!(!world.driver.store.get("pvc-1").expect("there").grows);
     world.driver.unstage("pvc-1".into(), staging).await.expect("unstaged");
@@ -209,7 +209,7 @@ async fn xfs_grows_while_it_is_used() {
     assert_eq!(world.driver.create(request).await.expect("made").bytes, 300 << 20);
     let staging = world.dir.path().join("staging");
     world.driver.stage(staged("pvc-1", false), staging.clone()).await.expect("staged");
-    let grown = world.driver.expand("pvc-1".into(), 400 << 20, BTreeMap::new()).await.expect("grown in use");
+    let grown = world.driver.expand(StageVolume::of("pvc-1"), 400 << 20).await.expect("grown in use");
     assert!(!grown.node_expansion_required);
     let bytes = world.driver.stats("pvc-1".into(), staging.clone()).await.expect("there").capacity_bytes;
     assert!(bytes > 320 << 20, "{bytes}");
@@ -249,7 +249,7 @@ async fn what_is_promised_is_not_promised_again() {
     let request = CreateVolume { required_bytes: before * 2, ..wanted("pvc-2", 1) };
     let full = world.driver.create(request).await.expect_err("too large");
     assert_eq!(full.code, Code::ResourceExhausted);
-    let full = world.driver.expand("pvc-1".into(), before * 2, BTreeMap::new()).await.expect_err("too large");
+    let full = world.driver.expand(StageVolume::of("pvc-1"), before * 2).await.expect_err("too large");
     assert_eq!(full.code, Code::ResourceExhausted);
     world.driver.delete("pvc-1".into(), BTreeMap::new()).await.expect("deleted");
 }
@@ -318,7 +318,7 @@ async fn what_is_promised_is_known_without_reading_all_again() {
     for name in ["pvc-1", "pvc-2"] {
         world.driver.create(wanted(name, 16)).await.expect("made");
     }
-    world.driver.expand("pvc-1".into(), 24 << 20, BTreeMap::new()).await.expect("grown");
+    world.driver.expand(StageVolume::of("pvc-1"), 24 << 20).await.expect("grown");
     assert_eq!(promised(), 40);
     world.driver.delete("pvc-2".into(), BTreeMap::new()).await.expect("deleted");
     assert_eq!(promised(), 24);
@@ -350,7 +350,7 @@ async fn a_file_system_is_made_for_who_first_has_the_volume() {
     let taken = |handle: &str| store.taken(&store.get(handle).expect("it is there"));
     assert_eq!((taken("pvc-1"), store.get("pvc-1").expect("there").blank), (0, true), "nothing is written before");
     // What nobody had may be grown, and cloned.
-    world.driver.expand("pvc-1".into(), 24 << 20, BTreeMap::new()).await.expect("grown");
+    world.driver.expand(StageVolume::of("pvc-1"), 24 << 20).await.expect("grown");
     let source = Some(VolumeSource::Volume("pvc-1".into()));
     world.driver.create(CreateVolume { source, ..wanted("pvc-2", 32) }).await.expect("cloned");
     for (handle, mib) in [("pvc-1", 24), ("pvc-2", 32)] {

@@ -1,4 +1,4 @@
-//! Claims whose volume is to be as another VolumeAttributesClass says, and is not.
+//! Claims whose volume is to be larger, or as another VolumeAttributesClass says, and is not.
 
 use serde_json::json;
 
@@ -6,7 +6,26 @@ use super::case::{Advice, Case};
 use crate::why::{
     command::{kubectl, merge},
     fields::{one_line, text},
+    findings::conditions::is_infeasible,
 };
+
+/// The driver, or its part on the node, does not grow the volume.
+pub(super) fn size(case: &Case<'_>) -> Advice {
+    let subject = &case.at.subject;
+    let (has, asked) =
+        (text(case.object, "/status/capacity/storage"), text(case.object, "/spec/resources/requests/storage"));
+    let where_ = if case.wait.reason == "NodeResizeError" { "on its node" } else { "by its driver" };
+    let message = one_line(&case.wait.message);
+    let said = message.split_once(" desc = ").map_or(&*message, |it| it.1);
+    let advice = Advice::run(case.describe())
+        .headline(format!("the volume of {subject} has {has} and is not grown to {asked} {where_}: {said}"));
+    if !is_infeasible(case.object) {
+        return advice.who("whoever runs its driver: it is asked again, after pauses that double");
+    }
+    let less = json!({ "spec": { "resources": { "requests": { "storage": has } } } });
+    let advice = advice.who(format!("whoever wrote {subject}: its driver will never grow it to {asked}, ask for less"));
+    Advice { next: merge(case.namespace, subject, &less), ..advice }.hint(format!("asking for {has} calls it off"))
+}
 
 /// The driver refuses the change.
 pub(super) fn attributes(case: &Case<'_>) -> Advice {

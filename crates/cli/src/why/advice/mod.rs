@@ -138,6 +138,7 @@ async fn of_volumes(case: &Case<'_>) -> Option<Option<Advice>> {
     Some(match &*case.wait.reason {
         "ClaimInUse" => Some(leaving::in_use(case)),
         "ModifyVolumeError" => Some(changing::attributes(case)),
+        "ControllerResizeError" | "NodeResizeError" => Some(changing::size(case)),
         "VolumeBinding" if case.at.subject.starts_with("pod/") => Some(volumes::placement(case).await),
         "NoStorageClass"
         | "StorageClassNotFound"

@@ -4,10 +4,14 @@ use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
 use super::found::Findings;
-use crate::why::{State, fields::text};
+use crate::why::{
+    State,
+    fields::{items, text},
+};
 
 pub(super) fn claim(object: &Value, found: &mut Findings) {
-    if text(object, "/status/phase") == "Bound" && !object["metadata"]["deletionTimestamp"].is_string() {
+    let is_leaving = object["metadata"]["deletionTimestamp"].is_string();
+    if text(object, "/status/phase") == "Bound" && !is_leaving && !fails_to_grow(object) {
         found.verdict = Some((State::Fine, format!("it is bound to volume {}", text(object, "/spec/volumeName"))));
     }
     if text(object, "/status/modifyVolumeStatus/status") == "Pending" {
@@ -15,6 +19,12 @@ pub(super) fn claim(object: &Value, found: &mut Findings) {
         let message = format!("its volume is not changed: class {class} is not there, or is another driver's");
         found.wait(Wait::new("ModifyVolumePending", message, Actor::Author).on("VolumeAttributesClass", class));
     }
+}
+
+/// Its volume is not as large as it asks for, and somebody has said why.
+fn fails_to_grow(claim: &Value) -> bool {
+    let says_why = |it: &Value| matches!(text(it, "/type"), "ControllerResizeError" | "NodeResizeError");
+    items(claim, "/status/conditions").iter().any(|it| says_why(it) && text(it, "/status") == "True")
 }
 
 pub(super) fn volume(object: &Value, found: &mut Findings) {

@@ -84,6 +84,8 @@ pub(super) fn waits(kind: &Kind, object: &Value, found: &mut Findings) {
 fn actor(kind: &Kind, object: &Value, condition: &str) -> Actor {
     match &*kind.singular {
         "persistentvolumeclaim" if condition == "VolumeMoving" => mover(object),
+        // The same size will be refused again.
+        "persistentvolumeclaim" if condition.ends_with("ResizeError") && is_infeasible(object) => Actor::Author,
         "service" if matches!(reason(object, condition), "AddressTaken" | "AddressNotInPool") => Actor::Author,
         // What they name is not there, or cannot be done.
         "flowschema" | "storageversionmigration" => Actor::Author,
@@ -92,6 +94,11 @@ fn actor(kind: &Kind, object: &Value, condition: &str) -> Actor {
         _ if kind.is_custom() && writer(object, condition).is_some() => Actor::External,
         _ => Actor::Operator,
     }
+}
+
+/// Does the claim's driver refuse for good the size that it asks for?
+pub(crate) fn is_infeasible(claim: &Value) -> bool {
+    text(claim, "/status/allocatedResourceStatuses/storage").ends_with("Infeasible")
 }
 
 /// Whose turn it is while a claim's volume is moved to another node.

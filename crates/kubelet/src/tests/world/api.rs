@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{World, merge, show};
-use crate::{ApiEffect, ApiFailure, Event, Token, VolumeName, VolumeRead};
+use crate::{ApiEffect, ApiFailure, Event, Secrets, Token, VolumeName, VolumeRead};
 
 impl World {
     pub(super) fn api(&mut self, effect: ApiEffect) {
@@ -115,9 +115,18 @@ impl World {
         }
         let stored = |kind: &str, name: &str| self.stored.get(&format!("{kind}/{name}"));
         let driver = |name: &str| of(stored("driver", name));
+        // What a Secret says is stored as it is: `store secret/key {"token":"a"}`.
+        let secrets = |name: Option<&str>| match name {
+            Some(name) => {
+                let found = stored("secret", name).ok_or_else(|| format!("failed to find the secret {name}"))?;
+                Ok::<_, String>(Secrets(serde_json::from_value(found.clone()).expect("texts by name")))
+            }
+            None => Ok(Secrets::default()),
+        };
         let VolumeName::Claim(claim) = name else {
-            let VolumeName::Driver { name, .. } = name else { unreachable!("of two names") };
-            return Ok(Box::new(VolumeRead { driver: driver(name), ..VolumeRead::default() }));
+            let VolumeName::Driver { name, secret } = name else { unreachable!("of two names") };
+            let publish_secrets = secrets(secret.as_deref())?;
+            return Ok(Box::new(VolumeRead { driver: driver(name), publish_secrets, ..VolumeRead::default() }));
         };
         let Some(claim) = stored("claim", claim) else {
             return Err(format!("failed to fetch PVC from API server: persistentvolumeclaims {claim:?} not found"));
@@ -130,6 +139,7 @@ impl World {
             volume: of(found),
             driver: driver(named),
             attachment: of(stored("attachment", volume)),
+            publish_secrets: secrets(found.and_then(|it| it["spec"]["csi"]["nodePublishSecretRef"]["name"].as_str()))?,
             ..VolumeRead::default()
         }))
     }

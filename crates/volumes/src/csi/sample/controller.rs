@@ -238,6 +238,7 @@ impl SampleDriver {
         let (taken, capacity) = (state.taken_bytes(), self.settings.capacity);
         let volume = state.volume_mut(&asked.volume_id)?;
         let range = asked.capacity_range.as_ref().ok_or_else(|| invalid("capacity range missing in request"))?;
+        check_capabilities(asked.volume_capability.as_slice())?;
         let bytes = natural(range.required_bytes)?.max(volume.bytes);
         if bytes > VOLUME_BYTES_MAX || (range.limit_bytes > 0 && bytes > natural(range.limit_bytes)?) {
             return Err(Fault::new(Code::OutOfRange, format!("no volume has {bytes} bytes")));

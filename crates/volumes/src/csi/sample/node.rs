@@ -135,15 +135,19 @@ impl SampleDriver {
             let given = std::os::unix::fs::chown(state.volume_folder(&asked.volume_id), None, Some(gid));
             with_faults_named(given, "give the volume to the group")?;
         }
-        let tokens = asked.volume_context.get("csi.storage.k8s.io/serviceAccount.tokens");
-        let tokens = tokens.or_else(|| asked.secrets.get("csi.storage.k8s.io/serviceAccount.tokens"));
+        let secret_tokens = asked.secrets.get("csi.storage.k8s.io/serviceAccount.tokens");
+        let tokens = secret_tokens.or_else(|| asked.volume_context.get("csi.storage.k8s.io/serviceAccount.tokens"));
         if let Some(tokens) = tokens {
             let file = self.folder().join("tokens");
             with_faults_named(corten_machine::write_whole(&file, 0o600, tokens.as_bytes()), "keep tokens")?;
         }
         state.volume_mut(&asked.volume_id)?.published.insert(asked.target_path.clone(), is_ephemeral);
         state.save()?;
-        let about = if tokens.is_some() { " with tokens" } else { "" };
+        let about = match (tokens, secret_tokens) {
+            (Some(_), Some(_)) => " with tokens among secrets",
+            (Some(_), None) => " with tokens",
+            _ => "",
+        };
         let group = group.map(|it| format!(" group {it}")).unwrap_or_default();
         Ok(Served::of(&format!("{}{about}{group}", asked.volume_id), &m::Empty {}))
     }
@@ -166,6 +170,9 @@ impl SampleDriver {
 
     fn node_expand(&self, state: &State, asked: &m::NodeExpandVolume) -> Result<Served, Fault> {
         check(&asked.volume_id, &asked.volume_path)?;
+        if asked.volume_capability.is_none() {
+            return Err(invalid("volume capability missing in request"));
+        }
         let volume = state.volume(&asked.volume_id)?;
         let wanted = asked.capacity_range.as_ref().map_or(0, |it| it.required_bytes);
         if natural(wanted)? > volume.bytes {

@@ -230,6 +230,7 @@ async fn volumes_grow_and_are_changed() {
     let expand = |id: &str, capacity_range| cm::ControllerExpand {
         volume_id: id.into(),
         capacity_range,
+        volume_capability: Some(mounted()),
         ..cm::ControllerExpand::default()
     };
     asked.refused(client::CONTROLLER_EXPAND, expand("", range(1)), Code::InvalidArgument).await;
@@ -308,6 +309,7 @@ async fn nodes_stage_publish_and_take_away() {
     let expand = |id: &str, path: &str| m::NodeExpandVolume {
         volume_id: id.into(),
         volume_path: path.into(),
+        volume_capability: Some(mounted()),
         ..m::NodeExpandVolume::default()
     };
     asked.refused(client::EXPAND, expand("", &target), Code::InvalidArgument).await;
@@ -346,12 +348,13 @@ async fn rules(driver: &dyn Driver) {
     if facts.tells_capacity {
         driver.capacity([].into()).await.expect("told").expect("told");
     }
+    let to_grow = |handle: &str| StageVolume { access_mode: "ReadWriteOnce".into(), ..StageVolume::of(handle) };
     if facts.expands {
-        let grown = driver.expand(made.handle.clone(), 32 << 20, [].into()).await.expect("grown");
+        let grown = driver.expand(to_grow(&made.handle), 32 << 20).await.expect("grown");
         assert!(grown.bytes >= 32 << 20);
-        let again = driver.expand(made.handle.clone(), 32 << 20, [].into()).await.expect("as large");
+        let again = driver.expand(to_grow(&made.handle), 32 << 20).await.expect("as large");
         assert_eq!(again.bytes, grown.bytes);
-        let unknown = driver.expand("none".into(), 32 << 20, [].into()).await.expect_err("it is not there").code;
+        let unknown = driver.expand(to_grow("none"), 32 << 20).await.expect_err("it is not there").code;
         assert_eq!(unknown, Code::NotFound);
     }
     if facts.snapshots {

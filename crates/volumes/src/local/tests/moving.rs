@@ -152,13 +152,13 @@ async fn a_volume_that_leaves_is_not_mounted_and_one_that_is_mounted_does_not_le
     let (_, record) = leave(&from).await.expect("nobody has it");
     let refused = stage().await.expect_err("it leaves");
     assert_eq!(refused.message, "volume pvc-1 is being moved to node n2");
-    let refused = from.driver.expand("pvc-1".into(), 16 << 20, BTreeMap::new()).await.expect_err("it leaves");
+    let refused = from.driver.expand(StageVolume::of("pvc-1"), 16 << 20).await.expect_err("it leaves");
     assert_eq!(refused.message, "volume pvc-1 is being moved to node n2");
     let store = &from.driver.store;
     // Who was about to grow it when it left finds that it leaves once he has it in hand.
     let grown = store.expand("pvc-1", 16 << 20).expect_err("it leaves");
     assert_eq!(grown.message, "volume pvc-1 is being moved to node n2");
-    let grow = NodeExpand { handle: "pvc-1".into(), bytes: 16 << 20, ..NodeExpand::default() };
+    let grow = NodeExpand { volume: StageVolume::of("pvc-1"), bytes: 16 << 20, ..NodeExpand::default() };
     assert_eq!(from.driver.node_expand(grow).await.expect_err("it leaves").code, Code::FailedPrecondition);
     let kept = CreateSnapshot { name: "s".into(), source: "pvc-1".into(), ..CreateSnapshot::default() };
     assert_eq!(from.driver.create_snapshot(kept).await.expect_err("it leaves").code, Code::FailedPrecondition);

@@ -81,7 +81,7 @@ async fn a_disk_that_holds_no_quota_has_no_volumes_of_them() {
     let staging = world.dir.path().join("staging");
     let refused = world.driver.stage(staged("pvc-2", false), staging).await.expect_err("nobody holds its size");
     assert_eq!(refused.code, Code::FailedPrecondition, "{refused}");
-    let grown = world.driver.expand("pvc-2".into(), 32 << 20, BTreeMap::new()).await.expect_err("neither");
+    let grown = world.driver.expand(StageVolume::of("pvc-2"), 32 << 20).await.expect_err("neither");
     assert_eq!(grown.code, Code::FailedPrecondition);
     world.driver.delete("pvc-2".into(), BTreeMap::new()).await.expect("it can be removed all the same");
 }
@@ -106,7 +106,7 @@ async fn a_quota_holds_a_volumes_size_and_nobody_elses() {
         assert!(before.saturating_sub(world.left().await) < 4 << 20, "it was promised before");
 
         // While it is used.
-        let grown = world.driver.expand("pvc-1".into(), 32 << 20, BTreeMap::new()).await.expect("grown");
+        let grown = world.driver.expand(StageVolume::of("pvc-1"), 32 << 20).await.expect("grown");
         assert!(!grown.node_expansion_required);
         assert_eq!(world.capacity_of("pvc-1", &first).await, 32 << 20);
         assert!(world.fill(first.join("large"), 24).await, "there is room now");

@@ -1,0 +1,99 @@
+//! Who does which part of a growth.
+
+use serde_json::json;
+
+use super::*;
+
+/// A claim that asks for two GB of a volume of one, of a driver of somebody else's.
+fn world(change: impl FnOnce(&mut DriverFacts)) -> World {
+    let mut world = World::new();
+    world.add_driver(change);
+    let claim = json!({ "namespace": "default", "name": "data", "uid": "c1" });
+    world.volume(sample_volume(json!({ "spec": { "capacity": { "storage": "1Gi" }, "claimRef": claim } })));
+    world
+}
+
+fn asks(status: Value) -> Value {
+    let mut claim = json!({
+        "spec": { "volumeName": "pv1", "resources": { "requests": { "storage": "2Gi" } } },
+        "status": { "phase": "Bound", "capacity": { "storage": "1Gi" } },
+    });
+    merge(&mut claim, json!({ "status": status }));
+    claim
+}
+
+fn show_growth(effects: &[Effect]) -> Vec<String> {
+    let growths = effects.iter().filter_map(|it| match it {
+        Effect::Do(job) => match &**job {
+            Job::Expand(it) => {
+                Some((it.is_asked, it.told.access_mode.clone(), it.waits_for_node["conditions"].clone()))
+            }
+            _ => None,
+        },
+        _ => None,
+    });
+    growths.map(|(is_asked, mode, conditions)| format!("{is_asked} {mode} {}", conditions[0]["type"])).collect()
+}
+
+/// As external-resizer's `trivialResizer`: the volume is called grown, and waits for its node.
+#[test]
+fn a_driver_whose_nodes_alone_grow_volumes_is_not_asked_at_its_controller() {
+    let claim = || Event::Claim(Arc::new(serde_json::from_value(claim(asks(json!({})))).expect("a claim")));
+    for (expands, is_asked) in [(true, true), (false, false)] {
+        let mut world = world(|it| (it.expands, it.expands_nothing, it.node_expands) = (expands, !expands, true));
+        let effects = world.provisioner.step(claim(), world.now);
+        let expected = format!("{is_asked} ReadWriteOnce \"FileSystemResizePending\"");
+        assert_eq!(show_growth(&effects), [expected]);
+    }
+    // A sidecar does it.
+    let mut world = world(|it| (it.expands_nothing, it.node_expands) = (true, true));
+    let container = crate::PodContainer { image: "csi-resizer:v2".into(), program: String::new() };
+    let folders = vec!["/var/lib/kubelet/plugins/sample".to_owned()];
+    let pod = crate::DriverPod { node: "n1".into(), folders, containers: vec![container], is_finished: false };
+    world.tell(Event::Pod(Key::new("x", "controller"), pod));
+    assert!(world.provisioner.step(claim(), world.now).is_empty());
+}
+
+#[test]
+fn the_part_of_a_node_in_growing_others_volumes_is_left_to_that_node() {
+    let mut world = world(|it| (it.expands, it.node_expands) = (true, true));
+    world.volume(sample_volume(json!({ "spec": { "capacity": { "storage": "2Gi" } } })));
+    let pending = json!({
+        "allocatedResources": { "storage": "2Gi" },
+        "allocatedResourceStatuses": { "storage": "NodeResizePending" },
+    });
+    assert_eq!(world.claim(asks(pending)), [""; 0]);
+    // One that the node has refused for good begins anew with another size.
+    let mut infeasible = asks(json!({
+        "allocatedResources": { "storage": "2Gi" },
+        "allocatedResourceStatuses": { "storage": "NodeResizeInfeasible" },
+    }));
+    assert_eq!(world.claim(infeasible.clone()), [""; 0]);
+    merge(&mut infeasible, json!({ "spec": { "resources": { "requests": { "storage": "1536Mi" } } } }));
+    assert_eq!(world.claim(infeasible), ["expand pv1 vol-1 1610612736"]);
+}
+
+#[test]
+fn what_the_built_in_driver_says_at_its_node_is_told() {
+    let mut world = World::new();
+    world.tell(Event::Synced);
+    let mut volume = released("Delete", DRIVER, "n1");
+    volume["status"] = json!({ "phase": "Bound" });
+    volume["spec"]["capacity"]["storage"] = "2Gi".into();
+    world.volume(volume);
+    let pending = json!({ "status": {
+        "allocatedResources": { "storage": "2Gi" },
+        "allocatedResourceStatuses": { "storage": "NodeResizePending" },
+    } });
+    assert_eq!(world.claim(bound("2Gi", "1Gi", pending)), ["expand on node pvc-c1 2147483648"]);
+    let ended = |is_in_use| {
+        let result = Err(Failure { message: "it is damaged".into(), is_in_use, ..Failure::default() });
+        let (claim, volume) = (Key::new("default", "data"), "pvc-c1".to_owned());
+        Event::Done(Outcome::ExpandedOnNode { claim, volume, driver: DRIVER.into(), result })
+    };
+    let told =
+        "Warning VolumeResizeFailed: NodeExpandVolume.NodeExpandVolume failed for volume \"pvc-c1\" : it is damaged";
+    assert_eq!(world.tell(ended(false)), [told]);
+    assert_eq!(world.wait(1)[0], "expand on node pvc-c1 2147483648");
+    assert_eq!(world.tell(ended(true)), [""; 0], "the claim says already that it waits for a Pod");
+}

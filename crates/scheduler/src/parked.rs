@@ -23,6 +23,10 @@ pub(crate) struct RefusedBy {
 }
 
 impl RefusedBy {
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self { is_among: self.is_among || other.is_among, is_extender: self.is_extender || other.is_extender }
+    }
+
     /// May something help the pod, if the plugins that turned it down care?
     pub(crate) fn may_be_helped(self, cares: impl FnOnce() -> bool) -> bool {
         self.is_extender || (self.is_among && cares())
@@ -76,6 +80,10 @@ impl Parked {
                 self.by_request.remove(&ordered);
             }
         }
+    }
+
+    pub(crate) fn refused_by(&self, number: u64) -> RefusedBy {
+        self.groups.get(&number).map(|it| it.refused_by).unwrap_or_default()
     }
 
     pub(crate) fn groups(&self) -> impl Iterator<Item = &ParkedGroup> {

@@ -173,6 +173,11 @@ impl Queue {
         }
     }
 
+    /// Does it wait for its turn, or for what helps it?
+    pub(crate) fn is_waiting(&self, key: &Key) -> bool {
+        self.entries.get(key).is_some_and(|it| it.stage != Stage::InFlight)
+    }
+
     /// Is it being tried?
     pub(crate) fn is_in_flight(&self, key: &Key) -> bool {
         self.entries.get(key).is_some_and(|it| it.stage == Stage::InFlight)
@@ -215,6 +220,21 @@ impl Queue {
         if let Some(entry) = self.entries.get_mut(&info.key) {
             entry.group = group;
         }
+    }
+
+    /// A parked pod has changed, or more is known of who turned it down. Gives what is known of that now; nothing where it is not
+    /// parked.
+    pub(crate) fn regroup(&mut self, info: &Arc<PodInfo>, also_by: RefusedBy) -> Option<RefusedBy> {
+        let entry = self.entries.get_mut(&info.key).filter(|it| it.stage == Stage::Parked)?;
+        let refused_by = self.parked.refused_by(entry.group).or(also_by);
+        self.parked.remove(entry.group, &info.key);
+        entry.group = self.parked.insert(info, refused_by);
+        Some(refused_by)
+    }
+
+    /// The pods that fit nowhere.
+    pub(crate) fn parked(&self) -> impl Iterator<Item = &ParkedGroup> {
+        self.parked.groups()
     }
 
     /// Others of its gang do not fit: it is tried with them.

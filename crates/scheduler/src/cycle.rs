@@ -47,8 +47,13 @@ pub(crate) struct Cycle {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chance {
     Fits,
-    /// It might fit if others left the node.
-    Resolvable,
+    Rejected {
+        /// Whatever pods leave the node.
+        is_final: bool,
+        /// For what runs elsewhere.
+        is_among: bool,
+    },
+    /// There is none on any node, or the node is not known.
     None,
 }
 
@@ -281,8 +286,9 @@ impl Cycle {
         let mut rejection = Rejection::default();
         match rejected_by(pod, &row, &among, snapshot, profile, &mut rejection) {
             None => Chance::Fits,
-            Some(_) if rejection.is_final() => Chance::None,
-            Some(_) => Chance::Resolvable,
+            Some(idx) => {
+                Chance::Rejected { is_final: rejection.is_final(), is_among: PLUGINS[idx].filter_among.is_some() }
+            }
         }
     }
 

@@ -236,8 +236,9 @@ impl Scheduler {
     fn node_seen(&mut self, node: &Node, now: Time) -> Vec<Effect> {
         if let Some(change) = self.snapshot.set_node(node) {
             self.queue.because(QueueEvent::Of(Subject::Node, change));
-            self.wake_helped(&node.metadata.name, now);
             self.wake_lookers(now);
+            // Only now: whom this node keeps away for what runs elsewhere is helped by what happens from now on.
+            self.wake_helped(&node.metadata.name, now);
         }
         Vec::new()
     }

@@ -86,8 +86,15 @@ impl Parked {
         self.groups.get(&number).map(|it| it.refused_by).unwrap_or_default()
     }
 
-    pub(crate) fn groups(&self) -> impl Iterator<Item = &ParkedGroup> {
-        self.groups.values()
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (u64, &ParkedGroup)> {
+        self.groups.iter().map(|(number, group)| (*number, group))
+    }
+
+    /// A plugin that looks beyond the node turns the group down by now.
+    pub(crate) fn refuse_among(&mut self, number: u64) {
+        if let Some(group) = self.groups.get_mut(&number) {
+            group.refused_by.is_among = true;
+        }
     }
 }
 

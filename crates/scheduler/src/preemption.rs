@@ -96,12 +96,12 @@ impl<'a> Preemption<'a> {
         Ok(candidates)
     }
 
-    /// Would it fit the node without all pods there that matter less?
-    pub(crate) fn fits_without_lower(&self, idx: usize) -> bool {
+    /// The plugin that would turn the node down without all pods there that matter less, too.
+    pub(crate) fn rejected_without_lower(&self, idx: usize) -> Option<usize> {
         let row = self.snapshot.row_at(idx);
         let mut trial = Trial::new(self.pod, row, Among::of(self.pod, self.snapshot, &self.profile.arguments));
         self.lower(&row).for_each(|it| trial.remove(it));
-        self.rejected_by(&row, &mut trial, &mut Rejection::default()).is_none()
+        self.rejected_by(&row, &mut trial, &mut Rejection::default())
     }
 
     fn lower(&self, row: &Row<'a>) -> impl Iterator<Item = &'a Arc<PodInfo>> {

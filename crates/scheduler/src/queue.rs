@@ -232,9 +232,14 @@ impl Queue {
         Some(refused_by)
     }
 
-    /// The pods that fit nowhere.
-    pub(crate) fn parked(&self) -> impl Iterator<Item = &ParkedGroup> {
+    /// The pods that fit nowhere: those that are alike together, under a number.
+    pub(crate) fn parked(&self) -> impl Iterator<Item = (u64, &ParkedGroup)> {
         self.parked.groups()
+    }
+
+    /// A plugin that looks beyond the node turns these groups down by now.
+    pub(crate) fn refuse_among(&mut self, groups: &[u64]) {
+        groups.iter().for_each(|it| self.parked.refuse_among(*it));
     }
 
     /// Others of its gang do not fit: it is tried with them.
@@ -299,7 +304,7 @@ impl Queue {
 
     /// Tries those groups of parked pods again that `helped` picks, at once or when their back-off is over.
     pub(crate) fn wake(&mut self, mut helped: impl FnMut(&ParkedGroup) -> bool, now: Time) {
-        let groups = self.parked.groups().filter(|it| helped(it));
+        let groups = self.parked.groups().map(|it| it.1).filter(|it| helped(it));
         let woken: Vec<Key> = groups.flat_map(|it| &it.keys).cloned().collect();
         woken.iter().for_each(|it| self.unpark(it, self.cause, now));
     }

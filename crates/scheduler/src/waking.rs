@@ -27,21 +27,25 @@ impl Scheduler {
     /// Wakes the parked pods that fit the node as it is now, and those that would if less important pods left it. Most filters look at
     /// one node only, so nothing else that happened to it can help a pod they turned down.
     pub(crate) fn wake_helped(&mut self, node: &str, now: Time) {
-        let helped = self.helped_by(node);
+        let (helped, kept_away) = self.helped_by(node);
+        self.queue.refuse_among(&kept_away);
         helped.iter().for_each(|it| self.queue.wake_one(it, now));
     }
 
-    fn helped_by(&self, node: &str) -> Vec<Key> {
-        let Some(idx) = self.snapshot.idx_of(node) else { return Vec::new() };
+    /// The pods that it helps, and the groups of those that are kept off the node by nothing but what runs elsewhere: from now on that
+    /// may help them, whoever turned them down when they were tried.
+    fn helped_by(&self, node: &str) -> (Vec<Key>, Vec<u64>) {
+        let (mut helped, mut kept_away) = (Vec::new(), Vec::new());
+        let Some(idx) = self.snapshot.idx_of(node) else { return (helped, kept_away) };
         let mut offer = Offer::new(self, idx);
         let nominated = offer.row.nominated;
-        let mut helped = Vec::new();
-        for group in self.queue.parked() {
+        for (number, group) in self.queue.parked() {
             // A pod that is nominated to the node does not stand in its own way.
             let other = group.keys.iter().find(|it| !nominated.contains_key(*it));
             let Some(info) = other.and_then(|it| self.pods.get(it)).map(|it| &it.info) else { continue };
             match offer.to(info) {
                 Help::None => {}
+                Help::IsKeptAway => kept_away.push(number),
                 Help::Fits => helped.extend(group.keys.iter().cloned()),
                 Help::Evicts => helped.extend(self.not_waiting(group).cloned()),
             }
@@ -52,7 +56,7 @@ impl Scheduler {
             matches!(offer.to(info), Help::Fits) || (self.may_evict(info) && !self.waits_for_victims(key))
         });
         helped.extend(own.cloned());
-        helped
+        (helped, kept_away)
     }
 
     fn may_evict(&self, info: &PodInfo) -> bool {
@@ -127,6 +131,8 @@ fn is_spread_by_default(info: &PodInfo, profiles: &BTreeMap<String, Arc<Profile>
 /// What a node is to a parked pod.
 enum Help {
     None,
+    /// What runs elsewhere keeps it off the node.
+    IsKeptAway,
     Fits,
     /// It would fit if less important pods left.
     Evicts,
@@ -166,11 +172,16 @@ impl<'a> Offer<'a> {
         }
         let Some(profile) = profiles.get(&pod.scheduler_name) else { return Help::None };
         match cycle.chance(pod, self.row, snapshot, profile) {
+            Chance::None => Help::None,
             Chance::Fits => Help::Fits,
-            Chance::Resolvable if self.scheduler.may_evict(pod) && self.fits_without_lower(pod, profile) => {
-                Help::Evicts
+            Chance::Rejected { is_final: false, is_among } if self.scheduler.may_evict(pod) => {
+                match self.without_lower(pod, profile) {
+                    Help::None if is_among => Help::IsKeptAway,
+                    help => help,
+                }
             }
-            Chance::Resolvable | Chance::None => Help::None,
+            Chance::Rejected { is_among: true, .. } => Help::IsKeptAway,
+            Chance::Rejected { .. } => Help::None,
         }
     }
 
@@ -181,22 +192,24 @@ impl<'a> Offer<'a> {
         })
     }
 
-    /// Would it fit without all pods there that matter less? What each node is by itself is asked first: that costs little, and of most
-    /// pods it says all.
-    fn fits_without_lower(&mut self, pod: &PodInfo, profile: &Profile) -> bool {
+    /// What the node would be without all pods there that matter less. What it is by itself is asked first: that costs little, and of
+    /// most pods it says all.
+    fn without_lower(&mut self, pod: &PodInfo, profile: &Profile) -> Help {
         let Scheduler { snapshot, pods, budgets, .. } = self.scheduler;
         let priority = snapshot.pod_groups.priority_of(pod);
         let n_lower = self.pods().partition_point(|it| it.0 < priority);
         if n_lower == 0 || !self.passes_own_filters(n_lower, pod, profile) {
-            return false;
+            return Help::None;
         }
-        if !snapshot.has_nominated_pods(self.idx) && profile.other_filters(pod, snapshot).is_empty() {
-            return true;
+        let is_decided = !snapshot.has_nominated_pods(self.idx) && profile.other_filters(pod, snapshot).is_empty();
+        if is_decided || !self.has_matches_left(snapshot.n_matches_for(pod).saturating_add(n_lower)) {
+            return Help::Evicts;
         }
-        if !self.has_matches_left(snapshot.n_matches_for(pod).saturating_add(n_lower)) {
-            return true;
+        match (Preemption { pod, snapshot, profile, pods, budgets }).rejected_without_lower(self.idx) {
+            None => Help::Evicts,
+            Some(plugin_idx) if PLUGINS[plugin_idx].filter_among.is_some() => Help::IsKeptAway,
+            Some(_) => Help::None,
         }
-        Preemption { pod, snapshot, profile, pods, budgets }.fits_without_lower(self.idx)
     }
 
     fn passes_own_filters(&mut self, n_gone: usize, pod: &PodInfo, profile: &Profile) -> bool {

@@ -187,3 +187,19 @@ fn a_change_of_its_own_is_a_reason_to_try_where_it_can_help() {
         assert!(retried <= 1, "{what}");
     }
 }
+
+/// When it was tried, no node was turned down for what runs elsewhere.
+#[test]
+fn who_is_kept_off_a_node_that_came_later_is_helped_by_what_happens_elsewhere() {
+    const APART: &str = r#"spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution=[{"topologyKey":"zone","labelSelector":{"matchLabels":{"app":"db"}}}]"#;
+    let world = world(&format!(
+        "node n1 cpu=100m labels=zone=a\npod db node=n1 running labels=app=db\npod a cpu=1 {APART}\npod b cpu=1 priority=5 {APART}"
+    ));
+    let mut scheduler = told(&world);
+    assert_eq!(n_tries(&mut scheduler, world.now), 2);
+    let later = world.now.after(Duration::from_secs(20));
+    scheduler.step(node(&object("node n2 cpu=1 labels=zone=a", "n2")), later);
+    assert_eq!(n_tries(&mut scheduler, later), 0, "db is in the same zone");
+    scheduler.step(Event::PodGone(Key::new("default", "db")), later);
+    assert_eq!(binds(&mut scheduler, Event::Tick, later), ["b>n2", "a!"]);
+}

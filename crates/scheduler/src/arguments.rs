@@ -17,6 +17,7 @@ pub(crate) struct Arguments {
     pub(crate) affinity: AffinityArguments,
     pub(crate) preemption: PreemptionArguments,
     pub(crate) spread: SpreadArguments,
+    pub(crate) volumes: VolumeArguments,
     /// Of NodeAffinity: what holds for each pod beside its own affinity (`addedAffinity`).
     pub(crate) added_affinity: NodeAffinity,
 }
@@ -60,6 +61,20 @@ impl Shape {
         };
         let (to, Some(from)) = (self.0[next], next.checked_sub(1).map(|it| self.0[it])) else { return self.0[next].1 };
         from.1 + (to.1 - from.1) * (use_percent - from.0) / (to.0 - from.0)
+    }
+}
+
+/// `VolumeBindingArgs`, less how long volumes are waited for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct VolumeArguments {
+    /// How what volumes take of what there is becomes a score.
+    pub(crate) shape: Shape,
+}
+
+impl Default for VolumeArguments {
+    /// Where most is left.
+    fn default() -> Self {
+        Self { shape: Shape(vec![(0, 100), (100, 0)]) }
     }
 }
 

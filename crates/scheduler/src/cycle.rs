@@ -43,6 +43,20 @@ pub(crate) struct Cycle {
     is_any_normalized: bool,
 }
 
+/// What a node is to a pod.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Chance {
+    Fits,
+    Rejected {
+        /// Whatever pods leave the node.
+        is_final: bool,
+        /// For what runs elsewhere.
+        is_among: bool,
+    },
+    /// There is none on any node, or the node is not known.
+    None,
+}
+
 /// What became of a try after extenders were asked.
 pub(crate) enum Advised {
     Node(usize),
@@ -84,6 +98,8 @@ pub(crate) struct Failure {
     pub(crate) nearest: Option<Nearest>,
     /// What came of the attempt to help it: `no new claims to deallocate, preemption: …`.
     pub(crate) post_filter: String,
+    /// Without less important pods a node would still turn it down, for what runs elsewhere.
+    pub(crate) is_among_without_lower: bool,
 }
 
 /// How many nodes one reason turned down.
@@ -258,10 +274,22 @@ impl Cycle {
 
     /// Can the node run the pod?
     pub(crate) fn fits(&self, pod: &PodInfo, row: Row<'_>, snapshot: &Snapshot, profile: &Profile) -> bool {
+        self.chance(pod, row, snapshot, profile) == Chance::Fits
+    }
+
+    /// Can the node run the pod, or might it?
+    pub(crate) fn chance(&self, pod: &PodInfo, row: Row<'_>, snapshot: &Snapshot, profile: &Profile) -> Chance {
+        if !row.known || refusal(pod, snapshot, profile).is_some() {
+            return Chance::None;
+        }
         let among = LazyCell::new(|| Among::of(pod, snapshot, &profile.arguments));
-        row.known
-            && refusal(pod, snapshot, profile).is_none()
-            && rejected_by(pod, &row, &among, snapshot, profile, &mut Rejection::default()).is_none()
+        let mut rejection = Rejection::default();
+        match rejected_by(pod, &row, &among, snapshot, profile, &mut rejection) {
+            None => Chance::Fits,
+            Some(idx) => {
+                Chance::Rejected { is_final: rejection.is_final(), is_among: PLUGINS[idx].filter_among.is_some() }
+            }
+        }
     }
 
     /// Completes `totals`, one for each of `feasible`.
@@ -466,12 +494,13 @@ impl Failure {
         };
         let rejections = tally.counts.into_iter().map(rejection).collect();
         let (refusal, post_filter) = (refusal.map(Box::new), String::new());
-        Self { n_nodes, refusal, rejections, nearest: tally.nearest, post_filter }
+        Self { n_nodes, refusal, rejections, nearest: tally.nearest, post_filter, is_among_without_lower: false }
     }
 
     pub(crate) fn refused_by(&self) -> RefusedBy {
         RefusedBy {
-            is_among: self.rejections.iter().any(|it| PLUGINS[it.plugin_idx].filter_among.is_some()),
+            is_among: self.is_among_without_lower
+                || self.rejections.iter().any(|it| PLUGINS[it.plugin_idx].filter_among.is_some()),
             is_extender: self.rejections.iter().any(|it| it.extender.is_some()),
         }
     }

@@ -49,6 +49,7 @@ mod under_way;
 mod verdicts;
 mod victims;
 mod volumes;
+mod waking;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -87,13 +88,9 @@ pub use storage::{Claim, CsiDriver, CsiNode, StorageCapacity, StorageClass, Stor
 use budgets::Budgets;
 use entry::{DeviceWait, Entry, PodState};
 use observer::Unobserved;
-use parked::ParkedGroup;
 use queue::Queue;
 use storage::WaitingPods;
 use under_way::Consultations;
-
-/// So many matches of terms and pods are looked at to tell which parked pods one event helps.
-const WAKING_MATCHES_MAX: usize = 100_000;
 
 /// How the scheduler behaves.
 #[derive(Clone, Debug)]
@@ -141,7 +138,7 @@ pub struct Scheduler {
     device_waits: BTreeMap<Key, DeviceWait>,
     budgets: Budgets,
     consultations: Consultations,
-    /// By the pod that the room is for: the pods that were asked to leave, and of which the API server has not said so yet.
+    /// By the pod that the room is for: the pods that were asked to leave, and are not seen to go yet.
     evicting: BTreeMap<Key, BTreeSet<Key>>,
     observer: Arc<dyn Observer>,
     /// The earliest wake-up already asked for and not yet answered by a tick.
@@ -239,8 +236,9 @@ impl Scheduler {
     fn node_seen(&mut self, node: &Node, now: Time) -> Vec<Effect> {
         if let Some(change) = self.snapshot.set_node(node) {
             self.queue.because(QueueEvent::Of(Subject::Node, change));
-            self.wake_helped(&node.metadata.name, now);
             self.wake_lookers(now);
+            // Only now: whom this node keeps away for what runs elsewhere is helped by what happens from now on.
+            self.wake_helped(&node.metadata.name, now);
         }
         Vec::new()
     }
@@ -289,6 +287,10 @@ impl Scheduler {
             entry.nominated = std::mem::take(&mut old.nominated);
         }
         self.pods.insert(key.clone(), entry);
+        if info.deleting {
+            // From now on it is seen that it goes.
+            self.no_longer_asked(&key);
+        }
         self.nomination_follows(&key, &nomination, now);
         let of_group = self.membership_follows(&info, &place, now);
 
@@ -300,15 +302,21 @@ impl Scheduler {
             }
             return effects.into_iter().chain(of_group).collect();
         }
-        let unchanged = known.is_some_and(|it| *it.0 == *info);
+        let unchanged = known.as_ref().is_some_and(|it| *it.0 == *info);
         if unchanged && self.queue.contains(&key) {
             return of_group;
         }
-        self.consultations.forget(&key);
         if !self.is_kept_out(&info) {
-            self.queue.activate(&key, info.priority, now);
+            match known.filter(|it| it.0.group == info.group && self.queue.is_waiting(&key)) {
+                Some((old, ..)) => self.wake_changed(&old, &info, now),
+                None => {
+                    self.consultations.forget(&key);
+                    self.queue.activate(&key, info.priority, now);
+                }
+            }
             return of_group;
         }
+        self.consultations.forget(&key);
         self.queue.gate(&key);
         // Where its group was told of it, it was, too.
         let is_told = unchanged || !of_group.is_empty();
@@ -389,6 +397,7 @@ impl Scheduler {
         self.evicting.remove(key);
         self.consultations.forget(key);
         let Some(entry) = self.pods.remove(key) else { return Vec::new() };
+        let preemptors = self.no_longer_asked(key);
         let group = entry.info.group.as_ref().filter(|it| self.snapshot.pod_groups.remove_member(it, key));
         let effects = group.map(|it| self.group_moved(it, now)).unwrap_or_default();
         if let Some(node) = entry.place.node() {
@@ -396,6 +405,12 @@ impl Scheduler {
             self.snapshot.remove_pod(node, key, &entry.info);
             self.wake_helped(node, now);
             self.wake_concerned(&entry.info, now);
+        }
+        // The last that was to leave for a pod may have been on another node than the one that is kept for it.
+        for preemptor in preemptors {
+            if !self.waits_for_victims(&preemptor) {
+                self.queue.wake_one(&preemptor, now);
+            }
         }
         effects
     }
@@ -439,30 +454,6 @@ impl Scheduler {
         effects
     }
 
-    /// Wakes the parked pods that fit the node as it is now. Most filters look at one node only, so nothing else that
-    /// happened to it can help a pod they turned down.
-    fn wake_helped(&mut self, node: &str, now: Time) {
-        let Some(row) = self.snapshot.row(node) else { return };
-        let (pods, cycle, snapshot, profiles) = (&self.pods, &self.cycle, &self.snapshot, &self.profiles);
-        let mut room = WAKING_MATCHES_MAX;
-        let mut helped = |info: &PodInfo| {
-            // Whom it takes long to tell of may as well try: its back-off says how often.
-            let Some(left) = room.checked_sub(snapshot.n_matches_for(info)) else { return true };
-            room = left;
-            let Some(profile) = profiles.get(&info.scheduler_name) else { return false };
-            cycle.fits(info, row, snapshot, profile)
-        };
-        // A pod that is nominated to the node does not stand in its own way.
-        let own: Vec<Key> =
-            row.nominated.keys().filter(|it| pods.get(*it).is_some_and(|it| helped(&it.info))).cloned().collect();
-        let any_other = |it: &ParkedGroup| {
-            let other = it.keys.iter().find(|it| !row.nominated.contains_key(*it))?;
-            Some(Arc::clone(&pods.get(other)?.info))
-        };
-        self.queue.wake(|it| any_other(it).is_some_and(|it| helped(&it)), now);
-        own.iter().for_each(|it| self.queue.wake_one(it, now));
-    }
-
     /// What was assumed of a pod on its node counts no more, and it is tried again after its back-off.
     fn leave_node(&mut self, pod: &Key, info: &PodInfo, node: &str, now: Time) {
         self.tell_tried(info, self.queue.trying(pod), TryResult::Error);
@@ -473,37 +464,6 @@ impl Scheduler {
         self.queue.back_off(pod, info.priority, now);
         self.wake_helped(node, now);
         self.wake_concerned(info, now);
-    }
-
-    /// Wakes the parked pods to which a pod that came to a node, left one or changed there may matter: on any node.
-    fn wake_concerned(&mut self, placed: &PodInfo, now: Time) {
-        let (profiles, snapshot) = (&self.profiles, &self.snapshot);
-        let concerned = |parked: &ParkedGroup| {
-            let info = &parked.info;
-            let by_default = |profile: &Arc<Profile>| {
-                let constraints = profile.default_spread(info, &snapshot.groupings);
-                constraints.iter().any(|it| it.selects(&placed.labels))
-            };
-            parked.refused_by.may_be_helped(|| {
-                info.is_concerned_by(placed, &snapshot.namespaces)
-                    || (info.key.namespace == placed.key.namespace
-                        && profiles.get(&info.scheduler_name).is_some_and(by_default))
-            })
-        };
-        self.queue.wake(concerned, now);
-    }
-
-    /// Wakes the parked pods to which a change of any node may matter, be it only that it is in another zone now.
-    fn wake_lookers(&mut self, now: Time) {
-        let (profiles, groupings) = (&self.profiles, &self.snapshot.groupings);
-        let is_any_repelled = self.snapshot.has_repelling_pods();
-        let spreads = |it: &PodInfo| {
-            profiles.get(&it.scheduler_name).is_some_and(|profile| !profile.default_spread(it, groupings).is_empty())
-        };
-        let looks = |it: &ParkedGroup| {
-            it.refused_by.may_be_helped(|| is_any_repelled || it.info.looks_beyond_its_node() || spreads(&it.info))
-        };
-        self.queue.wake(looks, now);
     }
 
     /// Asks for the next tick, unless one that is early enough has been asked for already.

@@ -14,7 +14,7 @@ use crate::{
     cycle::Failure,
     entry::PodState,
     observer::{Change, ExtensionPoint, Fact, PointStatus, QueueEvent, Subject, ran},
-    preemption::{Candidate, Preemption, cheapest},
+    preemption::{Candidate, NoCandidate, Preemption, cheapest},
     report,
 };
 
@@ -72,7 +72,10 @@ impl Scheduler {
         let observer = Arc::clone(&self.observer);
         let found = match self.ineligible(key, &info) {
             Some(why) => Err((why.to_owned(), false)),
-            None => self.find_candidates(&info, &profile).map_err(|it| (it, true)),
+            None => self.find_candidates(&info, &profile).map_err(|it| {
+                failure.is_among_without_lower = it.is_among;
+                (it.message, true)
+            }),
         };
         let ended = |status| ran(&*observer, (ExtensionPoint::PostFilter, status), &profile.name, begun);
         match found {
@@ -119,13 +122,14 @@ impl Scheduler {
         row.pods.values().any(|it| groups.priority_of(it) < groups.priority_of(info) && ends(it)).then_some(TERMINATING)
     }
 
-    fn find_candidates(&mut self, info: &PodInfo, profile: &Profile) -> Result<Vec<Candidate>, String> {
+    fn find_candidates(&mut self, info: &PodInfo, profile: &Profile) -> Result<Vec<Candidate>, NoCandidate> {
         let offset = self.cycle.random_below(self.cycle.resolvable().len().max(1));
         let Self { snapshot, pods, budgets, cycle, .. } = self;
         let preemption = Preemption { pod: info, snapshot, profile, pods, budgets };
         // A pod at which a plugin breaks costs no other its place.
         let found = catch_unwind(AssertUnwindSafe(|| preemption.find(cycle.resolvable(), offset)));
-        found.unwrap_or_else(|_| Err("internal error of the scheduler, see its log".into()))
+        let broken = || NoCandidate { message: "internal error of the scheduler, see its log".into(), is_among: false };
+        found.unwrap_or_else(|_| Err(broken()))
     }
 
     /// Keeps the node for the pod and evicts the victims; others that waited for room there and matter less look elsewhere.
@@ -196,9 +200,36 @@ impl Scheduler {
         lower.map(|it| it.key.clone()).collect()
     }
 
+    /// Have others been asked to leave for the pod, or for any of its gang, or do they, and are not gone yet?
+    pub(crate) fn waits_for_victims(&self, key: &Key) -> bool {
+        let waits = |key: &Key| self.evicting.contains_key(key) || !self.victims_of(key).is_empty();
+        let Some(entry) = self.pods.get(key) else { return false };
+        let members = |group: &Key| {
+            let groups = &self.snapshot.pod_groups;
+            groups.members(group).any(|it| self.pods.contains_key(it) && waits(it))
+        };
+        waits(key) || self.gang_of(&entry.info).is_some_and(|it| members(&it.0))
+    }
+
+    /// That the pod leaves has been asked for. Until it is seen to, whoever asked waits for it.
     pub(crate) fn evicted(&mut self, eviction: &Eviction) -> Vec<Effect> {
-        self.eviction_ended(&eviction.preemptor, &eviction.victim_key());
+        let victim = self.pods.get(&eviction.victim_key()).map(|it| &it.info);
+        if victim.is_none_or(|it| it.deleting || it.uid != eviction.victim.uid) {
+            self.eviction_ended(&eviction.preemptor, &eviction.victim_key());
+        }
         vec![report::evicted(eviction)]
+    }
+
+    /// The pod goes, or is gone. Gives those for which it was the last that had been asked to leave.
+    pub(crate) fn no_longer_asked(&mut self, victim: &Key) -> Vec<Key> {
+        let mut done = Vec::new();
+        self.evicting.retain(|preemptor, victims| {
+            if victims.remove(victim) && victims.is_empty() {
+                done.push(preemptor.clone());
+            }
+            !victims.is_empty()
+        });
+        done
     }
 
     /// The pod tries again: it may fit by now, or find others.

@@ -23,6 +23,10 @@ pub(crate) struct RefusedBy {
 }
 
 impl RefusedBy {
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self { is_among: self.is_among || other.is_among, is_extender: self.is_extender || other.is_extender }
+    }
+
     /// May something help the pod, if the plugins that turned it down care?
     pub(crate) fn may_be_helped(self, cares: impl FnOnce() -> bool) -> bool {
         self.is_extender || (self.is_among && cares())
@@ -78,8 +82,19 @@ impl Parked {
         }
     }
 
-    pub(crate) fn groups(&self) -> impl Iterator<Item = &ParkedGroup> {
-        self.groups.values()
+    pub(crate) fn refused_by(&self, number: u64) -> RefusedBy {
+        self.groups.get(&number).map(|it| it.refused_by).unwrap_or_default()
+    }
+
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (u64, &ParkedGroup)> {
+        self.groups.iter().map(|(number, group)| (*number, group))
+    }
+
+    /// A plugin that looks beyond the node turns the group down by now.
+    pub(crate) fn refuse_among(&mut self, number: u64) {
+        if let Some(group) = self.groups.get_mut(&number) {
+            group.refused_by.is_among = true;
+        }
     }
 }
 

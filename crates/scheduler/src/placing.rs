@@ -100,6 +100,9 @@ impl Scheduler {
         // The rows that the failure names may move with nominations.
         let waits = report::waits(&info, &failure, &self.snapshot, &self.profiles[&info.scheduler_name]);
         let evictions = self.post_filter(key, &mut failure, now);
+        if failure.is_among_without_lower {
+            self.queue.regroup(&info, failure.refused_by());
+        }
         self.tell_own_search(key, tried);
         self.tell_tried(&info, tried, TryResult::Unschedulable);
         let victims = self.victims_of(key);

@@ -13,7 +13,7 @@ use std::{
 use corten_meta::{Key, Time};
 
 use crate::{
-    PodInfo, Snapshot,
+    PLUGINS, PodInfo, Snapshot,
     among::Among,
     budgets::Budgets,
     cycle::{Failure, Tally, first_rejection, nominated_before},
@@ -39,6 +39,14 @@ pub(crate) struct Victim {
     pub(crate) start_time: Option<Time>,
 }
 
+/// Why there is no candidate.
+pub(crate) struct NoCandidate {
+    /// In upstream's words.
+    pub(crate) message: String,
+    /// A node without less important pods would still turn the pod down for what runs elsewhere.
+    pub(crate) is_among: bool,
+}
+
 /// The candidate whose victims matter least.
 pub(crate) fn cheapest(candidates: Vec<Candidate>) -> Option<Candidate> {
     candidates.into_iter().reduce(|best, it| if it.cost().is_better(&best.cost()) { it } else { best })
@@ -54,10 +62,10 @@ pub(crate) struct Preemption<'a> {
 }
 
 impl<'a> Preemption<'a> {
-    /// The candidates among these nodes, looked at from `offset` on; or why there is none, in upstream's words.
-    pub(crate) fn find(&self, nodes: &[usize], offset: usize) -> Result<Vec<Candidate>, String> {
+    /// The candidates among these nodes, looked at from `offset` on; or why there is none.
+    pub(crate) fn find(&self, nodes: &[usize], offset: usize) -> Result<Vec<Candidate>, NoCandidate> {
         let n_wanted = self.n_wanted(nodes.len());
-        let (mut candidates, mut tally, mut n_sound) = (Vec::new(), Tally::default(), 0);
+        let (mut candidates, mut tally, mut n_sound, mut is_among) = (Vec::new(), Tally::default(), 0, false);
         let mut among = None;
         for at in 0..nodes.len() {
             let idx = nodes[(at + offset) % nodes.len()];
@@ -69,8 +77,11 @@ impl<'a> Preemption<'a> {
                 among.get_or_insert_with(|| Among::of(self.pod, self.snapshot, &self.profile.arguments));
             let mut rejection = Rejection::default();
             match self.victims_on(idx, among.clone(), &mut rejection) {
-                None => tally.add(0, rejection.reasons()),
-                Some(candidate) => {
+                Err(plugin_idx) => {
+                    is_among |= plugin_idx.is_some_and(|it| PLUGINS[it].filter_among.is_some());
+                    tally.add(0, rejection.reasons());
+                }
+                Ok(candidate) => {
                     n_sound += usize::from(candidate.n_violations == 0);
                     candidates.push(candidate);
                     if n_sound > 0 && candidates.len() >= n_wanted {
@@ -79,7 +90,24 @@ impl<'a> Preemption<'a> {
                 }
             }
         }
-        if candidates.is_empty() { Err(self.refusal(nodes.len(), tally)) } else { Ok(candidates) }
+        if candidates.is_empty() {
+            return Err(NoCandidate { message: self.refusal(nodes.len(), tally), is_among });
+        }
+        Ok(candidates)
+    }
+
+    /// The plugin that would turn the node down without all pods there that matter less, too.
+    pub(crate) fn rejected_without_lower(&self, idx: usize) -> Option<usize> {
+        let row = self.snapshot.row_at(idx);
+        let mut trial = Trial::new(self.pod, row, Among::of(self.pod, self.snapshot, &self.profile.arguments));
+        self.lower(&row).for_each(|it| trial.remove(it));
+        self.rejected_by(&row, &mut trial, &mut Rejection::default())
+    }
+
+    fn lower(&self, row: &Row<'a>) -> impl Iterator<Item = &'a Arc<PodInfo>> {
+        let groups = &self.snapshot.pod_groups;
+        let priority = groups.priority_of(self.pod);
+        row.pods.values().filter(move |it| groups.priority_of(it) < priority)
     }
 
     /// Is a pod there that may be evicted for this one?
@@ -105,20 +133,24 @@ impl<'a> Preemption<'a> {
         (n_nodes * arguments.candidates_percent_min / 100).max(arguments.candidates_min).min(n_nodes)
     }
 
-    /// The fewest that must leave the node, where that helps; else why it does not is left in `rejection`.
-    fn victims_on(&self, idx: usize, among: Among<'a>, rejection: &mut Rejection<'a>) -> Option<Candidate> {
+    /// The fewest that must leave the node, where that helps; else the plugin that still turns it down, with its reasons in
+    /// `rejection`.
+    fn victims_on(
+        &self,
+        idx: usize,
+        among: Among<'a>,
+        rejection: &mut Rejection<'a>,
+    ) -> Result<Candidate, Option<usize>> {
         let row = self.snapshot.row_at(idx);
-        let groups = &self.snapshot.pod_groups;
-        let lower = row.pods.values().filter(|it| groups.priority_of(it) < groups.priority_of(self.pod));
-        let mut units = Unit::all(lower, self.pods, groups);
+        let mut units = Unit::all(self.lower(&row), self.pods, &self.snapshot.pod_groups);
         units.sort_by(Unit::compare_importance);
         let here = |unit: &Unit| -> Vec<&'a Arc<PodInfo>> {
             unit.pods.iter().filter_map(|it| row.pods.get(&it.0.key)).collect()
         };
         let mut trial = Trial::new(self.pod, row, among);
         units.iter().flat_map(here).for_each(|it| trial.remove(it));
-        if !self.fits(&row, &mut trial, rejection) {
-            return None;
+        if let Some(plugin_idx) = self.rejected_by(&row, &mut trial, rejection) {
+            return Err(Some(plugin_idx));
         }
         let violations = Unit::violations(&units, self.budgets);
         let (mut victims, mut n_violations) = (Vec::new(), 0);
@@ -126,7 +158,7 @@ impl<'a> Preemption<'a> {
             let of_kind = units.iter().zip(&violations).filter(|it| (*it.1 > 0) == is_violating);
             for (unit, violations) in of_kind {
                 here(unit).into_iter().for_each(|it| trial.add(it));
-                if !self.fits(&row, &mut trial, rejection) {
+                if self.rejected_by(&row, &mut trial, rejection).is_some() {
                     here(unit).into_iter().for_each(|it| trial.remove(it));
                     victims.extend(unit.pods.iter().map(|it| self.victim(&it.0)));
                     n_violations += violations;
@@ -135,11 +167,11 @@ impl<'a> Preemption<'a> {
         }
         victims.sort_by(Victim::compare_importance);
         // It fits as the node is: what is there now is not what turned it down.
-        (!victims.is_empty()).then_some(Candidate { node_idx: idx, victims, n_violations })
+        if victims.is_empty() { Err(None) } else { Ok(Candidate { node_idx: idx, victims, n_violations }) }
     }
 
     /// With the pods that are nominated to the node and go before this one, and without them.
-    fn fits(&self, row: &Row<'a>, trial: &mut Trial<'a>, rejection: &mut Rejection<'a>) -> bool {
+    fn rejected_by(&self, row: &Row<'a>, trial: &mut Trial<'a>, rejection: &mut Rejection<'a>) -> Option<usize> {
         let nominated: Vec<&'a Arc<PodInfo>> = nominated_before(self.pod, row, &self.snapshot.pod_groups).collect();
         if !nominated.is_empty() {
             nominated.iter().for_each(|it| trial.add(it));
@@ -147,10 +179,10 @@ impl<'a> Preemption<'a> {
                 first_rejection(self.pod, &trial.row(), &&trial.among, self.profile, &self.profile.filters, rejection);
             nominated.iter().for_each(|it| trial.remove(it));
             if rejected.is_some() {
-                return false;
+                return rejected;
             }
         }
-        first_rejection(self.pod, &trial.row(), &&trial.among, self.profile, &self.profile.filters, rejection).is_none()
+        first_rejection(self.pod, &trial.row(), &&trial.among, self.profile, &self.profile.filters, rejection)
     }
 
     fn victim(&self, pod: &PodInfo) -> Victim {

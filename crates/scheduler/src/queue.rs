@@ -173,6 +173,11 @@ impl Queue {
         }
     }
 
+    /// Does it wait for its turn, or for what helps it?
+    pub(crate) fn is_waiting(&self, key: &Key) -> bool {
+        self.entries.get(key).is_some_and(|it| it.stage != Stage::InFlight)
+    }
+
     /// Is it being tried?
     pub(crate) fn is_in_flight(&self, key: &Key) -> bool {
         self.entries.get(key).is_some_and(|it| it.stage == Stage::InFlight)
@@ -215,6 +220,26 @@ impl Queue {
         if let Some(entry) = self.entries.get_mut(&info.key) {
             entry.group = group;
         }
+    }
+
+    /// A parked pod has changed, or more is known of who turned it down. Gives what is known of that now; nothing where it is not
+    /// parked.
+    pub(crate) fn regroup(&mut self, info: &Arc<PodInfo>, also_by: RefusedBy) -> Option<RefusedBy> {
+        let entry = self.entries.get_mut(&info.key).filter(|it| it.stage == Stage::Parked)?;
+        let refused_by = self.parked.refused_by(entry.group).or(also_by);
+        self.parked.remove(entry.group, &info.key);
+        entry.group = self.parked.insert(info, refused_by);
+        Some(refused_by)
+    }
+
+    /// The pods that fit nowhere: those that are alike together, under a number.
+    pub(crate) fn parked(&self) -> impl Iterator<Item = (u64, &ParkedGroup)> {
+        self.parked.groups()
+    }
+
+    /// A plugin that looks beyond the node turns these groups down by now.
+    pub(crate) fn refuse_among(&mut self, groups: &[u64]) {
+        groups.iter().for_each(|it| self.parked.refuse_among(*it));
     }
 
     /// Others of its gang do not fit: it is tried with them.
@@ -279,7 +304,7 @@ impl Queue {
 
     /// Tries those groups of parked pods again that `helped` picks, at once or when their back-off is over.
     pub(crate) fn wake(&mut self, mut helped: impl FnMut(&ParkedGroup) -> bool, now: Time) {
-        let groups = self.parked.groups().filter(|it| helped(it));
+        let groups = self.parked.groups().map(|it| it.1).filter(|it| helped(it));
         let woken: Vec<Key> = groups.flat_map(|it| &it.keys).cloned().collect();
         woken.iter().for_each(|it| self.unpark(it, self.cause, now));
     }

@@ -35,9 +35,9 @@ impl Consultations {
         self.under_way.len() >= UNDER_WAY_MAX
     }
 
-    /// What is answered about the pod from now on is of no use.
-    pub(crate) fn forget(&mut self, pod: &Key) {
-        self.under_way.remove(pod);
+    /// What is answered about the pod from now on is of no use. Says whether anything was asked.
+    pub(crate) fn forget(&mut self, pod: &Key) -> bool {
+        self.under_way.remove(pod).is_some()
     }
 
     pub(crate) fn begin(&mut self, info: &PodInfo, question: Question, begun: Moment) -> Effect {

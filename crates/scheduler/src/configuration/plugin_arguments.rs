@@ -12,7 +12,7 @@ use crate::{
     Config,
     arguments::{
         AffinityArguments, Arguments, BalancedArguments, FitArguments, PreemptionArguments, Resources, Shape,
-        SpreadArguments, Strategy,
+        SpreadArguments, Strategy, VolumeArguments,
     },
     projections::{NodeAffinity, TopologySpreadConstraint},
 };
@@ -43,8 +43,12 @@ pub(super) fn arguments(profile: &At<'_>, reader: &mut Reader) -> (Arguments, Du
             "PodTopologySpread" => arguments.spread = spread(&at, reader),
             "DefaultPreemption" => arguments.preemption = preemption(&at, reader),
             "VolumeBinding" => {
-                let args = args(&at, &["bindTimeoutSeconds"], reader);
+                let args = args(&at, &["bindTimeoutSeconds", "shape"], reader);
                 bind_timeout = seconds(reader.number(&args, "bindTimeoutSeconds", 600, (0, i64::MAX)));
+                let given = points(&args, reader);
+                if !given.0.is_empty() {
+                    arguments.volumes = VolumeArguments { shape: given };
+                }
             }
             name => reader.problem(&at.path("name"), &format!("there are no arguments of a plugin {name:?}")),
         }
@@ -82,11 +86,19 @@ fn fit(at: &At<'_>, reader: &mut Reader) -> FitArguments {
     FitArguments { ignored, ignored_groups: ignored_groups.into_iter().collect(), strategy: kind, resources }
 }
 
-/// Points from 0 to 10 become scores from 0 to 100.
 fn shape(strategy: &At<'_>, reader: &mut Reader) -> Shape {
     let ratio = reader.child(strategy, "requestedToCapacityRatio", &["shape"]);
+    let given = points(&ratio, reader);
+    if given.0.is_empty() {
+        reader.problem(&ratio.path("shape"), "Required value: at least one point must be specified");
+    }
+    given
+}
+
+/// Points from 0 to 10 become scores from 0 to 100.
+fn points(at: &At<'_>, reader: &mut Reader) -> Shape {
     let mut points: Vec<(i64, i64)> = Vec::new();
-    for at in reader.children(&ratio, "shape", &["utilization", "score"]) {
+    for at in reader.children(at, "shape", &["utilization", "score"]) {
         let utilization = reader.number(&at, "utilization", 0, (0, 100));
         if points.last().is_some_and(|it| it.0 >= utilization) {
             let what = "utilization values must be sorted in increasing order";
@@ -94,9 +106,6 @@ fn shape(strategy: &At<'_>, reader: &mut Reader) -> Shape {
             break;
         }
         points.push((utilization, reader.number(&at, "score", 0, (0, 10)) * 10));
-    }
-    if points.is_empty() {
-        reader.problem(&ratio.path("shape"), "Required value: at least one point must be specified");
     }
     Shape(points)
 }

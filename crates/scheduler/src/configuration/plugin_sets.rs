@@ -67,7 +67,8 @@ pub(super) fn profile(at: &At<'_>, reader: &mut Reader) -> Profile {
         Profile { filters: vec![], pre_filters: vec![], scores: vec![], pre_enqueue: vec![], ..Profile::default() };
     for (point, extends) in POINTS {
         let extending = |name: &&&str| PLUGINS.iter().any(|it| it.name == **name && extends(it));
-        let kept: Vec<&str> = KEPT.iter().filter(extending).copied().collect();
+        // What they score may be left out.
+        let kept: Vec<&str> = KEPT.iter().filter(|it| *point != "score" && extending(it)).copied().collect();
         let here = set(&plugins, point, &kept, reader);
         for name in here.enabled.keys().filter(|it| !(*point == "postFilter" && **it == PREEMPTION)) {
             if PLUGINS.iter().any(|it| it.name == name && !extends(it))

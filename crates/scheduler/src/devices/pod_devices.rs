@@ -1,11 +1,11 @@
 //! The claims of one pod: why it cannot be placed yet, and what they are given on a node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corten_allocator::{
     Allocation, Refusal as NoDevices, ResourceClasses, Selectors, Taken, TargetNode, allocate, check, selects,
 };
-use corten_api::resource::v1::ResourceClaimSpec;
+use corten_api::resource::v1::{DeviceRequest, ResourceClaimSpec};
 use corten_meta::Key;
 
 use super::{
@@ -89,7 +89,27 @@ pub(crate) fn refusal(pod: &PodInfo, devices: &Devices) -> Option<(String, Optio
     None
 }
 
+/// `FirstAvailableDeviceRequestMaxSize`: a request names no more alternatives.
+const ALTERNATIVES_MAX: usize = 8;
+
 impl<'a> PodDevices<'a> {
+    /// Does a claim name devices that would do as well, in order?
+    pub(crate) fn have_alternatives(&self) -> bool {
+        let claims = self.pod.device_claims.iter().filter_map(|it| self.devices.claim(&it.key(self.pod)?));
+        claims.flat_map(|it| requests(&it.spec)).any(|it| it.exactly.is_none())
+    }
+
+    /// How far in front the alternatives stand that the claims have or are given on the node (`computeScore`).
+    pub(crate) fn rank_on(&self, node: DeviceNode<'_>) -> i64 {
+        let given = self.on(node).unwrap_or_default().claims;
+        let of_claim = |key: Key| {
+            let claim = self.devices.claim(&key)?;
+            let new = given.iter().find(|it| it.0 == key).map(|it| &it.1);
+            Some(rank(&claim.spec, new.or_else(|| self.devices.allocation_of(&key))?))
+        };
+        self.pod.device_claims.iter().filter_map(|it| of_claim(it.key(self.pod)?)).sum()
+    }
+
     pub(crate) fn of(pod: &'a PodInfo, devices: &'a Devices) -> Self {
         let (mut open, mut allocated) = (Vec::new(), Vec::new());
         for key in pod.device_claims.iter().filter_map(|it| it.key(pod)) {
@@ -132,4 +152,20 @@ impl<'a> PodDevices<'a> {
             Err(NoDevices::TooMuchWork) => Err(Conflict::TooMuchWork),
         }
     }
+}
+
+fn requests(claim: &ResourceClaimSpec) -> impl Iterator<Item = &DeviceRequest> {
+    claim.devices.iter().flat_map(|it| it.requests.iter().flatten())
+}
+
+fn rank(claim: &ResourceClaimSpec, allocation: &Allocation) -> i64 {
+    let results = allocation.devices.iter().flat_map(|it| it.results.iter().flatten());
+    let given: BTreeSet<&str> = results.map(|it| &*it.request).collect();
+    let of_request = |request: &DeviceRequest| -> usize {
+        let alternatives = request.first_available.iter().flatten().enumerate();
+        let is_given = |name: &str| given.contains(&*format!("{}/{name}", request.name));
+        alternatives.filter(|it| is_given(&it.1.name)).map(|it| ALTERNATIVES_MAX.saturating_sub(it.0)).sum()
+    };
+    let sum = requests(claim).filter(|it| it.exactly.is_none()).map(of_request).sum::<usize>();
+    i64::try_from(sum).unwrap_or(i64::MAX)
 }

@@ -35,9 +35,9 @@ pub const PLUGINS: &[Plugin] = &[
     node_volume_limits::PLUGIN,
     volume_binding::PLUGIN,
     volume_zone::PLUGIN,
-    dynamic_resources::PLUGIN,
     pod_topology_spread::PLUGIN,
     inter_pod_affinity::PLUGIN,
+    dynamic_resources::PLUGIN,
     balanced_allocation::PLUGIN,
     image_locality::PLUGIN,
 ];

@@ -1,13 +1,15 @@
-//! A pod runs where its volumes are, or can be made. One that waits for claims which get theirs without it waits with them.
+//! A pod runs where its volumes are, or can be made: rather where they take less of what there is (`shape` says otherwise). One that
+//! waits for claims which get theirs without it waits with them.
 
 use corten_reconcile::Actor;
 
 use crate::{
     Plugin, PodInfo,
     among::Among,
-    framework::{Reason, Refusal, Rejection},
+    arguments::Shape,
+    framework::{Points, Reason, Refusal, Rejection, SCORE_MAX, Score, Scoring, real, whole},
     snapshot::{Row, Snapshot},
-    storage,
+    storage::{self, ClassUse},
 };
 
 pub(super) const PLUGIN: Plugin = Plugin {
@@ -15,6 +17,7 @@ pub(super) const PLUGIN: Plugin = Plugin {
     pre_filter: Some(pre_filter),
     filter_among: Some(filter),
     skips: Some(|pod, _, _| pod.claims.is_empty()),
+    score: Some(Score { weight: 1, points: Points::All(points) }),
     actor: Actor::Author,
     wait: "VolumeBinding",
     ..Plugin::NONE
@@ -40,4 +43,39 @@ fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, among: &Among<'_>, rejection: &mu
             rejection.finally_because(Reason::Text(text));
         }
     }
+}
+
+/// `StorageCapacityScoring`: only volumes that are chosen or made with the node count.
+fn points(scoring: &Scoring<'_>) -> Option<Vec<i64>> {
+    let Scoring { pod, snapshot, feasible, arguments } = *scoring;
+    if pod.claims.is_empty() {
+        return None;
+    }
+    let volumes = snapshot.volumes_of(pod);
+    if volumes.unbound.is_empty() {
+        return None;
+    }
+    let points = |idx: &usize| {
+        let row = snapshot.row_at(*idx);
+        let decisions = volumes.on(row.name, row.labels).unwrap_or_default();
+        mean(&volumes.uses(&decisions, row.labels), &arguments.volumes.shape)
+    };
+    Some(feasible.iter().map(points).collect())
+}
+
+/// Each storage class has the same weight.
+fn mean(uses: &[ClassUse], shape: &Shape) -> i64 {
+    if uses.is_empty() {
+        return 0;
+    }
+    let sum: i64 = uses.iter().map(|it| shape.at(use_percent(*it))).sum();
+    whole((real(sum) / real(i64::try_from(uses.len()).unwrap_or(i64::MAX))).round())
+}
+
+fn use_percent(ClassUse { requested, capacity }: ClassUse) -> i64 {
+    if capacity == 0 || requested > capacity {
+        return SCORE_MAX;
+    }
+    let percent = i128::from(requested) * i128::from(SCORE_MAX) / i128::from(capacity);
+    i64::try_from(percent).unwrap_or(SCORE_MAX)
 }

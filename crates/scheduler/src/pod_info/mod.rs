@@ -173,6 +173,26 @@ impl PodInfo {
             && self.affinity == other.affinity
     }
 
+    /// Apart from its labels and from how much it asks for, may it run where the other may? (Filters know nothing else of it.)
+    pub(crate) fn is_constrained_alike(&self, other: &Self) -> bool {
+        // Whoever adds a field decides whether it matters here.
+        #[rustfmt::skip]
+        let Self {
+            key: _, uid: _, generation: _, scheduler_name: _, node_name: _, requested: _, guessed: _, labels: _, images: _,
+            n_containers: _, preferred_affinity: _, preferred_anti_affinity: _, soft_spread: _, deleting: _, priority,
+            may_preempt, gates, group, ports, tolerations, node_selector, affinity, pod_affinity, pod_anti_affinity, spread,
+            owner, claims, device_claims, extended, names_extended_claim,
+        } = self;
+        (*priority, *may_preempt) == (other.priority, other.may_preempt)
+            && (gates, group, owner) == (&other.gates, &other.group, &other.owner)
+            && (ports, tolerations) == (&other.ports, &other.tolerations)
+            && (node_selector, affinity) == (&other.node_selector, &other.affinity)
+            && (pod_affinity, pod_anti_affinity, spread)
+                == (&other.pod_affinity, &other.pod_anti_affinity, &other.spread)
+            && (claims, device_claims) == (&other.claims, &other.device_claims)
+            && (extended, names_extended_claim) == (&other.extended, &other.names_extended_claim)
+    }
+
     /// Do both look the same to other pods?
     pub(crate) fn looks_same(&self, other: &Self) -> bool {
         self.key.namespace == other.key.namespace

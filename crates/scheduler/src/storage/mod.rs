@@ -7,11 +7,11 @@ mod waiting_pods;
 use std::collections::{BTreeMap, BTreeSet};
 
 use corten_api::volumes::{fits, is_for, is_reachable};
-use corten_meta::{Key, Resource};
+use corten_meta::{Key, Quantity, Resource};
 use corten_reconcile::Projection;
 
 pub use objects::{Claim, CsiDriver, CsiNode, StorageCapacity, StorageClass, StorageObject, Volume};
-pub(crate) use pod_volumes::{Decisions, PodVolumes, refusal};
+pub(crate) use pod_volumes::{ClassUse, Decisions, PodVolumes, refusal};
 pub(crate) use waiting_pods::{Progress, WaitingPods};
 
 use crate::{PodInfo, observer::Subject};
@@ -35,6 +35,14 @@ pub(crate) struct Storage {
     assumed_claims: BTreeMap<Key, String>,
     /// Claims whose volumes are to be made for a node that was chosen here.
     assumed_nodes: BTreeMap<Key, String>,
+}
+
+/// What a driver tells of the room for a volume.
+enum Room {
+    Untold,
+    /// So many bytes are left.
+    Of(i64),
+    None,
 }
 
 /// Whom a change may concern.
@@ -205,16 +213,18 @@ impl Storage {
     }
 
     /// Is there room for the claim's volume on a node with these labels, as far as the driver tells? (`hasEnoughCapacity`)
-    fn has_room(&self, claim: &Claim, class: &StorageClass, labels: &BTreeMap<String, String>) -> bool {
-        let Some(size) = claim.spec.resources.requests.storage else { return true };
+    fn room(&self, claim: &Claim, class: &StorageClass, labels: &BTreeMap<String, String>) -> Room {
+        let Some(size) = claim.spec.resources.requests.storage else { return Room::Untold };
         let driver = self.drivers.get(&class.fields.provisioner);
         if driver.and_then(|it| it.spec.storage_capacity) != Some(true) {
-            return true;
+            return Room::Untold;
         }
-        self.capacities.values().filter(|it| it.storage_class_name == class.metadata.name).any(|it| {
+        let of_class = self.capacities.values().filter(|it| it.storage_class_name == class.metadata.name);
+        let mut enough = of_class.filter(|it| {
             let largest = it.maximum_volume_size.or(it.capacity);
             largest.is_some_and(|it| it >= size) && it.node_topology.as_ref().is_some_and(|it| it.matches(labels))
-        })
+        });
+        enough.next().map_or(Room::None, |it| Room::Of(it.capacity.map_or(0, Quantity::value)))
     }
 
     pub(crate) fn assume(&mut self, decisions: &Decisions, node: &str) {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use corten_api::volumes::{MOVE_TO, NO_PROVISIONER, is_reachable};
-use corten_meta::Key;
+use corten_meta::{Key, Quantity};
 
-use super::{Claim, Storage, objects::Volume};
+use super::{Claim, Room, Storage, objects::Volume};
 use crate::{PodInfo, pod_info::Claim as PodClaim};
 
 /// Worked out once for each try to place a pod.
@@ -24,6 +24,13 @@ pub(crate) struct Decisions {
     pub(crate) volumes: Vec<(String, Key)>,
     /// Claims whose volumes are to be made.
     pub(crate) to_be_made: Vec<Key>,
+}
+
+/// How much of what there is of one storage class a pod's claims would take.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ClassUse {
+    pub(crate) requested: i64,
+    pub(crate) capacity: i64,
 }
 
 /// Why a node cannot have the volumes.
@@ -113,6 +120,31 @@ impl<'a> PodVolumes<'a> {
         if conflicts == Conflicts::default() { Ok(decisions) } else { Err(conflicts) }
     }
 
+    /// What the decisions take of each storage class (`VolumeBinding.Score`): of volumes that are there, where there are any; else of
+    /// what drivers have left for new ones, as far as they tell.
+    pub(crate) fn uses(&self, decisions: &Decisions, labels: &BTreeMap<String, String>) -> Vec<ClassUse> {
+        let mut uses: BTreeMap<&str, ClassUse> = BTreeMap::new();
+        let requested = |it: &Claim| it.spec.resources.requests.storage.map_or(0, Quantity::value);
+        for (volume, claim) in &decisions.volumes {
+            let (Some(volume), Some(claim)) = (self.storage.volume(volume), self.storage.claim(claim)) else {
+                continue;
+            };
+            let of_class = uses.entry(claim.class()).or_default();
+            of_class.requested = of_class.requested.saturating_add(requested(claim));
+            let capacity = volume.spec.capacity.storage.map_or(0, Quantity::value);
+            of_class.capacity = of_class.capacity.saturating_add(capacity);
+        }
+        let to_be_made = decisions.to_be_made.iter().filter(|_| decisions.volumes.is_empty());
+        for claim in to_be_made.filter_map(|it| self.storage.claim(it)) {
+            let room = self.storage.class(claim.class()).map(|it| self.storage.room(claim, it, labels));
+            let Some(Room::Of(capacity)) = room else { continue };
+            let of_class = uses.entry(claim.class()).or_default();
+            of_class.requested = of_class.requested.saturating_add(requested(claim));
+            of_class.capacity = capacity;
+        }
+        uses.into_values().collect()
+    }
+
     /// Can the volume be made for such a node? (`checkVolumeProvisions`)
     fn make(
         &self,
@@ -127,7 +159,7 @@ impl<'a> PodVolumes<'a> {
         });
         match class {
             None => conflicts.none_found = true,
-            Some(class) if !self.storage.has_room(claim, class, labels) => conflicts.no_room = true,
+            Some(class) if matches!(self.storage.room(claim, class, labels), Room::None) => conflicts.no_room = true,
             Some(_) => decisions.to_be_made.push(claim.metadata.key()),
         }
     }

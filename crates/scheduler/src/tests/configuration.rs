@@ -208,3 +208,123 @@ fn each_profile_places_its_own_pods() {
     world.list(&PODS).for_each(|it| drop(scheduler.step(pod(it.1), world.now)));
     assert_eq!(binds(&mut scheduler, Event::Tick, world.now), ["a>n2", "b>n1"]);
 }
+
+/// What the next tick does with a world, by a scheduler with this profile.
+fn told_to(profile: Value, lines: &str) -> (Scheduler, Time) {
+    let (mut scheduler, world) = (Scheduler::new(one(profile).expect("it can be read")), world(lines));
+    storage(&world).into_iter().for_each(|it| drop(scheduler.step(it, world.now)));
+    world.list(&NODES).for_each(|it| drop(scheduler.step(node(it.1), world.now)));
+    world.list(&PODS).for_each(|it| drop(scheduler.step(pod(it.1), world.now)));
+    (scheduler, world.now)
+}
+
+fn placed_by(profile: Value, lines: &str) -> Vec<String> {
+    let (mut scheduler, now) = told_to(profile, lines);
+    binds(&mut scheduler, Event::Tick, now)
+}
+
+fn with_args(plugin: &str, args: Value) -> Value {
+    json!({ "pluginConfig": [{ "name": plugin, "args": args }] })
+}
+
+#[test]
+fn a_shape_says_how_full_a_node_should_be() {
+    let lines = "node n1 cpu=4\nnode n2 cpu=4\nnode n3 cpu=4\npod one cpu=1 node=n1 running\n\
+                 pod two cpu=2 node=n2 running\npod a cpu=1";
+    let by = |points: &[(i64, i64)]| {
+        let shape: Vec<Value> = points.iter().map(|it| json!({ "utilization": it.0, "score": it.1 })).collect();
+        let mut profile = with_args(
+            "NodeResourcesFit",
+            json!({ "scoringStrategy": { "type": "RequestedToCapacityRatio", "resources": [{ "name": "cpu", "weight": 1 }],
+                "requestedToCapacityRatio": { "shape": shape } } }),
+        );
+        profile["plugins"] =
+            json!({ "score": { "disabled": [{ "name": "*" }], "enabled": [{ "name": "NodeResourcesFit" }] } });
+        placed_by(profile, lines)
+    };
+    assert_eq!(by(&[(0, 0), (100, 10)]), ["a>n2"], "the fullest");
+    assert_eq!(by(&[(0, 10), (100, 0)]), ["a>n3"], "the emptiest");
+    assert_eq!(by(&[(0, 0), (50, 10), (100, 0)]), ["a>n1"], "half full");
+}
+
+#[test]
+fn affinity_may_be_added_to_that_of_all_pods() {
+    let terms = json!([{ "matchExpressions": [{ "key": "disk", "operator": "In", "values": ["ssd"] }] }]);
+    let required = json!({ "nodeSelectorTerms": terms });
+    let added = json!({ "addedAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": required } });
+    let profile = || with_args("NodeAffinity", added.clone());
+    let lines = "node n1 cpu=8 labels=zone=a\nnode n2 cpu=1 labels=disk=ssd\npod a cpu=1\n\
+                 pod b cpu=1 spec.nodeSelector={\"zone\":\"a\"}";
+    assert_eq!(placed_by(profile(), lines), ["a>n2", "b!"]);
+    let (mut scheduler, now) = told_to(profile(), "node n1\npod a");
+    let told = describe(&scheduler.step(Event::Tick, now), now);
+    assert!(told.contains("1 node(s) didn't match scheduler-enforced node affinity"), "{told}");
+}
+
+#[test]
+fn how_much_placed_pods_draw_others_can_be_set() {
+    let draws = |terms: Value| {
+        format!(
+            "node n1 cpu=4 labels=zone=a\nnode n2 cpu=4 labels=zone=b\n\
+             pod db cpu=1 node=n1 running spec.affinity.podAffinity={terms}\npod web cpu=100m labels=app=web"
+        )
+    };
+    let term = json!({ "topologyKey": "zone", "labelSelector": { "matchLabels": { "app": "web" } } });
+    let required = draws(json!({ "requiredDuringSchedulingIgnoredDuringExecution": [term] }));
+    let preferred =
+        draws(json!({ "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": 1, "podAffinityTerm": term }] }));
+    let by = |args: Value, lines: &str| placed_by(with_args("InterPodAffinity", args), lines);
+    assert_eq!(by(json!({}), &required), ["web>n1"]);
+    assert_eq!(by(json!({ "hardPodAffinityWeight": 0 }), &required), ["web>n2"]);
+    assert_eq!(by(json!({ "ignorePreferredTermsOfExistingPods": false }), &preferred), ["web>n1"]);
+    assert_eq!(by(json!({ "ignorePreferredTermsOfExistingPods": true }), &preferred), ["web>n2"]);
+}
+
+#[test]
+fn resources_may_be_left_to_others() {
+    let lines = r#"node n1
+pod a spec.containers=[{"name":"c","resources":{"requests":{"example.com/gpu":"1"}}}]
+pod b spec.containers=[{"name":"c","resources":{"requests":{"other.com/gpu":"1"}}}]"#;
+    let by = |args: Value| placed_by(with_args("NodeResourcesFit", args), lines);
+    assert_eq!(by(json!({})), ["a!", "b!"]);
+    assert_eq!(by(json!({ "ignoredResources": ["example.com/gpu"] })), ["a>n1", "b!"]);
+    assert_eq!(by(json!({ "ignoredResourceGroups": ["other.com"] })), ["a!", "b>n1"]);
+}
+
+/// Of more than a hundred nodes some are looked at, each pod's search goes on where the last one ended; or all are, where that is set.
+#[test]
+fn of_many_nodes_some_are_looked_at() {
+    const PREFERS: &str = r#"spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution=[{"weight":100,"preference":{"matchExpressions":[{"key":"disk","operator":"In","values":["ssd"]}]}}]"#;
+    let mut lines = String::new();
+    for it in 0..250 {
+        let labels = if it == 249 { " labels=disk=ssd" } else { "" };
+        let _ = writeln!(lines, "node n{it:03} cpu=8{labels}");
+    }
+    for it in 1..=3 {
+        let _ = writeln!(lines, "pod p{it} cpu=100m {PREFERS}");
+    }
+    // 48 % of them are 120.
+    let has_best = |placed: Vec<String>| -> Vec<bool> { placed.iter().map(|it| it.ends_with(">n249")).collect() };
+    assert_eq!(has_best(placed_by(json!({}), &lines)), [false, false, true]);
+    assert_eq!(has_best(placed_by(json!({ "percentageOfNodesToScore": 100 }), &lines)), [true; 3]);
+    // Never less than a hundred.
+    assert_eq!(has_best(placed_by(json!({ "percentageOfNodesToScore": 1 }), &lines)), [false, false, true]);
+}
+
+#[test]
+fn a_shape_says_how_full_storage_should_be() {
+    let lines = "node n1 labels=kubernetes.io/hostname=n1\nnode n2 labels=kubernetes.io/hostname=n2\n\
+                 pvc data class=std size=5Gi\nstorage-class std waits\ncsi-driver example.com/disk spec.storageCapacity=true\n\
+                 csi-storage-capacity c1 class=std room=6Gi on=n1\ncsi-storage-capacity c2 class=std room=60Gi on=n2\n\
+                 pod a claim=data";
+    let packed = json!({ "shape": [{ "utilization": 0, "score": 0 }, { "utilization": 100, "score": 10 }] });
+    for (args, chosen) in [(json!({}), "n2"), (packed, "n1")] {
+        let (mut scheduler, now) = told_to(with_args("VolumeBinding", args), lines);
+        let told = describe(&scheduler.step(Event::Tick, now), now);
+        assert!(told.contains(&format!("selected-node\":\"{chosen}\"")), "{told}");
+    }
+    let unsorted = json!({ "shape": [{ "utilization": 50, "score": 0 }, { "utilization": 50, "score": 10 }] });
+    let problems = one(with_args("VolumeBinding", unsorted)).expect_err("it is not sorted").join("\n");
+    let path = "profiles[0].pluginConfig[0].args.shape[1].utilization: Invalid value: 50";
+    assert!(problems.contains(path), "{problems}");
+}

@@ -190,6 +190,20 @@ fn a_gang_evicts_as_a_whole_and_no_more_than_it_needs() {
 }
 
 #[test]
+fn a_gang_tries_again_where_it_could_evict_others_by_now() {
+    let lines = |words: &str| {
+        format!("node n1 cpu=2{words}\npod low cpu=1 node=n1 running\npod low2 cpu=1 node=n1 running priority=1")
+    };
+    let (mut scheduler, now) = with(&lines(" cordoned"), &["pod a cpu=1", "pod b cpu=1"]);
+    scheduler.step(group_with("g", 2, json!({ "priority": 9 })), now);
+    let told = tick(&mut scheduler, now);
+    assert!(evictions(&told).is_empty() && told.contains("node(s) were unschedulable"), "{told}");
+    scheduler.step(node(&object(&lines(""), "n1")), now);
+    let told = tick(&mut scheduler, now.after(Duration::from_secs(20)));
+    assert_eq!(evictions(&told), ["default/low2", "default/low"], "{told}");
+}
+
+#[test]
 fn an_eviction_for_a_gang_that_is_refused_is_asked_for_again() {
     let (mut scheduler, now) = with("node n1 cpu=2\npod low cpu=2 node=n1 running", &["pod a cpu=1", "pod b cpu=1"]);
     scheduler.step(group_with("g", 2, json!({ "priority": 9 })), now);

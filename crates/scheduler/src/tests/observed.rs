@@ -168,9 +168,7 @@ fn what_helps_a_pod_is_named() {
         assert_eq!(binds(&mut scheduler, Event::Tick, now), ["big!"], "{cause}");
         notes.latest();
         scheduler.step(event, now);
-        // One that changed itself does not wait for its back-off.
-        let queue = if cause.starts_with("Unschedulable") { "active" } else { "backoff" };
-        assert_eq!(notes.queued(), [format!("{queue} because of {cause}")]);
+        assert_eq!(notes.queued(), [format!("backoff because of {cause}")]);
     }
 }
 

@@ -151,7 +151,7 @@ fn told<'a>(
     });
     // A step that waits for another object is followed like any other wait.
     let told = told.filter(|(_, wait)| wait.on.is_some() || !is_in_steps(wait, steps));
-    told.flat_map(|(by, wait)| refusal::refine(by, wait))
+    told.map(|(by, wait)| (by, refusal::refined(wait)))
 }
 
 /// Writes of loops that a webhook or policy of others refused, read off their words: it does not go on by itself.
@@ -251,6 +251,9 @@ async fn steps(reader: &Reader<'_>, kind: &Kind, object: &Rc<Value>, decisions: 
         return decisions.iter().flat_map(|it| it.steps.clone()).collect();
     }
     let mut steps = pod_steps::of(object, decisions);
+    for step in &mut steps {
+        step.wait = step.wait.take().map(refusal::refined);
+    }
     let pod = Key::new(text(object, "/metadata/namespace"), text(object, "/metadata/name"));
     // What a container wrote before it failed says more than anybody else can.
     let running_long = |it: &Step| it.wait.as_ref().is_some_and(|it| it.reason == "InitContainerRunning");

@@ -17,16 +17,17 @@ pub(crate) struct Excess {
 }
 
 /// Gives a wait for a refused write its own name, where the words are known.
-pub(crate) fn refine(by: String, wait: Wait) -> Vec<(String, Wait)> {
+pub(crate) fn refined(wait: Wait) -> Wait {
     let refined = match &*wait.reason {
         // Of a Binding's own refusals the scheduler has made what there is to say.
         "BindingRejected" => refusers::read(&wait.message),
         _ if is_of_write(&wait) => read(&wait.message),
         _ => None,
     };
-    let Some(mut refined) = refined else { return vec![(by, wait)] };
-    refined.since = wait.since;
-    vec![(by, refined)]
+    match refined {
+        Some(refined) => Wait { since: wait.since, ..refined },
+        None => wait,
+    }
 }
 
 /// Is it about a write that the server did not take?
@@ -145,7 +146,7 @@ mod tests {
             (on_pods("something else"), "FailedCreate", "something else"),
         ] {
             let wait = Wait::new("FailedCreate", message, Actor::Operator);
-            let [(_, refined)] = &refine("replicaset".into(), wait)[..] else { panic!("one for one") };
+            let refined = refined(wait);
             assert_eq!(refined.reason, reason);
             assert!(refined.message.contains(says), "{} has {says}", refined.message);
         }

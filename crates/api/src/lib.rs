@@ -4,6 +4,7 @@
 
 pub mod api_servers;
 pub mod cluster_network;
+pub mod declared_features;
 pub mod host_ports;
 pub mod load_balancer;
 pub mod quota;

@@ -30,6 +30,7 @@ mod name_suffix;
 mod namespace_lifecycle;
 mod namespace_locks;
 mod node_addresses;
+mod node_declared_features;
 mod node_labels;
 mod node_restriction;
 mod notes;
@@ -100,6 +101,7 @@ pub const PLUGINS: &[Plugin] = &[
     Plugin::both(&runtime_class::RuntimeClass),
     Plugin::admits(&default_classes::DefaultIngressClass),
     Plugin::admits(&pod_topology_labels::PodTopologyLabels),
+    Plugin::validates(&node_declared_features::NodeDeclaredFeatureValidator),
     Plugin::admits(&certificates::CertificateRequester),
     Plugin::validates(&certificates::CertificateApproval),
     Plugin::validates(&certificates::CertificateSigning),

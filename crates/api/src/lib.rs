@@ -5,6 +5,7 @@
 pub mod api_servers;
 pub mod capacity_range;
 pub mod cluster_network;
+pub mod declared_features;
 pub mod host_ports;
 pub mod load_balancer;
 pub mod quota;

@@ -6,6 +6,7 @@ use corten_access::Unanswering;
 use corten_cacher::{answer, body::Response, watch_cache::ResourceCache};
 use corten_meta::Status;
 use corten_metrics::{TEXT_FORMAT, scraped::gauge};
+use corten_state_metrics::{KINDS, POD_RESOURCES};
 use http::{Method, StatusCode};
 
 use crate::{context::Context, metrics, state_metrics, version};
@@ -21,7 +22,8 @@ pub(crate) fn answer(ctx: &Context) -> Option<Result<Response, Status>> {
         ("version", "") => Ok(version::answer()),
         ("metrics", "") => Ok(answer::with_type(StatusCode::OK, TEXT_FORMAT, metrics::text(ctx))),
         ("metrics", "slis") => Ok(slis(ctx)),
-        ("metrics", "state") => return Some(of_reads(ctx, || state_metrics::answer(ctx))),
+        ("metrics", "state") => return Some(of_reads(ctx, || state_metrics::answer(ctx, KINDS))),
+        ("metrics", "resources") => return Some(of_reads(ctx, || state_metrics::answer(ctx, POD_RESOURCES))),
         _ => return None,
     };
     Some(of_reads(ctx, || answer))

@@ -1,4 +1,5 @@
-//! `/metrics/state`: what objects are like, in the words of kube-state-metrics, written while it is sent.
+//! `/metrics/state` and `/metrics/resources`: what objects are like, in the words of kube-state-metrics and of kube-scheduler,
+//! written while it is sent.
 //!
 //! All samples of a family stand together, so the objects of a kind are gone through once for every family; for as many families at a
 //! time as there is room to keep what comes after the first of them. A small cluster is gone through once.
@@ -15,7 +16,7 @@ use corten_cacher::{
 };
 use corten_meta::Status;
 use corten_metrics::TEXT_FORMAT;
-use corten_state_metrics::{KINDS, StateMetrics};
+use corten_state_metrics::StateMetrics;
 use futures_util::Stream;
 use http::{HeaderValue, StatusCode, header};
 use http_body::Frame;
@@ -36,11 +37,11 @@ static SCRAPES: Semaphore = Semaphore::const_new(SCRAPES_MAX);
 
 /// # Errors
 /// 429 where as many are being answered already as may be.
-pub(crate) fn answer(ctx: &Context) -> Result<Response, Status> {
+pub(crate) fn answer(ctx: &Context, kinds: &[&'static dyn StateMetrics]) -> Result<Response, Status> {
     let place = SCRAPES
         .try_acquire()
         .map_err(|_| Status::too_many_requests("the state of all objects is being sent to as many as may be", 1))?;
-    let kinds = snapshots(ctx.state.caches());
+    let kinds = snapshots(ctx.state.caches(), kinds);
     let compressor = gzip::accepted(ctx.header(header::ACCEPT_ENCODING)).then(Compressor::default);
     let mut response = answer::with_type(StatusCode::OK, TEXT_FORMAT, Bytes::new());
     if compressor.is_some() {
@@ -70,11 +71,11 @@ struct KindState {
     snapshot: Arc<Snapshot>,
 }
 
-fn snapshots(caches: &Caches) -> Vec<KindState> {
+fn snapshots(caches: &Caches, kinds: &[&'static dyn StateMetrics]) -> Vec<KindState> {
     let of = |kind: &&'static dyn StateMetrics| {
         Some(KindState { kind: *kind, snapshot: caches.get(kind.resource())?.snapshot() })
     };
-    KINDS.iter().filter_map(of).collect()
+    kinds.iter().filter_map(of).collect()
 }
 
 /// The text, piece by piece; empty ones where much was read and nothing is ready yet.

@@ -101,6 +101,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("classes", include_str!("../testdata/http/classes.txt")),
     ("escalation", include_str!("../testdata/http/escalation.txt")),
     ("eviction", include_str!("../testdata/http/eviction.txt")),
+    ("declared_features", include_str!("../testdata/http/declared_features.txt")),
     ("pod_parts", include_str!("../testdata/http/pod_parts.txt")),
     ("strict_bodies", include_str!("../testdata/http/strict_bodies.txt")),
     ("list", include_str!("../testdata/http/list.txt")),

@@ -5,6 +5,7 @@ mod api_servers;
 mod names;
 mod of_pods;
 mod request;
+mod server_trust;
 
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use crate::{
 use names::NamedNode;
 
 pub use of_pods::PodCertificateCleaner;
+pub use server_trust::ServerTrustPublisher;
 
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);

@@ -54,7 +54,7 @@ use std::sync::Arc;
 use corten_autoscaling::{HorizontalPodAutoscalers, VerticalPodAutoscalers};
 use corten_reconcile::{Controller, EFFECTS_MAX, go_on_after_failed, status};
 
-pub use certificates::{CertificateApproval, CertificateCleaner, PodCertificateCleaner};
+pub use certificates::{CertificateApproval, CertificateCleaner, PodCertificateCleaner, ServerTrustPublisher};
 pub use cluster_network::ClusterNetworkRecord;
 pub use cluster_role_aggregation::ClusterRoleAggregation;
 pub use cron_job::CronJobs;
@@ -116,6 +116,7 @@ pub const CONTROLLERS: &[Make] = &[
     |_| Arc::new(GarbageCollector),
     |_| Arc::new(HorizontalPodAutoscalers),
     |_| Arc::new(Jobs),
+    |_| Arc::new(ServerTrustPublisher),
     |_| Arc::new(LeaderElection),
     |_| Arc::new(LeaseCandidateExpiry),
     |_| Arc::new(Namespaces),

@@ -9,6 +9,22 @@ pub(crate) static JOBS_FINISHED: LoopMetric = LoopMetric {
     kind: MetricKind::Counter,
 };
 
+pub(crate) static JOB_SYNCS: LoopMetric = LoopMetric {
+    name: "job_controller_job_syncs_total",
+    help: "The number of job syncs",
+    labels: &["completion_mode", "action", "result"],
+    kind: MetricKind::Counter,
+};
+
+pub(crate) static JOB_SYNC_TOOK: LoopMetric = LoopMetric {
+    name: "job_controller_job_sync_duration_seconds",
+    help: "The time it took to sync a job",
+    labels: &["completion_mode", "action", "result"],
+    kind: MetricKind::Histogram(&[
+        0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384, 32.768, 65.536,
+    ]),
+};
+
 pub(crate) static JOB_PODS_FINISHED: LoopMetric = LoopMetric {
     name: "job_controller_job_pods_finished_total",
     help: "The number of finished Pods that are fully tracked",

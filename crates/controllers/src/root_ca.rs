@@ -25,12 +25,26 @@ const TEXT: &str = "Contains a CA bundle that can be used to verify the kube-api
 
 /// Only ConfigMaps of this one name are ever seen.
 #[derive(Deserialize)]
-struct RootCa {
+pub(crate) struct RootCa {
     metadata: ObjectMeta,
     #[serde(default)]
-    data: BTreeMap<String, String>,
+    pub(crate) data: BTreeMap<String, String>,
 }
 projection!(RootCa, resources::CONFIG_MAPS);
+
+/// What the certificate is called there.
+pub(crate) const CERTIFICATE: &str = "ca.crt";
+
+/// What the copies are made of.
+pub(crate) fn source() -> Key {
+    Key::new(SOURCE, NAME)
+}
+
+pub(crate) fn watch(wake: Wake) -> Watch {
+    let mut copies = Watch::new::<RootCa>(wake);
+    copies.field_selector = format!("metadata.name={NAME}");
+    copies
+}
 
 pub struct RootCaPublisher;
 
@@ -40,9 +54,7 @@ impl Controller for RootCaPublisher {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        let mut copies = Watch::new::<RootCa>(Wake::With(namespaces));
-        copies.field_selector = format!("metadata.name={NAME}");
-        vec![Watch::new::<Namespace>(Wake::Itself), copies]
+        vec![Watch::new::<Namespace>(Wake::Itself), watch(Wake::With(namespaces))]
     }
 
     fn writes(&self) -> &'static [Write] {
@@ -63,7 +75,7 @@ impl Controller for RootCaPublisher {
         if namespace.is_none_or(|it| it.status.phase == "Terminating") {
             return Plan::default();
         }
-        let Some(source) = view.get::<RootCa>(&Key::new(SOURCE, NAME)) else {
+        let Some(source) = view.get::<RootCa>(&source()) else {
             let message = format!("{SOURCE}/{NAME} is not there: the API server makes it when it starts");
             let wait = Wait::new("RootCaMissing", message, Actor::Operator).on("ConfigMap", NAME);
             return Plan { waits: vec![wait], ..Plan::default() };

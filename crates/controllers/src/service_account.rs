@@ -39,7 +39,7 @@ impl Controller for ServiceAccounts {
         Plan {
             effects: vec![Effect::Create { resource: resources::SERVICE_ACCOUNTS, object }],
             waits: vec![Wait::new("ServiceAccountMissing", message, Actor::Cluster)],
-            wake_at: None,
+            ..Plan::default()
         }
     }
 }

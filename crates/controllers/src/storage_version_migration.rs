@@ -292,7 +292,7 @@ fn go_on(view: &View, migration: &Migration, resource: &Resource, now: Time) -> 
     Plan {
         effects,
         waits: vec![Wait::new("StorageVersionMigrationInProgress", message, Actor::Cluster)],
-        wake_at: None,
+        ..Plan::default()
     }
 }
 

@@ -28,7 +28,11 @@ const NAMES: &[Row] = &[
     ("garbage-collector-controller", "garbagecollector", "garbage-collector"),
     ("horizontal-pod-autoscaler-controller", "horizontalpodautoscaling", "horizontal-pod-autoscaler"),
     ("job-controller", "job", "job"),
-    ("kube-apiserver-serving-clustertrustbundle-publisher-controller", "", ""),
+    (
+        "kube-apiserver-serving-clustertrustbundle-publisher-controller",
+        "",
+        "kube-apiserver-serving-clustertrustbundle-publisher",
+    ),
     ("legacy-serviceaccount-token-cleaner-controller", "legacy-service-account-token-cleaner", ""),
     ("namespace-controller", "namespace", "namespace"),
     ("node-ipam-controller", "nodeipam", "node-ipam"),

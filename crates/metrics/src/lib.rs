@@ -26,8 +26,8 @@ pub use per_thread::HistogramsPerThread;
 pub use process::{disk, process};
 use prometheus::{Encoder, TextEncoder};
 pub use prometheus::{
-    Gauge, GaugeVec as Gauges, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
-    local::LocalHistogram, proto::MetricFamily,
+    Gauge, GaugeVec as Gauges, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Registry, local::LocalHistogram, proto::MetricFamily,
 };
 pub use requests::{RequestTime, Requests, Underway};
 pub use store::StoreMetrics;

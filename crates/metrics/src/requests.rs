@@ -23,6 +23,8 @@ pub struct Requests {
     took: HistogramVec,
     /// The same, without what others take and without waiting for a seat.
     own: HistogramVec,
+    /// How large answers to reads are.
+    sizes: HistogramVec,
     /// Those that were not served, so that the server can go on: refused for want of a seat, out of time, panicked.
     terminated: IntCounterVec,
     deprecated: IntGaugeVec,
@@ -50,6 +52,8 @@ struct Counters {
     total: IntCounter,
     /// `None` for what is meant to take long: the whole time, and the server's own.
     took: Option<[Histogram; 2]>,
+    /// Of reads alone.
+    size: Option<Histogram>,
 }
 
 /// How long a request took, and how long of that it waited for a seat or for webhooks.
@@ -87,6 +91,9 @@ const SLI_LABELS: [&str; 7] = ["verb", "group", "version", "resource", "subresou
 const SECONDS_OF_SLI: [f64; 21] =
     [0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0];
 
+/// kube-apiserver's buckets of answers, in bytes.
+const BYTES_OF_ANSWERS: [f64; 7] = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+
 impl Requests {
     pub(crate) fn new(registry: &Registry) -> Self {
         let total = counter(
@@ -109,6 +116,13 @@ impl Requests {
             SECONDS_OF_SLI.to_vec(),
             &SLI_LABELS,
         );
+        let sizes = histogram(
+            registry,
+            "apiserver_response_sizes",
+            "Response size distribution in bytes for each group, version, verb, resource, subresource, scope and component.",
+            BYTES_OF_ANSWERS.to_vec(),
+            &SLI_LABELS,
+        );
         let in_flight = gauge(
             registry,
             "apiserver_current_inflight_requests",
@@ -128,7 +142,7 @@ impl Requests {
             &["group", "version", "resource", "subresource", "removed_release"],
         );
         let [reading, mutating] = ["readOnly", "mutating"].map(|it| in_flight.with_label_values(&[it]));
-        Self { total, took, own, terminated, deprecated, known: Default::default(), reading, mutating }
+        Self { total, took, own, sizes, terminated, deprecated, known: Default::default(), reading, mutating }
     }
 
     pub fn begin(&self, verb: &str) -> Underway {
@@ -141,7 +155,8 @@ impl Requests {
         self.reading.get() + self.mutating.get()
     }
 
-    pub fn record(&self, info: &RequestInfo, content_type: &str, code: u16, time: RequestTime) {
+    /// The answer is still to be sent: what is given is told how large it is, where that is counted.
+    pub fn record(&self, info: &RequestInfo, content_type: &str, code: u16, time: RequestTime) -> Option<Histogram> {
         let labels = Labels::of(info, content_type, code);
         let shard = usize::try_from(time.whole.subsec_nanos()).unwrap_or_default() % SHARDS;
         let counters = {
@@ -156,6 +171,7 @@ impl Requests {
             whole.observe(time.whole.as_secs_f64());
             own.observe(time.whole.saturating_sub(time.waited).as_secs_f64());
         }
+        counters.size
     }
 
     /// Beside [`Requests::record`], of a request that was not served for the server's sake.
@@ -177,7 +193,9 @@ impl Requests {
         let total = self.total.with_label_values(&[&values[..], &[&*code]].concat());
         let is_long = matches!(labels.verb, "WATCH" | "CONNECT");
         let took = || [self.took.with_label_values(&values), self.own.with_label_values(&labels.sli_values())];
-        Counters { total, took: (!is_long).then(took) }
+        let is_read = matches!(labels.verb, "GET" | "LIST");
+        let size = is_read.then(|| self.sizes.with_label_values(&labels.sli_values()));
+        Counters { total, took: (!is_long).then(took), size }
     }
 
     pub(crate) fn forget(&self, resource: &Resource) {
@@ -195,6 +213,7 @@ impl Requests {
                     let _ = self.total.remove_label_values(&[&values[..], &[&*code]].concat());
                     let _ = self.took.remove_label_values(&values);
                     let _ = self.own.remove_label_values(&labels.sli_values());
+                    let _ = self.sizes.remove_label_values(&labels.sli_values());
                 }
                 !is_of
             });

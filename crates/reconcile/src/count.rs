@@ -41,6 +41,25 @@ pub struct Count {
     pub value: f64,
 }
 
+/// What a look at an object is counted as, beside what every loop counts: the runner adds how long it took, and whether all of the
+/// plan could be done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CountedLook {
+    pub total: &'static LoopMetric,
+    pub seconds: &'static LoopMetric,
+    /// Of both metrics, but for the last, which is the result.
+    pub labels: Vec<&'static str>,
+}
+
+impl CountedLook {
+    /// What the metrics go up by.
+    pub fn counts(&self, seconds: f64, has_failed: bool) -> [Count; 2] {
+        let result = if has_failed { "error" } else { "success" };
+        let labels: Vec<&str> = self.labels.iter().copied().chain([result]).collect();
+        [self.total.count(&labels, 1.0), self.seconds.count(&labels, seconds)]
+    }
+}
+
 impl LoopMetric {
     /// # Panics
     /// There is not one value for each label: both are words of the program.

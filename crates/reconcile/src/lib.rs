@@ -17,7 +17,7 @@ pub mod status;
 mod view;
 
 pub use controller::{API_GROUPS, Controller, DEFINED, Origin, Subject, Verb, Wake, Watch, Write};
-pub use count::{Count, LoopMetric, MetricKind, Tally, TallyRow};
+pub use count::{Count, CountedLook, LoopMetric, MetricKind, Tally, TallyRow};
 pub use effect::{ApiPath, Effect, EventType, Propagation};
 pub use journal::{Decision, Journal, Observation, Step, StepState, Throttled};
 pub use plan::{Actor, EFFECTS_MAX, Plan, Wait, go_on_after_failed};

@@ -3,7 +3,7 @@
 use corten_meta::{Key, Resource, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::{Effect, Failure};
+use crate::{CountedLook, Effect, Failure};
 
 /// How many creates or deletes one plan holds at most: enough for speed, few enough that other keys get their turn.
 pub const EFFECTS_MAX: usize = 500;
@@ -18,6 +18,8 @@ pub struct Plan {
     pub waits: Vec<Wait>,
     /// Ask again at this time even if nothing changes.
     pub wake_at: Option<Time>,
+    /// As what the look that came to this plan is counted, where its loop counts looks of its own.
+    pub look: Option<CountedLook>,
 }
 
 /// One thing that something waits for.

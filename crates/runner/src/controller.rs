@@ -25,7 +25,7 @@ use std::{
 
 use corten_client::{BoxFuture, Client};
 use corten_meta::{Key, Resource, Time};
-use corten_reconcile::{self as reconcile, Actor, Controller, Effect, Plan, View, Wait};
+use corten_reconcile::{self as reconcile, Actor, Controller, CountedLook, Effect, Plan, View, Wait};
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
 use tokio::{
@@ -206,6 +206,7 @@ struct Done {
     rest: Duration,
     /// Where the view stood at the resources that the plan patched.
     seen: BTreeMap<Resource, u64>,
+    look: Option<CountedLook>,
     outcome: Outcome,
 }
 
@@ -400,10 +401,11 @@ impl LoopState {
             let delay = at.since(now);
             self.queue.wake_at(key.clone(), Instant::now() + delay.min(RESYNC));
         }
-        self.begin(key, subject, plan.effects, now, rest);
+        self.begin(key, subject, plan, now, rest);
     }
 
-    fn begin(&mut self, key: Key, subject: Option<(Resource, Key)>, effects: Vec<Effect>, now: Time, rest: Duration) {
+    fn begin(&mut self, key: Key, subject: Option<(Resource, Key)>, plan: Plan, now: Time, rest: Duration) {
+        let Plan { effects, look, .. } = plan;
         let mut seen = BTreeMap::new();
         for effect in &effects {
             if let Effect::Patch { resource, .. } | Effect::StrategicPatch { resource, .. } = effect {
@@ -414,13 +416,14 @@ impl LoopState {
             effects.iter().for_each(|it| self.tell(it, now));
             self.take_fetched(&key, Vec::new(), fetched::last_note(effects));
             self.succeeded(&key);
+            self.count_look(&key, look.as_ref(), false);
             return self.park(key, Vec::new(), Instant::now() + rest);
         }
         let client = self.client.clone();
         let span = span(self.controller.name(), &key);
         let carried_out = async move {
             let outcome = perform(&client, effects).await;
-            Done { key, subject, rest, seen, outcome }
+            Done { key, subject, rest, seen, look, outcome }
         };
         self.plans.push(Box::pin(carried_out.instrument(span)));
     }
@@ -435,8 +438,14 @@ impl LoopState {
         }
     }
 
+    fn count_look(&self, key: &Key, look: Option<&CountedLook>, has_failed: bool) {
+        let Some(look) = look else { return };
+        let seconds = self.queue.busy_for(key).as_secs_f64();
+        look.counts(seconds, has_failed).iter().for_each(|it| self.journal.count(it));
+    }
+
     /// Parks the key of a plan that has been carried out, as far as it went.
-    fn done(&mut self, Done { key, subject, rest, seen, outcome }: Done) {
+    fn done(&mut self, Done { key, subject, rest, seen, look, outcome }: Done) {
         let now = Instant::now();
         let has_answers = outcome.has_answers();
         self.take_fetched_for_all(&key, outcome.fetched_for_all);
@@ -444,6 +453,7 @@ impl LoopState {
         for (resource, key, answer) in outcome.answers {
             self.feeds.view_mut().record_answer_at(resource, key, answer, (self.clock)());
         }
+        self.count_look(&key, look.as_ref(), !outcome.failures.is_empty());
         let at = (self.clock)();
         outcome.told.iter().for_each(|it| self.tell(it, at));
         let mut needs = outcome.needs;

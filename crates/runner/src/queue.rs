@@ -134,9 +134,14 @@ impl Queue {
 
     /// What it was looked at for has been done, or has failed.
     pub(crate) fn worked(&self, key: &Key) {
-        if let Some(busy) = self.busy.get(key) {
-            self.counts.worked.count(busy.since.elapsed());
+        if self.busy.contains_key(key) {
+            self.counts.worked.count(self.busy_for(key));
         }
+    }
+
+    /// How long it has been looked at, and acted on, since it was its turn.
+    pub(crate) fn busy_for(&self, key: &Key) -> Duration {
+        self.busy.get(key).map_or(Duration::ZERO, |it| it.since.elapsed())
     }
 
     pub(crate) fn done(&mut self, key: Key) {

@@ -29,7 +29,7 @@ pub struct Plugin {
     pub(crate) only_nodes: Option<OnlyNodes>,
     /// As `filter`, knowing what runs on the other nodes.
     pub(crate) filter_among: Option<FilterAmong>,
-    /// Does `filter_among` turn no node down for this pod, as things are (a `PreFilter` that answers `Skip`)?
+    /// Do its filters turn no node down for this pod, as things are (a `PreFilter` that answers `Skip`)?
     pub(crate) skips: Option<fn(&PodInfo, &Snapshot, &Arguments) -> bool>,
     /// How far a node it turned down is from being taken, and what it would need; for `corten why`.
     pub(crate) gap: Option<Gap>,

@@ -153,6 +153,7 @@ words! {
         NodeAllocatable = "UpdateNodeAllocatable",
         NodeLabel = "UpdateNodeLabel",
         NodeTaint = "UpdateNodeTaint",
+        NodeDeclaredFeature = "UpdateNodeDeclaredFeature",
         PodLabel = "UpdatePodLabel",
         PodScaleDown = "UpdatePodScaleDown",
         PodGatesEliminated = "UpdatePodSchedulingGatesEliminated",

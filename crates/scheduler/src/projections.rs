@@ -33,9 +33,10 @@ pub(crate) struct Taint {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct NodeStatus {
     pub(crate) allocatable: Quantities,
+    pub(crate) declared_features: Vec<String>,
     pub(crate) images: Vec<ContainerImage>,
 }
 
@@ -137,6 +138,13 @@ pub(crate) struct Container {
     pub(crate) resources: Requirements,
     pub(crate) ports: Vec<ContainerPort>,
     pub(crate) restart_policy: String,
+    pub(crate) restart_policy_rules: Vec<RestartRule>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RestartRule {
+    pub(crate) action: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -37,6 +37,8 @@ pub struct Snapshot {
     labels: Vec<BTreeMap<String, String>>,
     unschedulable: Vec<bool>,
     taints: Vec<Vec<Taint>>,
+    /// What the nodes declare that they can do.
+    features: Vec<Vec<String>>,
     allocatable: Vec<Amounts>,
     pods_max: Vec<usize>,
     requested: Vec<Amounts>,
@@ -79,6 +81,7 @@ pub(crate) struct Row<'a> {
     pub(crate) labels: &'a BTreeMap<String, String>,
     pub(crate) unschedulable: bool,
     pub(crate) taints: &'a [Taint],
+    pub(crate) features: &'a [String],
     pub(crate) allocatable: &'a Amounts,
     pub(crate) pods_max: usize,
     pub(crate) requested: &'a Amounts,
@@ -142,6 +145,7 @@ impl Snapshot {
             labels: &self.labels[idx],
             unschedulable: self.unschedulable[idx],
             taints: &self.taints[idx],
+            features: &self.features[idx],
             allocatable: &self.allocatable[idx],
             pods_max: self.pods_max[idx],
             requested: &self.requested[idx],
@@ -260,6 +264,8 @@ impl Snapshot {
             Change::NodeLabel
         } else if self.taints[idx] != node.spec.taints {
             Change::NodeTaint
+        } else if self.features[idx] != node.status.declared_features {
+            Change::NodeDeclaredFeature
         } else {
             return None;
         };
@@ -271,6 +277,7 @@ impl Snapshot {
         self.label(idx, &node.metadata.labels);
         self.unschedulable[idx] = node.spec.unschedulable;
         self.taints[idx].clone_from(&node.spec.taints);
+        self.features[idx].clone_from(&node.status.declared_features);
         self.allocatable[idx] = allocatable;
         self.pods_max[idx] = pods_max;
         Some(change)
@@ -284,6 +291,7 @@ impl Snapshot {
         self.label(idx, &BTreeMap::new());
         self.unschedulable[idx] = false;
         self.taints[idx].clear();
+        self.features[idx].clear();
         self.allocatable[idx] = Amounts::default();
         self.pods_max[idx] = 0;
         self.images.remove(&std::mem::take(&mut self.image_names[idx]));
@@ -380,6 +388,7 @@ impl Snapshot {
         self.labels.push(BTreeMap::new());
         self.unschedulable.push(false);
         self.taints.push(Vec::new());
+        self.features.push(Vec::new());
         self.allocatable.push(Amounts::default());
         self.pods_max.push(0);
         self.requested.push(Amounts::default());
@@ -407,6 +416,7 @@ impl Snapshot {
         self.labels.swap_remove(idx);
         self.unschedulable.swap_remove(idx);
         self.taints.swap_remove(idx);
+        self.features.swap_remove(idx);
         self.allocatable.swap_remove(idx);
         self.pods_max.swap_remove(idx);
         self.requested.swap_remove(idx);

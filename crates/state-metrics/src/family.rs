@@ -63,8 +63,13 @@ pub(crate) struct Family<T> {
     help: &'static str,
     /// Beside those of the kind.
     labels: &'static [&'static str],
+    /// What says which object it is, where upstream calls that otherwise in this family than in those of the kind.
+    identity: Option<Identity<T>>,
     samples: fn(&T, &mut Samples<'_>),
 }
+
+/// The labels that say which object it is, and their values.
+pub(crate) type Identity<T> = (&'static [&'static str], fn(&T) -> Vec<&str>);
 
 impl<T> Family<T> {
     pub(crate) const fn gauge(
@@ -73,7 +78,7 @@ impl<T> Family<T> {
         labels: &'static [&'static str],
         samples: fn(&T, &mut Samples<'_>),
     ) -> Self {
-        Self { name, of: FamilyType::Gauge, help, labels, samples }
+        Self { name, of: FamilyType::Gauge, help, labels, identity: None, samples }
     }
 
     pub(crate) const fn counter(
@@ -82,7 +87,13 @@ impl<T> Family<T> {
         labels: &'static [&'static str],
         samples: fn(&T, &mut Samples<'_>),
     ) -> Self {
-        Self { name, of: FamilyType::Counter, help, labels, samples }
+        Self { name, of: FamilyType::Counter, help, labels, identity: None, samples }
+    }
+}
+
+impl<T> Family<T> {
+    pub(crate) const fn identified_by(self, identity: Identity<T>) -> Self {
+        Self { identity: Some(identity), ..self }
     }
 }
 
@@ -96,7 +107,7 @@ impl<T: DeserializeOwned> StateMetrics for KindMetrics<T> {
             name: it.name,
             of: it.of,
             help: it.help,
-            labels: [self.labels, it.labels].concat(),
+            labels: [it.identity.map_or(self.labels, |it| it.0), it.labels].concat(),
         });
         described.collect()
     }
@@ -105,7 +116,9 @@ impl<T: DeserializeOwned> StateMetrics for KindMetrics<T> {
         let Ok(object) = serde_json::from_slice::<T>(object) else { return };
         let identity = exposition::labels(self.labels, &(self.identity)(&object));
         for (family, out) in self.families[families].iter().zip(out) {
-            (family.samples)(&object, &mut Samples::new(family.name, &identity, family.labels, out));
+            let own = family.identity.map(|(labels, values)| exposition::labels(labels, &values(&object)));
+            let identity = own.as_ref().unwrap_or(&identity);
+            (family.samples)(&object, &mut Samples::new(family.name, identity, family.labels, out));
         }
     }
 }

@@ -21,6 +21,7 @@ mod persistent_volume;
 mod persistent_volume_claim;
 mod pod;
 mod pod_disruption_budget;
+mod pod_resources;
 mod quantities;
 mod replica_set;
 mod replication_controller;
@@ -59,3 +60,6 @@ pub const KINDS: &[&dyn StateMetrics] = &[
     &stateful_set::STATEFUL_SETS,
     &storage_class::STORAGE_CLASSES,
 ];
+
+/// What `/metrics/resources` tells, in the words of kube-scheduler.
+pub const POD_RESOURCES: &[&dyn StateMetrics] = &[&pod_resources::PODS];

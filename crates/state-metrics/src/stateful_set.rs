@@ -3,8 +3,9 @@
 use corten_api::resources::STATEFUL_SETS as RESOURCE;
 use corten_meta::{ObjectMeta, Resource};
 use serde::Deserialize;
+use serde_json::Value;
 
-use crate::family::{Family, KindMetrics};
+use crate::family::{Family, Identity, KindMetrics};
 
 static STATEFUL_SETS_AT: Resource = RESOURCE;
 
@@ -27,8 +28,23 @@ pub(crate) struct StatefulSet {
 #[serde(rename_all = "camelCase", default)]
 struct Spec {
     replicas: Option<i32>,
+    pod_management_policy: String,
+    update_strategy: UpdateStrategy,
     ordinals: Option<Ordinals>,
     persistent_volume_claim_retention_policy: Option<Retention>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct UpdateStrategy {
+    r#type: String,
+    rolling_update: Option<RollingUpdate>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RollingUpdate {
+    max_unavailable: Value,
 }
 
 #[derive(Default, Deserialize)]
@@ -56,6 +72,36 @@ struct Status {
     update_revision: String,
     updated_replicas: i32,
 }
+
+impl StatefulSet {
+    fn wanted(&self) -> i64 {
+        self.spec.replicas.map_or(1, i64::from)
+    }
+
+    /// How many Pods an update may take away at once; nothing where none does.
+    fn max_unavailable(&self) -> Option<i64> {
+        let strategy = &self.spec.update_strategy;
+        let rule = strategy.rolling_update.as_ref().map(|it| &it.max_unavailable);
+        let share = |text: &str| text.strip_suffix('%')?.parse::<i64>().ok();
+        let number = match rule {
+            Some(Value::Number(number)) => number.as_i64().unwrap_or(0),
+            Some(Value::String(text)) => share(text).unwrap_or(0).saturating_mul(self.wanted()) / 100,
+            _ => 1,
+        };
+        (strategy.r#type != "OnDelete").then(|| number.max(1))
+    }
+
+    fn unavailable(&self) -> Option<i64> {
+        let number = (self.wanted() - i64::from(self.status.available_replicas)).max(0);
+        (self.spec.update_strategy.r#type != "OnDelete").then_some(number)
+    }
+}
+
+/// As kube-controller-manager names it.
+const CONTROLLED: Identity<StatefulSet> =
+    (&["statefulset_namespace", "statefulset_name", "pod_management_policy"], |it| {
+        vec![&it.metadata.namespace, &it.metadata.name, &it.spec.pod_management_policy]
+    });
 
 const FAMILIES: &[Family<StatefulSet>] = &[
     Family::gauge("kube_statefulset_created", "Unix creation timestamp", &[], |it, out| {
@@ -131,4 +177,18 @@ const FAMILIES: &[Family<StatefulSet>] = &[
         &["revision"],
         |it, out| out.add(&[&it.status.update_revision], 1.0),
     ),
+    Family::gauge(
+        "statefulset_controller_statefulset_max_unavailable",
+        "Maximum number of unavailable pods allowed during StatefulSet rolling updates",
+        &[],
+        |it: &StatefulSet, out| out.one(it.max_unavailable()),
+    )
+    .identified_by(CONTROLLED),
+    Family::gauge(
+        "statefulset_controller_statefulset_unavailable_replicas",
+        "Current number of unavailable pods in StatefulSet",
+        &[],
+        |it: &StatefulSet, out| out.one(it.unavailable()),
+    )
+    .identified_by(CONTROLLED),
 ];

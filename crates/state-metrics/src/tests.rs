@@ -17,15 +17,21 @@ fn samples(kind: &dyn StateMetrics, objects: &[Value]) -> String {
     out.into_iter().map(|it| String::from_utf8(it).expect("samples are text")).collect()
 }
 
+/// Each kind with the name of its fixture.
+fn named() -> impl Iterator<Item = (String, &'static dyn StateMetrics)> {
+    let of_kinds = KINDS.iter().map(|it| (it.resource().plural.to_string(), *it));
+    of_kinds.chain(POD_RESOURCES.iter().map(|it| ("pod_resources".to_owned(), *it)))
+}
+
 #[test]
 fn fixtures() {
-    for kind in KINDS {
-        let name = format!("testdata/{}.txt", kind.resource().plural);
+    for (name, kind) in named() {
+        let name = format!("testdata/{name}.txt");
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(&name);
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
         let (given, _) = text.split_once("----\n").unwrap_or((&text, ""));
         let read: Result<Vec<Value>, _> = serde_json::Deserializer::from_str(given).into_iter().collect();
-        let told = samples(*kind, &read.unwrap_or_else(|error| panic!("{name}: {error}")));
+        let told = samples(kind, &read.unwrap_or_else(|error| panic!("{name}: {error}")));
         let now = format!("{}\n----\n{told}", given.trim_end());
         if std::env::var_os("UPDATE").is_some() {
             fs::write(&path, &now).expect("written");
@@ -39,8 +45,8 @@ fn fixtures() {
 #[test]
 fn every_family_has_a_sample_in_a_fixture() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
-    for kind in KINDS {
-        let path = folder.join(format!("{}.txt", kind.resource().plural));
+    for (name, kind) in named() {
+        let path = folder.join(format!("{name}.txt"));
         let text = fs::read_to_string(path).expect("there is a fixture of each kind");
         let told: BTreeSet<&str> = text.lines().filter_map(|it| it.split_once('{')).map(|it| it.0).collect();
         let missing: Vec<_> = kind.families().into_iter().filter(|it| !told.contains(it.name)).collect();
@@ -51,7 +57,7 @@ fn every_family_has_a_sample_in_a_fixture() {
 #[test]
 fn families_have_one_name_and_a_sentence_each() {
     let mut names = BTreeSet::new();
-    for family in KINDS.iter().flat_map(|it| it.families()) {
+    for family in named().flat_map(|it| it.1.families()) {
         assert!(names.insert(family.name), "{} is there twice", family.name);
         assert!(!family.help.is_empty() && !family.help.contains('\n'), "{}", family.name);
         assert_eq!(family.name.ends_with("_total"), family.of == FamilyType::Counter, "{}", family.name);

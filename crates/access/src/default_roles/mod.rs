@@ -62,6 +62,7 @@ const MONITORING: &[&str] = &[
     "/livez",
     "/livez/*",
     "/metrics",
+    "/metrics/resources",
     "/metrics/slis",
     "/metrics/state",
     "/readyz",

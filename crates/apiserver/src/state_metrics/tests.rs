@@ -1,3 +1,4 @@
+use corten_state_metrics::KINDS;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
@@ -22,8 +23,8 @@ async fn families_stand_together_however_little_is_kept() {
         assert_eq!(code, 201, "{told}");
     }
     let caches = server.state().caches();
-    let whole = text(snapshots(caches), KEPT_BYTES_MAX).await;
-    assert_eq!(text(snapshots(caches), 100).await, whole);
+    let whole = text(snapshots(caches, KINDS), KEPT_BYTES_MAX).await;
+    assert_eq!(text(snapshots(caches, KINDS), 100).await, whole);
     assert!(whole.contains(r#"kube_resourcequota_created{namespace="default",resourcequota="b"} "#), "{whole}");
     let names = whole.lines().filter(|it| !it.starts_with('#')).filter_map(|it| it.split_once('{')).map(|it| it.0);
     let mut runs: Vec<&str> = names.collect();

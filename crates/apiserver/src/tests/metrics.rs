@@ -165,7 +165,10 @@ fn what_a_request_waits_for_is_not_the_servers_own_time() {
     let info = corten_routes::RequestInfo::read(&corten_kinds::Kinds::default(), "POST", MAPS, None).expect("a path");
     let second = std::time::Duration::from_secs(1);
     let time = corten_metrics::RequestTime { whole: 3 * second, waited: 2 * second + second / 2 };
-    metrics.requests.record(&info, "application/json", 201, time);
+    assert!(
+        metrics.requests.record(&info, "application/json", 201, time).is_none(),
+        "no answer to a write is measured"
+    );
     let text = metrics.text(Vec::new());
     for line in [
         r#"apiserver_request_duration_seconds_sum{component="apiserver",dry_run="",group="",resource="configmaps",scope="resource",subresource="",verb="POST",version="v1"} 3"#,
@@ -173,6 +176,56 @@ fn what_a_request_waits_for_is_not_the_servers_own_time() {
     ] {
         assert!(text.lines().any(|it| it == line), "{line} is missing:\n{text}");
     }
+}
+
+#[tokio::test]
+async fn answers_to_reads_are_measured() {
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    assert_eq!(call(&server, "POST", MAPS, &json!({ "metadata": { "name": "a" } })).await.0, 201);
+    let (code, list) = call(&server, "GET", MAPS, &Value::Null).await;
+    assert_eq!(code, 200);
+    let labels = |verb: &str, scope: &str| {
+        format!(
+            r#"component="apiserver",group="",resource="configmaps",scope="{scope}",subresource="",verb="{verb}",version="v1""#
+        )
+    };
+    let of_list = labels("LIST", "namespace");
+    assert_lines(
+        &server,
+        &[
+            &format!("apiserver_response_sizes_sum{{{of_list}}} {}", list.len()),
+            &format!(r#"apiserver_response_sizes_bucket{{{of_list},le="1000"}} 1"#),
+            &format!(r#"apiserver_response_sizes_bucket{{{of_list},le="1000000000"}} 1"#),
+        ],
+    )
+    .await;
+    let (_, text) = call(&server, "GET", "/metrics", &Value::Null).await;
+    assert!(!text.contains(&format!("apiserver_response_sizes_count{{{}}}", labels("POST", "resource"))), "{text}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn what_pods_ask_for_as_a_whole_is_told() {
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    let account = json!({ "metadata": { "name": "default" } });
+    assert_eq!(call(&server, "POST", "/api/v1/namespaces/default/serviceaccounts", &account).await.0, 201);
+    let resources = json!({ "requests": { "cpu": "1500m" }, "limits": { "memory": "1Gi" } });
+    let pod = json!({
+        "metadata": { "name": "p" },
+        "spec": { "containers": [{ "name": "c", "image": "i", "resources": resources }] },
+    });
+    let (code, told) = call(&server, "POST", "/api/v1/namespaces/default/pods", &pod).await;
+    assert_eq!(code, 201, "{told}");
+    let (code, text) = call(&server, "GET", "/metrics/resources", &Value::Null).await;
+    assert_eq!(code, 200, "{text}");
+    let of_pod = r#"namespace="default",pod="p",node="",scheduler="default-scheduler",priority="0""#;
+    for line in [
+        format!(r#"kube_pod_resource_request{{{of_pod},resource="cpu",unit="cores"}} 1.5"#),
+        format!(r#"kube_pod_resource_limit{{{of_pod},resource="memory",unit="bytes"}} 1073741824"#),
+    ] {
+        assert!(text.lines().any(|it| it == line), "{line} is missing:\n{text}");
+    }
+    server.stop().await;
 }
 
 #[test]
@@ -225,8 +278,14 @@ async fn deprecated_resources_and_health_checks_are_counted() {
 async fn what_is_promised_is_served_where_the_list_says() {
     let server = Server::start(server::config()).await.expect("an empty store is filled");
     assert_eq!(call(&server, "POST", MAPS, &json!({ "metadata": { "name": "a" } })).await.0, 201);
+    assert_eq!(call(&server, "GET", MAPS, &Value::Null).await.0, 200);
     let mut served: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
-    for (place, path) in [("metrics", "/metrics"), ("slis", "/metrics/slis"), ("state", "/metrics/state")] {
+    for (place, path) in [
+        ("metrics", "/metrics"),
+        ("resources", "/metrics/resources"),
+        ("slis", "/metrics/slis"),
+        ("state", "/metrics/state"),
+    ] {
         let (code, text) = call(&server, "GET", path, &Value::Null).await;
         assert_eq!(code, 200, "{path}: {text}");
         let types = text.lines().filter_map(|it| it.strip_prefix("# TYPE ")?.split(' ').next());
@@ -238,7 +297,7 @@ async fn what_is_promised_is_served_where_the_list_says() {
         assert_eq!(fields.len(), if place == "left out" { 3 } else { 2 }, "{name} is {place}");
         let found: Vec<&str> = served.iter().filter(|it| it.1.contains(name)).map(|it| *it.0).collect();
         match place {
-            "metrics" | "slis" | "state" => assert_eq!(found, [place], "{name}"),
+            "metrics" | "resources" | "slis" | "state" => assert_eq!(found, [place], "{name}"),
             "happens" | "node" | "left out" => assert_eq!(found, Vec::<&str>::new(), "{name} is {place}"),
             other => panic!("{name}: no place is called {other}"),
         }

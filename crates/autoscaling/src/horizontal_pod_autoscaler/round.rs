@@ -391,7 +391,7 @@ impl<'a> Round<'a> {
         }
         let meta = &self.scaler.metadata;
         effects.extend(status_patch(HORIZONTAL_POD_AUTOSCALERS, meta, &self.scaler.status, &self.status));
-        Plan { effects, waits: self.waits, wake_at: None }
+        Plan { effects, waits: self.waits, ..Plan::default() }
     }
 }
 

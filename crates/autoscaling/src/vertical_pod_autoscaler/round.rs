@@ -180,7 +180,7 @@ impl<'a> Round<'a> {
         self.resizes.truncate(EFFECTS_MAX);
         go_on_after_failed(&mut self.resizes, failure);
         effects.extend(self.resizes);
-        Plan { effects, waits: self.waits, wake_at: None }
+        Plan { effects, waits: self.waits, ..Plan::default() }
     }
 }
 

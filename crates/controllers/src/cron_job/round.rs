@@ -43,7 +43,7 @@ impl<'a> Round<'a> {
         let (meta, old) = (&self.cron_job.metadata, &self.cron_job.status);
         // Last, so that a job that could not be made does not count as made.
         self.effects.extend(status_patch(resources::CRON_JOBS, meta, old, &self.status));
-        Plan { effects: self.effects, waits: self.waits, wake_at: self.wake_at }
+        Plan { effects: self.effects, waits: self.waits, wake_at: self.wake_at, ..Plan::default() }
     }
 
     // ---- the jobs there are ----

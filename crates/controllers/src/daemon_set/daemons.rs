@@ -87,7 +87,7 @@ impl<'a> Daemons<'a> {
         // The status before what may fail; the revision before all that names it.
         self.effects.splice(n_before..n_before, patch.into_iter().chain(failure).chain(history));
         self.wake_when_available();
-        Plan { effects: self.effects, waits: self.waits, wake_at: self.wake_at }
+        Plan { effects: self.effects, waits: self.waits, wake_at: self.wake_at, ..Plan::default() }
     }
 
     /// Makes pods for these nodes, of each how many have failed there before.
@@ -191,5 +191,5 @@ fn collision(set: &DaemonSet) -> Plan {
     let patch = status_patch(resources::DAEMON_SETS, &set.metadata, &set.status, &status);
     let message = "the name of its new revision is taken, another is tried";
     let wait = Wait::new("RevisionNameTaken", message, Actor::Cluster);
-    Plan { effects: patch.into_iter().collect(), waits: vec![wait], wake_at: None }
+    Plan { effects: patch.into_iter().collect(), waits: vec![wait], ..Plan::default() }
 }

@@ -85,7 +85,7 @@ pub(super) fn finish(mut rollout: Rollout<'_>, wake_at: Option<Time>) -> Plan {
     let at = if create_failure(&rollout).is_some() { 0 } else { rollout.effects.len() };
     rollout.effects.splice(at..at, patch);
     let waits = waits(&rollout);
-    Plan { effects: rollout.effects, waits, wake_at }
+    Plan { effects: rollout.effects, waits, wake_at, ..Plan::default() }
 }
 
 /// The counts and the Available condition.

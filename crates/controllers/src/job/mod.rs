@@ -19,12 +19,13 @@ mod track;
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Resource, Time};
-use corten_reconcile::{Actor, Controller, Effect, Plan, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{Actor, Controller, CountedLook, Effect, Plan, Verb, View, Wait, Wake, Watch, Write};
 use serde_json::{Value, json};
 
 use tally::Tally;
 
 use crate::{
+    metrics::{JOB_SYNC_TOOK, JOB_SYNCS},
     ownership::claim,
     projections::{Job, Pod},
 };
@@ -79,10 +80,16 @@ impl Controller for Jobs {
         if !claim.effects.is_empty() {
             // Counting begins when the view shows who belongs here.
             claim.effects.iter_mut().for_each(|it| with_finalizer(view, job, it));
-            return Plan { effects: claim.effects, ..Plan::default() };
+            let look = Some(look(job, "reconciling"));
+            return Plan { effects: claim.effects, look, ..Plan::default() };
         }
         Tally::new(view, job, claim.owned, now).run()
     }
+}
+
+/// What a look at a job is counted as (`syncJob`); finished ones, and those of other programs, are not counted.
+fn look(job: &Job, action: &'static str) -> CountedLook {
+    CountedLook { total: &JOB_SYNCS, seconds: &JOB_SYNC_TOOK, labels: vec![track::mode(job), action] }
 }
 
 /// A pod that is adopted gets the finalizer with its owner, one that is let go loses both.

@@ -7,7 +7,7 @@ use corten_meta::Time;
 use corten_reconcile::{Actor, Effect, EventType, Plan, View, Wait};
 use serde_json::json;
 
-use super::{backoff::Record, failure_policy, finish, indexes::Indexes, manage, pods, track};
+use super::{backoff::Record, failure_policy, finish, indexes::Indexes, look, manage, pods, track};
 use crate::{
     projections::{Condition, Job, JobStatus, Pod, Uncounted, reference},
     status::status_patch,
@@ -103,10 +103,22 @@ impl<'a> Tally<'a> {
     fn plan(mut self, status: Option<Effect>, released: Vec<Effect>) -> Plan {
         let failure = self.failure_event();
         let has_failed = failure.is_some();
+        let look = Some(look(self.job, self.action()));
         let Self { creates, removals, events, waits, wake_at, .. } = self;
         let (first, last) = if has_failed { (Vec::new(), creates) } else { (creates, Vec::new()) };
         let effects = failure.into_iter().chain(removals).chain(first).chain(status).chain(events);
-        Plan { effects: effects.chain(released).chain(last).collect(), waits, wake_at }
+        Plan { effects: effects.chain(released).chain(last).collect(), waits, wake_at, look }
+    }
+
+    /// The word that stands for what is done; to take pods away goes before making them.
+    fn action(&self) -> &'static str {
+        if self.removals.iter().any(|it| matches!(it, Effect::Delete { .. })) {
+            "pods_deleted"
+        } else if self.creates.is_empty() {
+            "tracking"
+        } else {
+            "pods_created"
+        }
     }
 
     /// Exact, since it counts on from what was seen.

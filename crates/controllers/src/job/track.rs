@@ -96,7 +96,7 @@ fn count_finished(tally: &mut Tally<'_>) {
     }
 }
 
-fn mode(job: &Job) -> &'static str {
+pub(super) fn mode(job: &Job) -> &'static str {
     if job.is_indexed() { "Indexed" } else { "NonIndexed" }
 }
 

@@ -118,7 +118,7 @@ impl<'a> Rollout<'a> {
         effects.append(&mut self.claims);
         effects.append(&mut self.effects);
         let wake_at = self.next_available();
-        Plan { effects, waits: self.waits, wake_at }
+        Plan { effects, waits: self.waits, wake_at, ..Plan::default() }
     }
 
     fn steer(&mut self) {
@@ -352,5 +352,5 @@ fn collision(set: &StatefulSet) -> Plan {
     let patch = status_patch(resources::STATEFUL_SETS, &set.metadata, &set.status, &status);
     let message = "the name of its new revision is taken, another is tried";
     let wait = Wait::new("RevisionNameTaken", message, Actor::Cluster);
-    Plan { effects: patch.into_iter().collect(), waits: vec![wait], wake_at: None }
+    Plan { effects: patch.into_iter().collect(), waits: vec![wait], ..Plan::default() }
 }

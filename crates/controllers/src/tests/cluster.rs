@@ -7,8 +7,8 @@ use crate::{
     BootstrapTokens, CertificateApproval, CertificateCleaner, ClaimProtection, ClusterNetworkRecord,
     ClusterRoleAggregation, Disruption, EndpointSliceMirroring, EndpointSlices, EndpointsOfServices, LeaderElection,
     LeaseCandidateExpiry, NodeIpam, NodeLifecycle, NodeTtl, PodCertificateCleaner, PodGarbageCollector, ResourceQuotas,
-    RootCaPublisher, ServiceAccountTokens, ServiceCidrs, Settings, StorageVersionMigrations, TaintEviction,
-    VolumeProtection,
+    RootCaPublisher, ServerTrustPublisher, ServiceAccountTokens, ServiceCidrs, Settings, StorageVersionMigrations,
+    TaintEviction, VolumeProtection,
 };
 
 #[test]
@@ -81,6 +81,11 @@ fn resource_quota() {
 #[test]
 fn root_ca() {
     check(&RootCaPublisher, "root_ca");
+}
+
+#[test]
+fn server_trust() {
+    check(&ServerTrustPublisher, "server_trust");
 }
 
 #[test]

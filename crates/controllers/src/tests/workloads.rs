@@ -1,5 +1,7 @@
 //! The controllers of pods against their text worlds.
 
+use corten_reconcile::{Controller, fixture::World};
+
 use super::check;
 use crate::{CronJobs, DaemonSets, Jobs, ReplicationControllers, StatefulSets, TtlAfterFinished};
 
@@ -16,6 +18,23 @@ fn daemon_set() {
 #[test]
 fn job() {
     check(&Jobs, "job");
+}
+
+#[test]
+fn looks_at_jobs_are_counted_by_what_is_done() {
+    for (lines, counted) in [
+        ("job sum", Some("NonIndexed pods_created")),
+        ("job sum indexed completions=3 parallelism=2", Some("Indexed pods_created")),
+        ("job sum parallelism=0\npod sum-a owner=job/sum tracked", Some("NonIndexed pods_deleted")),
+        ("job sum\npod sum-a owner=job/sum tracked running", Some("NonIndexed tracking")),
+        ("job sum\npod sum-a labels=app=sum", Some("NonIndexed reconciling")),
+        ("job sum spec.managedBy=example.com/other", None),
+        (r#"job sum status.conditions=[{"type":"Complete","status":"True"}]"#, None),
+    ] {
+        let world = World::parse(lines).expect("the world can be read");
+        let plan = Jobs.reconcile(&world.view(&Jobs.watches()), &world.asked(), world.now);
+        assert_eq!(plan.look.map(|it| it.labels.join(" ")).as_deref(), counted, "{lines}");
+    }
 }
 
 #[test]

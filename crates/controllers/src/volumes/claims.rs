@@ -234,7 +234,7 @@ fn not_provisioned(claim: &Claim, wait: Wait, message: String) -> Plan {
 }
 
 fn pending(claim: &Claim, wait: Wait) -> Plan {
-    Plan { effects: without_volume(claim, "Pending").into_iter().collect(), waits: vec![wait], wake_at: None }
+    Plan { effects: without_volume(claim, "Pending").into_iter().collect(), waits: vec![wait], ..Plan::default() }
 }
 
 fn event(claim: &Claim, event_type: EventType, reason: &'static str, message: String) -> Effect {

@@ -113,7 +113,7 @@ fn modes_mismatch(volume: &Volume, claim: &Claim) -> Plan {
     let wait = Wait::new("VolumeMismatch", "its claim asks for the other volumeMode", Actor::Author);
     let waits = vec![wait.on("PersistentVolumeClaim", claim_name)];
     let effects = vec![event(reference(volume), to_volume), event(reference(claim), to_claim)];
-    Plan { effects, waits, wake_at: None }
+    Plan { effects, waits, ..Plan::default() }
 }
 
 /// Its claim has another volume (`unbindVolume`). What a person reserved stays reserved by name.

@@ -5,7 +5,10 @@ mod metadata;
 
 use std::{collections::BTreeSet, time::Duration};
 
-use corten_api::core::v1::{Node, NodeCondition};
+use corten_api::{
+    core::v1::{Node, NodeCondition},
+    declared_features::{GUARANTEED_CPU_RESIZE, POD_LEVEL_RESIZE, RESTART_ALL, WEB_SOCKETS},
+};
 use corten_meta::{ObjectReference, Quantity, Time};
 use corten_reconcile::EventType;
 use serde_json::{Map, Value, json};
@@ -337,8 +340,18 @@ fn status(config: &Config, facts: &NodeFacts, state: State<'_>, old: &[NodeCondi
     if !state.volumes_in_use.is_empty() {
         status["volumesInUse"] = json!(state.volumes_in_use);
     }
+    status["declaredFeatures"] = json!(declared_features(config));
     status["features"] = json!({"supplementalGroupsPolicy": facts.keeps_groups_policy});
     status
+}
+
+/// In the order of names. A feature that is off here, or that the node lacks as it is set to, is not among them.
+fn declared_features(config: &Config) -> Vec<&'static str> {
+    let managers = &config.managers;
+    // Upstream asks for the CPU manager alone; here the memory manager, too, has Guaranteed Pods keep what they were given.
+    let can_resize = !managers.cpu.is_static && !managers.memory.is_static;
+    let all = [(WEB_SOCKETS, true), (GUARANTEED_CPU_RESIZE, can_resize), (POD_LEVEL_RESIZE, true), (RESTART_ALL, true)];
+    all.into_iter().filter(|it| it.1).map(|it| it.0).collect()
 }
 
 fn runtime_handler(it: &RuntimeHandler) -> Value {

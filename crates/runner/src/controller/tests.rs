@@ -3,8 +3,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use corten_api::resources::{CONFIG_MAPS, PODS, SECRETS};
 use corten_meta::{Named, ObjectMeta, ObjectReference};
 use corten_reconcile::{
-    Actor, Answer, ApiPath, Decision, EventType, LoopMetric, MetricKind, Projection, Propagation, Verb, View, Wait,
-    Wake, Watch, Write,
+    Actor, Answer, ApiPath, CountedLook, Decision, EventType, LoopMetric, MetricKind, Projection, Propagation, Verb,
+    View, Wait, Wake, Watch, Write,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -98,6 +98,7 @@ impl Controller for Wishes {
                 "labelled" if !plan.effects.is_empty() => {
                     plan.effects.push(Effect::Count(WISHED.count(&[value], 1.0)));
                 }
+                "counted" => plan.look = Some(CountedLook { total: &LOOKS, seconds: &LOOKS_TOOK, labels: vec!["x"] }),
                 "count" => plan.effects.push(Effect::Count(WISHED.count(&[value], 1.0))),
                 "remember" if view.note(key) != Some(&json!(value)) => {
                     plan.effects.push(Effect::Remember { note: json!(value) });
@@ -130,6 +131,14 @@ impl Controller for Wishes {
 
 static WISHED: LoopMetric =
     LoopMetric { name: "wished_total", help: "What was wished.", labels: &["what"], kind: MetricKind::Counter };
+static LOOKS: LoopMetric =
+    LoopMetric { name: "looks_total", help: "Looks.", labels: &["mode", "result"], kind: MetricKind::Counter };
+static LOOKS_TOOK: LoopMetric = LoopMetric {
+    name: "looks_seconds",
+    help: "How long they took.",
+    labels: &["mode", "result"],
+    kind: MetricKind::Histogram(&[1.0]),
+};
 
 fn event(key: &Key, message: &str) -> Effect {
     let about = ObjectReference { name: key.name.clone(), namespace: "default".into(), ..Default::default() };
@@ -463,6 +472,27 @@ async fn what_an_effect_counts_is_counted_once_it_is_done() {
     assert_eq!(counted(), [("b".to_owned(), 1)]);
     pass(60).await;
     assert_eq!(counted(), [("a".to_owned(), 1), ("b".to_owned(), 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_is_counted_with_what_became_of_it() {
+    let world = World::begin(FakeApi::new());
+    let counted = |name: &str| {
+        let all = world.journal.counted();
+        let rows = all.into_iter().filter(|it| it.metric.name == name).flat_map(|it| it.rows);
+        rows.map(|it| (it.0.join(" "), it.1.n)).collect::<Vec<_>>()
+    };
+    world.wish("a", json!({"counted": ""}));
+    pass(1).await;
+    let done = ("x success".to_owned(), 1);
+    assert_eq!((counted("looks_total"), counted("looks_seconds")), (vec![done.clone()], vec![done]));
+    // What cannot be done as a whole is an error, and is looked at again.
+    world.api.fault(Fault::Refused("PATCH", 403, "Forbidden"));
+    world.wish("b", json!({"label": "x", "counted": ""}));
+    pass(60).await;
+    let failed = counted("looks_total").into_iter().find(|it| it.0 == "x error");
+    assert_eq!(failed, Some(("x error".to_owned(), 1)));
+    assert_eq!(counted("looks_seconds"), counted("looks_total"));
 }
 
 #[tokio::test(start_paused = true)]

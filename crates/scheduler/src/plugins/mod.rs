@@ -7,6 +7,7 @@ mod gang_scheduling;
 mod image_locality;
 mod inter_pod_affinity;
 mod node_affinity;
+mod node_declared_features;
 mod node_name;
 mod node_ports;
 mod node_resources_fit;
@@ -40,4 +41,5 @@ pub const PLUGINS: &[Plugin] = &[
     dynamic_resources::PLUGIN,
     balanced_allocation::PLUGIN,
     image_locality::PLUGIN,
+    node_declared_features::PLUGIN,
 ];

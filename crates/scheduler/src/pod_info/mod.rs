@@ -10,6 +10,7 @@ mod spread_constraint;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use corten_api::declared_features::{RESTART_ALL, RESTART_ALL_ACTION};
 use corten_meta::{Key, ObjectReference};
 
 use crate::{
@@ -67,6 +68,8 @@ pub struct PodInfo {
     pub(crate) extended: Vec<ExtendedResources>,
     /// Its status names a claim for those.
     pub(crate) names_extended_claim: bool,
+    /// What its node must have declared, in the order of names.
+    pub(crate) features: Vec<&'static str>,
 }
 
 impl PodInfo {
@@ -104,6 +107,7 @@ impl PodInfo {
             device_claims: DeviceClaimRef::all(pod),
             extended: ExtendedResources::all(spec),
             names_extended_claim: pod.status.extended_resource_claim_status.is_some(),
+            features: features(spec),
         }
     }
 
@@ -146,7 +150,7 @@ impl PodInfo {
             key, uid: _, generation: _, scheduler_name: _, node_name: _, requested: _, guessed: _, ports: _, tolerations: _,
             node_selector: _, affinity: _, priority, may_preempt, gates, group, labels, deleting, pod_affinity,
             pod_anti_affinity, preferred_affinity, preferred_anti_affinity, spread, soft_spread, owner, images, n_containers,
-            claims, device_claims, extended, names_extended_claim,
+            claims, device_claims, extended, names_extended_claim, features: _,
         } = self;
         key.namespace == other.key.namespace
             && (*priority, *may_preempt, *deleting) == (other.priority, other.may_preempt, other.deleting)
@@ -171,6 +175,7 @@ impl PodInfo {
             && self.tolerations == other.tolerations
             && self.node_selector == other.node_selector
             && self.affinity == other.affinity
+            && self.features == other.features
     }
 
     /// Apart from its labels and from how much it asks for, may it run where the other may? (Filters know nothing else of it.)
@@ -256,6 +261,13 @@ fn group(pod: &Pod) -> Option<Key> {
     let named = pod.spec.scheduling_group.as_ref().filter(|it| !it.pod_group_name.is_empty());
     let named = named.map(|it| Key::new(&*pod.metadata.namespace, &*it.pod_group_name));
     named.or_else(|| labelled_group::named_by(&pod.metadata))
+}
+
+/// As in `InferForPodScheduling`: the other features matter to who is bound already.
+fn features(spec: &PodSpec) -> Vec<&'static str> {
+    let mut rules = spec.init_containers.iter().chain(&spec.containers).flat_map(|it| &it.restart_policy_rules);
+    let restarts_all = rules.any(|it| it.action == RESTART_ALL_ACTION);
+    restarts_all.then_some(RESTART_ALL).into_iter().collect()
 }
 
 /// The images of its containers, and those that are mounted as volumes.

@@ -160,6 +160,12 @@ fn what_helps_a_pod_is_named() {
     for (lines, event, cause) in [
         (small, n1("cpu=2"), "NodeUpdateNodeAllocatable"),
         ("node n1 cpu=2 cordoned\npod big cpu=2", n1("cpu=2"), "NodeUpdateNodeTaint"),
+        (
+            r#"node n1
+pod big spec.containers=[{"name":"c","restartPolicyRules":[{"action":"RestartAllContainers"}]}]"#,
+            n1(r#"status.declaredFeatures=["RestartAllContainersOnContainerExits"]"#),
+            "NodeUpdateNodeDeclaredFeature",
+        ),
         (full, Event::PodGone(Key::new("default", "low")), "AssignedPodDelete"),
         (full, low("cpu=0"), "AssignedPodUpdatePodScaleDown"),
         (small, pod(&object("pod big cpu=1", "big")), "UnschedulablePodUpdatePodScaleDown"),

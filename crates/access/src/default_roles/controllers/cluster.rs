@@ -4,6 +4,8 @@ use serde_json::Value;
 
 use super::{Loop, READ, UPDATE, named, rule};
 
+const SERVER_TRUST: &str = "kube-apiserver-serving-clustertrustbundle-publisher";
+
 pub(super) const LOOPS: &[Loop] = &[
     Loop { name: "attachdetach", role: "attachdetach-controller", rules: attach_detach },
     Loop { name: "cluster-network", role: "cluster-network-controller", rules: cluster_network },
@@ -20,6 +22,7 @@ pub(super) const LOOPS: &[Loop] = &[
     Loop { name: "endpointslice", role: "endpointslice-controller", rules: endpoint_slice },
     Loop { name: "endpointslicemirroring", role: "endpointslicemirroring-controller", rules: endpoint_slice_mirroring },
     Loop { name: "ephemeral-volume", role: "ephemeral-volume-controller", rules: ephemeral_volume },
+    Loop { name: SERVER_TRUST, role: SERVER_TRUST, rules: server_trust },
     Loop { name: "leader-election", role: "leader-election-controller", rules: leader_election },
     Loop { name: "lease-candidate-expiry", role: "lease-candidate-expiry-controller", rules: candidate_expiry },
     Loop { name: "node", role: "node-controller", rules: node },
@@ -68,6 +71,16 @@ fn role_aggregation() -> Vec<Value> {
 
 fn csr_cleaner() -> Vec<Value> {
     vec![rule(&["delete", "get", "list", "watch"], &["certificates.k8s.io"], &["certificatesigningrequests"])]
+}
+
+/// Who writes a bundle of a signer attests for it.
+fn server_trust() -> Vec<Value> {
+    const GROUP: &[&str] = &["certificates.k8s.io"];
+    vec![
+        named(&["attest"], GROUP, &["signers"], &["kubernetes.io/kube-apiserver-serving"]),
+        rule(&["create", "delete", "list", "patch", "update", "watch"], GROUP, &["clustertrustbundles"]),
+        rule(READ, &[""], &["configmaps"]),
+    ]
 }
 
 fn pod_certificate_cleaner() -> Vec<Value> {

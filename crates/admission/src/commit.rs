@@ -11,6 +11,7 @@ use serde_json::Value;
 pub use crate::commit_hook::Write;
 use crate::{
     commit_hook::{CommitHook, WritePart},
+    node_room,
     plugin::Attributes,
     resource_quota,
     service_reservations::ServiceReservations,
@@ -18,7 +19,8 @@ use crate::{
 };
 
 /// Each is asked of every write.
-const HOOKS: &[&dyn CommitHook] = &[&services::Allocation, &services::KeptIpAddress, &resource_quota::Charges];
+const HOOKS: &[&dyn CommitHook] =
+    &[&services::Allocation, &services::KeptIpAddress, &resource_quota::Charges, &node_room::BindingRoom];
 
 /// The parts of all hooks that a write concerns.
 pub struct Commit<'a>(Vec<Box<dyn WritePart + 'a>>);

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 pub use crate::commit_hook::Write;
 use crate::{
+    binding_room,
     commit_hook::{CommitHook, WritePart},
-    node_room,
     plugin::Attributes,
     resource_quota,
     service_reservations::ServiceReservations,
@@ -20,7 +20,7 @@ use crate::{
 
 /// Each is asked of every write.
 const HOOKS: &[&dyn CommitHook] =
-    &[&services::Allocation, &services::KeptIpAddress, &resource_quota::Charges, &node_room::BindingRoom];
+    &[&services::Allocation, &services::KeptIpAddress, &resource_quota::Charges, &binding_room::BindingRoom];
 
 /// The parts of all hooks that a write concerns.
 pub struct Commit<'a>(Vec<Box<dyn WritePart + 'a>>);

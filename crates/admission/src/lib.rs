@@ -7,6 +7,7 @@
 
 mod api_access;
 mod api_servers;
+mod binding_room;
 mod certificates;
 mod cluster;
 pub mod commit;

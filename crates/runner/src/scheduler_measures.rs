@@ -348,6 +348,7 @@ fn stands_at(number: u64) -> CountedDurations {
 
 #[cfg(test)]
 mod tests {
+    use corten_meta::{Cause, Status};
     use corten_scheduler::{Change, Subject};
 
     use super::*;
@@ -398,6 +399,29 @@ mod tests {
         ] {
             assert_eq!(rows(&measures, &format!("scheduler_{name}")), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn who_was_too_late_is_counted() {
+        let measures = SchedulerMeasures::new(&[]);
+        let refused = |cause: &str| {
+            let mut status = Status::failure(409, "Conflict", "no");
+            let cause = Cause { reason: cause.into(), ..Cause::default() };
+            status.details.get_or_insert_default().causes.push(cause);
+            Err(status.into())
+        };
+        for bound in [
+            Ok("n1".to_owned()),
+            Ok("n2".to_owned()),
+            refused(NODE_HAS_NO_ROOM),
+            refused(NODE_HAS_NO_ROOM),
+            refused("Other"),
+            Err(Status::failure(409, "Conflict", "no details").into()),
+        ] {
+            BindingConflict::of(&bound, "n1").into_iter().for_each(|it| measures.conflicted(it));
+        }
+        let expected = [("no_room".to_owned(), 2, 2.0), ("bound_elsewhere".to_owned(), 1, 1.0)];
+        assert_eq!(rows(&measures, CONFLICTS.name), expected);
     }
 
     /// As upstream's `ExponentialBuckets` makes them.

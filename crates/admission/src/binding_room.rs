@@ -53,7 +53,7 @@ impl CommitHook for BindingRoom {
             let taken = room.take(write.store, caches, (node, &capacity), unbound).await;
             let taken = taken.map_err(|refusal| match refusal {
                 Refusal::Short(short) => no_room(node, request.name, short),
-                Refusal::Failed(status) => status,
+                Refusal::Failed(status) => *status,
             });
             Some(Box::new(Taking(taken)) as Box<dyn WritePart>)
         })

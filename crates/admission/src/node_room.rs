@@ -38,7 +38,7 @@ pub(crate) enum Refusal {
     /// What the node has too little of.
     Short(Vec<String>),
     /// The store did not answer.
-    Failed(Status),
+    Failed(Box<Status>),
 }
 
 impl NodeRoom {
@@ -51,7 +51,7 @@ impl NodeRoom {
         pod: UnboundPod,
     ) -> Result<Taken<'a>, Refusal> {
         let turn = match store.is_shared() {
-            true => Some(self.turns.take(store, caches, node).await.map_err(Refusal::Failed)?),
+            true => Some(self.turns.take(store, caches, node).await.map_err(|it| Refusal::Failed(Box::new(it)))?),
             false => None,
         };
         let (number, others) = self.ledger.lock().note(caches, node, &pod.key, pod.demand.clone());

@@ -60,7 +60,6 @@ async fn race(seed: u64) -> Result<(), String> {
     let admin = place.line(Identity::new("admin", &["system:masters", "system:authenticated"]), "admin");
     furnish(&admin).await?;
 
-    place.weather.is_bad.store(true, Ordering::Relaxed);
     let mut schedulers = JoinSet::new();
     for (at, name) in ["one", "another"].into_iter().enumerate() {
         let client = place.line(Identity::new("system:kube-scheduler", &["system:authenticated"]), name);
@@ -69,6 +68,10 @@ async fn race(seed: u64) -> Result<(), String> {
         let never = std::future::pending();
         schedulers.spawn(run_scheduler(Scheduler::new(config), client, clock.clone(), journal.clone(), never));
     }
+    // Both have seen the nodes before there is anything to place.
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    place.weather.is_bad.store(true, Ordering::Relaxed);
+    make_pods(&admin).await?;
     let mut n_placed = 0;
     while n_placed < N_PODS {
         if start.elapsed() > PATIENCE {
@@ -95,7 +98,7 @@ async fn race(seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Nodes that nobody takes for silent, and Pods.
+/// Nodes that nobody takes for silent.
 async fn furnish(admin: &Client) -> Result<(), String> {
     make(admin, SERVICE_ACCOUNTS, "default", "default", json!({})).await?;
     for at in 0..N_NODES {
@@ -109,6 +112,10 @@ async fn furnish(admin: &Client) -> Result<(), String> {
             patched.map_err(|it| format!("cannot change {key}: {it}"))?;
         }
     }
+    Ok(())
+}
+
+async fn make_pods(admin: &Client) -> Result<(), String> {
     for at in 0..N_PODS {
         let requests = json!({ "cpu": format!("{POD_CPU_MILLIS}m") });
         let container = json!({ "name": "c", "image": "i", "resources": { "requests": requests } });

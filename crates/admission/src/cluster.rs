@@ -11,8 +11,8 @@ use corten_meta::{Resource, Time};
 use corten_pki::Authority;
 
 use crate::{
-    host_port_pool::HostPortPool, measures::Measures, namespace_locks::NamespaceLocks, policy_source::Policies,
-    service_reservations::Ranges, webhook_source::Webhooks,
+    host_port_pool::HostPortPool, measures::Measures, namespace_locks::NamespaceLocks, node_room::NodeRoom,
+    policy_source::Policies, service_reservations::Ranges, webhook_source::Webhooks,
 };
 
 /// Makes UUIDs; random, or the simulator's from a seed.
@@ -40,6 +40,8 @@ pub struct Cluster {
     /// What Pods with their node's network have of ports.
     pub host_ports: HostPortPool,
     pub namespace_locks: NamespaceLocks,
+    /// What nodes have left for Pods that are bound.
+    pub node_room: NodeRoom,
     /// What Services have of addresses and ports.
     pub ranges: Ranges,
     /// Who else is asked about writes.

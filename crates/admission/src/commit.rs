@@ -10,6 +10,7 @@ use serde_json::Value;
 
 pub use crate::commit_hook::Write;
 use crate::{
+    binding_room,
     commit_hook::{CommitHook, WritePart},
     plugin::Attributes,
     resource_quota,
@@ -18,7 +19,8 @@ use crate::{
 };
 
 /// Each is asked of every write.
-const HOOKS: &[&dyn CommitHook] = &[&services::Allocation, &services::KeptIpAddress, &resource_quota::Charges];
+const HOOKS: &[&dyn CommitHook] =
+    &[&services::Allocation, &services::KeptIpAddress, &resource_quota::Charges, &binding_room::BindingRoom];
 
 /// The parts of all hooks that a write concerns.
 pub struct Commit<'a>(Vec<Box<dyn WritePart + 'a>>);

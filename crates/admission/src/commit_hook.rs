@@ -11,6 +11,7 @@ use crate::{plugin::Attributes, service_reservations::ServiceReservations};
 /// One write, about to be committed.
 pub struct Write<'a> {
     pub request: &'a Attributes<'a>,
+    pub store: &'a dyn Store,
     /// What the request has taken for its object.
     pub reservations: &'a ServiceReservations,
     /// The object as it is to be stored; `None` where it is to be removed. What is stored now is the request's `old`.

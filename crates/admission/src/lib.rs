@@ -7,6 +7,7 @@
 
 mod api_access;
 mod api_servers;
+mod binding_room;
 mod certificates;
 mod cluster;
 pub mod commit;
@@ -33,6 +34,8 @@ mod node_addresses;
 mod node_declared_features;
 mod node_labels;
 mod node_restriction;
+mod node_room;
+mod node_turns;
 mod notes;
 mod operation;
 mod param_access;
@@ -71,6 +74,7 @@ pub use host_ports::HostPortChoice;
 pub use measures::Measures;
 pub use name_suffix::{SUFFIX_BYTES, name_suffix};
 pub use namespace_locks::NamespaceLocks;
+pub use node_room::NodeRoom;
 pub use notes::{Noted, Notes};
 pub use plugin::{Admission, Attributes, Operation, Plugin, RequestForm};
 pub use policy_source::{FailingPolicy, Policies, PolicyTrouble};

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 
 use corten_meta::Quantity;
 
+/// The reason of the cause by which the API server refuses a Binding, where the node has no room for the Pod.
+pub const NODE_HAS_NO_ROOM: &str = "NodeHasNoRoom";
+
 /// A taint of a node; what is absent is empty.
 #[derive(Clone, Copy, Debug)]
 pub struct Taint<'a> {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
 use arc_swap::ArcSwap;
 use corten_access::{Access, AuthorizationSettings, Clock, Issuers, RightsChanged, tokens};
-use corten_admission::{Cluster, HostPortPool, Machine, NamespaceLocks, Policies, Ranges, Uids, Webhooks};
+use corten_admission::{Cluster, HostPortPool, Machine, NamespaceLocks, NodeRoom, Policies, Ranges, Uids, Webhooks};
 use corten_aggregation::Aggregator;
 use corten_api::cluster_network::{ClusterNetwork, NodePorts};
 use corten_api::{host_ports::HostPortRange, load_balancer::AddressPool};
@@ -156,6 +156,7 @@ impl State {
             node_ports: config.node_ports.clone(),
             host_ports: HostPortPool::new(config.host_ports.clone()),
             namespace_locks: NamespaceLocks::default(),
+            node_room: NodeRoom::default(),
             ranges,
             webhooks: Webhooks::new(clients, &metrics),
             policies: Policies::new(&metrics),

@@ -46,6 +46,7 @@ pub(crate) mod metrics;
 mod node_authorizer;
 mod node_journals;
 mod node_repertoire;
+mod node_room;
 mod numbers;
 mod openapi;
 mod progress;

@@ -50,6 +50,7 @@ const OWN: &[corten_cli::Verb] = &[
     verbs::join::VERB,
     verbs::migrate::VERB,
     verbs::node::VERB,
+    verbs::scheduler::VERB,
     verbs::server::VERB,
     verbs::snapshot::VERB,
     verbs::up::VERB,

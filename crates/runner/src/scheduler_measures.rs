@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use corten_api::scheduling::NODE_HAS_NO_ROOM;
+use corten_client::Error;
 use corten_reconcile::{LoopMetric, MetricKind};
 use corten_scheduler::{
     ExtensionPoint, Fact, Moment, Observer, Pending, PodQueue, PointStatus, Profile, QueueEvent, Span, TryResult,
@@ -104,6 +106,42 @@ static PREEMPTED: LoopMetric = LoopMetric {
     kind: MetricKind::Histogram(&VICTIMS),
 };
 
+static CONFLICTS: LoopMetric = LoopMetric {
+    name: "corten_scheduler_binding_conflicts_total",
+    help: "How many bindings came too late: another scheduler had taken the room of the node (no_room), or had bound the pod (bound_elsewhere).",
+    labels: &["reason"],
+    kind: MetricKind::Counter,
+};
+
+/// Another scheduler was faster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BindingConflict {
+    NoRoom,
+    BoundElsewhere,
+}
+
+impl BindingConflict {
+    const ALL: [Self; 2] = [Self::NoRoom, Self::BoundElsewhere];
+
+    /// Where a pod is, or why it is not bound, of which it was asked that it be bound to this node.
+    pub(crate) fn of(bound: &Result<String, Error>, node: &str) -> Option<Self> {
+        match bound {
+            Ok(found) => (found != node).then_some(Self::BoundElsewhere),
+            Err(error) => {
+                let mut causes = error.status()?.details.iter().flat_map(|it| &it.causes);
+                causes.any(|it| it.reason == NODE_HAS_NO_ROOM).then_some(Self::NoRoom)
+            }
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::NoRoom => "no_room",
+            Self::BoundElsewhere => "bound_elsewhere",
+        }
+    }
+}
+
 /// What is counted of the scheduler of a process.
 pub(crate) struct SchedulerMeasures {
     begun: Instant,
@@ -117,6 +155,7 @@ pub(crate) struct SchedulerMeasures {
     /// By queue, and by the place of the event.
     incoming: [Box<[AtomicU64]>; PodQueue::ALL.len()],
     n_preemptions: AtomicU64,
+    conflicts: [AtomicU64; BindingConflict::ALL.len()],
     victims: Histogram,
 }
 
@@ -151,6 +190,7 @@ impl SchedulerMeasures {
             pending: Default::default(),
             incoming: std::array::from_fn(|_| zeros(QueueEvent::COUNT)),
             n_preemptions: AtomicU64::new(0),
+            conflicts: Default::default(),
             victims: Histogram::new(&VICTIMS),
         }
     }
@@ -172,6 +212,10 @@ impl SchedulerMeasures {
         let status = if is_bound { PointStatus::Success } else { PointStatus::Error };
         let span = Span { from, to: self.moment() };
         self.tell(&Fact::Ran { point: ExtensionPoint::Bind, status, profile, span });
+    }
+
+    pub(crate) fn conflicted(&self, conflict: BindingConflict) {
+        self.conflicts[conflict as usize].fetch_add(1, Relaxed);
     }
 
     fn of(&self, profile: &str) -> Option<&OfProfile> {
@@ -202,8 +246,10 @@ impl SchedulerMeasures {
             let counts = QueueEvent::all().zip(counts.iter().map(|it| it.load(Relaxed))).filter(|it| it.1 > 0);
             incoming.extend(counts.map(|(event, n)| (labels(&[&event.to_string(), queue.as_str()]), stands_at(n))));
         }
+        let conflicts = BindingConflict::ALL.iter().zip(&self.conflicts);
         let only = |it: CountedDurations| vec![(Vec::new(), it)];
         [
+            (&CONFLICTS, conflicts.map(|(it, n)| (labels(&[it.as_str()]), stands_at(n.load(Relaxed)))).collect()),
             (&POINT_TOOK, point_took),
             (&PENDING, pending.map(|(queue, it)| (labels(&[queue]), stands_at(it.load(Relaxed)))).collect()),
             (&POD_TRIES, only(self.pod_tries.counted())),
@@ -302,6 +348,7 @@ fn stands_at(number: u64) -> CountedDurations {
 
 #[cfg(test)]
 mod tests {
+    use corten_meta::{Cause, Status};
     use corten_scheduler::{Change, Subject};
 
     use super::*;
@@ -352,6 +399,29 @@ mod tests {
         ] {
             assert_eq!(rows(&measures, &format!("scheduler_{name}")), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn who_was_too_late_is_counted() {
+        let measures = SchedulerMeasures::new(&[]);
+        let refused = |cause: &str| {
+            let mut status = Status::failure(409, "Conflict", "no");
+            let cause = Cause { reason: cause.into(), ..Cause::default() };
+            status.details.get_or_insert_default().causes.push(cause);
+            Err(status.into())
+        };
+        for bound in [
+            Ok("n1".to_owned()),
+            Ok("n2".to_owned()),
+            refused(NODE_HAS_NO_ROOM),
+            refused(NODE_HAS_NO_ROOM),
+            refused("Other"),
+            Err(Status::failure(409, "Conflict", "no details").into()),
+        ] {
+            BindingConflict::of(&bound, "n1").into_iter().for_each(|it| measures.conflicted(it));
+        }
+        let expected = [("no_room".to_owned(), 2, 2.0), ("bound_elsewhere".to_owned(), 1, 1.0)];
+        assert_eq!(rows(&measures, CONFLICTS.name), expected);
     }
 
     /// As upstream's `ExponentialBuckets` makes them.

@@ -24,6 +24,7 @@ mod groupings;
 mod images;
 mod labelled_group;
 mod namespaces;
+mod node_room;
 mod nominations;
 mod observer;
 mod ordered_pod;
@@ -73,6 +74,7 @@ pub use framework::Plugin;
 pub use groupings::{Grouping, ReplicaSet, ReplicationController, Service, StatefulSet};
 pub use labelled_group::{DEFINITION as LABELLED_GROUPS_DEFINITION, LabelledGroup};
 pub use namespaces::Namespace;
+pub use node_room::{NodeCapacity, PodDemand};
 pub use observer::{
     Change, ExtensionPoint, Fact, Moment, Observer, Pending, PodQueue, PointStatus, QueueEvent, Span, Subject,
     TryResult,

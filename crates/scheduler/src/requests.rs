@@ -117,6 +117,40 @@ impl scheduling::Amounts for Amounts {
     }
 }
 
+/// What a node lacks of one resource.
+pub(crate) struct Lack<'p> {
+    pub(crate) resource: &'p str,
+    pub(crate) missing: i64,
+    pub(crate) wanted: i64,
+    /// It never has as much.
+    pub(crate) is_final: bool,
+}
+
+/// Calls `found` with each resource of which less is left of `total` than is wanted; of extended ones with those that are counted.
+pub(crate) fn for_each_lack<'p>(
+    wanted: &'p Amounts,
+    total: &Amounts,
+    used: &Amounts,
+    is_counted: impl Fn(&str) -> bool,
+    mut found: impl FnMut(Lack<'p>),
+) {
+    // As in `fitsRequest`: a pod that does not ask for a resource fits a node that has overspent it.
+    let mut check = |resource: &'p str, wanted: i64, total: i64, used: i64| {
+        let left = total.saturating_sub(used);
+        if wanted > 0 && wanted > left {
+            found(Lack { resource, missing: wanted.saturating_sub(left), wanted, is_final: wanted > total });
+        }
+    };
+    check("cpu", wanted.cpu_millis, total.cpu_millis, used.cpu_millis);
+    check("memory", wanted.memory_bytes, total.memory_bytes, used.memory_bytes);
+    let storage = (total.ephemeral_storage_bytes, used.ephemeral_storage_bytes);
+    check("ephemeral-storage", wanted.ephemeral_storage_bytes, storage.0, storage.1);
+    for (name, wanted) in wanted.extended.iter().filter(|it| is_counted(it.0)) {
+        let of = |it: &Amounts| it.extended.get(name).copied().unwrap_or(0);
+        check(name, *wanted, of(total), of(used));
+    }
+}
+
 /// What the whole pod asks for.
 pub(crate) fn requested(spec: &PodSpec) -> Amounts {
     let mut sum = of_containers(spec, |it| Amounts::of(&it.resources.requests));

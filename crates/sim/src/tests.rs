@@ -1,5 +1,6 @@
 mod custom;
 mod quiet;
+mod two_schedulers;
 
 use std::thread;
 

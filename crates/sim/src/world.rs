@@ -32,7 +32,7 @@ use crate::{
 
 const NODES: [&str; 4] = ["n1", "n2", "n3", "n4"];
 /// 2026-01-01, when every simulation begins.
-const EPOCH_SECONDS: i64 = 1_767_225_600;
+pub(crate) const EPOCH_SECONDS: i64 = 1_767_225_600;
 
 pub(crate) struct World {
     pub(crate) seed: u64,
@@ -61,6 +61,34 @@ impl JournalSource for Journals {
 
     fn waiting(&self, wanted: &dyn Fn(&Resource, &Key, &[Decision]) -> bool) -> Vec<(Resource, Key)> {
         self.0.waiting(wanted)
+    }
+}
+
+/// An API server beyond whose cluster there is nobody.
+pub(crate) fn server_config(store: &Arc<Memory>, clock: &Clock, uids: SeededRng, journal: &Arc<JournalBook>) -> Config {
+    static PKI: OnceLock<Arc<Authority>> = OnceLock::new();
+    let pki = PKI.get_or_init(|| Arc::new(Authority::in_memory().expect("keys can be made")));
+    Config {
+        store: store.clone(),
+        clock: clock.clone(),
+        uids: Arc::new(move || uids.uuid()),
+        journals: Arc::new(Journals(journal.clone())),
+        pki: pki.clone(),
+        audit: None,
+        limits: Limits::default(),
+        kubelet_dial: None,
+        advertise: None,
+        network: ClusterNetwork::default(),
+        node_ports: NodePorts::default(),
+        host_ports: HostPortRange::default(),
+        name_servers: Default::default(),
+        load_balancer_pool: Default::default(),
+        is_network_settled: false,
+        has_ipv6: false,
+        encryption: None,
+        webhook_dial: Some(Arc::new(|_| Box::pin(async { Err(std::io::ErrorKind::ConnectionRefused.into()) }))),
+        machine: corten_admission::Machine::default(),
+        guard: corten_apiserver::Guard::default(),
     }
 }
 
@@ -109,33 +137,9 @@ impl World {
     }
 
     pub(crate) async fn start_server(&self) -> Result<(), String> {
-        static PKI: OnceLock<Arc<Authority>> = OnceLock::new();
-        let pki = PKI.get_or_init(|| Arc::new(Authority::in_memory().expect("keys can be made")));
         let uids = self.uids.clone();
-        let server = Server::start(Config {
-            store: self.store.clone(),
-            clock: self.clock.clone(),
-            uids: Arc::new(move || uids.uuid()),
-            journals: Arc::new(Journals(self.journal.clone())),
-            pki: pki.clone(),
-            audit: None,
-            limits: Limits::default(),
-            kubelet_dial: None,
-            advertise: None,
-            network: ClusterNetwork::default(),
-            node_ports: NodePorts::default(),
-            host_ports: HostPortRange::default(),
-            name_servers: Default::default(),
-            load_balancer_pool: Default::default(),
-            is_network_settled: false,
-            has_ipv6: false,
-            // Beyond the simulated cluster there is nobody.
-            encryption: None,
-            webhook_dial: Some(Arc::new(|_| Box::pin(async { Err(std::io::ErrorKind::ConnectionRefused.into()) }))),
-            machine: corten_admission::Machine::default(),
-            guard: corten_apiserver::Guard::default(),
-        });
-        let server = server.await.map_err(|error| format!("the API server does not start: {error}"))?;
+        let config = server_config(&self.store, &self.clock, uids, &self.journal);
+        let server = Server::start(config).await.map_err(|error| format!("the API server does not start: {error}"))?;
         *self.server.lock() = Some(server);
         Ok(())
     }

@@ -123,6 +123,14 @@ pub(super) async fn two_with(settings: impl Fn(Config) -> Config) -> (Server, Se
     (one, Server::start(config).await.expect("a filled store is read"), shared)
 }
 
+/// Two servers that both know that others write to their store.
+pub(super) async fn two_alike() -> (Server, Server) {
+    let memory = Arc::new(Memory::new());
+    let over = || Config { store: Shared::over(&memory), ..server::over(memory.clone()) };
+    let one = Server::start(over()).await.expect("an empty store is filled");
+    (one, Server::start(over()).await.expect("a filled store is read"))
+}
+
 /// Polled once: what waits now goes on waiting until the store is heard.
 async fn waits<T>(asked: &mut BoxFuture<'_, T>) -> bool {
     std::future::poll_fn(|context| Poll::Ready(asked.as_mut().poll(context).is_pending())).await

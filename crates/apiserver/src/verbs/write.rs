@@ -172,7 +172,8 @@ impl Put<'_> {
     async fn with_hooks(&self, object: &Value, stored: &Value) -> Result<Option<WriteOutcome>, Status> {
         let ctx = self.asked.ctx;
         let attributes = self.asked.attributes();
-        let write = Write { request: &attributes, reservations: &ctx.reservations, new: Some(object) };
+        let (store, reservations) = (&*ctx.state.config().store, &ctx.reservations);
+        let write = Write { request: &attributes, store, reservations, new: Some(object) };
         let commit = Commit::begin(&write).await;
         let attempted = {
             let is_whole = self.read.is_none();
@@ -282,7 +283,8 @@ pub(super) async fn remove(asked: &WriteRequest<'_>, expected: Revision) -> Resu
         operations: vec![Operation::Delete { key }],
     };
     let attributes = asked.attributes();
-    let write = Write { request: &attributes, reservations: &ctx.reservations, new: None };
+    let (store, reservations) = (&*ctx.state.config().store, &ctx.reservations);
+    let write = Write { request: &attributes, store, reservations, new: None };
     let hooks = Commit::begin(&write).await;
     let refusal = hooks.add_to(&mut txn).err();
     let committed = match refusal {

@@ -4,6 +4,7 @@ pub(crate) mod etcd;
 pub(crate) mod join;
 pub(crate) mod migrate;
 pub(crate) mod node;
+pub(crate) mod scheduler;
 pub(crate) mod server;
 pub(crate) mod snapshot;
 pub(crate) mod up;

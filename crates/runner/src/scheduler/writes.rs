@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::{devices, extenders::Extenders};
-use crate::scheduler_measures::SchedulerMeasures;
+use crate::scheduler_measures::{BindingConflict, SchedulerMeasures};
 
 /// How long a binding may stay without a definite answer.
 const BIND_PATIENCE: Duration = Duration::from_secs(300);
@@ -95,11 +95,11 @@ pub(super) async fn write(
 ) -> WriteResult {
     let (pod, begun) = (job.pod(), measures.moment());
     let span = tracing::info_span!("pod", key = %pod);
-    let event = written(client, &extenders, job).instrument(span).await;
+    let event = written(client, &extenders, &measures, job).instrument(span).await;
     WriteResult { pod, begun, event }
 }
 
-async fn written(client: Client, extenders: &Extenders, job: Job) -> Option<Event> {
+async fn written(client: Client, extenders: &Extenders, measures: &SchedulerMeasures, job: Job) -> Option<Event> {
     match job {
         Job::Patch { pod, patch } => {
             if let Err(error) = tell(&client, &pod, patch).await {
@@ -147,6 +147,9 @@ async fn written(client: Client, extenders: &Extenders, job: Job) -> Option<Even
         Job::Bind { pod, uid, node, claims, extended, extender } => {
             let binder = extender.map(|it| (extenders, it));
             let bound = bind_with_devices(&client, binder, (&pod, &uid), &node, (claims, extended)).await;
+            if let Some(conflict) = BindingConflict::of(&bound, &node) {
+                measures.conflicted(conflict);
+            }
             Some(match bound {
                 Ok(node) => Event::Bound { pod, uid, node },
                 Err(error) => {

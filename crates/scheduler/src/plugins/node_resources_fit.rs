@@ -9,7 +9,7 @@ use crate::{
     arguments::{Arguments, FitArguments, Shape, Strategy},
     devices,
     framework::{Gap, Normalize, Points, Reason, Rejection, SCORE_MAX, Score},
-    requests::Amounts,
+    requests::{self, Lack},
     snapshot::Row,
 };
 
@@ -23,15 +23,6 @@ pub(super) const PLUGIN: Plugin = Plugin {
     ..Plugin::NONE
 };
 
-/// What a node lacks of one resource.
-struct Lack<'p> {
-    resource: &'p str,
-    missing: i64,
-    wanted: i64,
-    /// It never has as much.
-    is_final: bool,
-}
-
 fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, arguments: &Arguments, rejection: &mut Rejection<'p>) {
     if row.n_pods + 1 > row.pods_max {
         rejection.because(Reason::Text("Too many pods"));
@@ -43,27 +34,11 @@ fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, arguments: &Arguments, rejection:
 }
 
 /// Calls `found` with each resource of which too little is left.
-fn for_each_lack<'p>(pod: &'p PodInfo, row: &Row<'_>, arguments: &FitArguments, mut found: impl FnMut(Lack<'p>)) {
-    let (wanted, total, used) = (&pod.requested, row.allocatable, row.requested);
-    // As in `fitsRequest`: a pod that does not ask for a resource fits a node that has overspent it.
-    let mut check = |resource: &'p str, wanted: i64, total: i64, used: i64| {
-        let left = total.saturating_sub(used);
-        if wanted > 0 && wanted > left {
-            found(Lack { resource, missing: wanted.saturating_sub(left), wanted, is_final: wanted > total });
-        }
-    };
-    check("cpu", wanted.cpu_millis, total.cpu_millis, used.cpu_millis);
-    check("memory", wanted.memory_bytes, total.memory_bytes, used.memory_bytes);
-    let storage = (total.ephemeral_storage_bytes, used.ephemeral_storage_bytes);
-    check("ephemeral-storage", wanted.ephemeral_storage_bytes, storage.0, storage.1);
-    for (name, wanted) in &wanted.extended {
-        // A claim for devices may be made for it: see DynamicResources.
-        if arguments.ignores(name) || devices::class_on(name, total, row.classes).is_some() {
-            continue;
-        }
-        let of = |it: &Amounts| it.extended.get(name).copied().unwrap_or(0);
-        check(name, *wanted, of(total), of(used));
-    }
+fn for_each_lack<'p>(pod: &'p PodInfo, row: &Row<'_>, arguments: &FitArguments, found: impl FnMut(Lack<'p>)) {
+    // A claim for devices may be made for it: see DynamicResources.
+    let is_counted =
+        |name: &str| !arguments.ignores(name) && devices::class_on(name, row.allocatable, row.classes).is_none();
+    requests::for_each_lack(&pod.requested, row.allocatable, row.requested, is_counted, found);
 }
 
 /// What is missing, in thousandths of what is asked for, all resources together.

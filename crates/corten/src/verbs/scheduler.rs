@@ -1,0 +1,68 @@
+//! `corten scheduler`: one more scheduler, in a process of its own, beside whichever others a cluster has.
+
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
+
+use anyhow::{Context, Result};
+use clap::{Arg, ArgMatches, Command, value_parser};
+use corten_cli::Verb;
+use corten_client::{Client, https::HttpsTransport, kubeconfig::Kubeconfig};
+use corten_runner::{JournalBook, whole};
+use corten_scheduler::{Config, Scheduler};
+use tokio::sync::watch;
+
+use crate::{cluster_access::Stopping, logging, process, scheduler_options};
+
+pub(crate) const VERB: Verb = Verb {
+    name: "scheduler",
+    about: "Run one more scheduler for a cluster, in the foreground",
+    long_about: "Places the Pods whose schedulerName is one of the profiles of FILE, default-scheduler without one, beside the \
+                 scheduler of the cluster's API servers and any other. It holds no lease: schedulers that place the same \
+                 Pods get in each other's way and lose time, and overcommit nothing, since the API server refuses a binding for which \
+                 the node has no room. The kubeconfig's user needs the rights of system:kube-scheduler. Logs go to standard \
+                 error; SIGTERM ends it.",
+    examples: "  corten scheduler --kubeconfig scheduler.kubeconfig --config batch.yaml",
+    args,
+    run,
+};
+
+fn args(command: Command) -> Command {
+    let file = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name("FILE").value_parser(value_parser!(PathBuf)).help(help)
+    };
+    let command = command
+        .arg(file("kubeconfig", "Where the cluster is described, and as whom it is asked").required(true))
+        .arg(file(
+            "config",
+            "A KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1) [default: Kubernetes' defaults]",
+        ));
+    corten_options::node_options::log_args(command)
+}
+
+fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    logging::begin(matches)?;
+    let config = scheduler_options::config(matches.get_one::<PathBuf>("config").map(PathBuf::as_path))?;
+    let kubeconfig: &PathBuf = matches.get_one("kubeconfig").context("clap requires it")?;
+    let target = Kubeconfig::load(kubeconfig)?.target(None).context("reading the kubeconfig")?;
+    let transport = HttpsTransport::new(&target).context("preparing the connection")?;
+    process::block_on(schedule(config, Client::new(Arc::new(transport))))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Until a signal ends it.
+async fn schedule(config: Config, client: Client) -> Result<()> {
+    let mut signals = process::Signals::listen()?;
+    let (clock, journal) = (process::clock(), Arc::new(JournalBook::default()));
+    let loops = process::loops(journal.clone(), clock.clone())?;
+    let (stop, told) = watch::channel(false);
+    let told = Stopping::new(told);
+    let scheduling = loops.spawn("scheduler", move || {
+        let scheduler = Scheduler::new(config.clone());
+        whole(corten_runner::run_scheduler(scheduler, client.clone(), clock.clone(), journal.clone(), told.now()))
+    });
+    signals.told_to_end().await;
+    stop.send_replace(true);
+    loops.begin_stop();
+    scheduling.await;
+    loops.stop();
+    Ok(())
+}

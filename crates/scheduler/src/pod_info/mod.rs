@@ -186,7 +186,7 @@ impl PodInfo {
             key: _, uid: _, generation: _, scheduler_name: _, node_name: _, requested: _, guessed: _, labels: _, images: _,
             n_containers: _, preferred_affinity: _, preferred_anti_affinity: _, soft_spread: _, deleting: _, priority,
             may_preempt, gates, group, ports, tolerations, node_selector, affinity, pod_affinity, pod_anti_affinity, spread,
-            owner, claims, device_claims, extended, names_extended_claim,
+            owner, claims, device_claims, extended, names_extended_claim, features,
         } = self;
         (*priority, *may_preempt) == (other.priority, other.may_preempt)
             && (gates, group, owner) == (&other.gates, &other.group, &other.owner)
@@ -195,7 +195,8 @@ impl PodInfo {
             && (pod_affinity, pod_anti_affinity, spread)
                 == (&other.pod_affinity, &other.pod_anti_affinity, &other.spread)
             && (claims, device_claims) == (&other.claims, &other.device_claims)
-            && (extended, names_extended_claim) == (&other.extended, &other.names_extended_claim)
+            && (extended, names_extended_claim, features)
+                == (&other.extended, &other.names_extended_claim, &other.features)
     }
 
     /// Do both look the same to other pods?

@@ -10,7 +10,8 @@ use corten_api::storage::v1::{CSIDriver, CSIDriverSpec, VolumeAttachment};
 use corten_meta::Quantity;
 
 use crate::{
-    Backend, CsiVolume, HostPathType, PersistentMount, Secrets, TokenWish, VolumeName, VolumeOwner, VolumeRead,
+    Backend, CsiVolume, HostPathType, PersistentMount, Secrets, TokenWish, VolumeGrowth, VolumeName, VolumeOwner,
+    VolumeRead,
     spec::{
         foreign,
         pod::{all_containers, spec_of},
@@ -284,8 +285,7 @@ fn csi(pod: &Pod, source: &CSIPersistentVolumeSource, modes: &[String], read: &V
         tokens: Secrets::default(),
         tokens_in_secrets: read.tokens_in_secrets,
         is_republished: spec_of_driver(read.driver.as_ref()).requires_republish == Some(true),
-        grows_to: grows_to(read),
-        expand_secrets: read.expand_secrets.clone(),
+        growth: grows_to(read).map(|bytes| Box::new(VolumeGrowth { bytes, secrets: read.expand_secrets.clone() })),
     }
 }
 
@@ -361,8 +361,7 @@ fn inline_mount(
         tokens: Secrets::default(),
         tokens_in_secrets: read.tokens_in_secrets,
         is_republished: spec_of_driver(driver).requires_republish == Some(true),
-        grows_to: None,
-        expand_secrets: Secrets::default(),
+        growth: None,
     };
     Ok(PersistentMount {
         name: volume.name.clone(),

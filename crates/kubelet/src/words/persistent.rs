@@ -79,6 +79,7 @@ pub struct VolumeOwner {
 
 /// Who has the data.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "most are of drivers, and what has one is in a box already")]
 pub enum Backend {
     /// A path of the machine.
     HostPath {
@@ -124,9 +125,15 @@ pub struct CsiVolume {
     pub tokens_in_secrets: bool,
     /// It is published again and again (`requiresRepublish`).
     pub is_republished: bool,
-    /// The node has its part still to do in growing it to so many bytes. Some drivers do that only before a pod has the volume.
-    pub grows_to: Option<u64>,
-    pub expand_secrets: Secrets,
+    /// The node has its part still to do in growing it. Some drivers do that only before a pod has the volume.
+    pub growth: Option<Box<VolumeGrowth>>,
+}
+
+/// How large a volume is to be, and what its driver is told for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VolumeGrowth {
+    pub bytes: u64,
+    pub secrets: Secrets,
 }
 
 /// A block device in a container.

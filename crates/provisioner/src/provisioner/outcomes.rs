@@ -101,27 +101,7 @@ impl Provisioner {
                 Subject::Claim(claim)
             }
             Outcome::ExpandedOnNode { claim, volume, driver, result } => {
-                let subject = Subject::Claim(claim.clone());
-                match result {
-                    Ok(()) => {
-                        let message = format!("MountVolume.NodeExpandVolume succeeded for volume {volume:?}");
-                        let told = (Normal, "FileSystemResizeSuccessful", message);
-                        self.expanded(claim, &driver, told, true, now, effects)
-                    }
-                    Err(why) => {
-                        let about = self.claims.get(&claim).map(|it| about_claim(it));
-                        // Else the condition says what it waits for: that its Pod begins anew.
-                        if let Some(about) = about.filter(|_| !why.is_in_use) {
-                            let message = format!(
-                                "NodeExpandVolume.NodeExpandVolume failed for volume {volume:?} : {}",
-                                why.message
-                            );
-                            self.tell(&driver, &about, Warning, "VolumeResizeFailed", message, effects);
-                        }
-                        self.failed_for(&subject, NODE_PAUSE_MAX, now);
-                        subject
-                    }
-                }
+                self.expanded_on_node(claim, &volume, &driver, result, now, effects)
             }
         }
     }
@@ -178,6 +158,31 @@ impl Provisioner {
         }
         let subject = Subject::Claim(claim);
         self.ended(&subject, is_ok, now);
+        subject
+    }
+
+    fn expanded_on_node(
+        &mut self,
+        claim: Key,
+        volume: &str,
+        driver: &str,
+        result: Result<(), Failure>,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) -> Subject {
+        let Err(why) = result else {
+            let message = format!("MountVolume.NodeExpandVolume succeeded for volume {volume:?}");
+            let told = (Normal, "FileSystemResizeSuccessful", message);
+            return self.expanded(claim, driver, told, true, now, effects);
+        };
+        let about = self.claims.get(&claim).map(|it| about_claim(it));
+        // Else the condition says what it waits for: that its Pod begins anew.
+        if let Some(about) = about.filter(|_| !why.is_in_use) {
+            let message = format!("NodeExpandVolume.NodeExpandVolume failed for volume {volume:?} : {}", why.message);
+            self.tell(driver, &about, Warning, "VolumeResizeFailed", message, effects);
+        }
+        let subject = Subject::Claim(claim);
+        self.failed_for(&subject, NODE_PAUSE_MAX, now);
         subject
     }
 

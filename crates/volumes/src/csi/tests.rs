@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
 use corten_grpc::{PLUGINS, PluginInfo, follow_plugins};
-use corten_kubelet::{Backend, CsiVolume, PersistentMount, Secrets, VolumeOwner};
+use corten_kubelet::{Backend, CsiVolume, PersistentMount, Secrets, VolumeGrowth, VolumeOwner};
 use corten_machine::{Layout, NodeMounts};
 use tokio::task::JoinSet;
 
@@ -233,7 +233,8 @@ async fn a_volume_is_grown_where_a_pod_has_it() {
     world.asked();
     let mut grown = mount(&made.handle);
     if let Backend::Csi(volume) = &mut grown.backend {
-        (volume.grows_to, volume.expand_secrets) = (Some(4 << 20), Secrets([("k".into(), "v".into())].into()));
+        let secrets = Secrets([("k".into(), "v".into())].into());
+        volume.growth = Some(Box::new(VolumeGrowth { bytes: 4 << 20, secrets }));
     }
     world.fault("NodeExpandVolume FailedPrecondition");
     mounter.set_up("u2", &grown).await.expect("it begins all the same");

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use corten_kubelet::CsiVolume;
+use corten_kubelet::{CsiVolume, VolumeGrowth};
 use corten_meta::Key;
 
 use super::Mounter;
@@ -44,9 +44,10 @@ impl Mounter {
     /// on while it runs asks again, and tells.
     pub(super) async fn grow_staged(&self, driver: &dyn Driver, told: &StageVolume, volume: &CsiVolume, place: &Path) {
         let facts = driver.facts();
-        let Some(bytes) = volume.grows_to.filter(|_| facts.node_expands && facts.socket.is_some()) else { return };
-        let told = StageVolume { secrets: volume.expand_secrets.0.clone(), ..told.clone() };
-        let asked = NodeExpand { volume: told, path: place.to_owned(), staging: Some(place.to_owned()), bytes };
+        let growth = volume.growth.as_ref().filter(|_| facts.node_expands && facts.socket.is_some());
+        let Some(VolumeGrowth { bytes, secrets }) = growth.map(|it| &**it) else { return };
+        let told = StageVolume { secrets: secrets.0.clone(), ..told.clone() };
+        let asked = NodeExpand { volume: told, path: place.to_owned(), staging: Some(place.to_owned()), bytes: *bytes };
         if let Err(fault) = driver.node_expand(asked).await {
             tracing::debug!(%fault, volume = volume.handle, "a volume is not grown before its pod begins");
         }

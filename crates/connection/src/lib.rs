@@ -5,6 +5,7 @@
 
 mod ambiguous;
 mod busy_poll;
+mod counted;
 mod heavy_lane;
 mod leftover;
 mod multiplexed;
@@ -16,6 +17,7 @@ mod whole_body;
 
 pub use ambiguous::{ambiguity, said_twice};
 pub use busy_poll::{BusyPoll, InWork, Others, Rhythm};
+pub use counted::Counted;
 pub use heavy_lane::HeavyLanes;
 pub use leftover::{Leftover, Lent};
 pub use multiplexed::{Corked, Multiplexed, NewStreams};

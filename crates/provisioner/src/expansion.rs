@@ -1,14 +1,14 @@
 //! Claims that ask for more than they have: upstream's external-resizer with `RecoverVolumeExpansionFailure` (KEP-1790).
 
 use corten_api::core::v1::{
-    CSIPersistentVolumeSource, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimCondition,
-    PersistentVolumeClaimStatus,
+    CSIPersistentVolumeSource, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus,
 };
-use corten_meta::{Key, Quantity, Time};
+use corten_meta::{Quantity, Time};
 use serde_json::{Value, json};
 
 use crate::{
     attaching::told_of,
+    claim_status::{MESSAGE, conditions, key, settled, size},
     node_expansion,
     provision::spec,
     secrets::key_of,
@@ -16,15 +16,6 @@ use crate::{
 };
 
 const PENDING_MESSAGE: &str = "Waiting for user to (re-)start a pod to finish file system resize of volume on node.";
-/// The conditions that say how far a growth has come.
-const CONDITIONS: [&str; 4] = ["Resizing", "FileSystemResizePending", "ControllerResizeError", "NodeResizeError"];
-/// What stands for the driver's words in a status.
-pub const MESSAGE: &str = "{message}";
-
-pub(crate) fn size(quantity: Option<&corten_api::apimachinery::pkg::api::resource::Quantity>) -> Option<Quantity> {
-    quantity.and_then(|it| it.0.parse().ok())
-}
-
 /// What is to be done for a claim that is bound to this volume.
 pub(crate) fn job(
     claim: &PersistentVolumeClaim,
@@ -62,11 +53,6 @@ pub(crate) fn job(
         // Else its own resizer does it.
         _ => grows.then(|| Job::Expand(Box::new(growth(claim, &status, volume, csi, driver, asked, now)))),
     }
-}
-
-pub(crate) fn key(claim: &PersistentVolumeClaim) -> Key {
-    let of = |it: &Option<String>| it.clone().unwrap_or_default();
-    Key::new(of(&claim.metadata.namespace), of(&claim.metadata.name))
 }
 
 fn growth(
@@ -107,29 +93,4 @@ fn growth(
         failed: with("ControllerResizeInProgress", Some(condition("ControllerResizeError", MESSAGE))),
         infeasible: with("ControllerResizeInfeasible", Some(condition("ControllerResizeError", MESSAGE))),
     }
-}
-
-/// A claim of which no growth is under way.
-pub(crate) fn settled(status: &PersistentVolumeClaimStatus, size: Quantity) -> Value {
-    json!({
-        "capacity": { "storage": size.to_string() },
-        "allocatedResources": null,
-        "allocatedResourceStatuses": null,
-        "conditions": conditions(status, None),
-    })
-}
-
-/// Those of others stay.
-fn conditions(status: &PersistentVolumeClaimStatus, own: Option<Value>) -> Vec<Value> {
-    conditions_but(status, &CONDITIONS).chain(own).collect()
-}
-
-pub(crate) fn conditions_but(status: &PersistentVolumeClaimStatus, own: &[&str]) -> impl Iterator<Item = Value> {
-    let others = status.conditions.iter().flatten().filter(|it| !own.contains(&it.type_.as_str()));
-    others.filter_map(|it| serde_json::to_value(it).ok())
-}
-
-/// Does it say that the node's part is to be done?
-pub(crate) fn pending(condition: &PersistentVolumeClaimCondition) -> bool {
-    condition.type_ == "FileSystemResizePending" && condition.status == "True"
 }

@@ -7,6 +7,7 @@
 
 mod attaching;
 mod capacity;
+mod claim_status;
 mod expansion;
 mod known;
 pub mod leases;
@@ -30,7 +31,7 @@ mod tests;
 
 pub use attaching::NODE_ID;
 pub use capacity::{NAMESPACE as CAPACITY_NAMESPACE, object as capacity_object, object_name as capacity_name};
-pub use expansion::MESSAGE;
+pub use claim_status::MESSAGE;
 pub use known::{Known, Whom};
 pub use node_expansion::NodeExpansion;
 pub use objects::{csi_driver, csi_node, default_class, topology_labels};

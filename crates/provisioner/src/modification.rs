@@ -12,7 +12,7 @@ use corten_meta::Time;
 use serde_json::{Value, json};
 
 use crate::{
-    expansion::{MESSAGE, key},
+    claim_status::{MESSAGE, key},
     provision::spec,
     words::{DriverFacts, Job, Modification},
 };

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     attaching::told_of,
-    expansion::{MESSAGE, conditions_but, key, pending, settled, size},
+    claim_status::{MESSAGE, conditions_but, key, pending, settled, size},
     provision::spec,
     secrets::key_of,
     words::{Failure, Finality, NodeGrowth},

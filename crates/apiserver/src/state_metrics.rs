@@ -31,8 +31,9 @@ const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 const PIECE_BYTES: usize = 64 * 1024;
 /// After so many objects others get their turn.
 const OBJECTS_AT_ONCE: usize = 50;
-/// So many are answered at once: each goes through all objects. Prometheus comes in pairs, and a person may look beside them.
-const SCRAPES_MAX: usize = 4;
+/// So many are answered at once: each goes through all objects. Prometheus comes in pairs, to two paths, and a person may look
+/// beside them.
+const SCRAPES_MAX: usize = 6;
 static SCRAPES: Semaphore = Semaphore::const_new(SCRAPES_MAX);
 
 /// # Errors

@@ -128,14 +128,15 @@ impl Answers {
 
     fn hold_frame(&self, frame: &Bytes) {
         let (at, bytes) = (frame.as_ptr() as usize, frame.len() as u64);
-        let is_new = {
+        let is_over = {
             let mut table = self.table.lock();
             let (_, n_holders) = table.frames.entry(at).or_insert((bytes, 0));
             *n_holders += 1;
-            *n_holders == 1 && table.take_in(bytes)
+            // Under the lock: whoever ends the connection meanwhile takes back what is counted here.
+            *n_holders == 1 && table.take_in(bytes) && self.room.count_frame(at, bytes)
         };
-        if is_new {
-            self.room.add_frame(at, bytes);
+        if is_over {
+            self.room.make_room();
         }
     }
 
@@ -175,9 +176,10 @@ impl Answers {
     }
 
     /// With its part of what others hold as well: that is not free when this one lets go.
-    fn held(&self) -> (Option<Arc<str>>, u64) {
+    fn held(&self, n_holders: &HashMap<usize, usize>) -> (Option<Arc<str>>, u64) {
         let table = self.table.lock();
-        let of_others = table.frames.iter().map(|(at, (bytes, _))| bytes - self.room.part_of_frame(*at, *bytes));
+        let part = |at: &usize, bytes: u64| bytes / n_holders.get(at).map_or(1, |it| (*it).max(1) as u64);
+        let of_others = table.frames.iter().map(|(at, (bytes, _))| bytes - part(at, *bytes));
         (table.asker.clone(), table.bytes - of_others.sum::<u64>().min(table.bytes))
     }
 

@@ -31,13 +31,11 @@ pub struct NodeExpansion {
     retry_at: Option<Time>,
     /// The last try failed, and nothing of it is under way.
     has_failed: bool,
-    /// It grows only when no Pod has it.
-    is_in_use: bool,
 }
 
 impl NodeExpansion {
     pub fn is_due(&self, now: Time) -> bool {
-        !self.is_in_use && self.retry_at.is_none_or(|it| it <= now)
+        self.retry_at.is_none_or(|it| it <= now)
     }
 
     /// Does the claim say that there may be something to do? Then its volume says what.
@@ -95,10 +93,11 @@ impl NodeExpansion {
             }
             Err(why) => {
                 let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(16)).min(PAUSE_MAX);
+                // A Pod may have begun anew between two looks.
+                let pause = if why.is_in_use { PAUSE_MAX } else { pause };
                 self.failures = self.failures.saturating_add(1);
                 self.retry_at = Some(now.after(pause));
                 self.has_failed = why.finality != Finality::Open;
-                self.is_in_use = why.is_in_use;
             }
         }
     }

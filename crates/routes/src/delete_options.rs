@@ -82,6 +82,18 @@ impl DeleteOptions {
         })
     }
 
+    /// With what the query of any request may say of a dry run.
+    ///
+    /// # Errors
+    /// 422 where an object that cannot be read is to go: that is never tried.
+    pub fn in_dry_run(mut self, is_dry_run: bool) -> Result<Self, Status> {
+        self.dry_run |= is_dry_run;
+        if self.dry_run && self.is_unreadable {
+            return Err(invalid(&[not_with("dryRun")]));
+        }
+        Ok(self)
+    }
+
     /// # Errors
     /// 422 where objects that cannot be read are to go: one at a time does.
     pub fn check_of_many(&self) -> Result<(), Status> {
@@ -167,11 +179,14 @@ fn violations(value: &Value) -> Vec<Violation> {
     if value[UNREADABLE] == true {
         let others = ["dryRun", "propagationPolicy", "orphanDependents", "gracePeriodSeconds", "preconditions"];
         for name in others.into_iter().filter(|it| !value[*it].is_null()) {
-            let detail = format!("cannot be set together with .{name}");
-            found.push(Violation::invalid(UNREADABLE, "true", &detail));
+            found.push(not_with(name));
         }
     }
     found
+}
+
+fn not_with(name: &str) -> Violation {
+    Violation::invalid(UNREADABLE, "true", &format!("cannot be set together with .{name}"))
 }
 
 fn invalid(violations: &[Violation]) -> Status {

@@ -116,7 +116,11 @@ impl Node {
                     let there = self.settings.hands.growable().await;
                     // What no Pod has any more is forgotten, also that it was in use.
                     known.retain(|id, it| it.is_none() || there.iter().any(|volume| self::id(volume) == *id));
-                    waiting = there.into();
+                    // Who has waited longest is looked at first, however long a look takes.
+                    waiting.retain(|it| there.iter().any(|volume| id(volume) == id(it)));
+                    let is_new = |it: &GrowableVolume| !waiting.iter().any(|queued| id(queued) == id(it));
+                    let new: Vec<_> = there.into_iter().filter(is_new).collect();
+                    waiting.extend(new);
                     next_look = Instant::now() + PERIOD;
                 }
                 Some((volume, expansion)) = running.next() => {

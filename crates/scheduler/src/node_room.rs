@@ -103,7 +103,10 @@ impl PodDemand {
         if n_pods >= capacity.pods_max {
             short.push("too many pods".to_owned());
         }
-        let is_counted = |name: &str| capacity.amounts.extended.contains_key(name);
+        // One of which the node has none may be a device's: whoever hands those out says whether there are any.
+        let is_counted = |name: &str| {
+            capacity.amounts.extended.get(name).is_some_and(|it| *it > 0 || name.starts_with("hugepages-"))
+        };
         requests::for_each_lack(&self.requested, &capacity.amounts, &used, is_counted, |it| {
             short.push(format!("insufficient {}", it.resource));
         });

@@ -105,7 +105,10 @@ impl Scheduler {
     pub(crate) fn wake_changed(&mut self, old: &PodInfo, new: &Arc<PodInfo>, now: Time) {
         // What was asked about it was asked of the pod before it changed.
         let was_asked_about = self.consultations.forget(&new.key);
-        let Some(refused_by) = self.queue.regroup(new, RefusedBy::default()) else { return };
+        let Some(refused_by) = self.queue.regroup(new, RefusedBy::default()) else {
+            // It fits; as it is now, so may the others of its gang.
+            return self.queue.wake_passive(&new.key, now);
+        };
         let (profiles, snapshot) = (&self.profiles, &self.snapshot);
         let by_labels = || {
             refused_by.may_be_helped(|| {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use corten_access::identity::ANONYMOUS;
-use corten_cacher::body::Response;
+use corten_cacher::{body::Response, watch_cache::ResourceCache};
 use corten_fairness::{Classified, DescribedRequest, RequestWords};
 use corten_flowcontrol::{RequestDigest, RequestedResource, width_of_list};
 use http::HeaderValue;
@@ -119,8 +119,18 @@ fn described(ctx: &Context, classified: &Classified) -> DescribedRequest {
 /// Of one object that is to be written.
 fn n_watchers(ctx: &Context) -> Option<usize> {
     let info = &ctx.info;
-    let cache = ctx.state.caches().get(&info.kind()?.resource)?;
-    matches!(info.verb, "create" | "update" | "patch" | "delete").then(|| cache.n_watchers(&info.namespace, &info.name))
+    let is_of_one = matches!(info.verb, "create" | "update" | "patch" | "delete");
+    in_cache(ctx, |it| is_of_one.then(|| it.n_watchers(&info.namespace, &info.name)))?
+}
+
+/// What the cache of the objects says, in whichever version they are asked for.
+fn in_cache<T>(ctx: &Context, look: impl FnOnce(&ResourceCache) -> T) -> Option<T> {
+    let (caches, kind) = (ctx.state.caches(), ctx.info.kind()?);
+    if kind.is_custom() {
+        caches.custom(kind).map(|it| look(&it))
+    } else {
+        caches.get(kind.storage_resource()).map(look)
+    }
 }
 
 fn width(ctx: &Context) -> u32 {
@@ -129,8 +139,8 @@ fn width(ctx: &Context) -> u32 {
     if !matches!(info.verb, "list" | "watch") || is_resumed {
         return 1;
     }
-    let Some(cache) = info.kind().and_then(|it| ctx.state.caches().get(&it.resource)) else { return 1 };
+    let Some(n_objects) = in_cache(ctx, |it| it.snapshot().len()) else { return 1 };
     let limit = info.query.get("limit").and_then(|it| it.parse().ok()).unwrap_or(0);
     let is_selected = SELECTORS.iter().any(|it| info.query.get(it).is_some());
-    width_of_list(cache.snapshot().len(), limit, is_selected)
+    width_of_list(n_objects, limit, is_selected)
 }

@@ -133,6 +133,9 @@ async fn what_no_key_opens_is_deleted_by_who_asks_for_that_and_may() {
     let with_option = |path: &str| format!("{path}?{OPTION}=true");
     assert_eq!(ask(&second, "DELETE", &format!("{}&gracePeriodSeconds=0", with_option(SECRET)), None).await.0, 422);
     assert_eq!(ask(&second, "DELETE", &with_option(SECRETS), None).await.0, 422);
+    assert_eq!(ask(&second, "DELETE", &format!("{}&dryRun=All", with_option(SECRET)), None).await.0, 422);
+    let body = json!({ OPTION: true });
+    assert_eq!(ask(&second, "DELETE", &format!("{SECRET}?dryRun=All"), Some(&body)).await.0, 422);
     assert_eq!(ask(&second, "POST", SECRETS, Some(&secret("readable"))).await.0, 201);
     for name in ["readable", "none"] {
         let (code, refused) = ask(&second, "DELETE", &with_option(&format!("{SECRETS}/{name}")), None).await;

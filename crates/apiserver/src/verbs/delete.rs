@@ -25,12 +25,11 @@ use crate::context::Context;
 /// 400 for a body that is none, 422 for options that contradict each other.
 pub(super) async fn options(ctx: &mut Context) -> Result<DeleteOptions, Status> {
     let document = body::document_or_none(ctx, DeleteOptions::KIND).await?;
-    let mut options = match document {
+    let options = match document {
         Some(document) => DeleteOptions::of(&document.value)?,
         None => DeleteOptions::of_query(&ctx.info.query)?,
     };
-    options.dry_run |= ctx.dry_run();
-    Ok(options)
+    options.in_dry_run(ctx.dry_run())
 }
 
 pub(crate) async fn delete(ctx: &mut Context, target: &RequestScope, form: Form) -> Result<Response, Status> {

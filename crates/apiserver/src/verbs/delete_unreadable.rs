@@ -7,7 +7,7 @@ use corten_routes::DeleteOptions;
 use corten_store::Revision;
 use serde_json::Value;
 
-use super::{request_scope::RequestScope, write, write_request::WriteRequest};
+use super::{guaranteed_update::GuaranteedUpdate, request_scope::RequestScope, write, write_request::WriteRequest};
 use crate::context::Context;
 
 /// Whoever may delete the object must be allowed this, too.
@@ -18,6 +18,7 @@ const NOTE: &str = "allowunsafemalformedobjectdeletion.admission.k8s.io";
 /// 403 for who may not do this, 422 for an object that can be read or is not there.
 pub(super) async fn remove(ctx: &Context, target: &RequestScope, options: &DeleteOptions) -> Result<(), Status> {
     authorize(ctx, target).await?;
+    let mut update = GuaranteedUpdate::begin(ctx);
     loop {
         let Some(revision) = unreadable(ctx, target).await? else {
             return Err(Status::invalid(target.resource(), &target.name, &[DeleteOptions::not_of_readable()]));
@@ -30,6 +31,7 @@ pub(super) async fn remove(ctx: &Context, target: &RequestScope, options: &Delet
             tracing::warn!(resource = %target.resource(), namespace = target.namespace, name = target.name, "an object that cannot be read is deleted");
             return Ok(());
         }
+        update.again(target).await?;
     }
 }
 
@@ -51,11 +53,10 @@ async fn authorize(ctx: &Context, target: &RequestScope) -> Result<(), Status> {
 
 /// As what it is stored now, where that cannot be read.
 async fn unreadable(ctx: &Context, target: &RequestScope) -> Result<Option<Revision>, Status> {
-    let cache = target.cache(ctx);
-    let key = cache.store_key(&target.namespace, &target.name);
+    let key = target.cache(ctx).store_key(&target.namespace, &target.name);
     let found = ctx.state.config().store.get(&key).await.map_err(|it| Status::internal(&it))?;
     let Some(entry) = found else { return Ok(None) };
     ctx.state.caches().reach(entry.mod_revision).await?;
-    let is_unreadable = cache.snapshot().unreadable(&target.namespace, &target.name).is_some();
+    let is_unreadable = target.newest(ctx)?.unreadable(&target.namespace, &target.name).is_some();
     Ok(is_unreadable.then_some(entry.mod_revision))
 }

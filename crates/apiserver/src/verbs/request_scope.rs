@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use corten_cacher::{
     codec::Form,
-    watch_cache::{Matcher, ResourceCache, Stored},
+    watch_cache::{Matcher, ResourceCache, Snapshot, Stored},
 };
 use corten_conversion::Memo;
 use corten_kinds::{Kind, KindRef, Policy, Subresource};
@@ -81,17 +81,25 @@ impl RequestScope {
         stored.is_some_and(|it| it.value().len() > LARGE_BYTES)
     }
 
+    /// The objects as they are now. With a change of its definition a custom resource gets another cache, and that of before hears of
+    /// nothing any more.
+    ///
+    /// # Errors
+    /// 404 where the kind's definition has just gone.
+    pub(crate) fn newest(&self, ctx: &Context) -> Result<Arc<Snapshot>, Status> {
+        if self.custom.is_none() {
+            return Ok(self.cache(ctx).snapshot());
+        }
+        let newest = ctx.state.caches().custom(&self.asked).ok_or_else(Status::no_such_path)?;
+        Ok(newest.snapshot())
+    }
+
     /// The object as it is now.
     ///
     /// # Errors
     /// 404 where there is none; 500 where it cannot be read.
     pub(crate) fn current(&self, ctx: &Context) -> Result<Arc<Stored>, Status> {
-        // With a change of its definition a custom resource gets another cache, and that of before hears of nothing any more.
-        let newest = match &self.custom {
-            Some(_) => Some(ctx.state.caches().custom(&self.asked).ok_or_else(Status::no_such_path)?),
-            None => None,
-        };
-        let snapshot = newest.as_deref().unwrap_or_else(|| self.cache(ctx)).snapshot();
+        let snapshot = self.newest(ctx)?;
         snapshot.get(&self.namespace, &self.name).cloned().ok_or_else(|| {
             let unreadable = snapshot.unreadable(&self.namespace, &self.name).map(Status::internal);
             unreadable.unwrap_or_else(|| self.not_found())

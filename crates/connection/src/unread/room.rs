@@ -55,23 +55,13 @@ impl UnreadRoom {
         self.bytes.fetch_sub(signed(bytes), Ordering::Relaxed);
     }
 
-    /// A frame takes room once, however many hold it.
-    pub(super) fn add_frame(&self, at: usize, bytes: u64) {
-        let n_holders = {
-            let mut frames = self.frames.lock();
-            let n_holders = frames.entry(at).or_default();
-            *n_holders += 1;
-            *n_holders
-        };
-        if n_holders == 1 {
-            self.add(bytes);
-        }
-    }
-
-    /// What is one holder's of a frame.
-    pub(super) fn part_of_frame(&self, at: usize, bytes: u64) -> u64 {
-        let n_holders = self.frames.lock().get(&at).map_or(1, |it| *it as u64);
-        bytes / n_holders.max(1)
+    /// A frame takes room once, however many hold it. True where there is more than there is room for now.
+    pub(super) fn count_frame(&self, at: usize, bytes: u64) -> bool {
+        let mut frames = self.frames.lock();
+        let n_holders = frames.entry(at).or_default();
+        *n_holders += 1;
+        let more = if *n_holders == 1 { signed(bytes) } else { 0 };
+        self.bytes.fetch_add(more, Ordering::Relaxed) + more > self.bytes_max
     }
 
     pub(super) fn remove_frame(&self, at: usize, bytes: u64) {
@@ -84,11 +74,12 @@ impl UnreadRoom {
         }
     }
 
-    fn make_room(&self) {
+    pub(super) fn make_room(&self) {
         // One that is dropped enters here again to leave: not under the lock.
         let connections: Vec<_> = self.connections.lock().values().filter_map(Weak::upgrade).collect();
         while self.bytes.load(Ordering::Relaxed) > self.bytes_max {
-            let Some(largest) = largest_of_heaviest(&connections) else { return };
+            let n_holders = self.frames.lock().clone();
+            let Some(largest) = largest_of_heaviest(&connections, &n_holders) else { return };
             largest.end();
         }
     }
@@ -106,10 +97,13 @@ struct Holding<'a> {
 }
 
 /// Of whoever has most in all, the connection that has most.
-fn largest_of_heaviest(connections: &[Arc<Answers>]) -> Option<&Arc<Answers>> {
+fn largest_of_heaviest<'c>(
+    connections: &'c [Arc<Answers>],
+    n_holders: &HashMap<usize, usize>,
+) -> Option<&'c Arc<Answers>> {
     let mut askers: HashMap<Option<Arc<str>>, Holding<'_>> = HashMap::new();
     for connection in connections {
-        let (asker, bytes) = connection.held();
+        let (asker, bytes) = connection.held(n_holders);
         let none = Holding { bytes: 0, largest: connection, bytes_of_largest: 0 };
         let holding = askers.entry(asker).or_insert(none);
         holding.bytes += bytes;

@@ -22,9 +22,11 @@ pub(super) fn size(case: &Case<'_>) -> Advice {
     if !is_infeasible(case.object) {
         return advice.who("whoever runs its driver: it is asked again, after pauses that double");
     }
-    let less = json!({ "spec": { "resources": { "requests": { "storage": has } } } });
-    let advice = advice.who(format!("whoever wrote {subject}: its driver will never grow it to {asked}, ask for less"));
-    Advice { next: merge(case.namespace, subject, &less), ..advice }.hint(format!("asking for {has} calls it off"))
+    // What it has already is less than may be asked for.
+    let advice = advice.who(format!(
+        "whoever wrote {subject}: its driver will never grow it to {asked}, ask for less, and more than {has}"
+    ));
+    Advice { next: case.edit(), ..advice }
 }
 
 /// The driver refuses the change.

@@ -15,8 +15,8 @@ use crate::why::{
 };
 
 const REASON: &str = "VolumeConditionAbnormal";
-/// It is told once a minute for as long as it lasts.
-const LASTS: Duration = Duration::from_secs(150);
+/// It is told once a minute for as long as it lasts, and after half an hour every five minutes: events of one object are limited.
+const LASTS: Duration = Duration::from_secs(390);
 
 pub(super) async fn of(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
     let warnings = warning_events(reader, object).await;

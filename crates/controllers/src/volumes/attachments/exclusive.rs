@@ -33,6 +33,12 @@ pub(super) fn key(volume: &Volume) -> Option<Key> {
     Some(Key::new(NAMESPACE, format!("{}^{}", csi.driver, csi.volume_handle)))
 }
 
+/// As [`key`] would say, of very many.
+fn is_of(volume: &Volume, key: &Key) -> bool {
+    let csi = volume.spec.csi.as_ref().filter(|_| is_exclusive(volume));
+    csi.is_some_and(|it| key.name.split_once('^') == Some((&*it.driver, &*it.volume_handle)))
+}
+
 pub(super) fn key_of_volume(view: &View, volume: &ObjectMeta) -> Vec<Key> {
     view.get::<Volume>(&volume.key()).and_then(key).into_iter().collect()
 }
@@ -59,21 +65,26 @@ struct Told {
 
 pub(super) fn reconcile(view: &View, volume_key: &Key, now: Time) -> Plan {
     // Two PersistentVolumes may stand for one volume.
-    let volumes = || view.list::<Volume>().filter(|it| key(it).as_ref() == Some(volume_key));
+    let volumes: Vec<&Volume> = view.list::<Volume>().filter(|it| is_of(it, volume_key)).collect();
     let mut uses: BTreeMap<&str, Use<'_>> = BTreeMap::new();
-    for volume in volumes() {
+    for volume in &volumes {
         for pod in users(view, volume) {
             let of = Use { volume, pods: Vec::new() };
             uses.entry(&*pod.spec.node_name).or_insert(of).pods.push(pod);
         }
     }
-    let is_of =
-        |it: &&Attachment| volumes().any(|volume| volume.metadata.name == it.spec.source.persistent_volume_name);
-    let holders: Vec<&str> = view.list::<Attachment>().filter(is_of).map(|it| &*it.spec.node_name).collect();
+    let is_here =
+        |it: &&Attachment| volumes.iter().any(|volume| volume.metadata.name == it.spec.source.persistent_volume_name);
+    let attachments: Vec<&Attachment> = view.list::<Attachment>().filter(is_here).collect();
+    let holders: Vec<&str> = attachments.iter().map(|it| &*it.spec.node_name).collect();
     let mut plan = Plan::default();
     if holders.is_empty() {
         attach(view, &uses, now, &mut plan);
         return without_note(view, volume_key, plan);
+    }
+    // Nobody is told of an attachment that is gone which volume it was of.
+    if !uses.is_empty() && attachments.iter().any(|it| it.metadata.is_deleting()) {
+        look_again(&mut plan, now.after(LOOK_AGAIN));
     }
     let is_waiting = |it: &(&str, Use<'_>)| !holders.contains(&it.0) && name_of(view, it.1.volume, it.0).is_some();
     let (waiting, served): (Vec<_>, Vec<_>) = uses.into_iter().partition(is_waiting);
@@ -82,7 +93,6 @@ pub(super) fn reconcile(view: &View, volume_key: &Key, now: Time) -> Plan {
     }
     let users: Vec<&Pod> = served.into_iter().flat_map(|it| it.1.pods).collect();
     tell(view, volume_key, &waiting, &users, now, &mut plan);
-    // Nobody is told of an attachment that is gone which volume it was of.
     look_again(&mut plan, now.after(LOOK_AGAIN));
     plan
 }

@@ -281,8 +281,8 @@ async fn bodies_wait_for_room_and_are_sent_away_where_none_comes() {
         held.push(large(party, 100).await.expect("there is room for four"));
     }
     assert_eq!(large("e", 1).await.err().expect("there is none for all").code, 429);
-    let small = sent("e", false, 0, 20).await.expect("small ones have room of their own");
-    assert!(sent("a", false, 0, 20).await.is_ok());
+    let small = sent("e", false, 0, 5).await.expect("small ones have room of their own");
+    assert!(sent("a", false, 0, 5).await.is_ok());
     assert_eq!(sent("e", false, 0, 6).await.err().expect("and each party its share of it").code, 429);
     drop(small);
     assert!(sent("system:node:n", true, 64, 20).await.is_ok(), "as the cluster's parts have");
@@ -292,13 +292,13 @@ async fn bodies_wait_for_room_and_are_sent_away_where_none_comes() {
 
 #[tokio::test]
 async fn a_body_takes_what_its_bytes_take_however_it_comes() {
-    let room = Budget::new(Limits { body_bytes: 64 * 1024, watches: 0, ..Limits::default() });
+    let room = Budget::new(Limits { body_bytes: 256 * 1024, watches: 0, ..Limits::default() });
     let sender = Sender { party: "a", is_of_system: false };
     let mut held = corten_fairness::Permit::default();
     for before in 0..4096 {
         held.merge(room.for_body(sender, before, 1).await.expect("four pieces of 1 KiB"));
     }
-    assert!(room.for_body(sender, 4096, 1).await.is_err(), "a quarter of the quarter for small ones is 4 KiB");
+    assert!(room.for_body(sender, 4096, 1).await.is_err(), "a sixteenth of the quarter for small ones is 4 KiB");
     drop(held);
     assert!(room.for_body(sender, 4096, 1).await.is_ok());
 }

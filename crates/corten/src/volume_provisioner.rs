@@ -8,14 +8,14 @@ use std::{
 use corten_cli::SNAPSHOTS_MADE;
 use corten_client::BoxFuture;
 use corten_host::{Containerd, NodeHands};
-use corten_kubelet::{EvictionConfig, Secrets};
+use corten_kubelet::{EvictionConfig, GrowableVolume, Secrets};
 use corten_machine::{Layout, write_whole};
 use corten_provisioner::{
     AttachedVolume, Created, DriverFacts, Failure, Finality, Published, Request, Snapshotted, Source, Taking,
 };
 use corten_runner::{
-    BuiltIn, GrowableVolume, NodeDriver, ProvisionerSettings, Refusal, SickVolume, SnapshotRefusal, Unchanged,
-    VolumeGrowthHands, VolumeGrowthSettings, VolumeHands, VolumeHealthHands, VolumeHealthSettings,
+    BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SickVolume, SnapshotRefusal, Unchanged, VolumeGrowthHands,
+    VolumeGrowthSettings, VolumeHands, VolumeHealthHands, VolumeHealthSettings,
 };
 use corten_volumes::{
     Code, CreateSnapshot, CreateVolume, Driver, Drivers, Facts, Fault, LOCAL_DRIVER, LocalDriver, Mounter, Reserve,
@@ -109,13 +109,7 @@ struct NodeGrowthHands(Mounter);
 
 impl VolumeGrowthHands for NodeGrowthHands {
     fn growable(&self) -> BoxFuture<'_, Vec<GrowableVolume>> {
-        Box::pin(async {
-            let found = self.0.growable().await.into_iter().map(|it| {
-                let corten_volumes::GrowableVolume { driver, handle, claim, pods } = it;
-                GrowableVolume { driver, handle, claim, pods }
-            });
-            found.collect()
-        })
+        Box::pin(self.0.growable())
     }
 
     fn grow(

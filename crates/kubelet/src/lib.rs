@@ -48,8 +48,8 @@ pub use words::observed::{
     RuntimeHandler, Snapshot, User,
 };
 pub use words::persistent::{
-    Backend, CsiVolume, Device, DeviceSource, PersistentMount, Secrets, VolumeGrowth, VolumeName, VolumeOwner,
-    VolumeRead,
+    Backend, CsiVolume, Device, DeviceSource, GrowableVolume, PersistentMount, Secrets, VolumeGrowth, VolumeName,
+    VolumeOwner, VolumeRead,
 };
 pub use words::service::{ServiceLink, ServicePort};
 pub use words::thresholds::{

@@ -81,7 +81,7 @@ pub use scheduler::{check_extenders, run_scheduler};
 pub use shared_informers::SharedInformers;
 pub use shared_watch::NodeWatches;
 pub use signing::{Signer, SigningRequest, run_signing};
-pub use volume_growth::{GrowableVolume, VolumeGrowthHands, VolumeGrowthSettings, run_volume_growth};
+pub use volume_growth::{VolumeGrowthHands, VolumeGrowthSettings, run_volume_growth};
 pub use volume_health::{SickVolume, VolumeHealthHands, VolumeHealthSettings, run_volume_health};
 pub use volume_moves::{Leaving, MoveHands, VolumeMoveSettings, run_volume_moves};
 

@@ -18,7 +18,7 @@ use corten_api::{
     resources::{PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES},
 };
 use corten_client::{BoxFuture, Client};
-use corten_kubelet::Secrets;
+use corten_kubelet::{GrowableVolume, Secrets};
 use corten_meta::{Key, ObjectReference};
 use corten_provisioner::{AttachedVolume, Failure, NodeExpansion, NodeGrowth};
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
@@ -36,16 +36,6 @@ const PERIOD: Duration = Duration::from_secs(15);
 const AT_ONCE: usize = 8;
 /// As the kubelet's `csiTimeout`.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// A claim's volume that Pods of the node have, of a driver with a part in growing it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GrowableVolume {
-    pub driver: String,
-    pub handle: String,
-    pub claim: Key,
-    /// By uid.
-    pub pods: BTreeMap<String, Key>,
-}
 
 /// Asks the drivers of one node.
 pub trait VolumeGrowthHands: Send + Sync + 'static {

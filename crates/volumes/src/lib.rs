@@ -28,4 +28,4 @@ pub use driver::{
 pub use local::{
     LocalDriver, NAME as LOCAL_DRIVER, Reserve, detach_all, facts as local_facts, topology as local_topology,
 };
-pub use mounter::{Drivers, GrowableVolume, MountError, Mounter, Placed, StorageOperations, VolumeFigures, csi_plugin};
+pub use mounter::{Drivers, MountError, Mounter, Placed, StorageOperations, VolumeFigures, csi_plugin};

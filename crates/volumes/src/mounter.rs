@@ -33,7 +33,6 @@ use crate::{
 
 use figures::Figures;
 pub use figures::VolumeFigures;
-pub use growing::GrowableVolume;
 pub use operations::{StorageOperations, csi_plugin};
 
 /// Why a volume is not where a Pod finds it, in the kubelet's words.

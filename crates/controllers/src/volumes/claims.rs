@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use corten_api::volumes::{
-    BETA_STORAGE_PROVISIONER, BOUND_BY_CONTROLLER, SELECTED_NODE, STORAGE_PROVISIONER, attributes_classes_differ,
-    has_access_modes, is_default_class, is_for, is_too_small, mismatch, modes_differ,
+    BETA_STORAGE_PROVISIONER, BOUND_BY_CONTROLLER, DataSource, SELECTED_NODE, STORAGE_PROVISIONER,
+    attributes_classes_differ, has_access_modes, is_default_class, is_for, is_too_small, mismatch, modes_differ,
 };
 use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Effect, EventType, Plan, Projection, View, Wait};
@@ -205,9 +205,11 @@ fn provision(view: &View, claim: &Claim, class_name: &str) -> Plan {
         let wait = Wait::new("NoVolumeFits", told, Actor::Operator).on("StorageClass", class_name);
         return not_provisioned(claim, wait, format!("no volume plugin matched name: {provisioner}"));
     }
+    let populator = claim.spec.data_source_ref.as_ref().and_then(DataSource::of_populator);
+    let who = populator.map_or_else(|| provisioner.clone(), |it| format!("a populator for {it}"));
     let told = match claim.metadata.annotations.get(SELECTED_NODE) {
-        Some(node) => format!("{provisioner} is to make its volume for node {node}"),
-        None => format!("{provisioner} is to make its volume"),
+        Some(node) => format!("{who} is to make its volume for node {node}"),
+        None => format!("{who} is to make its volume"),
     };
     let wait = Wait::new("ExternalProvisioning", told, Actor::External).on("StorageClass", class_name);
     let mut plan = pending(claim, wait);

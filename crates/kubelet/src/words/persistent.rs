@@ -6,6 +6,7 @@ use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
     storage::v1::{CSIDriver, VolumeAttachment},
 };
+use corten_meta::Key;
 
 use crate::words::{token::TokenWish, volume::HostPathType};
 
@@ -97,6 +98,16 @@ pub enum Backend {
         path: String,
     },
     Csi(CsiVolume),
+}
+
+/// A claim's volume that Pods of the node have, of a driver of somebody else's with a part in growing it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrowableVolume {
+    pub driver: String,
+    pub handle: String,
+    pub claim: Key,
+    /// By uid.
+    pub pods: BTreeMap<String, Key>,
 }
 
 /// What a CSI driver is told of a volume.

@@ -50,11 +50,27 @@ impl Provisioner {
     pub(super) fn attachment_gone(&mut self, name: String) -> Vec<Subject> {
         let gone = self.attachments.remove(&name);
         self.forget(&Subject::Attachment(name));
-        let Some(volume) = gone.as_deref().and_then(attaching::volume_of) else { return Vec::new() };
-        let waits = |it: &VolumeAttachment| attaching::volume_of(it) == Some(volume) && !attaching::is_attached(it);
-        let waiting = self.attachments.iter().filter(|it| waits(it.1)).map(|it| Subject::Attachment(it.0.clone()));
-        let waiting: Vec<Subject> = waiting.collect();
+        let Some(gone) = gone.as_deref() else { return Vec::new() };
+        let Some(volume) = attaching::volume_of(gone) else { return Vec::new() };
+        let waiting: Vec<Subject> =
+            self.unattached_of_same_handle(gone).map(|it| Subject::Attachment(it.clone())).collect();
         waiting.iter().for_each(|it| self.forget(it));
         waiting.into_iter().chain([Subject::Volume(volume.to_owned())]).collect()
+    }
+
+    /// By name, those that the attachment may have kept waiting. Two PersistentVolumes may name one volume of the driver.
+    fn unattached_of_same_handle<'a>(&'a self, gone: &'a VolumeAttachment) -> impl Iterator<Item = &'a String> {
+        let handle = |it: &VolumeAttachment| {
+            let csi = self.volume_of(it).and_then(|it| it.spec.as_ref()?.csi.as_ref());
+            csi.map(|it| it.volume_handle.clone())
+        };
+        let (volume, handle_gone) = (attaching::volume_of(gone), handle(gone));
+        let is_same = move |it: &VolumeAttachment| {
+            attaching::volume_of(it) == volume || (handle_gone.is_some() && handle(it) == handle_gone)
+        };
+        let waits = move |it: &VolumeAttachment| {
+            it.spec.attacher == gone.spec.attacher && !attaching::is_attached(it) && is_same(it)
+        };
+        self.attachments.iter().filter(move |it| waits(it.1)).map(|it| it.0)
     }
 }

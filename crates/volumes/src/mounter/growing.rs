@@ -2,21 +2,11 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use corten_kubelet::{CsiVolume, VolumeGrowth};
+use corten_kubelet::{CsiVolume, GrowableVolume, VolumeGrowth};
 use corten_meta::Key;
 
 use super::Mounter;
 use crate::{Code, Driver, Fault, NodeExpand, StageVolume, records::Published};
-
-/// A claim's volume that Pods have here, of a driver of somebody else's that has a part in growing it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GrowableVolume {
-    pub driver: String,
-    pub handle: String,
-    pub claim: Key,
-    /// By uid.
-    pub pods: BTreeMap<String, Key>,
-}
 
 impl Mounter {
     /// Volumes of the built-in driver are not among them: who makes those grows them.

@@ -1,6 +1,9 @@
 //! Volumes that are not well: nodes and drivers tell by events, and their Pods and claims look as if all were fine.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use corten_api::resources::EVENTS;
 use corten_meta::{Key, Time};
@@ -15,12 +18,22 @@ use crate::why::{
 };
 
 const REASON: &str = "VolumeConditionAbnormal";
+/// That it is over.
+const OVER: &str = "VolumeConditionNormal";
 /// It is told once a minute for as long as it lasts, and after half an hour every five minutes: events of one object are limited.
 const LASTS: Duration = Duration::from_secs(390);
 
+/// The kind and the key of an object.
+type Id = (String, Key);
+
 pub(super) async fn of(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
     let warnings = warning_events(reader, object).await;
-    for event in warnings.iter().filter(|it| is_now(it, reader.now)) {
+    let mut sick: Vec<_> = warnings.iter().filter(|it| is_lately(it, reader.now)).collect();
+    if let Some(first) = sick.first() {
+        let over = over_in(reader, &about(first).1.namespace).await;
+        sick.retain(|it| !is_over(it, &over));
+    }
+    for event in sick {
         let n_before = found.waits.len();
         found.add(REASON, one_line(text(event, "/message")), Actor::Operator);
         found.begun(n_before, time(&event["firstTimestamp"]));
@@ -30,16 +43,40 @@ pub(super) async fn of(reader: &Reader<'_>, object: &Value, found: &mut Findings
 }
 
 /// The kind and the key of each that has a sick volume: nothing in the object tells it.
-pub(in crate::why) async fn those_in(reader: &Reader<'_>, namespace: &str) -> BTreeSet<(String, Key)> {
+pub(in crate::why) async fn those_in(reader: &Reader<'_>, namespace: &str) -> BTreeSet<Id> {
     let events = reader.list_where(&EVENTS, namespace, &format!("reason={REASON}")).await;
-    let about = |it: &Value| {
-        let key = Key::new(text(it, "/involvedObject/namespace"), text(it, "/involvedObject/name"));
-        (text(it, "/involvedObject/kind").to_owned(), key)
-    };
-    events.iter().filter(|it| is_now(it, reader.now)).map(about).collect()
+    let sick: Vec<_> = events.iter().filter(|it| is_lately(it, reader.now)).collect();
+    if sick.is_empty() {
+        return BTreeSet::new();
+    }
+    let over = over_in(reader, namespace).await;
+    sick.into_iter().filter(|it| !is_over(it, &over)).map(about).collect()
 }
 
-fn is_now(event: &Value, now: Time) -> bool {
-    let at = time(&Value::from(when(event)));
-    text(event, "/reason") == REASON && at.is_some_and(|it| it.after(LASTS) >= now)
+/// When each was last told to be well again.
+async fn over_in(reader: &Reader<'_>, namespace: &str) -> BTreeMap<Id, Time> {
+    let mut over = BTreeMap::new();
+    for event in reader.list_where(&EVENTS, namespace, &format!("reason={OVER}")).await.iter() {
+        let Some(at) = at(event) else { continue };
+        let last = over.entry(about(event)).or_insert(at);
+        *last = at.max(*last);
+    }
+    over
+}
+
+fn is_over(event: &Value, over: &BTreeMap<Id, Time>) -> bool {
+    at(event).zip(over.get(&about(event))).is_some_and(|(sick, well)| *well >= sick)
+}
+
+fn about(event: &Value) -> Id {
+    let key = Key::new(text(event, "/involvedObject/namespace"), text(event, "/involvedObject/name"));
+    (text(event, "/involvedObject/kind").to_owned(), key)
+}
+
+fn at(event: &Value) -> Option<Time> {
+    time(&Value::from(when(event)))
+}
+
+fn is_lately(event: &Value, now: Time) -> bool {
+    text(event, "/reason") == REASON && at(event).is_some_and(|it| it.after(LASTS) >= now)
 }

@@ -9,7 +9,7 @@ use std::{
 use corten_machine::mounts;
 use rustix::{
     io::Errno,
-    mount::{MountFlags, UnmountFlags, mount, mount_bind, mount_remount, unmount},
+    mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, mount_remount, unmount},
 };
 
 use crate::{
@@ -181,6 +181,17 @@ pub(crate) fn bind(source: &Path, target: &Path, flags: MountFlags) -> Result<()
         return Err(Fault::internal(format!("mount failed: {error}")));
     }
     Ok(())
+}
+
+/// Cuts what is bound at `target` off from the rest of the namespace, one way: mounts that come to its source come there, too, and what
+/// is unmounted there stays where it came from.
+pub(crate) fn only_follow(target: &Path) -> Result<(), Fault> {
+    let change = |flags| with_faults_named(mount_change(target, flags), "mount failed");
+    let changed = change(MountPropagationFlags::DOWNSTREAM).and_then(|()| change(MountPropagationFlags::SHARED));
+    if changed.is_err() {
+        let _ = unmount(target, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
+    }
+    changed
 }
 
 /// Unmounts all that is mounted at `target`, however often. What is busy is `Aborted`, to be tried again.

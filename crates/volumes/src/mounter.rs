@@ -224,6 +224,10 @@ impl Mounter {
             if !is_device {
                 file_system::bind(&source, &target, flags)?;
             }
+            // A disk that is mounted at the source later would else be unmounted there with the Pod.
+            if !is_device && is_new {
+                file_system::only_follow(&target)?;
+            }
             Ok(Some(Placed { path: target, is_new, driver_gives_group: false }))
         })
         .await

@@ -166,6 +166,30 @@ async fn what_nobody_has_is_unstaged() {
     world.has(0, 0);
 }
 
+/// A disk may be mounted by hand after its Pod has begun: it is there for the next Pod, whatever became of the first.
+#[tokio::test]
+async fn what_is_mounted_at_a_local_folder_outlives_the_pod() {
+    let Some(world) = world() else { return };
+    let source = world.layout.data.join("disk");
+    fs::create_dir_all(&source).expect("made");
+    let local = PersistentMount {
+        backend: Backend::Local { path: source.to_string_lossy().into_owned(), fs_type: String::new() },
+        ..claimed("pv1")
+    };
+    world.mounter.set_up("u1", &local).await.expect("there").expect("a mount");
+    let disk = source.clone();
+    let mounted = world.mounts.run_blocking(move || {
+        rustix::mount::mount("tmpfs", &disk, "tmpfs", rustix::mount::MountFlags::empty(), c"")?;
+        fs::write(disk.join("x"), "kept")
+    });
+    mounted.expect("entered").expect("mounted");
+    world.mounter.tear_down("u1").await.expect("taken away");
+    let placed = world.mounter.set_up("u2", &local).await.expect("there").expect("a mount");
+    let read = world.mounts.run(move || fs::read_to_string(placed.path.join("x"))).await.expect("entered");
+    assert_eq!(read.expect("the disk is mounted"), "kept");
+    world.mounter.tear_down("u2").await.expect("taken away");
+}
+
 #[tokio::test]
 async fn a_local_folder_is_bound() {
     let Some(world) = world() else { return };

@@ -218,9 +218,7 @@ impl Context {
             size += data.len();
             if size <= BODY_BYTES_MAX {
                 // As it comes, not as it is announced: who sends nothing takes nothing. What is said inside the process is there already.
-                if self.peer.is_some() {
-                    let who = self.impersonator.as_ref().unwrap_or_else(|| self.asker_now());
-                    let sender = Sender { party: party(&who.user), is_of_system: who.is_of_system() };
+                if let Some(sender) = self.sender() {
                     let room = state.room().for_body(sender, size - data.len(), data.len()).await?;
                     self.body_room.merge(room);
                 }
@@ -235,6 +233,31 @@ impl Context {
             return Err(Status::too_large(format!("Request entity too large: limit is {BODY_BYTES_MAX}")));
         }
         Ok(whole.into())
+    }
+
+    /// Who takes room; `None` inside the process.
+    fn sender(&self) -> Option<Sender<'_>> {
+        self.peer.as_ref()?;
+        let who = self.impersonator.as_ref().unwrap_or_else(|| self.asker_now());
+        Some(Sender { party: party(&who.user), is_of_system: who.is_of_system() })
+    }
+
+    /// How long the body is, where it has been received and not been taken.
+    pub(crate) fn n_received(&self) -> usize {
+        self.received_body.as_ref().and_then(|it| it.as_ref().ok()).map_or(0, Bytes::len)
+    }
+
+    /// Room to work on an object of so many bytes, which the request has until it is answered.
+    ///
+    /// # Errors
+    /// 429 where there is none for too long.
+    pub(crate) async fn take_work_room(&mut self, bytes: usize) -> Result<(), Status> {
+        let state = self.state.clone();
+        if let Some(sender) = self.sender() {
+            let room = state.room().for_work(sender, bytes).await?;
+            self.body_room.merge(room);
+        }
+        Ok(())
     }
 
     /// The body as a stream, for requests that are passed on. `None` when it was read before.

@@ -92,7 +92,15 @@ async fn dispatch(ctx: &mut Context) -> Result<Response, Status> {
             let KindRef::BuiltIn(kind) = kind else { return Err(Status::no_such_path()) };
             return Box::pin(made_for_asking(ctx, kind, verb)).await;
         }
-        Route::Collection(kind, verb) => collection(ctx, RequestScope::of(ctx, kind)?, verb).await,
+        Route::Collection(kind, verb) => {
+            let target = RequestScope::of(ctx, kind)?;
+            // One that is named by nobody yet: what is large of it was sent.
+            if verb == Verb::Create && target.is_large(ctx) {
+                Box::pin(stepwise(collection(ctx, target, verb))).await
+            } else {
+                collection(ctx, target, verb).await
+            }
+        }
         Route::Object(kind, verb) => {
             let target = RequestScope::of(ctx, kind)?;
             if !ctx.method.is_safe() && target.is_large(ctx) {

@@ -28,6 +28,9 @@ pub struct Limits {
     /// Of request bodies that are held at once, from their first byte until the request is answered. Small ones, and those of the cluster's
     /// own parts, have a quarter as much beside it.
     pub body_bytes: usize,
+    /// Of large objects that are being written at once, as they are stored or sent. Those of the cluster's own parts have a quarter as
+    /// much beside it.
+    pub work_bytes: usize,
     /// Of answers that have not been read yet.
     pub unread_bytes: usize,
     /// Watches that are open at once.
@@ -44,6 +47,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: 256 << 20,
+            work_bytes: 32 << 20,
             unread_bytes: 256 << 20,
             watches: 50_000,
             seats: 600,
@@ -59,6 +63,8 @@ pub struct Budget {
     small_bodies: Shared,
     /// Of the parts of the cluster.
     system_bodies: Shared,
+    work: Shared,
+    system_work: Shared,
     watches: Shared,
 }
 
@@ -142,6 +148,8 @@ impl Budget {
             bodies: of_bodies(pieces),
             small_bodies: Shared::new(pieces / PARTS_OF_BODIES, PARTS_OF_SMALL_BODIES),
             system_bodies: of_bodies(pieces / PARTS_OF_BODIES),
+            work: of_bodies(limits.work_bytes.div_ceil(PIECE_BYTES)),
+            system_work: Shared::new(limits.work_bytes.div_ceil(PIECE_BYTES) / PARTS_OF_BODIES, 1),
             watches: Shared::new(limits.watches, PARTS_OF_WATCHES),
         }
     }
@@ -162,6 +170,17 @@ impl Budget {
             (false, _) => &self.bodies,
         };
         shared.take(sender.party, pieces).await
+    }
+
+    /// Room to change an object of so many bytes: read, it takes fifteen times as much and more. One that is larger than a party's share
+    /// takes all of that.
+    ///
+    /// # Errors
+    /// 429 where others, or the party's own, take all there is for too long.
+    pub async fn for_work(&self, sender: Sender<'_>, bytes: usize) -> Result<Permit, Status> {
+        let shared = if sender.is_of_system { &self.system_work } else { &self.work };
+        let pieces = bytes.div_ceil(PIECE_BYTES).min(shared.share);
+        shared.take(sender.party, u32::try_from(pieces).map_err(|_| too_many())?).await
     }
 
     /// A place for one watch.

@@ -15,6 +15,8 @@ pub(crate) async fn answer(ctx: &mut Context) -> Result<Response, Status> {
         Some(body) => body,
         None => whole(ctx.read_body().await?),
     };
+    // It is the other server's work now, and that bounds how much there is of it: one that hangs takes nobody's seats.
+    ctx.seats = None;
     let who = ctx.who();
     let forwarded = Forwarded {
         group: &ctx.info.group,

@@ -12,7 +12,7 @@ use http_body_util::BodyExt;
 use tokio::time::Instant;
 
 use super::{authorize, next::Rest};
-use crate::context::Context;
+use crate::{context::Context, verbs::request_scope::LARGE_BYTES};
 
 /// How long a request waits for a seat: a quarter of the time it has until it is answered (`getRequestWaitContext`).
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -49,6 +49,13 @@ async fn when_seated(ctx: &mut Context, rest: Rest, width: u32) -> Response {
     // Who sends slowly holds no seat meanwhile. Nobody's body is received before it is known whether they may send one.
     if is_write(ctx.info.verb) && ctx.asker_now().user != ANONYMOUS && authorize::is_allowed(ctx).await {
         ctx.receive_body().await;
+        // Who waits for room holds no seat either.
+        let bytes = n_worked_on(ctx);
+        if bytes > LARGE_BYTES
+            && let Err(status) = ctx.take_work_room(bytes).await
+        {
+            return super::measure::terminated(ctx, &status);
+        }
     }
     let classified = {
         let asked = asked(ctx);
@@ -121,6 +128,13 @@ fn n_watchers(ctx: &Context) -> Option<usize> {
     let info = &ctx.info;
     let is_of_one = matches!(info.verb, "create" | "update" | "patch" | "delete");
     in_cache(ctx, |it| is_of_one.then(|| it.n_watchers(&info.namespace, &info.name)))?
+}
+
+/// How large the object is that is to be written, as it is stored or as it was sent.
+fn n_worked_on(ctx: &Context) -> usize {
+    let info = &ctx.info;
+    let stored = in_cache(ctx, |it| it.get(&info.namespace, &info.name).map(|it| it.value().len()));
+    stored.map_or(0, |it| it.unwrap_or_default().max(ctx.n_received()))
 }
 
 /// What the cache of the objects says, in whichever version they are asked for.

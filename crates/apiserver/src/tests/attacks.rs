@@ -303,6 +303,22 @@ async fn a_body_takes_what_its_bytes_take_however_it_comes() {
     assert!(room.for_body(sender, 4096, 1).await.is_ok());
 }
 
+#[tokio::test(start_paused = true)]
+async fn large_objects_are_worked_on_a_few_at_a_time() {
+    const MIB: usize = 1024 * 1024;
+    let room = Budget::new(Limits { work_bytes: 8 * MIB, watches: 0, ..Limits::default() });
+    let work = async |party: &str, bytes: usize| room.for_work(Sender { party, is_of_system: false }, bytes).await;
+    let first = work("a", MIB).await.expect("there is room");
+    let second = work("a", MIB).await.expect("a quarter is for one party");
+    assert_eq!(work("a", MIB).await.err().expect("and no more").code, 429);
+    assert!(work("b", 3 * MIB).await.is_ok(), "others have theirs, also for what is larger than that");
+    let system = Sender { party: "system:node:n", is_of_system: true };
+    assert!(room.for_work(system, MIB).await.is_ok(), "as the cluster's parts have");
+    drop(first);
+    assert!(work("a", MIB).await.is_ok());
+    drop(second);
+}
+
 #[test]
 fn places_for_watches_are_shared() {
     let room = Budget::new(Limits { body_bytes: 0, watches: 6, ..Limits::default() });

@@ -12,7 +12,8 @@ use corten_meta::{Resource, Status};
 
 use crate::context::Context;
 
-const LARGE_BYTES: usize = 64 * 1024;
+/// To write an object of more bytes is work others would wait behind, and takes many times its bytes while it is done.
+pub(crate) const LARGE_BYTES: usize = 64 * 1024;
 
 #[derive(Clone)]
 pub(crate) struct RequestScope {
@@ -75,10 +76,10 @@ impl RequestScope {
         self.custom.as_deref().unwrap_or_else(|| ctx.state.cache(&self.kind))
     }
 
-    /// Is the object so large that to change it is work others would wait behind?
+    /// Is what is stored, or what was sent, so large that it is work others would wait behind?
     pub(crate) fn is_large(&self, ctx: &Context) -> bool {
         let stored = self.cache(ctx).get(&self.namespace, &self.name);
-        stored.is_some_and(|it| it.value().len() > LARGE_BYTES)
+        stored.map_or(0, |it| it.value().len()).max(ctx.n_received()) > LARGE_BYTES
     }
 
     /// The objects as they are now. With a change of its definition a custom resource gets another cache, and that of before hears of

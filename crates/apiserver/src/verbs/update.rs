@@ -90,47 +90,63 @@ pub(super) async fn change_owned(
 ) -> Result<Bytes, Status> {
     let mut update = GuaranteedUpdate::begin(ctx);
     loop {
-        let current = target.current(ctx)?;
-        let seen = target.converted(ctx, current.clone()).await?;
-        let (mut draft, is_whole) = ctx.state.caches().draft(target.cache(ctx), &seen);
-        if target.kind.is_custom() {
-            versions::from_stored(&target.kind, Arc::make_mut(&mut draft));
-        }
-        let old = &*draft;
-        if !is_whole && !replaces(ctx, target) {
-            return Err(write::too_deep(target, "it was stored too deeply nested: it can be replaced or deleted"));
-        }
-        let (asked, tracked) = made(ctx, target, make, old).await?;
-        preconditions(ctx, target, &asked, &current)?;
-        let (mut new, owners) = prepared(ctx, target, part, asked, tracked, old).await?;
-        if part == Part::Main {
-            write::warn(ctx, target, &new, Some(old));
-        }
-        // An object that is stored in another version than it is written in, or under another key, is stored again, though nothing
-        // changes: that is how stored objects are migrated (`origState.stale` of `GuaranteedUpdate`).
-        let is_written_so = !target.kind.is_custom() || *current.version() == *target.kind.storage_resource().version;
-        let is_same = new == *old && is_whole;
-        if is_same && is_written_so && !write::is_stale(ctx, target).await? {
-            return Ok(versions::json(&target.kind, &seen));
-        }
-        // An object that is only stored in another form keeps the times in its managedFields
-        // (`IgnoreManagedFieldsTimestampsTransformer`).
-        if let Some(owners) = owners.filter(|_| !is_same) {
-            managed::put(&mut new, &owners);
-        }
-        if ctx.dry_run() {
-            return write::pretend(ctx, target, &new, Some(current.revision)).await;
-        }
-        let asked = WriteRequest::update(ctx, target, old);
-        if is_over(&target.kind, &new) {
-            if write::remove(&asked, current.revision).await? {
-                return Ok(write::last(target, &new, current.revision));
-            }
-        } else if let WriteOutcome::Done(json, revision) = write::put(&asked, &mut new, current.revision).await? {
-            write::keep_draft(ctx, target, revision, &json, new);
-            return write::shown(ctx, target, json).await;
+        // What an attempt has made of the object is gone before the next one waits for its turn.
+        if let Some(json) = attempt(ctx, target, part, make).await? {
+            return Ok(json);
         }
         update.again(target).await?;
+    }
+}
+
+/// Gives the object as it is then; `None`: another write came between.
+async fn attempt(
+    ctx: &mut Context,
+    target: &RequestScope,
+    part: Part,
+    make: MakeOwned<'_>,
+) -> Result<Option<Bytes>, Status> {
+    let current = target.current(ctx)?;
+    let seen = target.converted(ctx, current.clone()).await?;
+    let (mut draft, is_whole) = ctx.state.caches().draft(target.cache(ctx), &seen);
+    if target.kind.is_custom() {
+        versions::from_stored(&target.kind, Arc::make_mut(&mut draft));
+    }
+    let old = &*draft;
+    if !is_whole && !replaces(ctx, target) {
+        return Err(write::too_deep(target, "it was stored too deeply nested: it can be replaced or deleted"));
+    }
+    let (asked, tracked) = made(ctx, target, make, old).await?;
+    preconditions(ctx, target, &asked, &current)?;
+    let (mut new, owners) = prepared(ctx, target, part, asked, tracked, old).await?;
+    if part == Part::Main {
+        write::warn(ctx, target, &new, Some(old));
+    }
+    // An object that is stored in another version than it is written in, or under another key, is stored again, though nothing
+    // changes: that is how stored objects are migrated (`origState.stale` of `GuaranteedUpdate`).
+    let is_written_so = !target.kind.is_custom() || *current.version() == *target.kind.storage_resource().version;
+    let is_same = new == *old && is_whole;
+    if is_same && is_written_so && !write::is_stale(ctx, target).await? {
+        return Ok(Some(versions::json(&target.kind, &seen)));
+    }
+    // An object that is only stored in another form keeps the times in its managedFields
+    // (`IgnoreManagedFieldsTimestampsTransformer`).
+    if let Some(owners) = owners.filter(|_| !is_same) {
+        managed::put(&mut new, &owners);
+    }
+    if ctx.dry_run() {
+        return write::pretend(ctx, target, &new, Some(current.revision)).await.map(Some);
+    }
+    let asked = WriteRequest::update(ctx, target, old);
+    if is_over(&target.kind, &new) {
+        let is_gone = write::remove(&asked, current.revision).await?;
+        return Ok(is_gone.then(|| write::last(target, &new, current.revision)));
+    }
+    match write::put(&asked, &mut new, current.revision).await? {
+        WriteOutcome::Done(json, revision) => {
+            write::keep_draft(ctx, target, revision, &json, new);
+            write::shown(ctx, target, json).await.map(Some)
+        }
+        _ => Ok(None),
     }
 }
 

@@ -53,7 +53,7 @@ pub fn issue(key: &TokenKey, now: Time, id: String, wanted: TokenSpec<'_>) -> Re
     let bound = wanted.bound.unwrap_or(BoundTo { pod: None, secret: None, node: None });
     let claims = Claims {
         aud: wanted.audiences,
-        exp: now + if extended { EXTENSION_SECONDS } else { wanted.seconds },
+        exp: now.saturating_add(if extended { EXTENSION_SECONDS } else { wanted.seconds }),
         iat: now,
         iss: ISSUER.into(),
         jti: id,
@@ -63,14 +63,14 @@ pub fn issue(key: &TokenKey, now: Time, id: String, wanted: TokenSpec<'_>) -> Re
             pod: bound.pod,
             secret: bound.secret,
             serviceaccount: BoundObject { name: wanted.account.into(), uid: wanted.account_uid.into() },
-            warnafter: extended.then_some(now + wanted.seconds),
+            warnafter: extended.then_some(now.saturating_add(wanted.seconds)),
         },
         nbf: now,
         sub: user_name(wanted.namespace, wanted.account),
     };
     let token = jwt::signed(key, &claims)
         .ok_or_else(|| Status::internal("failed to generate token: the system gives no randomness"))?;
-    Ok(Issued { token, id: claims.jti, expires: now + wanted.seconds })
+    Ok(Issued { token, id: claims.jti, expires: now.saturating_add(wanted.seconds) })
 }
 
 /// The object a token is to be bound to, as it is now.

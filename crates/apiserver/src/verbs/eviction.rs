@@ -28,12 +28,11 @@ const ATTEMPTS: usize = 20;
 
 pub(crate) async fn evict(ctx: &mut Context, target: &RequestScope) -> Result<Response, Status> {
     let mut eviction = body::part(ctx, "Eviction", VERSIONS, SCHEMA).await?;
-    if eviction["metadata"]["name"].as_str() != Some(&target.name) {
-        return Err(Status::bad_request("name in URL does not match name in Eviction object"));
-    }
+    names(&eviction, target)?;
     super::metadata::place(&mut eviction, target, "")?;
     let asked = WriteRequest::create(ctx, target);
     asked.admit(&mut eviction).await?;
+    names(&eviction, target)?;
     asked.validate(&eviction).await?;
     let mut options = DeleteOptions::of(&eviction["deleteOptions"])?;
     options.dry_run |= ctx.dry_run();
@@ -41,6 +40,13 @@ pub(crate) async fn evict(ctx: &mut Context, target: &RequestScope) -> Result<Re
     let mut status = Status::success();
     status.code = 201;
     Ok(answer::json(StatusCode::CREATED, &status))
+}
+
+fn names(eviction: &Value, target: &RequestScope) -> Result<(), Status> {
+    if eviction["metadata"]["name"].as_str() != Some(&target.name) {
+        return Err(Status::bad_request("name in URL does not match name in Eviction object"));
+    }
+    Ok(())
 }
 
 async fn remove(ctx: &mut Context, target: &RequestScope, options: &DeleteOptions) -> Result<(), Status> {

@@ -20,6 +20,11 @@ pub(crate) async fn request(ctx: &mut Context, target: &RequestScope) -> Result<
     let mut request = read(ctx).await?;
     let account = target.current(ctx)?;
     default(&mut request);
+    let asked = WriteRequest::create(ctx, target);
+    asked.admit(&mut request).await?;
+    // As upstream's `TokenREST.Create`: it looks at what admission has made of the request.
+    shaped(&mut request);
+    default(&mut request);
     let violations = violations(&request, target);
     if !violations.is_empty() {
         let resource = Resource::namespaced("authentication.k8s.io", "v1", KIND, "tokenrequests");
@@ -29,8 +34,6 @@ pub(crate) async fn request(ctx: &mut Context, target: &RequestScope) -> Result<
     metadata.insert("name".into(), json!(target.name));
     metadata.insert("namespace".into(), json!(target.namespace));
     metadata.insert("creationTimestamp".into(), json!(ctx.state.now().to_string()));
-    let asked = WriteRequest::create(ctx, target);
-    asked.admit(&mut request).await?;
     asked.validate(&request).await?;
 
     let spec = &request["spec"];
@@ -67,10 +70,14 @@ pub(crate) async fn request(ctx: &mut Context, target: &RequestScope) -> Result<
 /// The body, of the right kind and with the right types.
 async fn read(ctx: &mut Context) -> Result<Value, Status> {
     let mut request = body::part(ctx, KIND, &[API_VERSION], SCHEMA).await?;
+    shaped(&mut request);
+    Ok(request)
+}
+
+fn shaped(request: &mut Value) {
     if !request["spec"].is_object() {
         request["spec"] = json!({});
     }
-    Ok(request)
 }
 
 fn default(request: &mut Value) {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use corten_cacher::{answer, body::Response, watch_cache::versions};
 use corten_kinds::Schema;
-use corten_kinds::scale_form::{place_of, scale_of, set_replicas, walked};
+use corten_kinds::scale_form::{self, place_of, scale_of, set_replicas, walked};
 use corten_meta::{Resource, Status, Violation, depth};
 use http::StatusCode;
 use serde_json::Value;
@@ -26,6 +26,7 @@ pub(crate) async fn get(ctx: &Context, target: &RequestScope) -> Result<Response
     if target.kind.is_custom() {
         versions::from_stored(&target.kind, &mut object);
     }
+    scale_form::check(&target.asked, &object).map_err(Status::internal)?;
     let at = place_of(&target.asked);
     // Of the built-in kinds, all have it or its default.
     if target.kind.is_custom() && walked(&object, &at).is_none() {
@@ -41,10 +42,11 @@ pub(crate) async fn change_by(
     scale_change: &ScaleChange,
 ) -> Result<Bytes, Status> {
     change(ctx, target, Part::Main, &mut |ctx, old| {
+        scale_form::check(&target.asked, old).map_err(Status::internal)?;
         let asked = scale_change.apply(ctx, target, old)?;
         let replicas = checked(&asked, target)?;
         let mut new = old.clone();
-        set_replicas(&target.asked, &mut new, replicas);
+        set_replicas(&target.asked, &mut new, replicas).map_err(Status::internal)?;
         // The Scale's preconditions are the object's.
         for name in ["resourceVersion", "uid"] {
             if asked["metadata"][name].is_string() {

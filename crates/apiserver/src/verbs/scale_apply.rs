@@ -1,7 +1,7 @@
 //! Server-side apply of a Scale: who owns the replicas of the object is shown as who owns those of its Scale, and back.
 
 use corten_cacher::{answer, body::Response, codec};
-use corten_kinds::scale_form::{place_of, scale_of, set_replicas};
+use corten_kinds::scale_form::{self, place_of, scale_of, set_replicas};
 use corten_meta::{Status, depth};
 use corten_schema::apply::{self, OneView, Operation, Owner, Owners, Set, Write};
 use http::StatusCode;
@@ -25,6 +25,7 @@ pub(super) async fn apply(ctx: &mut Context, target: &RequestScope) -> Result<Re
     let configuration = codec::configuration(&body)?.value;
     identified(&SCALE, &configuration)?;
     let make: MakeOwned<'_> = &mut |ctx, old| {
+        scale_form::check(&target.asked, old).map_err(Status::internal)?;
         let (new, tracked) = applied(ctx, target, &configuration, old)?;
         Ok((new, Some(tracked)))
     };
@@ -59,7 +60,7 @@ fn applied(
     let scale = result.object.as_ref().unwrap_or(&live);
     let replicas = checked(scale, target)?;
     let mut new = old.clone();
-    set_replicas(&target.asked, &mut new, replicas);
+    set_replicas(&target.asked, &mut new, replicas).map_err(Status::internal)?;
     for name in ["resourceVersion", "uid"] {
         new["metadata"][name] = scale["metadata"][name].clone();
     }

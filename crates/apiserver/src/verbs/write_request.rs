@@ -153,6 +153,7 @@ impl RequestForm for WriteRequest<'_> {
 
     fn take_scale(&self, object: &mut Value, scale: &Value) {
         let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
-        scale_form::set_replicas(&self.target.asked, object, replicas);
+        // They were set before admission: nothing is in the way.
+        scale_form::set_replicas(&self.target.asked, object, replicas).unwrap_or_default();
     }
 }

@@ -11,7 +11,7 @@ use corten_meta::{Violation, field};
 use corten_schema::{Cursor, violations};
 use serde_json::{Value, json};
 
-use super::{checks, internal_form, names, served_version};
+use super::{checks, internal_form, names, served_version, shown_paths};
 use crate::{
     BuiltIn, Policy, Subresource, UpdateRules, Verb, columns::CREATED_AT, custom::CLEANUP_FINALIZER, custom::approval,
     keep, webhook_client,
@@ -139,7 +139,7 @@ impl Policy for CustomResourceDefinition {
 
 /// What is asked of every definition; of its schemas that they be structural, where that is asked.
 fn whole(definition: &Value, must_be_structural: bool) -> Vec<Violation> {
-    violations(definition, |definition| {
+    let found = violations(definition, |definition| {
         let (name, spec) = (definition.at("metadata").at("name"), definition.at("spec"));
         if name.str() != format!("{}.{}", spec.at("names").at("plural").str(), spec.at("group").str()) {
             name.invalid("must be spec.names.plural+\".\"+spec.group");
@@ -155,7 +155,8 @@ fn whole(definition: &Value, must_be_structural: bool) -> Vec<Violation> {
         }
         names::validate(spec.at("names"));
         conversion(spec.at("conversion"));
-    })
+    });
+    shown_paths::moved(definition, found)
 }
 
 fn preserves_nothing(spec: Cursor<'_>) {
@@ -170,11 +171,11 @@ fn of_versions(new: &Value, old: Option<&Value>, is_sound: bool) -> Vec<Violatio
     if is_sound && found.is_empty() {
         found = checks::violations_of_defaults(new, old);
         if !found.is_empty() {
-            return found;
+            return shown_paths::moved(new, found);
         }
     }
     found.extend(violations(new, |it| it.at("spec").list("versions").for_each(super::rules::validate)));
-    found
+    shown_paths::moved(new, found)
 }
 
 fn is_established(definition: &Value) -> bool {

@@ -132,19 +132,24 @@ pub(super) fn schema(schema: &Value) -> String {
 /// `spec.versions`. What all versions say alike stands elsewhere in upstream's internal type
 /// (`Convert_v1_CustomResourceDefinitionSpec_To_apiextensions_CustomResourceDefinitionSpec`).
 pub(super) fn versions(versions: &Value) -> String {
+    let same = same_in_all(versions);
     let mut versions = versions.clone();
-    if let Some(versions) = versions.as_array_mut() {
-        let is_same = |field: &str| versions.iter().all(|it| it[field] == versions[0][field]);
-        let (has_one_schema, fields) = (is_same("schema"), ["schema", "subresources", "additionalPrinterColumns"]);
-        let mut same: Vec<&str> = fields.into_iter().filter(|it| is_same(it)).collect();
-        if has_one_schema && is_same("selectableFields") {
-            same.push("selectableFields");
-        }
-        for version in versions.iter_mut().filter_map(Value::as_object_mut) {
-            same.iter().for_each(|it| drop(version.shift_remove(*it)));
-        }
+    for version in versions.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        same.iter().for_each(|it| drop(version.shift_remove(*it)));
     }
     written(Shape::Structs(VERSION), &versions)
+}
+
+/// The fields in which all versions are alike.
+pub(super) fn same_in_all(versions: &Value) -> Vec<&'static str> {
+    let Some(versions) = versions.as_array() else { return Vec::new() };
+    let is_same = |field: &str| versions.iter().all(|it| it[field] == versions[0][field]);
+    let (has_one_schema, fields) = (is_same("schema"), ["schema", "subresources", "additionalPrinterColumns"]);
+    let mut same: Vec<&str> = fields.into_iter().filter(|it| is_same(it)).collect();
+    if has_one_schema && is_same("selectableFields") {
+        same.push("selectableFields");
+    }
+    same
 }
 
 /// As Go's `json.Marshal` writes it.

@@ -17,6 +17,7 @@ mod rule_text;
 mod rules;
 mod selectable_fields;
 mod served_version;
+mod shown_paths;
 mod structural_schema;
 
 pub use checks::not_structural;

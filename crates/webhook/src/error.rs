@@ -92,9 +92,13 @@ fn of_certificate(error: &CertificateError, server_name: &str) -> String {
             format!("{OUT_OF_TIME}: current time {} is before {}", shown_time(*time), shown_time(*not_before))
         }
         CertificateError::NotValidForName => format!("certificate is not valid for {server_name}"),
+        // It has no `subjectAltName`; a common name is a name for nobody.
+        CertificateError::NotValidForNameContext { presented, .. } if presented.is_empty() => {
+            "certificate relies on legacy Common Name field, use SANs instead".into()
+        }
         CertificateError::NotValidForNameContext { presented, .. } => {
             let names: Vec<_> = presented.iter().map(|it| bare(it)).collect();
-            let names = if names.is_empty() { "no names".to_owned() } else { names.join(", ") };
+            let names = names.join(", ");
             format!("certificate is valid for {names}, not {server_name}")
         }
         other => other.to_string(),

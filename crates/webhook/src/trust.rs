@@ -17,7 +17,7 @@ use rustls::{
     server::ParsedCertificate,
 };
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject};
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
 use crate::client_config::{self, ConfigError, Proof};
 
@@ -111,11 +111,20 @@ impl ServerIdentity for Trusted {
         }
         let Some(roots) = &self.roots else { return Err(CertificateError::UnknownIssuer.into()) };
         roots.verify_server_cert(end_entity, intermediates, name, &[], now).map_err(|error| match error {
+            // As `openssl x509 -req` makes them without extensions: no authority could make it valid.
+            rustls::Error::InvalidCertificate(CertificateError::Other(_)) if !may_have_names(end_entity) => {
+                CertificateError::NotValidForNameContext { expected: name.to_owned(), presented: Vec::new() }.into()
+            }
             // An authority that shows its own certificate, and is none that is trusted.
             rustls::Error::InvalidCertificate(CertificateError::Other(_)) => CertificateError::UnknownIssuer.into(),
             error => error,
         })
     }
+}
+
+/// Certificates before version 3 have no `subjectAltName`.
+fn may_have_names(certificate: &CertificateDer<'_>) -> bool {
+    X509Certificate::from_der(certificate).map_or(true, |(_, it)| it.version() == X509Version::V3)
 }
 
 fn check_lifetime(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), rustls::Error> {
@@ -127,4 +136,29 @@ fn check_lifetime(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(),
         return Err(CertificateError::Expired.into());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::error::handshake;
+
+    /// What `openssl x509 -req` makes where it is given no extensions, and the authority that signed it.
+    const VERSION_1: &[u8] = include_bytes!("../testdata/version-1.pem");
+    const AUTHORITY: &[u8] = include_bytes!("../testdata/authority.pem");
+
+    #[test]
+    fn a_certificate_that_can_have_no_names_is_told_as_such() {
+        let pem = certificates(VERSION_1).expect("two certificates");
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let trusted = Trusted::of(AUTHORITY, provider);
+        let name = ServerName::try_from("guard.policies.svc").expect("a name");
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(1_800_000_000));
+        let error = trusted.expect("an authority").verify(&pem[0], &[], &name, now).expect_err("it has no names");
+        let told = handshake(&std::io::Error::other(error), "guard.policies.svc");
+        let expected = "certificate relies on legacy Common Name field, use SANs instead";
+        assert_eq!(told, format!("tls: failed to verify certificate: x509: {expected}"));
+    }
 }

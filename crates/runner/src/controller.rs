@@ -183,6 +183,8 @@ struct LoopState {
     /// The plans under way, each with where the view stood when it was made.
     plans: FuturesUnordered<BoxFuture<'static, Done>>,
     parked: BTreeMap<Key, Barrier>,
+    /// By key what it last could not delete, in whose journal that stands.
+    undeleted: BTreeMap<Key, (Resource, Key)>,
     unlisted: Unlisted,
     events: EventRecorder,
     next_resync: Instant,
@@ -239,6 +241,7 @@ impl LoopState {
             is_stirred: false,
             plans: FuturesUnordered::new(),
             parked: BTreeMap::new(),
+            undeleted: BTreeMap::new(),
             unlisted: Unlisted::default(),
             events,
             next_resync,

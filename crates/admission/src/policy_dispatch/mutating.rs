@@ -113,7 +113,7 @@ impl<'r> Round<'r> {
             Err(error) => return self.misconfigured(policy, None, &error.to_string()),
         };
         let note = |binding: &Binding, error: Option<&str>| {
-            let policy = (&policy.policy, bound.revision);
+            let policy = (&policy.policy, bound.edition);
             asked.note_binding(MUTATING_ADMISSION_POLICIES, policy, binding, object, error);
         };
         for binding in &bound.bindings {

@@ -153,7 +153,7 @@ impl Round<'_> {
     fn note_binding(&self, bound: &BoundPolicy<ValidatingPolicy>, binding: &Binding, error: Option<&str>) {
         self.asked.note_binding(
             VALIDATING_ADMISSION_POLICIES,
-            (&bound.policy.policy, bound.revision),
+            (&bound.policy.policy, bound.edition),
             binding,
             self.object,
             error,

@@ -1,6 +1,10 @@
 //! Policies and bindings as they are asked: what has changed is compiled once, all else is kept.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 
 use corten_api::resources::{
     MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS, VALIDATING_ADMISSION_POLICIES,
@@ -59,8 +63,8 @@ pub(crate) struct BoundPolicies<P> {
 
 pub(crate) struct BoundPolicy<P> {
     pub(crate) policy: Arc<P>,
-    /// Of the policy.
-    pub(crate) revision: u64,
+    /// Of the policy and its bindings together: another one after any change of them.
+    pub(crate) edition: u64,
     pub(crate) bindings: Vec<Arc<Binding>>,
 }
 
@@ -118,7 +122,7 @@ impl Policies {
             },
             |_, now| {
                 self.measures.make_room(&now.objects.validating, &now.objects.mutating);
-                self.forget(&now.objects);
+                self.forget(now);
                 self.params.sweep();
             },
         )
@@ -138,28 +142,28 @@ impl Policies {
     /// The policies that fail now, or deny all, with their kind and name, in order.
     pub fn failing(&self, caches: &Caches, now: Time) -> Vec<(Resource, String, FailingPolicy)> {
         // One that was asked before it was changed may have said so after that.
-        self.forget(&self.compiled(caches).objects);
+        self.forget(&self.compiled(caches));
         let mut all = self.failing.all(now);
         all.extend(self.misconfigured.all(now));
         all
     }
 
-    fn forget(&self, now: &Objects) {
-        self.failing.retain(|of, name, revision| now.has(of, name, revision));
-        self.misconfigured
-            .retain(|of, name, revision, binding| now.has(of, name, revision) && now.has_binding(of, binding));
+    /// What a policy did that is not bound any more, or as something else, is nobody's concern.
+    fn forget(&self, now: &Compiled) {
+        self.failing.retain(|of, name, edition| now.has(of, name, edition));
+        self.misconfigured.retain(|of, name, edition, _| now.has(of, name, edition));
     }
 
     /// Notes that a binding could not give a policy its parameters, or could.
     pub(crate) fn note_binding(
         &self,
         resource: Resource,
-        (policy, revision): (&Policy, u64),
+        (policy, edition): (&Policy, u64),
         (binding, namespace): (&str, &str),
         error: Option<&str>,
         now: Time,
     ) {
-        let asked = Misconfigured { resource, policy: &policy.name, revision, binding, namespace };
+        let asked = Misconfigured { resource, policy: &policy.name, edition, binding, namespace };
         match error {
             Some(error) => self.misconfigured.failed(&asked, error, policy.ignores_errors, now),
             None => self.misconfigured.worked(&asked),
@@ -168,7 +172,7 @@ impl Policies {
 
     /// Notes what came of asking a mutating policy: an error, or none.
     pub(crate) fn note_mutating(&self, bound: &BoundPolicy<MutatingPolicy>, fault: Option<&PolicyFault>, now: Time) {
-        self.note(&MUTATING_ADMISSION_POLICIES, (&bound.policy.policy, bound.revision), "", fault, now);
+        self.note(&MUTATING_ADMISSION_POLICIES, (&bound.policy.policy, bound.edition), "", fault, now);
     }
 
     /// Notes what came of asking a validating policy about an operation.
@@ -179,39 +183,21 @@ impl Policies {
         fault: Option<&PolicyFault>,
         now: Time,
     ) {
-        self.note(&VALIDATING_ADMISSION_POLICIES, (&bound.policy.policy, bound.revision), operation, fault, now);
+        self.note(&VALIDATING_ADMISSION_POLICIES, (&bound.policy.policy, bound.edition), operation, fault, now);
     }
 
     fn note(
         &self,
         resource: &Resource,
-        (policy, revision): (&Policy, u64),
+        (policy, edition): (&Policy, u64),
         operation: &'static str,
         fault: Option<&PolicyFault>,
         now: Time,
     ) {
         let asked = || PolicyOperation { resource: resource.clone(), policy: policy.name.clone(), operation };
         match fault {
-            Some(fault) => self.failing.failed(asked(), revision, fault, policy.ignores_errors, now),
+            Some(fault) => self.failing.failed(asked(), edition, fault, policy.ignores_errors, now),
             None => self.failing.worked(asked, now),
-        }
-    }
-}
-
-impl Objects {
-    /// Is there such a binding of this kind of policies?
-    fn has_binding(&self, of: &Resource, name: &str) -> bool {
-        let bindings =
-            if *of == VALIDATING_ADMISSION_POLICIES { &self.validating_bindings } else { &self.mutating_bindings };
-        bindings.contains_key(name)
-    }
-
-    /// Is there such a policy, of this revision?
-    fn has(&self, of: &Resource, name: &str, revision: u64) -> bool {
-        if *of == VALIDATING_ADMISSION_POLICIES {
-            self.validating.get(name).is_some_and(|it| it.0 == revision)
-        } else {
-            self.mutating.get(name).is_some_and(|it| it.0 == revision)
         }
     }
 }
@@ -222,19 +208,31 @@ impl Compiled {
         let mutating = bound(&objects.mutating, &objects.mutating_bindings, |it| &it.policy.criteria);
         Self { objects, validating, mutating }
     }
+
+    /// Is there such a bound policy, of this edition?
+    fn has(&self, of: &Resource, name: &str, edition: u64) -> bool {
+        if *of == VALIDATING_ADMISSION_POLICIES {
+            self.validating.all.iter().any(|it| it.edition == edition && it.policy.policy.name == name)
+        } else {
+            self.mutating.all.iter().any(|it| it.edition == edition && it.policy.policy.name == name)
+        }
+    }
 }
 
 /// A policy without a binding is about nothing.
 fn bound<P>(policies: &ByName<P>, bindings: &ByName<Binding>, criteria: fn(&P) -> &Criteria) -> BoundPolicies<P> {
-    let mut of_policy: BTreeMap<&str, Vec<Arc<Binding>>> = BTreeMap::new();
-    for (_, binding) in bindings.values() {
-        of_policy.entry(&binding.policy).or_default().push(binding.clone());
+    let mut of_policy: BTreeMap<&str, (DefaultHasher, Vec<Arc<Binding>>)> = BTreeMap::new();
+    for (name, (revision, binding)) in bindings {
+        let (edition, bindings) = of_policy.entry(&binding.policy).or_default();
+        (name, revision).hash(edition);
+        bindings.push(binding.clone());
     }
     let mut bound = BoundPolicies::default();
     for (name, (revision, policy)) in policies {
-        let Some(bindings) = of_policy.remove(&**name) else { continue };
+        let Some((mut edition, bindings)) = of_policy.remove(&**name) else { continue };
+        revision.hash(&mut edition);
         bound.index.add(bound.all.len(), criteria(policy));
-        bound.all.push(BoundPolicy { policy: policy.clone(), revision: *revision, bindings });
+        bound.all.push(BoundPolicy { policy: policy.clone(), edition: edition.finish(), bindings });
     }
     bound
 }

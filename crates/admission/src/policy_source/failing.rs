@@ -68,13 +68,13 @@ pub(super) struct PolicyOperation {
     pub(super) operation: &'static str,
 }
 
-/// With the revision of the policy: what another one did is nobody's concern.
+/// With the edition of the policy: what another one did is nobody's concern.
 #[derive(Default)]
 pub(super) struct FailingPolicies(Mutex<BTreeMap<PolicyOperation, FailureRecord>>);
 
 #[derive(Default)]
 struct FailureRecord {
-    revision: u64,
+    edition: u64,
     row: FailureRow<FailingPolicy>,
 }
 
@@ -99,12 +99,12 @@ impl Failure for FailingPolicy {
 }
 
 impl FailingPolicies {
-    pub(super) fn failed(&self, asked: PolicyOperation, revision: u64, fault: &PolicyFault, may_fail: bool, now: Time) {
+    pub(super) fn failed(&self, asked: PolicyOperation, edition: u64, fault: &PolicyFault, may_fail: bool, now: Time) {
         let mut all = self.0.lock();
         let (operation, trouble) = (asked.operation, fault.trouble);
         let record = all.entry(asked).or_default();
-        if record.revision != revision {
-            *record = FailureRecord { revision, ..FailureRecord::default() };
+        if record.edition != edition {
+            *record = FailureRecord { edition, ..FailureRecord::default() };
         }
         let before = record.row.goes_on().filter(|it| it.trouble == trouble);
         let (since, n) = before.map_or((now, 0), |it| (it.since, it.n_in_a_row));
@@ -135,7 +135,7 @@ impl FailingPolicies {
 
     /// Forgets those that are no longer what they were.
     pub(super) fn retain(&self, is_current: impl Fn(&Resource, &str, u64) -> bool) {
-        self.0.lock().retain(|asked, it| is_current(&asked.resource, &asked.policy, it.revision));
+        self.0.lock().retain(|asked, it| is_current(&asked.resource, &asked.policy, it.edition));
     }
 
     /// What is to be told, with kind and name of the policy, in order.
@@ -177,7 +177,7 @@ mod tests {
         failing.failed(asked("b", ""), 1, &PolicyFault::fails("no"), true, at(9));
         failing.worked(|| asked("a", ""), at(9));
         assert_eq!(told(&failing), [("b".to_owned(), 1, 9, "no".to_owned())]);
-        failing.retain(|_, name, revision| (name, revision) != ("b", 1));
+        failing.retain(|_, name, edition| (name, edition) != ("b", 1));
         assert!(told(&failing).is_empty());
     }
 

@@ -21,7 +21,7 @@ pub(super) struct MisconfiguredBindings(Mutex<BTreeMap<Bound, Misconfiguration>>
 
 struct Misconfiguration {
     /// Of the policy.
-    revision: u64,
+    edition: u64,
     /// Of the newest request.
     namespace: String,
     at: Time,
@@ -32,7 +32,7 @@ struct Misconfiguration {
 pub(super) struct Misconfigured<'a> {
     pub(super) resource: Resource,
     pub(super) policy: &'a str,
-    pub(super) revision: u64,
+    pub(super) edition: u64,
     pub(super) binding: &'a str,
     pub(super) namespace: &'a str,
 }
@@ -41,7 +41,7 @@ impl MisconfiguredBindings {
     pub(super) fn failed(&self, asked: &Misconfigured<'_>, message: &str, may_fail: bool, now: Time) {
         let id = (asked.resource.clone(), asked.policy.to_owned(), asked.binding.to_owned());
         let mut all = self.0.lock();
-        let before = all.get(&id).filter(|it| it.revision == asked.revision && !it.is_past(now)).map(|it| &it.failing);
+        let before = all.get(&id).filter(|it| it.edition == asked.edition && !it.is_past(now)).map(|it| &it.failing);
         let (since, n) = before.map_or((now, 0), |it| (it.since, it.n_in_a_row));
         let failing = FailingPolicy {
             trouble: PolicyTrouble::Misconfigured,
@@ -55,7 +55,7 @@ impl MisconfiguredBindings {
             may_fail,
         };
         let namespace = asked.namespace.to_owned();
-        all.insert(id, Misconfiguration { revision: asked.revision, namespace, at: now, failing });
+        all.insert(id, Misconfiguration { edition: asked.edition, namespace, at: now, failing });
     }
 
     /// The parameters were found. That those of another namespace are there says nothing.
@@ -72,7 +72,7 @@ impl MisconfiguredBindings {
 
     /// Forgets those of policies that are no longer what they were, and of bindings that are gone.
     pub(super) fn retain(&self, is_current: impl Fn(&Resource, &str, u64, &str) -> bool) {
-        self.0.lock().retain(|(resource, policy, binding), it| is_current(resource, policy, it.revision, binding));
+        self.0.lock().retain(|(resource, policy, binding), it| is_current(resource, policy, it.edition, binding));
     }
 
     pub(super) fn all(&self, now: Time) -> Vec<(Resource, String, FailingPolicy)> {
@@ -100,7 +100,7 @@ mod tests {
         let asked = |namespace| Misconfigured {
             resource: VALIDATING_ADMISSION_POLICIES,
             policy: "p",
-            revision: 1,
+            edition: 1,
             binding: "b",
             namespace,
         };
@@ -115,7 +115,7 @@ mod tests {
         all.worked(&asked("x"));
         assert_eq!(told(at(2)).len(), 0);
         all.failed(&asked("x"), "no", false, at(3));
-        all.retain(|_, _, revision, _| revision == 2);
+        all.retain(|_, _, edition, _| edition == 2);
         assert_eq!(told(at(3)).len(), 0);
     }
 }

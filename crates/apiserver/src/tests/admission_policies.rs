@@ -256,6 +256,41 @@ async fn a_mutating_policy_marks_no_new_object_as_deleted() {
     server.stop().await;
 }
 
+/// A request for a token is looked at as a policy has made it (`TokenREST.Create`).
+#[tokio::test]
+async fn a_policy_makes_no_token_that_nobody_may_ask_for() {
+    const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies";
+    const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    let rule = json!({ "apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["serviceaccounts/token"] });
+    let policy = json!({ "metadata": { "name": "m" }, "spec": {
+        "failurePolicy": "Fail", "reinvocationPolicy": "Never", "matchConstraints": { "resourceRules": [rule] },
+        "mutations": [{ "patchType": "JSONPatch", "jsonPatch": { "expression": "[JSONPatch{op: 'test', path: '/kind', value: 'TokenRequest'}]" } }],
+    } });
+    assert_eq!(call(&server, "POST", MUTATING, policy).await.0, 201);
+    let binding = json!({ "metadata": { "name": "m" }, "spec": { "policyName": "m" } });
+    assert_eq!(call(&server, "POST", &MUTATING.replace("policies", "policybindings"), binding).await.0, 201);
+    assert_eq!(call(&server, "POST", ACCOUNTS, json!({ "metadata": { "name": "bot" } })).await.0, 201);
+    for (expression, code, says) in [
+        (
+            "[JSONPatch{op: 'replace', path: '/spec/expirationSeconds', value: 9223372036854775807}]",
+            422,
+            "larger than 2^32",
+        ),
+        ("[JSONPatch{op: 'replace', path: '/spec/expirationSeconds', value: 5}]", 422, "less than 10 minutes"),
+        ("[JSONPatch{op: 'add', path: '/metadata/name', value: 'other'}]", 422, "must match the service account name"),
+        ("[JSONPatch{op: 'remove', path: '/spec/audiences'}]", 201, "\"audiences\":[\"https://"),
+        ("[JSONPatch{op: 'remove', path: '/spec'}]", 201, "\"expirationSeconds\":3600"),
+    ] {
+        let change = json!({ "spec": { "mutations": [{ "patchType": "JSONPatch", "jsonPatch": { "expression": expression } }] } });
+        assert_eq!(patched(&server, &format!("{MUTATING}/m"), "application/merge-patch+json", &change).await.0, 200);
+        let asked = json!({ "metadata": { "name": "bot" }, "spec": { "audiences": ["https://vault"] } });
+        let answer = call(&server, "POST", &format!("{ACCOUNTS}/bot/token"), asked).await;
+        assert!(answer.0 == code && answer.1.to_string().contains(says), "{expression}: {answer:?}");
+    }
+    server.stop().await;
+}
+
 /// One that denies every deletion is told of, though it allows all else: loops that delete wait for it.
 #[tokio::test]
 async fn the_journal_says_which_validating_policy_denies_all_or_fails() {
@@ -286,8 +321,11 @@ async fn the_journal_says_which_validating_policy_denies_all_or_fails() {
     let failing = waits("broken").await;
     assert_eq!(failing[0]["reason"], "PolicyFailing", "{failing}");
     assert!(failing[0]["message"].as_str().is_some_and(|it| it.ends_with("no such key: none")), "{failing}");
-    let mended = json!({ "spec": { "validations": [{ "expression": "true" }] } });
+    let audits = json!({ "spec": { "validationActions": ["Audit"] } });
     let merge = "application/merge-patch+json";
+    assert_eq!(patched(&server, &format!("{BINDINGS}/broken"), merge, &audits).await.0, 200);
+    assert_eq!(waits("broken").await, Value::Null, "as it is bound now it has refused nothing");
+    let mended = json!({ "spec": { "validations": [{ "expression": "true" }] } });
     let (code, status) = patched(&server, &format!("{POLICIES}/nodelete"), merge, &mended).await;
     assert_eq!(code, 200, "{status}");
     assert_eq!(waits("nodelete").await, Value::Null, "what it was before says nothing of it");

@@ -376,6 +376,23 @@ async fn failures_back_off_and_stand_in_the_journal() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_not_deleted_says_so_itself_until_it_is() {
+    let world = World::begin(FakeApi::new());
+    world.wish("a", json!({"fixed": "f"}));
+    pass(1).await;
+    assert_eq!(world.n_pods(), 1);
+    let told = || world.journal.decisions(&PODS, &Key::new("default", "f")).pop().and_then(|it| it.error);
+    for _ in 0..12 {
+        world.api.fault(Fault::Refused("DELETE", 403, "denied"));
+    }
+    world.wish("a", json!({"pods": "0"}));
+    pass(1).await;
+    assert!(told().is_some_and(|it| it.ends_with("denied")), "{:?}", told());
+    pass(60).await;
+    assert_eq!((world.n_pods(), told()), (0, None));
+}
+
+#[tokio::test(start_paused = true)]
 async fn another_object_of_the_name_does_not_wait_for_the_failures_of_the_first() {
     let world = World::begin(FakeApi::new());
     for _ in 0..12 {

@@ -12,13 +12,14 @@ const JOURNAL_LINE_CHARS: usize = 300;
 
 impl LoopState {
     pub(super) fn record(
-        &self,
+        &mut self,
         key: &Key,
         subject: Option<&(Resource, Key)>,
         now: Time,
         plan: &Plan,
         error: Option<&str>,
     ) {
+        self.clear_undeleted(key, now);
         let Some((about, of)) = subject else { return };
         let told = || plan.effects.iter().filter(|it| !matches!(it, Effect::Count(_)));
         let mut effects: Vec<String> = told().take(JOURNAL_LINES).map(|it| cut(&it.to_string())).collect();
@@ -37,7 +38,7 @@ impl LoopState {
         self.journal.record(about, of, decision);
     }
 
-    pub(super) fn record_failure(&self, key: &Key, subject: Option<&(Resource, Key)>, failure: &Failure) {
+    pub(super) fn record_failure(&mut self, key: &Key, subject: Option<&(Resource, Key)>, failure: &Failure) {
         let (name, error) = (self.controller.name(), &failure.error);
         // Conflicts are how optimistic writers meet, as are writes to what has gone and creates in a namespace that goes;
         // anything else is worth a line.
@@ -48,6 +49,7 @@ impl LoopState {
         } else {
             tracing::warn!(controller = name, %key, %error, "cannot {}", failure.effect);
         }
+        self.tell_undeleted(key, subject, failure);
         let Some((about, of)) = subject else { return };
         let decisions = self.journal.decisions(about, of);
         let Some(mut decision) = decisions.into_iter().find(|it| it.by == name) else { return };
@@ -55,6 +57,32 @@ impl LoopState {
         decision.error = Some(format!("cannot {}: {error}", cut(&failure.effect.to_string())));
         decision.retries = self.queue.failures(key);
         self.journal.record(about, of, decision);
+    }
+
+    /// What a loop cannot delete says so itself: whatever else stands for the loop's key may be gone, as an owner is.
+    fn tell_undeleted(&mut self, key: &Key, subject: Option<&(Resource, Key)>, failure: &Failure) {
+        let (Effect::Delete { resource, key: of, .. }, error) = (&failure.effect, &failure.error) else { return };
+        let place = (resource.clone(), of.clone());
+        if error.retry() == Retry::Now || subject == Some(&place) {
+            return;
+        }
+        let decision = Decision {
+            by: self.controller.name().into(),
+            at: Some((self.clock)()),
+            error: Some(format!("cannot {}: {error}", cut(&failure.effect.to_string()))),
+            retries: self.queue.failures(key),
+            ..Decision::default()
+        };
+        self.journal.record(&place.0, &place.1, decision);
+        self.undeleted.insert(key.clone(), place);
+    }
+
+    /// The next plan of the key says anew what is not deleted.
+    fn clear_undeleted(&mut self, key: &Key, now: Time) {
+        if let Some((resource, of)) = self.undeleted.remove(key) {
+            let decision = Decision { by: self.controller.name().into(), at: Some(now), ..Decision::default() };
+            self.journal.record(&resource, &of, decision);
+        }
     }
 }
 

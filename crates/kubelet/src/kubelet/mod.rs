@@ -391,6 +391,8 @@ impl Kubelet {
         if is_static && machine.in_api && self.pods.values().any(waits) {
             return;
         }
+        let is_successor = |it: &PodMachine| it.who.key == key && it.who.uid != uid && it.in_api;
+        let has_successor = !machine.in_api && self.pods.values().any(is_successor);
         let runtime_is_known = self.runtime_is_known;
         let was_decided = machine.is_decided();
         self.admit(uid, now, effects);
@@ -402,6 +404,7 @@ impl Kubelet {
             if !was_decided {
                 machine.note_rejection(cx);
             }
+            machine.has_successor = has_successor;
             machine.sync_pod(cx, runtime_is_known);
         });
         let Some(machine) = self.pods.get_mut(uid) else { return };

@@ -33,6 +33,9 @@ const STARTING: Duration = Duration::from_secs(60);
 impl PodMachine {
     /// Records the pod's steps where they changed since the last time.
     pub(crate) fn record(&mut self, cx: &mut Context<'_>) {
+        if self.has_successor {
+            return;
+        }
         let steps = self.steps(cx.now);
         let mut waits: Vec<Wait> = Vec::new();
         for wait in steps.iter().filter_map(|it| it.wait.clone()) {

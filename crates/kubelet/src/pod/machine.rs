@@ -67,6 +67,8 @@ pub(crate) struct PodMachine {
     pub(crate) patch: PatchState,
     pub(crate) network: Span,
     pub(crate) recorded: Option<Decision>,
+    /// The API has another pod of its name, whose steps are what is told.
+    pub(crate) has_successor: bool,
     /// Whether this node takes it; `None`: not decided in this run of the kubelet.
     pub(crate) admission: Admission,
     pub(crate) support: Support,
@@ -174,6 +176,7 @@ impl PodMachine {
             patch: PatchState::default(),
             network: Span::default(),
             recorded: None,
+            has_successor: false,
             admission: Admission::default(),
             support: Support::default(),
             resize: Resize::default(),

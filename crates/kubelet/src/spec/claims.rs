@@ -138,7 +138,6 @@ fn mount_of(
     let name = found.metadata.name.clone().unwrap_or_default();
     let spec = found.spec.as_ref().ok_or_else(|| format!("PV {name} says nothing"))?;
     let modes = spec.access_modes.as_deref().unwrap_or_default();
-    let wanted = read.claim.as_ref().and_then(|it| it.spec.as_ref()?.access_modes.as_deref()).unwrap_or_default();
     let is_block = spec.volume_mode.as_deref() == Some("Block");
     check_mode(pod, volume, is_block)?;
     let read_only = volume.persistent_volume_claim.as_ref().is_some_and(|it| it.read_only == Some(true));
@@ -174,7 +173,7 @@ fn mount_of(
         is_block,
         read_only: read_only || is_read_only_source,
         mount_options: mount_options(found),
-        is_single_pod: wanted.iter().any(|it| it == READ_WRITE_ONCE_POD),
+        is_single_pod: matches!(modes, [only] if only == READ_WRITE_ONCE_POD),
         takes_group,
         group: group(pod),
         owner: owner(pod, volume, read.claim.as_ref()),

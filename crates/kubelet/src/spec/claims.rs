@@ -22,6 +22,8 @@ use crate::{
 /// The older way to name a volume's class and its mount options.
 const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 const READ_WRITE_ONCE_POD: &str = "ReadWriteOncePod";
+/// gRPC's code.
+const RESOURCE_EXHAUSTED: i32 = 8;
 
 /// By what the volume is found at the API; `None`: it is not of this kind.
 pub(crate) fn name(pod: &Pod, volume: &Volume) -> Option<VolumeName> {
@@ -223,6 +225,15 @@ fn not_attached(volume: &str, read: &VolumeRead) -> Option<String> {
         Some(why) => format!("AttachVolume.Attach failed for volume {volume:?} : {why}"),
         None => format!("volume {volume:?} is not attached to this node yet"),
     })
+}
+
+/// The driver that attached the volume not, as this node takes no more of its volumes; where it says anew how many these are
+/// (`VerifyExhaustedResource`).
+pub(crate) fn exhausted(read: &VolumeRead) -> Option<&str> {
+    let csi = read.volume.as_ref()?.spec.as_ref()?.csi.as_ref()?;
+    let period = spec_of_driver(read.driver.as_ref()).node_allocatable_update_period_seconds;
+    let refused = read.attachment.as_ref()?.status.as_ref()?.attach_error.as_ref()?;
+    (period.is_some_and(|it| it > 0) && refused.error_code == Some(RESOURCE_EXHAUSTED)).then_some(&csi.driver)
 }
 
 /// A driver that mounts with the labels a Pod asks for would mount without them here.

@@ -142,24 +142,25 @@ fn mount_of(
     let modes = spec.access_modes.as_deref().unwrap_or_default();
     let is_block = spec.volume_mode.as_deref() == Some("Block");
     check_mode(pod, volume, is_block)?;
+    // The pod's word alone: `csi.readOnly` of the volume is told to who attaches it, `nfs.readOnly` to nobody (`spec.ReadOnly`).
     let read_only = volume.persistent_volume_claim.as_ref().is_some_and(|it| it.read_only == Some(true));
-    let (backend, takes_group, is_read_only_source) = if let Some(it) = &spec.csi {
+    let (backend, takes_group) = if let Some(it) = &spec.csi {
         if let Some(problem) = not_attached(&name, read) {
             return Err(problem);
         }
         let driver = read.driver.as_ref();
         refuse_labels(pod, &it.driver, driver)?;
         let takes = takes_group(driver, it.fs_type.as_deref(), modes);
-        (Backend::Csi(csi(pod, it, modes, read)), takes, it.read_only == Some(true))
+        (Backend::Csi(csi(pod, it, modes, read)), takes)
     } else if let Some(it) = &spec.host_path {
         let kind = host_path_type(it.type_.as_deref().unwrap_or_default()).unwrap_or(HostPathType::Unset);
-        (Backend::HostPath { path: it.path.clone(), kind }, false, false)
+        (Backend::HostPath { path: it.path.clone(), kind }, false)
     } else if let Some(it) = &spec.local {
         let backend = Backend::Local { path: it.path.clone(), fs_type: it.fs_type.clone().unwrap_or_default() };
-        (backend, true, false)
+        (backend, true)
     } else if let Some(it) = &spec.nfs {
         let backend = Backend::Nfs { server: it.server.clone(), path: it.path.clone() };
-        (backend, false, it.read_only == Some(true))
+        (backend, false)
     } else {
         return Err(format!(
             "volume {:?} is of a kind this node does not support: {}",
@@ -173,7 +174,7 @@ fn mount_of(
     Ok(PersistentMount {
         backend,
         is_block,
-        read_only: read_only || is_read_only_source,
+        read_only,
         mount_options: mount_options(found),
         is_single_pod: matches!(modes, [only] if only == READ_WRITE_ONCE_POD),
         takes_group,

@@ -15,7 +15,7 @@ use corten_provisioner::{
 };
 use corten_runner::{
     BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SickVolume, SnapshotRefusal, Unchanged, VolumeGrowthHands,
-    VolumeGrowthSettings, VolumeHands, VolumeHealthHands, VolumeHealthSettings,
+    VolumeGrowthSettings, VolumeHands, VolumeHealthHands, VolumeHealthSettings, VolumeLimitHands,
 };
 use corten_volumes::{
     Code, CreateSnapshot, CreateVolume, Driver, Drivers, Facts, Fault, LOCAL_DRIVER, LocalDriver, Mounter, Reserve,
@@ -67,6 +67,8 @@ pub(crate) async fn start(
         clock: cluster.clock.clone(),
     };
     tasks.spawn(corten_runner::run_volume_growth(growth, cluster.stopping()));
+    let limits = Arc::new(NodeLimits(hands.mounter().drivers().clone()));
+    tasks.spawn(corten_runner::run_volume_limits(node.clone(), limits, cluster.stopping()));
     if let ServerAccess::Remote(..) = &cluster.server {
         let drivers = move || -> BoxFuture<'static, Vec<NodeDriver>> {
             let volumes = volumes.clone();
@@ -101,6 +103,16 @@ impl VolumeHealthHands for NodeHealth {
             });
             sick.collect()
         })
+    }
+}
+
+/// The drivers of this node, as they are asked how many volumes it takes.
+struct NodeLimits(Drivers);
+
+impl VolumeLimitHands for NodeLimits {
+    fn ask_limit(&self, driver: &str) -> BoxFuture<'_, ()> {
+        let driver = driver.to_owned();
+        Box::pin(async move { self.0.ask_limit(&driver).await })
     }
 }
 

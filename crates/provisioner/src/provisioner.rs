@@ -306,8 +306,8 @@ impl Provisioner {
 
     /// Is the volume this node's to look after?
     fn is_ours(&self, volume: &PersistentVolume, driver: &DriverFacts) -> bool {
-        let leads = if removal::is_placed(volume) { self.leads_here(driver) } else { self.leads(driver) };
-        leads && removal::is_reached(volume, &driver.topology)
+        let leads = if removal::is_placed(volume, driver) { self.leads_here(driver) } else { self.leads(driver) };
+        leads && removal::is_reached(volume, driver, &self.config.node_name)
     }
 
     /// The volumes of a driver of others that are somebody's: it is not believed that one of them was made anew.

@@ -1,20 +1,23 @@
 //! Volumes that nobody claims any more (`shouldDelete`), and those that are to be kept (`handleProtectionFinalizer`).
 
-use corten_api::core::v1::PersistentVolume;
+use corten_api::{
+    core::v1::{NodeSelectorRequirement, NodeSelectorTerm, PersistentVolume},
+    scheduling::{node_field, requirement_holds, term_matches},
+};
 
 use crate::{
     attaching,
     provision::{FINALIZER, PROVISIONED_BY},
     secrets::of_removal,
-    words::{DriverFacts, Job, Topology},
+    words::{DriverFacts, Job},
 };
 
-/// What there is to do about the volume, where it is this node's driver's.
+/// What there is to do about the volume, which is this node's to look after, where it is the driver's.
 pub(crate) fn job(volume: &PersistentVolume, driver: &DriverFacts) -> Option<Job> {
     let (spec, meta) = (volume.spec.as_ref()?, &volume.metadata);
     let csi = spec.csi.as_ref().filter(|it| it.driver == driver.name)?;
     let provisioned_by = meta.annotations.as_ref().and_then(|it| it.get(PROVISIONED_BY));
-    if provisioned_by != Some(&driver.name) || !is_reached(volume, &driver.topology) {
+    if provisioned_by != Some(&driver.name) {
         return None;
     }
     let name = meta.name.clone()?;
@@ -32,20 +35,35 @@ pub(crate) fn job(volume: &PersistentVolume, driver: &DriverFacts) -> Option<Job
     is_released.then(|| Job::Remove { volume: name, driver, handle, secret: of_removal(volume), finalizers })
 }
 
-/// Does the volume name the nodes that reach it?
-pub(crate) fn is_placed(volume: &PersistentVolume) -> bool {
-    volume.spec.as_ref().is_some_and(|it| it.node_affinity.as_ref().is_some_and(|it| it.required.is_some()))
+/// Does the volume name the places of its driver's that reach it?
+pub(crate) fn is_placed(volume: &PersistentVolume, driver: &DriverFacts) -> bool {
+    let mut keys = terms(volume).iter().flat_map(|it| it.match_expressions.iter().flatten()).map(|it| &it.key);
+    keys.any(|it| driver.topology.contains_key(it))
 }
 
-/// Is the volume one that a node with these labels reaches? One that names no nodes is.
-pub(crate) fn is_reached(volume: &PersistentVolume, topology: &Topology) -> bool {
-    let affinity = volume.spec.as_ref().and_then(|it| it.node_affinity.as_ref()?.required.as_ref());
-    let Some(required) = affinity else { return true };
-    required.node_selector_terms.iter().any(|term| {
-        let mut expressions = term.match_expressions.iter().flatten();
-        expressions.all(|it| {
-            let values = it.values.as_deref().unwrap_or_default();
-            it.operator == "In" && topology.get(&it.key).is_some_and(|own| values.contains(own))
+/// Is the volume one that the node reaches? One that names no nodes is (`VolumeIsAccessible`).
+///
+/// One node stands for all in a place of a driver of others, and places are told apart by the driver's own keys: what is asked for
+/// beside these says nothing about who acts. The built-in driver's volumes are each node's own.
+pub(crate) fn is_reached(volume: &PersistentVolume, driver: &DriverFacts, node: &str) -> bool {
+    let (terms, is_built_in) = (terms(volume), driver.socket.is_none());
+    let holds = |it: &NodeSelectorRequirement, value: Option<&str>| {
+        let values = it.values.iter().flatten().map(String::as_str);
+        requirement_holds(&it.operator, values, value)
+    };
+    terms.is_empty()
+        || terms.iter().any(|term| {
+            let labels = term.match_expressions.iter().flatten().map(|it| {
+                let value = driver.topology.get(&it.key).map(String::as_str);
+                (!is_built_in && value.is_none()) || holds(it, value)
+            });
+            let fields = term.match_fields.iter().flatten();
+            let fields = fields.map(|it| !is_built_in || holds(it, node_field(&it.key, node)));
+            term_matches(labels.chain(fields))
         })
-    })
+}
+
+fn terms(volume: &PersistentVolume) -> &[NodeSelectorTerm] {
+    let affinity = volume.spec.as_ref().and_then(|it| it.node_affinity.as_ref()?.required.as_ref());
+    affinity.map_or(&[], |it| &it.node_selector_terms)
 }

@@ -83,7 +83,7 @@ impl Sources<'_> {
         if !driver.clones {
             return Err("CSI driver does not support clone: it must have capability CLONE_VOLUME".to_owned().into());
         }
-        self.claim(&key, claim, bytes, driver).map(Some)
+        self.claim(&key, claim, bytes, (driver, node)).map(Some)
     }
 
     fn snapshot(
@@ -146,7 +146,7 @@ impl Sources<'_> {
         key: &Key,
         claim: &PersistentVolumeClaim,
         bytes: u64,
-        driver: &DriverFacts,
+        (driver, node): (&DriverFacts, &str),
     ) -> Result<Source, NoSource> {
         let (name, namespace) = (&key.name, &key.namespace);
         let missing = || {
@@ -186,7 +186,7 @@ impl Sources<'_> {
             let why = "the source PVC and destination PVCs must have the same volume mode for cloning";
             return Err(why.to_owned().into());
         }
-        if !is_reached(volume, &driver.topology) {
+        if !is_reached(volume, driver, node) {
             return Err(NoSource::Elsewhere(format!("the volume of the source PVC {name} is on another node")));
         }
         Ok(Source::Volume(csi.volume_handle.clone()))

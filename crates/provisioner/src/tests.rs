@@ -305,6 +305,68 @@ fn a_released_volume_is_removed_by_who_made_it() {
     assert_eq!(world.tell(ended(Ok(()))), ["capacity local"]);
 }
 
+fn required(terms: &Value) -> Value {
+    json!({ "required": { "nodeSelectorTerms": terms } })
+}
+
+/// Of one that was made by hand, too: its affinity need not be as provisioners write it.
+#[test]
+fn whose_a_volume_is_its_whole_affinity_says() {
+    let label = |key, operator, values: &[&str]| json!([{ "matchExpressions": [{ "key": key, "operator": operator, "values": values }] }]);
+    let name = |operator, node| json!([{ "matchFields": [{ "key": "metadata.name", "operator": operator, "values": [node] }] }]);
+    let host = "kubernetes.io/hostname";
+    for (terms, is_own) in [
+        (label(host, "In", &["n1", "n2"]), true),
+        (label(host, "In", &["n2"]), false),
+        (label(host, "NotIn", &["n2"]), true),
+        (label(host, "NotIn", &["n1"]), false),
+        (label(host, "Exists", &[]), true),
+        (label(host, "DoesNotExist", &[]), false),
+        (label("zone", "Exists", &[]), false),
+        (name("In", "n1"), true),
+        (name("In", "n2"), false),
+        (name("NotIn", "n2"), true),
+        (json!([{}]), false),
+    ] {
+        let mut world = World::new();
+        world.tell(Event::Synced);
+        let mut volume = released("Delete", DRIVER, "n1");
+        volume["spec"]["nodeAffinity"] = required(&terms);
+        assert_eq!(!world.volume(volume.clone()).is_empty(), is_own, "{terms}");
+        let mut grows = World::new();
+        grows.tell(Event::Synced);
+        volume["status"]["phase"] = json!("Bound");
+        grows.volume(volume);
+        assert_eq!(!grows.claim(bound("2Gi", "1Gi", json!({}))).is_empty(), is_own, "{terms}");
+    }
+}
+
+/// Places of a driver of others are told apart by its own keys: what else is asked for keeps nobody from what is to be done.
+#[test]
+fn who_leads_acts_for_volumes_that_ask_for_more_than_a_place() {
+    let zone = |values: Value| json!({ "key": "zone", "operator": "In", "values": values });
+    let host = json!({ "key": "kubernetes.io/hostname", "operator": "In", "values": ["n7"] });
+    let is_removed = |terms: &Value, leads: &str| {
+        let mut world = World::new();
+        world.add_driver(|it| it.topology = [("zone".to_owned(), "a".to_owned())].into());
+        world.tell(Event::Leads([leads.to_owned()].into()));
+        let mut volume = released("Delete", "sample", "n1");
+        volume["spec"]["csi"]["driver"] = json!("sample");
+        volume["spec"]["nodeAffinity"] = required(terms);
+        !world.volume(volume).is_empty()
+    };
+    let everywhere = crate::leases::of_driver("sample");
+    let here = crate::leases::of_place("sample", &[("zone".to_owned(), "a".to_owned())].into());
+    for (terms, by_all, by_place) in [
+        (json!([{ "matchExpressions": [host] }]), true, false),
+        (json!([{ "matchFields": [{ "key": "metadata.name", "operator": "In", "values": ["n7"] }] }]), true, false),
+        (json!([{ "matchExpressions": [zone(json!(["a", "b"])), host] }]), false, true),
+        (json!([{ "matchExpressions": [zone(json!(["b"])), host] }]), false, false),
+    ] {
+        assert_eq!((is_removed(&terms, &everywhere), is_removed(&terms, &here)), (by_all, by_place), "{terms}");
+    }
+}
+
 /// The object of a volume that is kept goes when it is deleted, and not before somebody takes a finalizer away by hand.
 #[test]
 fn a_volume_that_is_kept_is_held_by_no_finalizer() {

@@ -49,6 +49,7 @@ mod sources;
 mod thinking;
 mod volume_growth;
 mod volume_health;
+mod volume_limits;
 mod volume_moves;
 
 pub use announcements::{AnnouncementHands, AnnouncementSettings, run_announcements};
@@ -83,6 +84,7 @@ pub use shared_watch::NodeWatches;
 pub use signing::{Signer, SigningRequest, run_signing};
 pub use volume_growth::{VolumeGrowthHands, VolumeGrowthSettings, run_volume_growth};
 pub use volume_health::{SickVolume, VolumeHealthHands, VolumeHealthSettings, run_volume_health};
+pub use volume_limits::{VolumeLimitHands, run_volume_limits};
 pub use volume_moves::{Leaving, MoveHands, VolumeMoveSettings, run_volume_moves};
 
 /// What time it is. The one clock of a process, or a simulation's.

@@ -238,17 +238,14 @@ impl Cycle {
     }
 
     /// Counts the nodes that only extenders turned down.
-    fn unadvised<'p, 'a, A: Deref<Target = Among<'a>>>(
+    fn unadvised<'a, A: Deref<Target = Among<'a>>>(
         &mut self,
-        pod: &'p PodInfo,
+        pod: &'a PodInfo,
         snapshot: &'a Snapshot,
         profile: &Profile,
         among: &A,
         advising: &Advising<'_>,
-    ) -> Advised
-    where
-        'p: 'a,
-    {
+    ) -> Advised {
         let tally = self.filter(pod, snapshot, profile, among);
         let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
         for name in self.feasible.iter().map(|it| snapshot.row_at(*it).name) {
@@ -374,13 +371,13 @@ fn pass_pre_filters(
 
 /// As [`first_rejection`], and the pods that are nominated to the node and go before this one might be there as well as not
 /// (`RunFilterPluginsWithNominatedPods`).
-pub(crate) fn rejected_by<'p: 'a, 'a, A: Deref<Target = Among<'a>>>(
-    pod: &'p PodInfo,
+pub(crate) fn rejected_by<'a, A: Deref<Target = Among<'a>>>(
+    pod: &'a PodInfo,
     row: &Row<'a>,
     among: &A,
     snapshot: &Snapshot,
     profile: &Profile,
-    rejection: &mut Rejection<'p>,
+    rejection: &mut Rejection<'a>,
 ) -> Option<usize> {
     let groups = &snapshot.pod_groups;
     if nominated_before(pod, row, groups).next().is_some() {
@@ -406,13 +403,13 @@ pub(crate) fn nominated_before<'a>(
 
 /// The first of these plugins that turns the node down; its reasons are left in `rejection`. What runs elsewhere is only gathered
 /// once a node has passed the filters that need nothing of it.
-pub(crate) fn first_rejection<'p, 'a, A: Deref<Target = Among<'a>>>(
-    pod: &'p PodInfo,
+pub(crate) fn first_rejection<'a, A: Deref<Target = Among<'a>>>(
+    pod: &'a PodInfo,
     row: &Row<'_>,
     among: &A,
     profile: &Profile,
     filters: &[usize],
-    rejection: &mut Rejection<'p>,
+    rejection: &mut Rejection<'a>,
 ) -> Option<usize> {
     rejection.clear();
     filters.iter().copied().find(|plugin_idx| {

@@ -49,7 +49,7 @@ pub(crate) struct Refusal {
 
 pub(crate) type Filter = for<'p> fn(&'p PodInfo, &Row<'_>, &Arguments, &mut Rejection<'p>);
 pub(crate) type OnlyNodes = fn(&PodInfo) -> Option<BTreeSet<&str>>;
-pub(crate) type FilterAmong = for<'p> fn(&'p PodInfo, &Row<'_>, &Among<'_>, &mut Rejection<'p>);
+pub(crate) type FilterAmong = for<'a> fn(&'a PodInfo, &Row<'_>, &Among<'a>, &mut Rejection<'a>);
 
 /// Why a node cannot run a pod.
 #[derive(Default)]
@@ -170,6 +170,8 @@ pub(crate) enum Reason<'p> {
     Text(&'static str),
     /// The node has too little of the named resource left.
     Insufficient(&'p str),
+    /// The node does not have the CSI driver, without which its volumes are not to come there.
+    NoDriver(&'p str),
 }
 
 impl Reason<'_> {
@@ -180,7 +182,7 @@ impl Reason<'_> {
             Self::Insufficient("cpu") => Some(Reason::Insufficient("cpu")),
             Self::Insufficient("memory") => Some(Reason::Insufficient("memory")),
             Self::Insufficient("ephemeral-storage") => Some(Reason::Insufficient("ephemeral-storage")),
-            Self::Insufficient(_) => None,
+            Self::Insufficient(_) | Self::NoDriver(_) => None,
         }
     }
 
@@ -188,6 +190,7 @@ impl Reason<'_> {
         match self {
             Self::Text(text) => Cow::Borrowed(text),
             Self::Insufficient(resource) => Cow::Owned(format!("Insufficient {resource}")),
+            Self::NoDriver(driver) => Cow::Owned(format!("{driver} CSI driver is not installed on the node")),
         }
     }
 }

@@ -85,7 +85,7 @@ pub use pod_info::PodInfo;
 pub use profile::Profile;
 pub use projections::{Node, Pod};
 pub use snapshot::Snapshot;
-pub use storage::{Claim, CsiDriver, CsiNode, StorageCapacity, StorageClass, StorageObject, Volume};
+pub use storage::{Attachment, Claim, CsiDriver, CsiNode, StorageCapacity, StorageClass, StorageObject, Volume};
 
 use budgets::Budgets;
 use entry::{DeviceWait, Entry, PodState};

@@ -135,6 +135,7 @@ words! {
         StorageClass = "storage.k8s.io/StorageClass",
         CsiDriver = "storage.k8s.io/CSIDriver",
         CsiNode = "storage.k8s.io/CSINode",
+        Attachment = "storage.k8s.io/VolumeAttachment",
         StorageCapacity = "storage.k8s.io/CSIStorageCapacity",
         DeviceClaim = "resource.k8s.io/ResourceClaim",
         DeviceSlice = "resource.k8s.io/ResourceSlice",

@@ -17,16 +17,17 @@ use std::{fmt::Write as _, time::Duration};
 use corten_api::resources::{
     CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES, DEVICE_CLASSES, NAMESPACES, NODES, PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES, POD_DISRUPTION_BUDGETS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, RESOURCE_CLAIMS,
-    RESOURCE_SLICES, SERVICES, STATEFUL_SETS, STORAGE_CLASSES,
+    RESOURCE_SLICES, SERVICES, STATEFUL_SETS, STORAGE_CLASSES, VOLUME_ATTACHMENTS,
 };
 use corten_meta::{Key, Retry, Time};
 use corten_reconcile::fixture::{self, World};
 use serde_json::{Value, json};
 
 use crate::{
-    Claim, ClusterObject, Config, CsiDriver, CsiNode, DeviceClaim, DeviceClass, DeviceSlice, DisruptionBudget, Effect,
-    Event, ExtendedClaimWrite, Namespace, NewClaim, PLUGINS, ReplicaSet, ReplicationController, Scheduler, Service,
-    StatefulSet, StorageCapacity, StorageClass, StorageObject, Volume, requests::Amounts,
+    Attachment, Claim, ClusterObject, Config, CsiDriver, CsiNode, DeviceClaim, DeviceClass, DeviceSlice,
+    DisruptionBudget, Effect, Event, ExtendedClaimWrite, Namespace, NewClaim, PLUGINS, ReplicaSet,
+    ReplicationController, Scheduler, Service, StatefulSet, StorageCapacity, StorageClass, StorageObject, Volume,
+    requests::Amounts,
 };
 
 fn node(object: &Value) -> Event {
@@ -55,6 +56,7 @@ fn storage(world: &World) -> Vec<Event> {
     let drivers = world.list(&CSI_DRIVERS).map(|it| seen::<CsiDriver>(it.1));
     let nodes = world.list(&CSI_NODES).map(|it| seen::<CsiNode>(it.1));
     let capacities = world.list(&CSI_STORAGE_CAPACITIES).map(|it| seen::<StorageCapacity>(it.1));
+    let attachments = world.list(&VOLUME_ATTACHMENTS).map(|it| seen::<Attachment>(it.1));
     let slices = world.list(&RESOURCE_SLICES).map(|it| seen::<DeviceSlice>(it.1));
     let device_classes = world.list(&DEVICE_CLASSES).map(|it| seen::<DeviceClass>(it.1));
     let device_claims = world.list(&RESOURCE_CLAIMS).map(|it| seen::<DeviceClaim>(it.1));
@@ -67,7 +69,8 @@ fn storage(world: &World) -> Vec<Event> {
     let stateful_sets = world.list(&STATEFUL_SETS).map(|it| of_cluster::<StatefulSet>(it.1));
     let groupings = services.chain(controllers).chain(replica_sets).chain(stateful_sets);
     let devices = devices.chain(budgets).chain(namespaces).chain(groupings);
-    claims.chain(volumes).chain(classes).chain(drivers).chain(nodes).chain(capacities).chain(devices).collect()
+    let of_nodes = nodes.chain(attachments).chain(capacities);
+    claims.chain(volumes).chain(classes).chain(drivers).chain(of_nodes).chain(devices).collect()
 }
 
 /// All of a world, told at once.

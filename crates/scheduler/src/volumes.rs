@@ -111,7 +111,7 @@ impl Scheduler {
     fn storage_moved(&mut self, concern: &Concern, now: Time) -> Vec<Effect> {
         let claim = match concern {
             Concern::Claim(claim) | Concern::Volume { claim: Some(claim), .. } => Some(claim),
-            Concern::Volume { .. } | Concern::Class(_) | Concern::Any => None,
+            Concern::Volume { .. } | Concern::Class(_) | Concern::Any | Concern::None => None,
         };
         let pods = claim.map(|it| self.waiting.pods_of(it)).unwrap_or_default();
         let cause = self.queue.cause();

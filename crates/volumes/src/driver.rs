@@ -250,6 +250,11 @@ pub trait Driver: Send + Sync + 'static {
     fn node_expand(&self, volume: NodeExpand) -> Done<'_, u64>;
     fn stats(&self, handle: String, path: PathBuf) -> Done<'_, VolumeStats>;
 
+    /// Has it say again how many volumes of it this node takes. True: its facts have changed.
+    fn ask_limit(&self) -> Done<'_, bool> {
+        Box::pin(async { Ok(false) })
+    }
+
     /// Makes a volume known to a node, by the driver's name for it; what is answered is told at each stage and publish.
     fn attach(&self, _volume: StageVolume, _node_id: String, _read_only: bool) -> Done<'_, BTreeMap<String, String>> {
         not_offered("attach volumes")

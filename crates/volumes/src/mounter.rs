@@ -6,6 +6,7 @@
 mod figures;
 mod growing;
 mod operations;
+mod single_pod;
 mod unstaging;
 
 use std::{
@@ -67,6 +68,20 @@ impl Drivers {
 
     pub fn remove(&self, name: &str) {
         self.0.send_if_modified(|it| it.remove(name).is_some());
+    }
+
+    /// Has the driver, where it is here, say again how many of its volumes this node takes; who follows is told of another number.
+    pub async fn ask_limit(&self, name: &str) {
+        let Some(driver) = self.get(name) else { return };
+        match driver.ask_limit().await {
+            Ok(is_news) => {
+                self.0.send_if_modified(|_| is_news);
+            }
+            // It stays as it was, until it is asked again.
+            Err(error) => {
+                tracing::warn!(%error, driver = name, "a driver does not say how many volumes this node takes")
+            }
+        }
     }
 
     pub fn get(&self, name: &str) -> Option<Arc<dyn Driver>> {
@@ -156,6 +171,9 @@ impl Mounter {
     /// # Errors
     /// In upstream's words; what was begun is taken away with the Pod at the latest.
     pub async fn set_up(&self, uid: &str, mount: &PersistentMount) -> Result<Option<Placed>, MountError> {
+        if mount.is_single_pod && !matches!(mount.backend, Backend::Csi(_)) {
+            self.hold(uid, &mount.name).await?;
+        }
         match &mount.backend {
             Backend::HostPath { .. } => Ok(None),
             Backend::Local { path, fs_type } => self.local(uid, mount, path, fs_type).await,
@@ -316,19 +334,6 @@ impl Mounter {
         .await
     }
 
-    /// As of `ReadWriteOncePod`: has no other Pod of this node the volume?
-    async fn is_alone(&self, uid: &str, volume: &CsiVolume) -> Result<(), MountError> {
-        let (records, uid) = (self.records.clone(), uid.to_owned());
-        let (driver, handle) = (volume.driver.clone(), volume.handle.clone());
-        let work = move || Ok(records.published().iter().any(|it| is_of(it, &driver, &handle) && it.uid != uid));
-        match self.there("kubernetes.io/csi", work).await? {
-            false => Ok(()),
-            true => Err(MountError::Refused(
-                "volume uses the ReadWriteOncePod access mode and is already in use by another pod".into(),
-            )),
-        }
-    }
-
     /// Takes away all that a Pod was given. Harmless where that is nothing.
     ///
     /// # Errors
@@ -365,7 +370,7 @@ impl Mounter {
             })
             .await?;
         }
-        Ok(())
+        self.let_go(uid).await
     }
 
     async fn unpublish(&self, published: Published) -> Result<(), MountError> {

@@ -58,6 +58,9 @@ pub(crate) struct Published {
 /// Whose mounts the kernel alone has made: the folders beneath a Pod's that they are in are called so.
 pub(crate) const KERNEL_PLUGINS: [&str; 2] = ["local-volume", "nfs"];
 
+/// The folder of what a Pod has alone is called after it.
+const HELD: &str = "single-pod";
+
 /// Where the records of one node lie.
 #[derive(Clone, Debug)]
 pub(crate) struct Records {
@@ -113,6 +116,24 @@ impl Records {
     pub(crate) fn kernel_folder(&self, uid: &str, plugin: &str, name: &str) -> Result<PathBuf, Fault> {
         let plugin = format!("kubernetes.io~{}", name_of(plugin)?);
         Ok(self.layout.pod(name_of(uid)?).join("plugins").join(plugin).join(name_of(name)?))
+    }
+
+    /// The folder of what is written down of a volume that the Pod has alone, and no driver has.
+    pub(crate) fn held_folder(&self, uid: &str, name: &str) -> Result<PathBuf, Fault> {
+        self.kernel_folder(uid, HELD, name)
+    }
+
+    /// The folders of all that the Pod has alone.
+    pub(crate) fn held(&self, uid: &str) -> Result<Vec<PathBuf>, Fault> {
+        Ok(self.held_folder(uid, "x")?.parent().map(children).unwrap_or_default())
+    }
+
+    /// The Pods that have it alone: one at most, of those that were let.
+    pub(crate) fn holders(&self, name: &str) -> Vec<String> {
+        let uids = children(&self.layout.pods());
+        let uids = uids.iter().filter_map(|it| it.file_name()?.to_str());
+        let has = |uid: &&str| self.held_folder(uid, name).is_ok_and(|it| read(&it).is_some());
+        uids.filter(has).map(str::to_owned).collect()
     }
 
     /// All mounts that the kernel alone has made for anybody, and where they are.

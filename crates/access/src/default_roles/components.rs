@@ -69,7 +69,7 @@ fn scheduler() -> Vec<Value> {
         rule(READ, &[""], &["persistentvolumeclaims", "persistentvolumes"]),
         rule(CREATE, &["authentication.k8s.io"], &["tokenreviews"]),
         rule(CREATE, &["authorization.k8s.io"], &["subjectaccessreviews"]),
-        rule(READ, &["storage.k8s.io"], &["csinodes"]),
+        rule(READ, &["storage.k8s.io"], &["csinodes", "volumeattachments"]),
         rule(READ, &[""], &["namespaces"]),
         rule(READ, &["storage.k8s.io"], &["csidrivers"]),
         rule(READ, &["storage.k8s.io"], &["csistoragecapacities"]),

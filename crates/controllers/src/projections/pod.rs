@@ -74,6 +74,8 @@ pub(crate) struct PodStatus {
     pub(crate) conditions: Vec<Condition>,
     pub(crate) container_statuses: Vec<ContainerStatus>,
     pub(crate) init_container_statuses: Vec<ContainerStatus>,
+    #[serde(rename = "ephemeralContainerStatuses", deserialize_with = "parts::any_runs")]
+    pub(crate) runs_ephemeral: bool,
     #[serde(rename = "podIP")]
     pub(crate) pod_ip: Box<str>,
     #[serde(rename = "podIPs", deserialize_with = "parts::ips")]
@@ -112,6 +114,15 @@ pub(crate) struct ContainerStatus {
 #[serde(default)]
 pub(crate) struct ContainerState {
     pub(crate) terminated: Option<Box<Terminated>>,
+    #[serde(rename = "waiting", deserialize_with = "parts::is_there")]
+    pub(crate) is_waiting: bool,
+}
+
+impl ContainerState {
+    /// One of which nothing is said does, as upstream takes it.
+    pub(crate) fn runs(&self) -> bool {
+        self.terminated.is_none() && !self.is_waiting
+    }
 }
 
 #[derive(Deserialize)]
@@ -172,6 +183,14 @@ impl Pod {
     /// On its way out, but not yet finished.
     pub(crate) fn is_terminating(&self) -> bool {
         !self.is_finished() && self.metadata.is_deleting()
+    }
+
+    /// Nothing of it runs any more, or will: finished, or on its way out with no container that runs (`IsPodTerminated`).
+    pub(crate) fn has_ended(&self) -> bool {
+        let status = &self.status;
+        let mut containers = status.init_container_statuses.iter().chain(&status.container_statuses);
+        let runs = status.runs_ephemeral || containers.any(|it| it.state.runs());
+        self.is_finished() || (self.metadata.is_deleting() && !runs)
     }
 
     pub(crate) fn has_failed(&self) -> bool {

@@ -5,6 +5,7 @@
 mod attachments;
 mod binder;
 mod binding;
+mod claim_use;
 mod claims;
 mod classes;
 mod ephemeral;

@@ -8,9 +8,12 @@ use corten_api::{
 };
 use corten_meta::{Key, Named, ObjectMeta, Quantity, Resource};
 use corten_reconcile::Projection;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::projections::projection;
+use crate::projections::{Condition, projection};
+
+/// The condition of a claim that no pod has (KEP-5541).
+pub(super) const UNUSED: &str = "Unused";
 
 #[derive(Deserialize)]
 #[serde(from = "ClaimObject")]
@@ -43,6 +46,19 @@ pub(crate) struct ClaimStatus {
     pub(crate) current_volume_attributes_class_name: Option<String>,
     #[serde(skip_serializing)]
     pub(crate) modify_volume_status: Option<ModifyVolumeStatus>,
+    /// What its condition `Unused` says. Of all conditions no other is read here.
+    #[serde(rename = "conditions", deserialize_with = "unused", skip_serializing)]
+    pub(crate) unused: Option<bool>,
+}
+
+fn unused<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
+    let conditions = Option::<Vec<Condition>>::deserialize(deserializer)?.unwrap_or_default();
+    let unused = conditions.iter().find(|it| it.r#type == UNUSED);
+    Ok(unused.and_then(|it| match &*it.status {
+        "True" => Some(true),
+        "False" => Some(false),
+        _ => None,
+    }))
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

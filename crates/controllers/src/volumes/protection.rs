@@ -5,7 +5,10 @@ use corten_meta::{Key, ObjectMeta, Time};
 use corten_reconcile::{Actor, Controller, Effect, Plan, Projection, Verb, View, Wait, Wake, Watch, Write};
 use serde_json::{Value, json};
 
-use super::projections::{AttributesClass, Claim, Volume};
+use super::{
+    claim_use,
+    projections::{AttributesClass, Claim, Volume},
+};
 use crate::{projections::Pod, status::exact_patch};
 
 const OF_CLAIMS: &str = "kubernetes.io/pvc-protection";
@@ -36,7 +39,7 @@ impl Controller for ClaimProtection {
 
     fn watches(&self) -> Vec<Watch> {
         let is_any = |view: &View| view.list::<Claim>().next().is_some();
-        vec![Watch::new::<Claim>(Wake::Itself), Watch::new::<Pod>(Wake::With(leaving_claims)).once(is_any)]
+        vec![Watch::new::<Claim>(Wake::Itself), Watch::new::<Pod>(Wake::With(touched_claims)).once(is_any)]
     }
 
     fn writes(&self) -> &'static [Write] {
@@ -44,12 +47,12 @@ impl Controller for ClaimProtection {
             &[Write {
                 verb: Verb::Patch,
                 resource: resources::PERSISTENT_VOLUME_CLAIMS,
-                fields: &["metadata.finalizers"],
+                fields: &["metadata.finalizers", "status.conditions"],
             }]
         }
     }
 
-    fn reconcile(&self, view: &View, key: &Key, _now: Time) -> Plan {
+    fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
         let Some(claim) = view.get::<Claim>(key) else { return Plan::default() };
         let mut plan = Plan::default();
         let meta = &claim.metadata;
@@ -57,6 +60,7 @@ impl Controller for ClaimProtection {
             if !has(meta, OF_CLAIMS) {
                 plan.effects.push(with::<Claim>(meta, OF_CLAIMS));
             }
+            plan.effects.extend(claim_use::told(view, claim, now));
             return plan;
         }
         if !has(meta, OF_CLAIMS) {
@@ -73,10 +77,10 @@ impl Controller for ClaimProtection {
     }
 }
 
-/// What a pod that changes or goes may set free.
-fn leaving_claims(view: &View, pod: &ObjectMeta) -> Vec<Key> {
-    let claims = view.in_namespace::<Claim>(&pod.namespace).filter(|it| it.metadata.is_deleting());
-    claims.map(|it| it.metadata.key()).collect()
+/// What a pod that changes or goes may set free, or begins to use.
+fn touched_claims(view: &View, pod: &ObjectMeta) -> Vec<Key> {
+    let leaving = view.in_namespace::<Claim>(&pod.namespace).filter(|it| it.metadata.is_deleting());
+    leaving.map(|it| it.metadata.key()).chain(claim_use::claims_of(view, pod)).collect()
 }
 
 /// A pod that has no node yet will not get to use a claim that is going.

@@ -127,6 +127,10 @@ impl NodeHands {
                 self.inner.devices.release(&uid).await;
                 return Vec::new();
             }
+            NodeEffect::AskVolumeLimit { driver } => {
+                self.mounter().drivers().ask_limit(&driver).await;
+                return Vec::new();
+            }
             NodeEffect::ReadyToShutDown => {
                 self.inner.end.pods_have_ended();
                 return Vec::new();

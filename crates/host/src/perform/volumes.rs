@@ -73,10 +73,10 @@ impl Inner {
         mount: &PersistentMount,
         group: Option<VolumeGroup>,
     ) -> Result<(), VolumeError> {
+        let placed = self.mounter.set_up(uid, mount).await.map_err(|it| VolumeError::Refused(it.to_string()))?;
         if let Backend::HostPath { path, kind } = &mount.backend {
             return self.volumes.host_path(&PathBuf::from(path), *kind).await.map(drop);
         }
-        let placed = self.mounter.set_up(uid, mount).await.map_err(|it| VolumeError::Refused(it.to_string()))?;
         let takes_group = mount.takes_group && !mount.is_block && !mount.read_only;
         let Some(placed) = placed.filter(|it| takes_group && !it.driver_gives_group) else { return Ok(()) };
         let Some((gid, group)) = group.and_then(|it| Some((u32::try_from(it.gid).ok()?, it))) else { return Ok(()) };

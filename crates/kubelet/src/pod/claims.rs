@@ -3,16 +3,18 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use corten_meta::Time;
 
 use crate::{
-    ApiEffect, Backend, Failure, HostEffect, PersistentMount, TokenWish, VolumeRead,
+    ApiEffect, Backend, Effect, Failure, HostEffect, NodeEffect, PersistentMount, TokenWish, VolumeRead,
     backoff::pause,
+    node::admission::Rejection,
     pod::{container_record::ContainerRecord, context::Context, machine::PodMachine, termination::Termination},
     spec::{
-        claims::{in_place, name, resolve},
+        claims::{exhausted, in_place, name, resolve},
         container::Persistent,
         pod::spec_of,
         volumes::{Lasting, Problem, ProblemKind},
@@ -21,6 +23,8 @@ use crate::{
 
 /// A claim may be bound any moment: it is asked for again after so many seconds at the latest.
 const RETRY_SECONDS_MAX: u64 = 4;
+/// Upstream's `podAttachAndMountTimeout`.
+const ATTACH_PATIENCE: Duration = Duration::from_secs(123);
 /// The longest pause before drivers are asked again to take back what the pod had: they may be registering just now.
 const RELEASE_SECONDS_MAX: u64 = 15;
 
@@ -209,6 +213,7 @@ impl PodMachine {
             }
             return;
         }
+        let exhausted = result.as_ref().ok().and_then(|it| exhausted(it)).map(str::to_owned);
         let slot = self.claims.slots.entry(volume.to_owned()).or_default();
         slot.in_flight = false;
         match result.and_then(|read| resolve(&pod, wanted, &read, runs)) {
@@ -220,7 +225,23 @@ impl PodMachine {
                 slot.failures += 1;
                 slot.retry_at = Some(cx.now.after(pause(slot.failures, RETRY_SECONDS_MAX)));
                 slot.problem = Some(problem);
+                if let Some(driver) = exhausted {
+                    self.lacks_place(driver, cx);
+                }
             }
+        }
+    }
+
+    /// Gives the pod up, once it has waited for as long as `WaitForAttachAndMount` does: whoever made it makes another one, which the
+    /// scheduler places by the number of volumes that the driver says then.
+    fn lacks_place(&mut self, driver: String, cx: &mut Context<'_>) {
+        let has_waited = self.volumes.span.started.is_some_and(|it| cx.now.since(it) >= ATTACH_PATIENCE);
+        if has_waited && self.ending.is_none() && !self.has_containers() {
+            cx.effects.push(Effect::Node(NodeEffect::AskVolumeLimit { driver }));
+            let message = "Node has reached its volume attachment limit, rejecting pod".to_owned();
+            let rejection = Rejection { reason: "VolumeAttachmentLimitExceeded", message };
+            self.admission.verdict = Some(Err(rejection));
+            self.note_rejection(cx);
         }
     }
 }

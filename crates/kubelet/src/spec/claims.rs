@@ -22,6 +22,8 @@ use crate::{
 /// The older way to name a volume's class and its mount options.
 const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 const READ_WRITE_ONCE_POD: &str = "ReadWriteOncePod";
+/// gRPC's code.
+const RESOURCE_EXHAUSTED: i32 = 8;
 
 /// By what the volume is found at the API; `None`: it is not of this kind.
 pub(crate) fn name(pod: &Pod, volume: &Volume) -> Option<VolumeName> {
@@ -138,27 +140,27 @@ fn mount_of(
     let name = found.metadata.name.clone().unwrap_or_default();
     let spec = found.spec.as_ref().ok_or_else(|| format!("PV {name} says nothing"))?;
     let modes = spec.access_modes.as_deref().unwrap_or_default();
-    let wanted = read.claim.as_ref().and_then(|it| it.spec.as_ref()?.access_modes.as_deref()).unwrap_or_default();
     let is_block = spec.volume_mode.as_deref() == Some("Block");
     check_mode(pod, volume, is_block)?;
+    // The pod's word alone: `csi.readOnly` of the volume is told to who attaches it, `nfs.readOnly` to nobody (`spec.ReadOnly`).
     let read_only = volume.persistent_volume_claim.as_ref().is_some_and(|it| it.read_only == Some(true));
-    let (backend, takes_group, is_read_only_source) = if let Some(it) = &spec.csi {
+    let (backend, takes_group) = if let Some(it) = &spec.csi {
         if let Some(problem) = not_attached(&name, read) {
             return Err(problem);
         }
         let driver = read.driver.as_ref();
         refuse_labels(pod, &it.driver, driver)?;
         let takes = takes_group(driver, it.fs_type.as_deref(), modes);
-        (Backend::Csi(csi(pod, it, modes, read)), takes, it.read_only == Some(true))
+        (Backend::Csi(csi(pod, it, modes, read)), takes)
     } else if let Some(it) = &spec.host_path {
         let kind = host_path_type(it.type_.as_deref().unwrap_or_default()).unwrap_or(HostPathType::Unset);
-        (Backend::HostPath { path: it.path.clone(), kind }, false, false)
+        (Backend::HostPath { path: it.path.clone(), kind }, false)
     } else if let Some(it) = &spec.local {
         let backend = Backend::Local { path: it.path.clone(), fs_type: it.fs_type.clone().unwrap_or_default() };
-        (backend, true, false)
+        (backend, true)
     } else if let Some(it) = &spec.nfs {
         let backend = Backend::Nfs { server: it.server.clone(), path: it.path.clone() };
-        (backend, false, it.read_only == Some(true))
+        (backend, false)
     } else {
         return Err(format!(
             "volume {:?} is of a kind this node does not support: {}",
@@ -172,9 +174,9 @@ fn mount_of(
     Ok(PersistentMount {
         backend,
         is_block,
-        read_only: read_only || is_read_only_source,
+        read_only,
         mount_options: mount_options(found),
-        is_single_pod: wanted.iter().any(|it| it == READ_WRITE_ONCE_POD),
+        is_single_pod: matches!(modes, [only] if only == READ_WRITE_ONCE_POD),
         takes_group,
         group: group(pod),
         owner: owner(pod, volume, read.claim.as_ref()),
@@ -224,6 +226,15 @@ fn not_attached(volume: &str, read: &VolumeRead) -> Option<String> {
         Some(why) => format!("AttachVolume.Attach failed for volume {volume:?} : {why}"),
         None => format!("volume {volume:?} is not attached to this node yet"),
     })
+}
+
+/// The driver that attached the volume not, as this node takes no more of its volumes; where it says anew how many these are
+/// (`VerifyExhaustedResource`).
+pub(crate) fn exhausted(read: &VolumeRead) -> Option<&str> {
+    let csi = read.volume.as_ref()?.spec.as_ref()?.csi.as_ref()?;
+    let period = spec_of_driver(read.driver.as_ref()).node_allocatable_update_period_seconds;
+    let refused = read.attachment.as_ref()?.status.as_ref()?.attach_error.as_ref()?;
+    (period.is_some_and(|it| it > 0) && refused.error_code == Some(RESOURCE_EXHAUSTED)).then_some(&csi.driver)
 }
 
 /// A driver that mounts with the labels a Pod asks for would mount without them here.

@@ -273,6 +273,7 @@ pub(super) fn of_node(effect: &crate::NodeEffect) -> String {
         }
         Effect::EndByForce { pod, sandboxes } => format!("end {} by force, with {}", pod.key.name, sandboxes.join(" ")),
         Effect::ReleaseDevices { uid } => format!("release devices of {uid}"),
+        Effect::AskVolumeLimit { driver } => format!("ask {driver} for its limit"),
         Effect::ReadyToShutDown => "ready to shut down".into(),
     }
 }

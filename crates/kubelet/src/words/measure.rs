@@ -38,6 +38,8 @@ pub enum NodeEffect {
     EndByForce { pod: PodRef, sandboxes: Vec<String> },
     /// What this pod was given by device plugins is given back. No answer.
     ReleaseDevices { uid: String },
+    /// A CSI driver is to say again how many of its volumes the node takes: one found no place. No answer.
+    AskVolumeLimit { driver: String },
     /// All pods have ended that were to end before the machine. No answer.
     ReadyToShutDown,
 }
@@ -151,6 +153,7 @@ impl NodeEffect {
             | Self::CountManagers(_)
             | Self::ReadyToShutDown
             | Self::NoteTermination { .. }
+            | Self::AskVolumeLimit { .. }
             | Self::ReleaseDevices { .. }
             | Self::EndByForce { .. } => return None,
             Self::NoteStops { .. } => NodeNews::StopsNoted,

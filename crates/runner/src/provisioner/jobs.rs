@@ -21,6 +21,8 @@ use crate::node_volumes::secrets;
 /// A driver may take minutes; one that hangs holds up its own volume alone.
 const JOB_PATIENCE: Duration = Duration::from_secs(300);
 const CONFLICTS_MAX: u32 = 5;
+/// gRPC's code.
+const RESOURCE_EXHAUSTED: i32 = 8;
 
 /// It is there, whoever made it.
 pub(super) fn there<T>(result: Result<T, Error>) -> Result<(), Error> {
@@ -343,7 +345,9 @@ async fn write_attachment(client: &Client, it: &Attaching, subresource: &str, pa
 
 async fn tell_refused(client: &Client, it: &Attaching, field: &str, failure: Failure) -> Result<(), Failure> {
     let time: Time = it.now;
-    let patch = json!({ "status": { field: { "time": time, "message": failure.message } } });
+    // The one code that kubelets look at. An earlier one goes.
+    let code = failure.is_exhausted.then_some(RESOURCE_EXHAUSTED);
+    let patch = json!({ "status": { field: { "time": time, "message": failure.message, "errorCode": code } } });
     write_attachment(client, it, "status", patch).await?;
     Err(failure)
 }

@@ -317,12 +317,18 @@ fn attaching(world: &World) {
 #[tokio::test(start_paused = true)]
 async fn a_volume_is_attached_and_detached_with_the_drivers_words() {
     let world = World::new();
-    let refusal = Refusal { message: "no such disk".into(), is_exhausted: false, is_infeasible: false };
-    *world.hands.refusal.lock() = Some(refusal);
+    let refused = |message: &str, is_exhausted| {
+        let refusal = Refusal { message: message.into(), is_exhausted, is_infeasible: false };
+        *world.hands.refusal.lock() = Some(refusal);
+    };
+    refused("no place", true);
     attaching(&world);
-    let is_refused =
-        |api: &FakeApi| api.object(ATTACHMENT).expect("there")["status"]["attachError"]["message"].is_string();
-    world.until("refused", is_refused).await;
+    let error = |api: &FakeApi| api.object(ATTACHMENT).expect("there")["status"]["attachError"].clone();
+    world.until("refused", |api| error(api)["message"] == "no place").await;
+    assert_eq!(error(&world.api)["errorCode"], 8, "the node is to learn of it");
+    refused("no such disk", false);
+    world.until("refused", |api| error(api)["message"] == "no such disk").await;
+    assert_eq!(error(&world.api).get("errorCode"), None);
     let is_attached = |api: &FakeApi| api.object(ATTACHMENT).expect("there")["status"]["attached"] == true;
     world.until("attached", is_attached).await;
     let found = world.api.object(ATTACHMENT).expect("there");

@@ -5,8 +5,8 @@ use std::task::Context;
 use corten_client::{Client, Informer};
 use corten_reconcile::Projection;
 use corten_scheduler::{
-    Claim, CsiDriver, CsiNode, DeviceClaim, DeviceClass, DeviceSlice, DeviceTaintRule, Event, StorageCapacity,
-    StorageClass, StorageObject, Volume,
+    Attachment, Claim, CsiDriver, CsiNode, DeviceClaim, DeviceClass, DeviceSlice, DeviceTaintRule, Event,
+    StorageCapacity, StorageClass, StorageObject, Volume,
 };
 
 use super::{informer, taken_in};
@@ -18,6 +18,7 @@ pub(super) struct StorageInformers {
     drivers: Informer<CsiDriver>,
     nodes: Informer<CsiNode>,
     capacities: Informer<StorageCapacity>,
+    attachments: Informer<Attachment>,
     device_slices: Informer<DeviceSlice>,
     device_classes: Informer<DeviceClass>,
     device_claims: Informer<DeviceClaim>,
@@ -33,6 +34,7 @@ impl StorageInformers {
             drivers: informer(client, CsiDriver::RESOURCE),
             nodes: informer(client, CsiNode::RESOURCE),
             capacities: informer(client, StorageCapacity::RESOURCE),
+            attachments: informer(client, Attachment::RESOURCE),
             device_slices: informer(client, DeviceSlice::RESOURCE),
             device_classes: informer(client, DeviceClass::RESOURCE),
             device_claims: informer(client, DeviceClaim::RESOURCE),
@@ -48,6 +50,7 @@ impl StorageInformers {
             self.drivers.n_lists(),
             self.nodes.n_lists(),
             self.capacities.n_lists(),
+            self.attachments.n_lists(),
             self.device_slices.n_lists(),
             self.device_classes.n_lists(),
             self.device_claims.n_lists(),
@@ -65,6 +68,7 @@ impl StorageInformers {
             poll(&mut self.nodes, context, &mut events),
             poll(&mut self.capacities, context, &mut events),
             poll(&mut self.volumes, context, &mut events),
+            poll(&mut self.attachments, context, &mut events),
             poll(&mut self.claims, context, &mut events),
             poll(&mut self.device_classes, context, &mut events),
             poll(&mut self.device_taint_rules, context, &mut events),

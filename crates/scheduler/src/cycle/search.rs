@@ -27,16 +27,13 @@ impl Cycle {
 
     /// Fills `feasible` with those of the only nodes that a plugin may let the pod run on, where it names any (`PreFilterResult`).
     /// Says whether there is one: only a search of all tells why the others are none.
-    pub(super) fn filter_named<'p, 'a, A: Deref<Target = Among<'a>>>(
+    pub(super) fn filter_named<'a, A: Deref<Target = Among<'a>>>(
         &mut self,
-        pod: &'p PodInfo,
+        pod: &'a PodInfo,
         snapshot: &'a Snapshot,
         profile: &Profile,
         among: &A,
-    ) -> bool
-    where
-        'p: 'a,
-    {
+    ) -> bool {
         self.begin();
         let Some(names) = profile.only_nodes(pod) else { return false };
         // Where there are more, a search ends before it has seen them all.
@@ -70,16 +67,13 @@ impl Cycle {
     }
 
     /// Fills `feasible`, until enough are found, and `resolvable`.
-    pub(super) fn filter<'p, 'a, A: Deref<Target = Among<'a>>>(
+    pub(super) fn filter<'a, A: Deref<Target = Among<'a>>>(
         &mut self,
-        pod: &'p PodInfo,
+        pod: &'a PodInfo,
         snapshot: &'a Snapshot,
         profile: &Profile,
         among: &A,
-    ) -> Tally<'p>
-    where
-        'p: 'a,
-    {
+    ) -> Tally<'a> {
         self.begin();
         let n_rows = snapshot.n_rows();
         let n_wanted = n_wanted(snapshot.n_nodes(), profile.percentage_of_nodes_to_score);
@@ -119,8 +113,8 @@ impl Cycle {
 }
 
 /// What one search is about.
-struct Search<'s, 'p, 'a, A> {
-    pod: &'p PodInfo,
+struct Search<'s, 'a, A> {
+    pod: &'a PodInfo,
     snapshot: &'a Snapshot,
     profile: &'s Profile,
     among: &'s A,
@@ -137,14 +131,14 @@ enum Look {
     Hopeless,
 }
 
-impl<'p: 'a, 'a, A: Deref<Target = Among<'a>>> Search<'_, 'p, 'a, A> {
+impl<'a, A: Deref<Target = Among<'a>>> Search<'_, 'a, A> {
     /// Does nothing matter but what each node is by itself?
     fn is_of_node_alone(&self) -> bool {
         self.others.is_empty() && !self.snapshot.has_nominations()
     }
 
     /// By what is kept, where anything is, and by the filters that look beyond the node.
-    fn look(&self, idx: usize, kind: Option<&mut Kind>, found: &mut Found<'p>) -> Look {
+    fn look(&self, idx: usize, kind: Option<&mut Kind>, found: &mut Found<'a>) -> Look {
         let Some((kind, verdict)) = kind.and_then(|kind| {
             let verdict = kind.on(idx, self.pod, self.snapshot, self.profile)?;
             Some((kind, verdict))
@@ -165,7 +159,7 @@ impl<'p: 'a, 'a, A: Deref<Target = Among<'a>>> Search<'_, 'p, 'a, A> {
         }
     }
 
-    fn look_anew(&self, idx: usize, found: &mut Found<'p>) -> Look {
+    fn look_anew(&self, idx: usize, found: &mut Found<'a>) -> Look {
         let row = self.snapshot.row_at(idx);
         if !row.known {
             return Look::Hopeless;
@@ -181,7 +175,7 @@ impl<'p: 'a, 'a, A: Deref<Target = Among<'a>>> Search<'_, 'p, 'a, A> {
 
     /// Without what is kept the same is found.
     #[cfg(test)]
-    fn check(&self, cycle: &Cycle, (start, n_visited): (usize, usize), tally: &Tally<'p>) {
+    fn check(&self, cycle: &Cycle, (start, n_visited): (usize, usize), tally: &Tally<'a>) {
         let (mut found, mut anew) = (Found::default(), Cycle::new(0));
         let n_rows = self.snapshot.n_rows();
         let earlier = cycle.resolvable.len();

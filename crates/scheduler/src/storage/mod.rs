@@ -1,20 +1,22 @@
 //! What is known of claims, volumes and what they are made of; and what is decided here and not seen yet.
 
+mod attachments;
 mod objects;
 mod pod_volumes;
 mod waiting_pods;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use corten_api::volumes::{fits, is_for, is_reachable};
+use corten_api::volumes::{CsiSource, fits, is_for, is_reachable};
 use corten_meta::{Key, Quantity, Resource};
 use corten_reconcile::Projection;
 
-pub use objects::{Claim, CsiDriver, CsiNode, StorageCapacity, StorageClass, StorageObject, Volume};
+pub use objects::{Attachment, Claim, CsiDriver, CsiNode, StorageCapacity, StorageClass, StorageObject, Volume};
 pub(crate) use pod_volumes::{ClassUse, Decisions, PodVolumes, refusal};
 pub(crate) use waiting_pods::{Progress, WaitingPods};
 
 use crate::{PodInfo, observer::Subject};
+use attachments::Attachments;
 
 /// See the module's documentation.
 #[derive(Default)]
@@ -27,8 +29,9 @@ pub(crate) struct Storage {
     of_claims: BTreeMap<Key, BTreeSet<String>>,
     classes: BTreeMap<String, StorageClass>,
     drivers: BTreeMap<String, CsiDriver>,
-    /// By node and driver: how many volumes there may be.
-    limits: BTreeMap<String, BTreeMap<String, usize>>,
+    /// By node and driver: how many volumes there may be, where there is a limit. Drivers that a node has are all there.
+    limits: BTreeMap<String, BTreeMap<String, Option<usize>>>,
+    attachments: Attachments,
     capacities: BTreeMap<Key, StorageCapacity>,
     /// Volumes that were given to claims here, and those claims with them.
     assumed_volumes: BTreeSet<String>,
@@ -58,6 +61,8 @@ pub(crate) enum Concern {
     Class(String),
     /// All that have claims.
     Any,
+    /// It takes room alone.
+    None,
 }
 
 impl Storage {
@@ -70,6 +75,7 @@ impl Storage {
             StorageObject::Driver(it) => (Subject::CsiDriver, self.drivers.contains_key(&it.metadata.name)),
             StorageObject::Node(it) => (Subject::CsiNode, self.limits.contains_key(&it.metadata.name)),
             StorageObject::Capacity(it) => (Subject::StorageCapacity, self.capacities.contains_key(&it.metadata.key())),
+            StorageObject::Attachment(it) => (Subject::Attachment, self.attachments.knows(&it.metadata.name)),
             StorageObject::Device(_) => (Subject::DeviceClaim, false),
         }
     }
@@ -81,6 +87,7 @@ impl Storage {
             (StorageClass::RESOURCE, Subject::StorageClass),
             (CsiDriver::RESOURCE, Subject::CsiDriver),
             (CsiNode::RESOURCE, Subject::CsiNode),
+            (Attachment::RESOURCE, Subject::Attachment),
         ];
         subjects.into_iter().find(|it| it.0 == *resource).map_or(Subject::StorageCapacity, |it| it.1)
     }
@@ -116,9 +123,9 @@ impl Storage {
                 Concern::Any
             }
             StorageObject::Node(node) => {
-                let limit =
-                    |it: objects::NodeDriver| Some((it.name, usize::try_from(it.allocatable?.count?).unwrap_or(0)));
-                let limits = node.spec.drivers.into_iter().filter_map(limit).collect();
+                let count = |it: i64| usize::try_from(it).unwrap_or(0);
+                let limit = |it: objects::NodeDriver| (it.name, it.allocatable.and_then(|it| it.count).map(count));
+                let limits = node.spec.drivers.into_iter().map(limit).collect();
                 self.limits.insert(node.metadata.name, limits);
                 Concern::Any
             }
@@ -126,6 +133,10 @@ impl Storage {
                 let class = capacity.storage_class_name.clone();
                 self.capacities.insert(capacity.metadata.key(), capacity);
                 Concern::Class(class)
+            }
+            StorageObject::Attachment(attachment) => {
+                self.attachments.set(attachment);
+                Concern::None
             }
         }
     }
@@ -147,6 +158,8 @@ impl Storage {
             self.limits.remove(&key.name);
         } else if *resource == StorageCapacity::RESOURCE {
             self.capacities.remove(key);
+        } else if *resource == Attachment::RESOURCE {
+            self.attachments.remove(&key.name);
         }
         Concern::Any
     }
@@ -172,9 +185,19 @@ impl Storage {
         self.classes.get(name)
     }
 
-    /// How many volumes of each driver a node takes, where there is a limit.
-    pub(crate) fn limits(&self, node: &str) -> Option<&BTreeMap<String, usize>> {
-        self.limits.get(node).filter(|it| !it.is_empty())
+    /// The drivers that a node has, and how many volumes of each it takes, where there is a limit.
+    pub(crate) fn limits(&self, node: &str) -> Option<&BTreeMap<String, Option<usize>>> {
+        self.limits.get(node)
+    }
+
+    /// Are the driver's volumes kept from nodes that do not have it?
+    pub(crate) fn is_needed_on_node(&self, driver: &str) -> bool {
+        self.drivers.get(driver).is_some_and(|it| it.spec.prevent_pod_scheduling_if_missing == Some(true))
+    }
+
+    /// The volumes of drivers that are attached to a node, or are about to be or to leave it.
+    pub(crate) fn attached(&self, node: &str) -> impl Iterator<Item = &CsiSource> {
+        self.attachments.on(node).filter_map(move |it| self.volumes.get(it)?.spec.csi.as_ref())
     }
 
     pub(crate) fn provisioner(&self, claim: &Claim) -> Option<&str> {
@@ -250,6 +273,7 @@ impl Storage {
         let mut claims = pod.claim_keys();
         match concern {
             Concern::Any => claims.next().is_some(),
+            Concern::None => false,
             Concern::Claim(key) => claims.any(|it| it == *key),
             Concern::Class(class) => {
                 claims.any(|it| self.claim(&it).is_some_and(|it| !it.is_bound() && it.class() == class))

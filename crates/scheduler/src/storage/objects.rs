@@ -19,6 +19,7 @@ pub enum StorageObject {
     Driver(CsiDriver),
     Node(CsiNode),
     Capacity(StorageCapacity),
+    Attachment(Attachment),
     /// Not of storage, and told the same way.
     Device(DeviceObject),
 }
@@ -66,6 +67,8 @@ pub struct CsiDriver {
 pub(crate) struct DriverSpec {
     /// It tells how much room there is, in CSIStorageCapacities.
     pub(crate) storage_capacity: Option<bool>,
+    /// Its volumes are not to come to a node that does not have it.
+    pub(crate) prevent_pod_scheduling_if_missing: Option<bool>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -108,6 +111,27 @@ pub struct StorageCapacity {
     pub(crate) maximum_volume_size: Option<Quantity>,
 }
 
+/// A VolumeAttachment.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Attachment {
+    pub metadata: ObjectMeta,
+    #[serde(default)]
+    pub(crate) spec: AttachmentSpec,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct AttachmentSpec {
+    pub(crate) node_name: String,
+    pub(crate) source: AttachmentSource,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct AttachmentSource {
+    pub(crate) persistent_volume_name: Option<String>,
+}
+
 macro_rules! projection {
     ($($type:ident: $resource:expr,)*) => {
         $(
@@ -132,6 +156,7 @@ macro_rules! projection {
     (@variant CsiDriver) => { StorageObject::Driver };
     (@variant CsiNode) => { StorageObject::Node };
     (@variant StorageCapacity) => { StorageObject::Capacity };
+    (@variant Attachment) => { StorageObject::Attachment };
 }
 projection! {
     Claim: resources::PERSISTENT_VOLUME_CLAIMS,
@@ -140,6 +165,7 @@ projection! {
     CsiDriver: resources::CSI_DRIVERS,
     CsiNode: resources::CSI_NODES,
     StorageCapacity: resources::CSI_STORAGE_CAPACITIES,
+    Attachment: resources::VOLUME_ATTACHMENTS,
 }
 
 macro_rules! device {

@@ -4,10 +4,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
+    sync::Arc,
 };
 
 use corten_meta::field;
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 
 use super::{
     client::{CAPABILITIES, Client, EXPAND, INFO, PLUGIN_INFO, PUBLISH, STAGE, STATS, UNPUBLISH, UNSTAGE},
@@ -39,6 +41,8 @@ pub(super) struct CsiDriver {
     capabilities: Vec<i32>,
     /// The node's folder, here and as the driver knows it.
     roots: (PathBuf, PathBuf),
+    /// How many volumes the node takes, as it said last.
+    limit: Arc<Mutex<Option<i32>>>,
 }
 
 impl CsiDriver {
@@ -81,9 +85,10 @@ impl CsiDriver {
             socket: Some(socket),
             node_id: info.node_id,
             topology,
-            limit: i32::try_from(info.max_volumes_per_node).ok().filter(|it| *it > 0),
+            limit: None,
         };
-        Ok(Self { name: name.to_owned(), client, facts, controller, capabilities, roots })
+        let limit = Arc::new(Mutex::new(limit_of(info.max_volumes_per_node)));
+        Ok(Self { name: name.to_owned(), client, facts, controller, capabilities, roots, limit })
     }
 
     /// A path of the node as the driver knows it.
@@ -107,13 +112,26 @@ impl CsiDriver {
     }
 }
 
+/// None where it says zero.
+fn limit_of(volumes: i64) -> Option<i32> {
+    i32::try_from(volumes).ok().filter(|it| *it > 0)
+}
+
 impl Driver for CsiDriver {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn facts(&self) -> Facts {
-        self.facts.clone()
+        Facts { limit: *self.limit.lock(), ..self.facts.clone() }
+    }
+
+    fn ask_limit(&self) -> BoxFuture<'_, Result<bool, Fault>> {
+        Box::pin(async {
+            let info: NodeInfo = self.client.call(INFO, Empty {}).await?;
+            let limit = limit_of(info.max_volumes_per_node);
+            Ok(std::mem::replace(&mut *self.limit.lock(), limit) != limit)
+        })
     }
 
     fn stages(&self) -> bool {

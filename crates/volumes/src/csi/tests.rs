@@ -87,6 +87,23 @@ impl World {
     }
 }
 
+#[tokio::test]
+async fn how_many_volumes_the_node_takes_is_asked_again() {
+    let (world, driver) = World::driver(&[]).await;
+    assert_eq!(driver.facts().limit, Some(64));
+    let news = world.drivers.follow();
+    world.drivers.ask_limit(NAME).await;
+    assert!(!news.has_changed().expect("followed"), "it says what it said");
+    world.fault("NodeGetInfo small");
+    world.drivers.ask_limit(NAME).await;
+    assert!(news.has_changed().expect("followed"));
+    assert_eq!(driver.facts().limit, Some(2));
+    world.fault("NodeGetInfo Internal");
+    world.drivers.ask_limit(NAME).await;
+    assert_eq!(driver.facts().limit, Some(2), "what it does not say stays");
+    world.drivers.ask_limit("other.example").await;
+}
+
 fn wanted(name: &str) -> CreateVolume {
     let access_modes = vec!["ReadWriteOnce".to_owned()];
     CreateVolume { name: name.into(), required_bytes: 1 << 20, access_modes, ..CreateVolume::default() }

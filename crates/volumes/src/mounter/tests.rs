@@ -223,6 +223,43 @@ async fn a_local_folder_is_bound() {
 }
 
 #[tokio::test]
+async fn what_one_pod_may_have_alone_no_other_has_of_any_kind() {
+    let Some(world) = world() else { return };
+    let source = world.layout.data.join("disk");
+    fs::create_dir_all(&source).expect("made");
+    let path = source.to_string_lossy().into_owned();
+    let backends = [
+        Backend::Local { path: path.clone(), fs_type: String::new() },
+        Backend::HostPath { path, kind: corten_kubelet::HostPathType::Unset },
+    ];
+    for backend in backends {
+        let shared = PersistentMount { backend, ..claimed("pv1") };
+        let alone = PersistentMount { is_single_pod: true, ..shared.clone() };
+        world.mounter.set_up("u1", &shared).await.expect("there");
+        world.mounter.set_up("u2", &shared).await.expect("anybody's");
+        for uid in ["u1", "u2"] {
+            world.mounter.tear_down(uid).await.expect("taken away");
+        }
+        world.mounter.set_up("u1", &alone).await.expect("there");
+        world.mounter.set_up("u1", &alone).await.expect("its own");
+        world
+            .mounter
+            .set_up("u2", &PersistentMount { name: "pv2".into(), ..alone.clone() })
+            .await
+            .expect("another one");
+        // Whoever takes its place knows, too.
+        for mounter in [&world.mounter, &mounter(&world.layout, &world.mounts)] {
+            let refused = mounter.set_up("u2", &alone).await.expect_err("another has it").to_string();
+            assert_eq!(refused, "volume uses the ReadWriteOncePod access mode and is already in use by another pod");
+        }
+        world.mounter.tear_down("u1").await.expect("taken away");
+        world.mounter.set_up("u2", &alone).await.expect("alone now");
+        world.mounter.tear_down("u2").await.expect("taken away");
+        assert!(world.mounter.records.holders("pv1").is_empty());
+    }
+}
+
+#[tokio::test]
 async fn how_full_a_folder_of_the_machine_is_its_file_system_says() {
     let Some(world) = world() else { return };
     let source = world.layout.data.join("disk");

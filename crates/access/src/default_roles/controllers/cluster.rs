@@ -238,6 +238,7 @@ fn volume_protection() -> Vec<Value> {
 fn claim_protection() -> Vec<Value> {
     vec![
         rule(&["get", "list", "patch", "update", "watch"], &[""], &["persistentvolumeclaims"]),
+        rule(UPDATE, &[""], &["persistentvolumeclaims/status"]),
         rule(READ, &[""], &["pods"]),
     ]
 }

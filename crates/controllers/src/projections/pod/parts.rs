@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
-use serde::{Deserialize, Deserializer};
+use corten_meta::ObjectMeta;
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::Value;
 
-use super::Pod;
+use super::{ContainerStatus, Pod};
 
 /// A port that a service may name.
 pub(crate) struct NamedPort {
@@ -98,6 +99,14 @@ pub(super) fn claims<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<[
     Ok(list::<D, Volume>(deserializer)?.into_iter().filter_map(claim).collect())
 }
 
+pub(super) fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Option::<IgnoredAny>::deserialize(deserializer).map(|it| it.is_some())
+}
+
+pub(super) fn any_runs<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(list::<D, ContainerStatus>(deserializer)?.iter().any(|it| it.state.runs()))
+}
+
 /// Nearly all pods have the two that admission gives, which are then held once for all of them.
 #[derive(Default)]
 pub(crate) enum Tolerations {
@@ -159,6 +168,19 @@ impl Pod {
         self.spec.claims.iter().map(|it| match it {
             Claim::Named(name) => name.to_string(),
             Claim::OfVolume { volume, .. } => format!("{}-{volume}", self.metadata.name),
+        })
+    }
+
+    /// Is one of its volumes this claim? One that is made for pods has to be made for this one (`VolumeIsForPod`).
+    pub(crate) fn uses_claim(&self, claim: &ObjectMeta) -> bool {
+        let is_named_after = |volume: &str| {
+            let rest = claim.name.strip_prefix(&*self.metadata.name).and_then(|it| it.strip_prefix('-'));
+            rest == Some(volume)
+        };
+        let is_its_own = || claim.controller().is_some_and(|it| it.uid == self.metadata.uid);
+        self.spec.claims.iter().any(|it| match it {
+            Claim::Named(name) => **name == *claim.name,
+            Claim::OfVolume { volume, .. } => is_named_after(volume) && is_its_own(),
         })
     }
 

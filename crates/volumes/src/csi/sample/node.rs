@@ -31,7 +31,8 @@ impl SampleDriver {
             client::INFO => {
                 let accessible_topology = self.has("topology").then(|| self.topology());
                 let node_id = self.settings.node.clone();
-                Ok(Served::of("", &m::NodeInfo { node_id, max_volumes_per_node: 64, accessible_topology }))
+                let max_volumes_per_node = if matches!(fault, Some(faults::Fault::Small)) { 2 } else { 64 };
+                Ok(Served::of("", &m::NodeInfo { node_id, max_volumes_per_node, accessible_topology }))
             }
             client::STAGE => self.stage(state, &read(question)?, fault),
             client::UNSTAGE => {

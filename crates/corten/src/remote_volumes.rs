@@ -24,7 +24,9 @@ use corten_volumes::{
 };
 use http::{Method, Request as HttpRequest};
 
-use crate::volume_provisioner::{built_in_ungrown, node_driver, refusal, snapshot_refusal, snapshotted, wanted};
+use crate::volume_provisioner::{
+    built_in_unexpanded, built_in_ungrown, node_driver, refusal, snapshot_refusal, snapshotted, wanted,
+};
 
 /// So long a node is waited for; what takes longer goes on there, and is asked for again.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -174,7 +176,7 @@ impl VolumeHands for RemoteVolumes {
         _: Secrets,
     ) -> BoxFuture<'_, Result<bool, Refusal>> {
         Box::pin(async move {
-            match self.ask(&Asked::Expand { handle, bytes }, &[]).await.map_err(refusal)?.0 {
+            match self.ask(&Asked::Expand { handle, bytes }, &[]).await.map_err(built_in_unexpanded)?.0 {
                 Answered::Expanded(it) => Ok(it.node_expansion_required),
                 _ => Err(refusal(unexpected())),
             }

@@ -137,22 +137,29 @@ struct NodeVolumes {
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
 pub(crate) fn refusal(fault: Fault) -> Refusal {
-    Refusal {
-        message: fault.to_string(),
-        is_exhausted: fault.code == Code::ResourceExhausted,
-        is_infeasible: fault.is_infeasible(),
+    let is_exhausted = fault.code == Code::ResourceExhausted;
+    Refusal { message: fault.to_string(), is_exhausted, finality: finality(&fault) }
+}
+
+/// Why the built-in driver did not grow a volume: where there is no room nothing was begun, and less may be asked for.
+pub(crate) fn built_in_unexpanded(fault: Fault) -> Refusal {
+    let refusal = refusal(fault);
+    let finality = if refusal.is_exhausted { Finality::Infeasible } else { refusal.finality };
+    Refusal { finality, ..refusal }
+}
+
+fn finality(fault: &Fault) -> Finality {
+    match fault {
+        it if it.is_infeasible() => Finality::Infeasible,
+        it if it.is_final() => Finality::Refused,
+        _ => Finality::Open,
     }
 }
 
 /// Why a driver did not grow a volume on this node. As the kubelet's `inUseError` and `isInfeasibleError`.
 fn ungrown(fault: &Fault) -> Failure {
-    let finality = match fault.code {
-        Code::InvalidArgument | Code::OutOfRange | Code::NotFound => Finality::Infeasible,
-        _ if fault.is_final() => Finality::Refused,
-        _ => Finality::Open,
-    };
     let is_in_use = fault.code == Code::FailedPrecondition;
-    Failure { message: fault.to_string(), is_in_use, finality, ..Failure::default() }
+    Failure { message: fault.to_string(), is_in_use, finality: finality(fault), ..Failure::default() }
 }
 
 /// The same of the built-in driver: where it waits for a Pod to end or to begin, the claim says so already.
@@ -269,7 +276,8 @@ impl VolumeHands for NodeVolumes {
     ) -> BoxFuture<'_, Result<bool, Refusal>> {
         Box::pin(async move {
             let expanded = self.driver(&driver)?.expand(told(volume, secrets), bytes).await;
-            Ok(expanded.map_err(refusal)?.node_expansion_required)
+            let refused = if driver == LOCAL_DRIVER { built_in_unexpanded } else { refusal };
+            Ok(expanded.map_err(refused)?.node_expansion_required)
         })
     }
 

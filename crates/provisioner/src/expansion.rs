@@ -41,8 +41,8 @@ pub(crate) fn job(
     }
     let allocated = size(status.allocated_resources.as_ref().and_then(|it| it.get("storage")));
     match said {
-        // The same size will be refused again; another one is asked for anew.
-        Some("ControllerResizeInfeasible" | "NodeResizeInfeasible") if allocated == Some(asked) => None,
+        // The node will refuse the same size again; another one is asked for anew.
+        Some("NodeResizeInfeasible") if allocated == Some(asked) => None,
         Some("NodeResizePending" | "NodeResizeInProgress") if volume_has >= asked => {
             // Of others' drivers each node that has the volume does its part itself.
             let is_here = driver.node_expands && driver.socket.is_none();
@@ -65,6 +65,9 @@ fn growth(
     now: Time,
 ) -> Growth {
     let name = volume.metadata.name.clone().unwrap_or_default();
+    let said = status.allocated_resource_statuses.as_ref().and_then(|it| it.get("storage"));
+    let allocated = size(status.allocated_resources.as_ref().and_then(|it| it.get("storage")));
+    let is_same = allocated == Some(asked) && said.is_some_and(|it| it.starts_with("ControllerResize"));
     let condition = |kind: &str, message: &str| {
         let mut condition = json!({ "type": kind, "status": "True", "lastTransitionTime": now });
         if !message.is_empty() {
@@ -85,9 +88,14 @@ fn growth(
         told: volume.spec.as_ref().map(|it| told_of(&name, it, csi)).unwrap_or_default(),
         volume: name,
         bytes: u64::try_from(asked.value()).unwrap_or(0),
+        size: asked.to_string(),
         is_asked: driver.expands,
         secret: key_of(csi.controller_expand_secret_ref.as_ref()),
-        begun: with("ControllerResizeInProgress", Some(condition("Resizing", ""))),
+        // Of what is tried again the condition goes on to say why.
+        begun: match is_same {
+            true => json!({ "allocatedResourceStatuses": { "storage": "ControllerResizeInProgress" } }),
+            false => with("ControllerResizeInProgress", Some(condition("Resizing", ""))),
+        },
         waits_for_node: with("NodeResizePending", Some(condition("FileSystemResizePending", PENDING_MESSAGE))),
         done: settled(status, asked),
         failed: with("ControllerResizeInProgress", Some(condition("ControllerResizeError", MESSAGE))),

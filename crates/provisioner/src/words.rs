@@ -305,6 +305,8 @@ pub struct Growth {
     /// What the driver is told of it.
     pub told: AttachedVolume,
     pub bytes: u64,
+    /// The same as it is written.
+    pub size: String,
     /// The driver is to be asked; else it has nothing to do.
     pub is_asked: bool,
     pub secret: Option<Key>,

@@ -51,8 +51,7 @@ pub struct Refusal {
     pub message: String,
     /// There is no room for it.
     pub is_exhausted: bool,
-    /// The same will be refused again.
-    pub is_infeasible: bool,
+    pub finality: Finality,
 }
 
 /// Why a driver did not change a volume.

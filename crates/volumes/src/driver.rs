@@ -50,9 +50,9 @@ impl Fault {
         !matches!(self.code, Code::DeadlineExceeded | Code::Unavailable | Code::ResourceExhausted | Code::Aborted)
     }
 
-    /// Will the same request never succeed, as far as it says? As the resizer's list of infeasible codes.
+    /// Will the same growth never succeed, as far as it says? As the resizer's `IsResizeInfeasibleError`.
     pub fn is_infeasible(&self) -> bool {
-        matches!(self.code, Code::InvalidArgument | Code::OutOfRange | Code::NotFound | Code::ResourceExhausted)
+        matches!(self.code, Code::InvalidArgument | Code::OutOfRange | Code::NotFound)
     }
 }
 

@@ -94,7 +94,11 @@ impl Provisioner {
                         (Warning, "VolumeResizeFailed", message)
                     }
                 };
-                self.expanded(claim, &driver, told, result.is_ok(), now, effects)
+                let subject = self.expanded(claim, &driver, told, result.is_ok(), now, effects);
+                if let Err(failure) = &result {
+                    self.is_tried_again_slowly(&subject, failure, now);
+                }
+                subject
             }
             Outcome::Modified { claim, class, driver, result } => {
                 self.modified(&claim, &class, &driver, result, now, effects);
@@ -128,19 +132,26 @@ impl Provisioner {
             self.tell(driver, &about, event_type, reason, message, effects);
         }
         self.ended(&subject, result.is_ok(), now);
+        if let Err(failure) = &result {
+            self.is_tried_again_slowly(&subject, failure, now);
+        }
         match result.map_err(|it| it.finality) {
             Ok(()) | Err(Finality::Open) => {
                 self.refused_changes.remove(key);
             }
             Err(finality) => {
                 self.refused_changes.insert(key.clone(), class.to_owned());
-                // As the resizer's slow set: the same is asked once more, and not soon.
-                if finality == Finality::Infeasible
-                    && let Some(work) = self.work.get_mut(&subject)
-                {
-                    work.retry_at = Some(now.after(PAUSE_MAX));
-                }
             }
+        }
+    }
+
+    /// As the resizer's slow set: what is infeasible is asked once more, and not soon. Room may be made at any time.
+    fn is_tried_again_slowly(&mut self, subject: &Subject, failure: &Failure, now: Time) {
+        if failure.finality == Finality::Infeasible
+            && !failure.is_exhausted
+            && let Some(work) = self.work.get_mut(subject)
+        {
+            work.retry_at = Some(now.after(PAUSE_MAX));
         }
     }
 

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::Finality;
 
 /// A claim that asks for two GB of a volume of one, of a driver of somebody else's.
 fn world(change: impl FnOnce(&mut DriverFacts)) -> World {
@@ -96,4 +97,33 @@ fn what_the_built_in_driver_says_at_its_node_is_told() {
     assert_eq!(world.tell(ended(false)), [told]);
     assert_eq!(world.wait(1)[0], "expand on node pvc-c1 2147483648");
     assert_eq!(world.tell(ended(true)), [""; 0], "the claim says already that it waits for a Pod");
+}
+
+/// As the resizer's slow set; where room may be made the pause is the ordinary one.
+#[test]
+fn what_is_infeasible_is_asked_again_and_not_soon_and_what_has_no_room_after_the_ordinary_pause() {
+    for (finality, is_exhausted, pause) in [
+        (Finality::Infeasible, false, 300),
+        (Finality::Infeasible, true, 1),
+        (Finality::Refused, false, 1),
+        (Finality::Open, true, 1),
+    ] {
+        let mut world = world(|it| it.expands = true);
+        let growth = "expand pv1 vol-1 2147483648";
+        assert_eq!(world.claim(asks(json!({}))), [growth]);
+        world.tell(expanded(Err(Failure { message: "no".into(), is_exhausted, finality, ..Failure::default() })));
+        let said = if finality == Finality::Infeasible { "Infeasible" } else { "InProgress" };
+        let status = json!({
+            "allocatedResources": { "storage": "2Gi" },
+            "allocatedResourceStatuses": { "storage": format!("ControllerResize{said}") },
+        });
+        assert_eq!(world.claim(asks(status)), [""; 0]);
+        assert_eq!(world.wait(pause - 1), [""; 0], "{finality:?} {is_exhausted}");
+        assert_eq!(world.wait(1), [growth], "{finality:?} {is_exhausted}");
+    }
+}
+
+fn expanded(result: Result<bool, Failure>) -> Event {
+    let (claim, volume) = (Key::new("default", "data"), "pv1".to_owned());
+    Event::Done(Outcome::Expanded { claim, volume, driver: "sample".into(), result })
 }

@@ -38,7 +38,8 @@ fn gone<T>(result: Result<T, Error>) -> Result<(), Error> {
 }
 
 fn refused(refusal: Refusal) -> Failure {
-    Failure { message: refusal.message, is_exhausted: refusal.is_exhausted, ..Failure::default() }
+    let Refusal { message, is_exhausted, finality } = refusal;
+    Failure { message, is_exhausted, finality, ..Failure::default() }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
@@ -205,8 +206,7 @@ async fn expand(client: &Client, hands: &dyn VolumeHands, growth: &Growth) -> Re
     match expanded {
         Ok(waits_for_node) => {
             let status = if waits_for_node { &growth.waits_for_node } else { &growth.done };
-            let size = &growth.begun["allocatedResources"]["storage"];
-            let patch = json!({ "spec": { "capacity": { "storage": size } } });
+            let patch = json!({ "spec": { "capacity": { "storage": growth.size } } });
             let key = Key::cluster(growth.volume.as_str());
             let patched = client.patch(&PERSISTENT_VOLUMES, &key, "", &PatchType::Merge, &patch).await;
             patched.map_err(not_written)?;
@@ -214,7 +214,7 @@ async fn expand(client: &Client, hands: &dyn VolumeHands, growth: &Growth) -> Re
             Ok(waits_for_node)
         }
         Err(refusal) => {
-            let status = if refusal.is_infeasible { &growth.infeasible } else { &growth.failed };
+            let status = if refusal.finality == Finality::Infeasible { &growth.infeasible } else { &growth.failed };
             write_status(client, &growth.claim, &with_message(status, &refusal.message)).await?;
             Err(refused(refusal))
         }

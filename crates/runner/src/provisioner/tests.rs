@@ -101,8 +101,8 @@ impl VolumeHands for FakeVolumes {
     fn expand_on_node(&self, volume: AttachedVolume, bytes: u64) -> BoxFuture<'_, Result<(), Failure>> {
         let asked = self.ask(format!("expand on node {} {bytes}", volume.handle));
         let failure = |it: Refusal| {
-            let finality = if it.is_infeasible { Finality::Infeasible } else { Finality::Open };
-            Failure { message: it.message, finality, ..Failure::default() }
+            let Refusal { message, finality, .. } = it;
+            Failure { message, finality, ..Failure::default() }
         };
         Box::pin(std::future::ready(asked.map_err(failure)))
     }
@@ -111,7 +111,7 @@ impl VolumeHands for FakeVolumes {
         let taken = self.ask(format!("snapshot {} of {}", taking.name, taking.volume));
         let taken = match taken {
             Ok(()) => Ok(Snapshotted { handle: taking.name, bytes: 1 << 30, created_at: 7, is_ready: true }),
-            Err(refusal) => Err(SnapshotRefusal { message: refusal.message, is_final: refusal.is_infeasible }),
+            Err(refusal) => Err(SnapshotRefusal { message: refusal.message, is_final: refusal.finality == Finality::Infeasible }),
         };
         Box::pin(std::future::ready(taken))
     }
@@ -146,9 +146,8 @@ impl VolumeHands for FakeVolumes {
         handle: String,
         parameters: BTreeMap<String, String>,
     ) -> BoxFuture<'_, Result<(), Unchanged>> {
-        let finality = |it: &Refusal| if it.is_infeasible { Finality::Infeasible } else { Finality::Open };
         let changed = self.ask(format!("modify {handle} {parameters:?}"));
-        let changed = changed.map_err(|it| Unchanged { finality: finality(&it), message: it.message });
+        let changed = changed.map_err(|it| Unchanged { finality: it.finality, message: it.message });
         Box::pin(std::future::ready(changed))
     }
 
@@ -173,6 +172,10 @@ impl VolumeHands for FakeVolumes {
         *self.has_class.lock() = true;
         Box::pin(std::future::ready(()))
     }
+}
+
+fn refusal(message: &str, finality: Finality) -> Refusal {
+    Refusal { message: message.into(), is_exhausted: false, finality }
 }
 
 struct World {
@@ -265,7 +268,7 @@ async fn a_claim_is_given_a_volume_which_goes_when_it_is_released() {
     );
     let mut released = made;
     released["status"] = json!({ "phase": "Released" });
-    *world.hands.refusal.lock() = Some(Refusal { message: "in use".into(), is_exhausted: false, is_infeasible: false });
+    *world.hands.refusal.lock() = Some(refusal("in use", Finality::Open));
     world.api.remove(&format!("{CLAIMS}/data"));
     world.api.put(&volume, released);
     world.until("removed", |api| api.object(&volume).is_none_or(|it| it["metadata"]["finalizers"] == json!([]))).await;
@@ -276,7 +279,7 @@ async fn a_claim_is_given_a_volume_which_goes_when_it_is_released() {
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_finds_no_room_is_given_back_to_the_scheduler() {
     let world = World::new();
-    *world.hands.refusal.lock() = Some(Refusal { message: "no room".into(), is_exhausted: true, is_infeasible: true });
+    *world.hands.refusal.lock() = Some(Refusal { is_exhausted: true, ..refusal("no room", Finality::Infeasible) });
     let path = format!("{CLAIMS}/data");
     world.api.put(&path, claim(&Value::Null));
     let selected = |api: &FakeApi| {
@@ -317,8 +320,7 @@ fn attaching(world: &World) {
 #[tokio::test(start_paused = true)]
 async fn a_volume_is_attached_and_detached_with_the_drivers_words() {
     let world = World::new();
-    let refusal = Refusal { message: "no such disk".into(), is_exhausted: false, is_infeasible: false };
-    *world.hands.refusal.lock() = Some(refusal);
+    *world.hands.refusal.lock() = Some(refusal("no such disk", Finality::Open));
     attaching(&world);
     let is_refused =
         |api: &FakeApi| api.object(ATTACHMENT).expect("there")["status"]["attachError"]["message"].is_string();
@@ -391,7 +393,7 @@ async fn a_snapshot_is_taken_and_removed() {
     world.serve_snapshots().await;
     let class = "/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses/local";
     assert_eq!(world.api.object(class).expect("there")["driver"], DRIVER);
-    *world.hands.refusal.lock() = Some(Refusal { message: "no room".into(), is_exhausted: true, is_infeasible: true });
+    *world.hands.refusal.lock() = Some(Refusal { is_exhausted: true, ..refusal("no room", Finality::Infeasible) });
     let path = format!("{CONTENTS}/snapcontent-u1");
     let content = json!({
         "metadata": {
@@ -514,8 +516,7 @@ async fn a_volume_is_changed_as_another_class_says_with_the_drivers_words_before
     let csi = json!({ "driver": DRIVER, "volumeHandle": "h1" });
     let spec = json!({ "capacity": { "storage": "1Gi" }, "csi": csi });
     world.api.put(&format!("{VOLUMES}/pv1"), json!({ "metadata": { "name": "pv1" }, "spec": spec }));
-    let refusal = Refusal { message: "too busy".into(), is_exhausted: false, is_infeasible: false };
-    *world.hands.refusal.lock() = Some(refusal);
+    *world.hands.refusal.lock() = Some(refusal("too busy", Finality::Open));
     let path = format!("{CLAIMS}/data");
     let mut bound = claim(&json!({ "status": { "phase": "Bound", "capacity": { "storage": "1Gi" } } }));
     bound["spec"]["volumeName"] = "pv1".into();

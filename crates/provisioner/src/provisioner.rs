@@ -30,6 +30,8 @@ use crate::{
 const PAUSE_MAX: Duration = Duration::from_secs(300);
 /// The same for the node's part of a growth, which waits for a Pod.
 const NODE_PAUSE_MAX: Duration = Duration::from_secs(8);
+/// After so long external-resizer looks at all claims anew, those among them whose growth a node has refused for good.
+const RESYNC_PERIOD: Duration = Duration::from_secs(600);
 /// What was done is seen by the watch, or looked at again after so long.
 const SEEN_WITHIN: Duration = Duration::from_secs(10);
 /// How often what is left is told, beside after every change.
@@ -48,14 +50,16 @@ pub struct Provisioner {
     attachments: BTreeMap<String, Arc<VolumeAttachment>>,
     /// Claims whose last change of attributes the driver refused, doing nothing: to which class.
     refused_changes: BTreeMap<Key, String>,
-    /// As they say of themselves.
-    registered: BTreeMap<String, DriverFacts>,
-    /// What of that is Corten's to do.
+    /// Claims whose last growth the driver refused, doing nothing: to how many bytes.
+    refused_growths: BTreeMap<Key, u64>,
     snapshots: BTreeMap<Key, Arc<VolumeSnapshot>>,
     contents: BTreeMap<String, Arc<VolumeSnapshotContent>>,
     snapshot_classes: BTreeMap<String, Arc<VolumeSnapshotClass>>,
     /// What of these is not known is not there.
     are_snapshots_synced: bool,
+    /// As they say of themselves.
+    registered: BTreeMap<String, DriverFacts>,
+    /// What of that is Corten's to do.
     drivers: BTreeMap<String, DriverFacts>,
     /// The Leases that this node holds.
     leases: BTreeSet<String>,
@@ -99,6 +103,7 @@ impl Provisioner {
             attributes_classes: BTreeMap::new(),
             attachments: BTreeMap::new(),
             refused_changes: BTreeMap::new(),
+            refused_growths: BTreeMap::new(),
             registered: BTreeMap::new(),
             snapshots: BTreeMap::new(),
             contents: BTreeMap::new(),
@@ -147,17 +152,24 @@ impl Provisioner {
         match event {
             Event::Claim(claim) => {
                 let (key, subject) = (key_of(&claim), Subject::Claim(key_of(&claim)));
-                let asks_anew = self.claims.get(&key).is_some_and(|it| it.spec != claim.spec);
+                let known = self.claims.get(&key);
+                let asks_anew = known.is_some_and(|it| it.spec != claim.spec);
+                let was_refused = known.is_some_and(|it| expansion::is_refused_by_node(it));
+                let is_refused = !was_refused && expansion::is_refused_by_node(&claim);
                 self.claims.insert(key, claim);
                 if asks_anew {
                     // What failed before is no longer what is asked for.
                     self.forget(&subject);
+                } else if is_refused {
+                    self.failed(&subject, now);
+                    self.put_off(&subject, RESYNC_PERIOD, now);
                 }
                 vec![self.heard_of(subject)]
             }
             Event::ClaimGone(key) => {
                 self.claims.remove(&key);
                 self.refused_changes.remove(&key);
+                self.refused_growths.remove(&key);
                 self.forget(&Subject::Claim(key));
                 Vec::new()
             }
@@ -372,7 +384,8 @@ impl Provisioner {
             if !self.is_ours(volume, driver) {
                 return None;
             }
-            let growth = expansion::job(&claim, volume, driver, now);
+            let refused = self.refused_growths.get(key).copied();
+            let growth = expansion::job(&claim, volume, driver, refused, now);
             return growth.or_else(|| self.modification(key, &claim, volume, driver, now, effects));
         }
         let class = self.classes.get(spec.storage_class_name.as_deref()?)?.clone();
@@ -471,6 +484,13 @@ impl Provisioner {
         work.failures = work.failures.saturating_add(1);
         let pause = Duration::from_secs(1_u64 << work.failures.saturating_sub(1).min(16)).min(longest);
         work.retry_at = Some(now.after(pause));
+    }
+
+    /// It is not tried again before that.
+    fn put_off(&mut self, subject: &Subject, pause: Duration, now: Time) {
+        if let Some(work) = self.work.get_mut(subject) {
+            work.retry_at = Some(now.after(pause));
+        }
     }
 
     /// It ended well, or is tried again after a pause.

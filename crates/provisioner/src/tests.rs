@@ -338,7 +338,7 @@ fn a_claim_that_asks_for_more_is_grown() {
     let (claim, volume_name, driver) = (Key::new("default", "data"), "pvc-c1".to_owned(), DRIVER.to_owned());
     let ended = |result| {
         let (claim, volume, driver) = (claim.clone(), volume_name.clone(), driver.clone());
-        Event::Done(Outcome::Expanded { claim, volume, driver, result })
+        Event::Done(Outcome::Expanded { claim, volume, driver, bytes: 2 << 30, result })
     };
     let failed = world.tell(ended(Err(failure("no room", true))));
     assert_eq!(

@@ -307,6 +307,8 @@ pub struct Growth {
     pub bytes: u64,
     /// The same as it is written.
     pub size: String,
+    /// How large its object says it is: that is never less afterwards.
+    pub volume_bytes: u64,
     /// The driver is to be asked; else it has nothing to do.
     pub is_asked: bool,
     pub secret: Option<Key>,
@@ -399,6 +401,8 @@ pub enum Outcome {
         claim: Key,
         volume: String,
         driver: String,
+        /// How many it was to have.
+        bytes: u64,
         result: Result<bool, Failure>,
     },
     ExpandedOnNode {
@@ -450,6 +454,8 @@ pub enum Finality {
     /// It may be done yet, or be under way.
     #[default]
     Open,
+    /// The driver was not asked: what was known before still holds.
+    Unasked,
     /// It was not done.
     Refused,
     /// It was not done, and never will be.

@@ -1,5 +1,7 @@
 //! What follows from how a job ended.
 
+use std::collections::BTreeMap;
+
 use corten_meta::{Key, Time};
 use corten_reconcile::EventType::{self, Normal, Warning};
 
@@ -81,7 +83,7 @@ impl Provisioner {
                 self.snapshot_removed(content, &driver, result.is_ok(), now, effects)
             }
             Outcome::SnapshotFound { finding, result } => self.snapshot_found(&finding, result, now, effects),
-            Outcome::Expanded { claim, volume, driver, result } => {
+            Outcome::Expanded { claim, volume, driver, bytes, result } => {
                 let told = match &result {
                     Ok(false) => (Normal, "VolumeResizeSuccessful", "Resize volume succeeded".to_owned()),
                     Ok(true) => {
@@ -94,6 +96,8 @@ impl Provisioner {
                         (Warning, "VolumeResizeFailed", message)
                     }
                 };
+                let finality = result.as_ref().map_or_else(|it| it.finality, |_| Finality::Open);
+                remember(&mut self.refused_growths, &claim, bytes, finality);
                 let subject = self.expanded(claim, &driver, told, result.is_ok(), now, effects);
                 if let Err(failure) = &result {
                     self.is_tried_again_slowly(&subject, failure, now);
@@ -135,23 +139,14 @@ impl Provisioner {
         if let Err(failure) = &result {
             self.is_tried_again_slowly(&subject, failure, now);
         }
-        match result.map_err(|it| it.finality) {
-            Ok(()) | Err(Finality::Open) => {
-                self.refused_changes.remove(key);
-            }
-            Err(finality) => {
-                self.refused_changes.insert(key.clone(), class.to_owned());
-            }
-        }
+        let finality = result.map_or_else(|it| it.finality, |()| Finality::Open);
+        remember(&mut self.refused_changes, key, class.to_owned(), finality);
     }
 
     /// As the resizer's slow set: what is infeasible is asked once more, and not soon. Room may be made at any time.
     fn is_tried_again_slowly(&mut self, subject: &Subject, failure: &Failure, now: Time) {
-        if failure.finality == Finality::Infeasible
-            && !failure.is_exhausted
-            && let Some(work) = self.work.get_mut(subject)
-        {
-            work.retry_at = Some(now.after(PAUSE_MAX));
+        if failure.finality == Finality::Infeasible && !failure.is_exhausted {
+            self.put_off(subject, PAUSE_MAX, now);
         }
     }
 
@@ -235,6 +230,19 @@ impl Provisioner {
             let version = claim.metadata.resource_version.clone().unwrap_or_default();
             effects.push(Effect::Do(Box::new(Job::Reschedule { claim: key.clone(), version })));
             self.capacity_at = Some(now);
+        }
+    }
+}
+
+/// Keeps what a driver was asked for and did not do, until it was asked once more and that is open again.
+fn remember<T>(refused: &mut BTreeMap<Key, T>, claim: &Key, asked: T, finality: Finality) {
+    match finality {
+        Finality::Open => {
+            refused.remove(claim);
+        }
+        Finality::Unasked => {}
+        Finality::Refused | Finality::Infeasible => {
+            refused.insert(claim.clone(), asked);
         }
     }
 }

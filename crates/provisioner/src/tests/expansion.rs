@@ -64,14 +64,79 @@ fn the_part_of_a_node_in_growing_others_volumes_is_left_to_that_node() {
         "allocatedResourceStatuses": { "storage": "NodeResizePending" },
     });
     assert_eq!(world.claim(asks(pending)), [""; 0]);
-    // One that the node has refused for good begins anew with another size.
-    let mut infeasible = asks(json!({
+}
+
+/// As external-resizer, which looks at it anew every ten minutes, and never asks for less than the volume has.
+#[test]
+fn a_growth_that_its_node_has_refused_is_begun_anew_and_not_soon() {
+    let growth = "expand pv1 vol-1 2147483648";
+    let infeasible = asks(json!({
         "allocatedResources": { "storage": "2Gi" },
         "allocatedResourceStatuses": { "storage": "NodeResizeInfeasible" },
     }));
-    assert_eq!(world.claim(infeasible.clone()), [""; 0]);
-    merge(&mut infeasible, json!({ "spec": { "resources": { "requests": { "storage": "1536Mi" } } } }));
-    assert_eq!(world.claim(infeasible), ["expand pv1 vol-1 1610612736"]);
+    let with = |size: &str| {
+        let mut claim = infeasible.clone();
+        merge(&mut claim, json!({ "spec": { "resources": { "requests": { "storage": size } } } }));
+        claim
+    };
+    let refused = || {
+        let mut world = world(|it| (it.expands, it.node_expands) = (true, true));
+        world.volume(sample_volume(json!({ "spec": { "capacity": { "storage": "2Gi" } } })));
+        assert_eq!(world.claim(infeasible.clone()), [""; 0]);
+        world
+    };
+    let mut world = refused();
+    assert_eq!(world.wait(599), [""; 0]);
+    assert_eq!(world.wait(1), [growth]);
+    for size in ["1536Mi", "3Gi"] {
+        assert_eq!(refused().claim(with(size)), [growth], "{size}");
+    }
+}
+
+/// KEP-1790: what the volume's object has, what is said of its growth, to how much that was; and what is asked for where the driver left
+/// open whether it was done, and where it was not done. It has one, and the claim asks for `asked`.
+const GROWTHS: [(u64, &str, u64, u64, [u64; 2]); 12] = [
+    (1, "", 0, 3, [3, 3]),
+    (1, "ControllerResizeInProgress", 4, 4, [4, 4]),
+    (1, "ControllerResizeInProgress", 4, 2, [4, 2]),
+    (1, "ControllerResizeInProgress", 4, 5, [4, 5]),
+    (1, "ControllerResizeInfeasible", 4, 2, [2, 2]),
+    (1, "NodeResizePending", 4, 5, [4, 4]),
+    (4, "NodeResizePending", 4, 5, [0, 0]),
+    (4, "NodeResizeInProgress", 4, 2, [0, 0]),
+    (4, "ControllerResizeInProgress", 4, 2, [4, 4]),
+    (4, "ControllerResizeInfeasible", 4, 2, [4, 4]),
+    (4, "", 4, 2, [4, 4]),
+    (4, "", 0, 2, [2, 2]),
+];
+
+#[test]
+fn a_growth_that_may_be_under_way_is_finished_before_another_size_is_asked_for() {
+    let gib = |it: u64| format!("{it}Gi");
+    for (volume, said, allocated, asked, expected) in GROWTHS {
+        for (finality, expected) in [Finality::Open, Finality::Refused].into_iter().zip(expected) {
+            let mut world = world(|it| it.expands = true);
+            let mut claim = asks(json!({}));
+            claim["spec"]["resources"]["requests"]["storage"] = "4Gi".into();
+            assert_eq!(world.claim(claim.clone()), ["expand pv1 vol-1 4294967296"]);
+            let failure = Failure { message: "no".into(), finality, ..Failure::default() };
+            world.tell(expanded(4 << 30, Err(failure)));
+            world.volume(sample_volume(json!({ "spec": { "capacity": { "storage": gib(volume) } } })));
+            if allocated > 0 {
+                claim["status"]["allocatedResources"] = json!({ "storage": gib(allocated) });
+            }
+            if !said.is_empty() {
+                claim["status"]["allocatedResourceStatuses"] = json!({ "storage": said });
+            }
+            claim["spec"]["resources"]["requests"]["storage"] = gib(asked).into();
+            world.now = world.now.after_seconds(600);
+            let told = match expected {
+                0 => Vec::new(),
+                bytes => vec![format!("expand pv1 vol-1 {}", bytes << 30)],
+            };
+            assert_eq!(world.claim(claim), told, "{volume} {said} {allocated} {asked} {finality:?}");
+        }
+    }
 }
 
 #[test]
@@ -111,7 +176,7 @@ fn what_is_infeasible_is_asked_again_and_not_soon_and_what_has_no_room_after_the
         let mut world = world(|it| it.expands = true);
         let growth = "expand pv1 vol-1 2147483648";
         assert_eq!(world.claim(asks(json!({}))), [growth]);
-        world.tell(expanded(Err(Failure { message: "no".into(), is_exhausted, finality, ..Failure::default() })));
+        world.tell(expanded(2 << 30, Err(Failure { message: "no".into(), is_exhausted, finality, ..Failure::default() })));
         let said = if finality == Finality::Infeasible { "Infeasible" } else { "InProgress" };
         let status = json!({
             "allocatedResources": { "storage": "2Gi" },
@@ -123,7 +188,7 @@ fn what_is_infeasible_is_asked_again_and_not_soon_and_what_has_no_room_after_the
     }
 }
 
-fn expanded(result: Result<bool, Failure>) -> Event {
+fn expanded(bytes: u64, result: Result<bool, Failure>) -> Event {
     let (claim, volume) = (Key::new("default", "data"), "pv1".to_owned());
-    Event::Done(Outcome::Expanded { claim, volume, driver: "sample".into(), result })
+    Event::Done(Outcome::Expanded { claim, volume, driver: "sample".into(), bytes, result })
 }

@@ -51,9 +51,14 @@ fn failed(message: String) -> Failure {
     Failure { message, ..Failure::default() }
 }
 
+/// Nothing was asked of a driver.
+fn unasked(failure: Failure) -> Failure {
+    Failure { finality: Finality::Unasked, ..failure }
+}
+
 /// What a Secret says, for a driver.
 pub(crate) async fn told(client: &Client, secret: Option<&Key>) -> Result<Secrets, Failure> {
-    secrets(client, secret.cloned()).await.map_err(failed)
+    secrets(client, secret.cloned()).await.map_err(failed).map_err(unasked)
 }
 
 /// Carries out one job; whatever happens, the mind gets its answer.
@@ -85,8 +90,8 @@ pub(super) async fn carry_out(
         Job::LetGo { volume, .. } => Outcome::LetGo { volume, result: done },
         Job::Attach(it) | Job::Detach(it) => Outcome::Attached { attachment: it.attachment, result: done },
         Job::Expand(it) => {
-            let Growth { claim, volume, driver, .. } = *it;
-            Outcome::Expanded { claim, volume, driver, result }
+            let Growth { claim, volume, driver, bytes, .. } = *it;
+            Outcome::Expanded { claim, volume, driver, bytes, result }
         }
         Job::ExpandOnNode(it) => {
             let NodeGrowth { claim, volume, driver, .. } = *it;
@@ -186,7 +191,7 @@ pub(crate) async fn grow_on_node(
     write(&growth.begun).await?;
     let Err(failure) = grown.await else { return write(&growth.done).await };
     let status = match failure.finality {
-        Finality::Open => &None,
+        Finality::Open | Finality::Unasked => &None,
         Finality::Refused => &growth.failed,
         Finality::Infeasible => &growth.infeasible,
     };
@@ -196,7 +201,7 @@ pub(crate) async fn grow_on_node(
 }
 
 async fn expand(client: &Client, hands: &dyn VolumeHands, growth: &Growth) -> Result<bool, Failure> {
-    write_status(client, &growth.claim, &growth.begun).await?;
+    write_status(client, &growth.claim, &growth.begun).await.map_err(unasked)?;
     let secrets = told(client, growth.secret.as_ref()).await?;
     let expanded = match growth.is_asked {
         true => hands.expand(growth.driver.clone(), growth.told.clone(), growth.bytes, secrets).await,
@@ -206,10 +211,12 @@ async fn expand(client: &Client, hands: &dyn VolumeHands, growth: &Growth) -> Re
     match expanded {
         Ok(waits_for_node) => {
             let status = if waits_for_node { &growth.waits_for_node } else { &growth.done };
-            let patch = json!({ "spec": { "capacity": { "storage": growth.size } } });
-            let key = Key::cluster(growth.volume.as_str());
-            let patched = client.patch(&PERSISTENT_VOLUMES, &key, "", &PatchType::Merge, &patch).await;
-            patched.map_err(not_written)?;
+            if growth.bytes > growth.volume_bytes {
+                let patch = json!({ "spec": { "capacity": { "storage": growth.size } } });
+                let key = Key::cluster(growth.volume.as_str());
+                let patched = client.patch(&PERSISTENT_VOLUMES, &key, "", &PatchType::Merge, &patch).await;
+                patched.map_err(not_written)?;
+            }
             write_status(client, &growth.claim, status).await?;
             Ok(waits_for_node)
         }
@@ -234,7 +241,7 @@ fn with_message(status: &Value, message: &str) -> Value {
 
 /// As external-resizer's `controllerModifyVolumeWithTarget`: the volume's object before the claim's.
 async fn modify(client: &Client, hands: &dyn VolumeHands, it: &Modification) -> Result<(), Failure> {
-    write_status(client, &it.claim, &it.begun).await?;
+    write_status(client, &it.claim, &it.begun).await.map_err(unasked)?;
     let changed = hands.modify(it.driver.clone(), it.handle.clone(), it.parameters.clone()).await;
     if let Err(Unchanged { message, finality }) = changed {
         let status = if finality == Finality::Infeasible { &it.infeasible } else { &it.failed };

@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use corten_client::{BoxFuture, Client};
 use corten_kubelet::Secrets;
-use corten_provisioner::{AttachedVolume, Created, Failure, Finality, Published, Request, Snapshotted, Taking};
+use corten_provisioner::{AttachedVolume, Created, Failure, Finality, Grown, Published, Request, Snapshotted, Taking};
 use corten_runner::{
     BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SharedStorage, SnapshotRefusal, Unchanged, VolumeHands,
 };
@@ -25,7 +25,7 @@ use corten_volumes::{
 use http::{Method, Request as HttpRequest};
 
 use crate::volume_provisioner::{
-    built_in_unexpanded, built_in_ungrown, node_driver, refusal, snapshot_refusal, snapshotted, wanted,
+    built_in_unexpanded, built_in_ungrown, grown, node_driver, refusal, snapshot_refusal, snapshotted, wanted,
 };
 
 /// So long a node is waited for; what takes longer goes on there, and is asked for again.
@@ -174,10 +174,10 @@ impl VolumeHands for RemoteVolumes {
         AttachedVolume { handle, .. }: AttachedVolume,
         bytes: u64,
         _: Secrets,
-    ) -> BoxFuture<'_, Result<bool, Refusal>> {
+    ) -> BoxFuture<'_, Result<Grown, Refusal>> {
         Box::pin(async move {
             match self.ask(&Asked::Expand { handle, bytes }, &[]).await.map_err(built_in_unexpanded)?.0 {
-                Answered::Expanded(it) => Ok(it.node_expansion_required),
+                Answered::Expanded(it) => Ok(grown(it)),
                 _ => Err(refusal(unexpected())),
             }
         })

@@ -11,14 +11,14 @@ use corten_host::{Containerd, NodeHands};
 use corten_kubelet::{EvictionConfig, GrowableVolume, Secrets};
 use corten_machine::{Layout, write_whole};
 use corten_provisioner::{
-    AttachedVolume, Created, DriverFacts, Failure, Finality, Published, Request, Snapshotted, Source, Taking,
+    AttachedVolume, Created, DriverFacts, Failure, Finality, Grown, Published, Request, Snapshotted, Source, Taking,
 };
 use corten_runner::{
     BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SickVolume, SnapshotRefusal, Unchanged, VolumeGrowthHands,
     VolumeGrowthSettings, VolumeHands, VolumeHealthHands, VolumeHealthSettings,
 };
 use corten_volumes::{
-    Code, CreateSnapshot, CreateVolume, Driver, Drivers, Facts, Fault, LOCAL_DRIVER, LocalDriver, Mounter, Reserve,
+    Code, CreateSnapshot, CreateVolume, Driver, Drivers, Expanded, Facts, Fault, LOCAL_DRIVER, LocalDriver, Mounter, Reserve,
     StageVolume, VolumeSource,
 };
 use tokio::{
@@ -169,6 +169,10 @@ pub(crate) fn built_in_ungrown(fault: &Fault) -> Failure {
     Failure { finality, ..failure }
 }
 
+pub(crate) fn grown(expanded: Expanded) -> Grown {
+    Grown { bytes: expanded.bytes, needs_node: expanded.node_expansion_required }
+}
+
 /// What a driver is told of a volume.
 fn told(volume: AttachedVolume, secrets: Secrets) -> StageVolume {
     StageVolume {
@@ -273,11 +277,11 @@ impl VolumeHands for NodeVolumes {
         volume: AttachedVolume,
         bytes: u64,
         secrets: Secrets,
-    ) -> BoxFuture<'_, Result<bool, Refusal>> {
+    ) -> BoxFuture<'_, Result<Grown, Refusal>> {
         Box::pin(async move {
             let expanded = self.driver(&driver)?.expand(told(volume, secrets), bytes).await;
             let refused = if driver == LOCAL_DRIVER { built_in_unexpanded } else { refusal };
-            Ok(expanded.map_err(refused)?.node_expansion_required)
+            expanded.map(grown).map_err(refused)
         })
     }
 

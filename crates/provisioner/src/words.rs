@@ -10,7 +10,7 @@ use corten_api::{
     snapshots::{VolumeSnapshot, VolumeSnapshotClass, VolumeSnapshotContent},
     storage::v1::{StorageClass, VolumeAttachment, VolumeAttributesClass},
 };
-use corten_meta::{Key, ObjectReference, Time};
+use corten_meta::{Key, ObjectReference, Quantity, Time};
 use corten_reconcile::EventType;
 use serde_json::Value;
 
@@ -316,12 +316,37 @@ pub struct Growth {
     pub begun: Value,
     /// After it did its part, where the node has one to do.
     pub waits_for_node: Value,
-    /// After all is done.
+    /// After all is done, but for how large it is ([`Growth::ended`]).
     pub done: Value,
     /// After it refused: `{message}` stands for why.
     pub failed: Value,
     /// After it refused what it will always refuse.
     pub infeasible: Value,
+}
+
+/// What a driver says of a volume that it has grown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Grown {
+    /// How large it is; 0: the driver does not say.
+    pub bytes: u64,
+    /// The node's part is to be done yet.
+    pub needs_node: bool,
+}
+
+impl Growth {
+    /// How large the volume's object is to say it is, where that is more than before; and the claim's status.
+    pub fn ended(&self, grown: Grown) -> (Option<String>, Value) {
+        let bytes = grown.bytes.max(self.bytes).max(self.volume_bytes);
+        let size = match bytes == self.bytes {
+            true => self.size.clone(),
+            false => Quantity::bytes(i64::try_from(bytes).unwrap_or(i64::MAX)).to_string(),
+        };
+        let mut status = if grown.needs_node { self.waits_for_node.clone() } else { self.done.clone() };
+        if !grown.needs_node {
+            status["capacity"]["storage"] = size.as_str().into();
+        }
+        ((bytes > self.volume_bytes).then_some(size), status)
+    }
 }
 
 /// The node's part in growing a volume, and what is written to the claim's status at each step: `None`, nothing.

@@ -24,7 +24,7 @@ use corten_client::{
 use corten_kubelet::Secrets;
 use corten_meta::{Key, ObjectMeta};
 use corten_provisioner::{
-    AttachedVolume, CAPACITY_NAMESPACE, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure, Finality,
+    AttachedVolume, CAPACITY_NAMESPACE, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure, Finality, Grown,
     PodContainer, Provisioner, Published, Request, Snapshotted, Taking, capacity_name, capacity_object,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
@@ -77,14 +77,13 @@ pub trait VolumeHands: Send + Sync + 'static {
     fn drivers(&self) -> BoxFuture<'_, Vec<NodeDriver>>;
     fn create(&self, request: Request, secrets: Secrets) -> BoxFuture<'_, Result<Created, Refusal>>;
     fn delete(&self, driver: String, handle: String, secrets: Secrets) -> BoxFuture<'_, Result<(), Refusal>>;
-    /// True: the node's part is to be done yet.
     fn expand(
         &self,
         driver: String,
         volume: AttachedVolume,
         bytes: u64,
         secrets: Secrets,
-    ) -> BoxFuture<'_, Result<bool, Refusal>>;
+    ) -> BoxFuture<'_, Result<Grown, Refusal>>;
     /// What the node is to be told at staging and publishing.
     fn attach(
         &self,

@@ -9,7 +9,7 @@ use corten_client::{Client, DeleteParams, Error, PatchType};
 use corten_kubelet::Secrets;
 use corten_meta::{Key, Resource, Time};
 use corten_provisioner::{
-    AttachedVolume, Attaching, Failure, Finality, Finding, Growth, Job, MESSAGE, Modification, NODE_ID, NodeGrowth,
+    AttachedVolume, Attaching, Failure, Finality, Finding, Grown, Growth, Job, MESSAGE, Modification, NODE_ID, NodeGrowth,
     Outcome, Taking, snapshot_failed, snapshot_found, snapshot_not_found, snapshot_status, volume_object,
 };
 use futures_util::FutureExt;
@@ -206,19 +206,19 @@ async fn expand(client: &Client, hands: &dyn VolumeHands, growth: &Growth) -> Re
     let expanded = match growth.is_asked {
         true => hands.expand(growth.driver.clone(), growth.told.clone(), growth.bytes, secrets).await,
         // As external-resizer's `trivialResizer`.
-        false => Ok(true),
+        false => Ok(Grown { bytes: 0, needs_node: true }),
     };
     match expanded {
-        Ok(waits_for_node) => {
-            let status = if waits_for_node { &growth.waits_for_node } else { &growth.done };
-            if growth.bytes > growth.volume_bytes {
-                let patch = json!({ "spec": { "capacity": { "storage": growth.size } } });
+        Ok(grown) => {
+            let (size, status) = growth.ended(grown);
+            if let Some(size) = size {
+                let patch = json!({ "spec": { "capacity": { "storage": size } } });
                 let key = Key::cluster(growth.volume.as_str());
                 let patched = client.patch(&PERSISTENT_VOLUMES, &key, "", &PatchType::Merge, &patch).await;
                 patched.map_err(not_written)?;
             }
-            write_status(client, &growth.claim, status).await?;
-            Ok(waits_for_node)
+            write_status(client, &growth.claim, &status).await?;
+            Ok(grown.needs_node)
         }
         Err(refusal) => {
             let status = if refusal.finality == Finality::Infeasible { &growth.infeasible } else { &growth.failed };

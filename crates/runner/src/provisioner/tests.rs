@@ -26,6 +26,8 @@ struct FakeVolumes {
     foreign: Mutex<bool>,
     /// It answers every request with the same volume.
     repeats: Mutex<bool>,
+    /// How large it says a volume is that it has grown.
+    grown: Mutex<u64>,
     /// The node it is on, where that is not `n1`.
     node: Option<String>,
 }
@@ -79,8 +81,9 @@ impl VolumeHands for FakeVolumes {
         AttachedVolume { handle, .. }: AttachedVolume,
         bytes: u64,
         _: Secrets,
-    ) -> BoxFuture<'_, Result<bool, Refusal>> {
-        Box::pin(std::future::ready(self.ask(format!("expand {handle} {bytes}")).map(|()| false)))
+    ) -> BoxFuture<'_, Result<Grown, Refusal>> {
+        let grown = Grown { bytes: *self.grown.lock(), needs_node: false };
+        Box::pin(std::future::ready(self.ask(format!("expand {handle} {bytes}")).map(|()| grown)))
     }
 
     fn attach(
@@ -538,4 +541,30 @@ async fn a_volume_is_changed_as_another_class_says_with_the_drivers_words_before
     assert_eq!(volume["spec"]["volumeAttributesClassName"], "fast");
     let asked = world.hands.asked.lock().iter().filter(|it| *it == r#"modify h1 {"iops": "9"}"#).count();
     assert_eq!(asked, 2);
+}
+
+/// Drivers make volumes larger than they are asked to, and what was larger before is not made smaller.
+#[tokio::test(start_paused = true)]
+async fn a_volume_that_was_grown_is_as_large_as_its_driver_says() {
+    for (grown, volume_has, expected, is_patched) in
+        [(0, "1Gi", "2Gi", true), (3 << 30, "1Gi", "3Gi", true), (1 << 30, "1Gi", "2Gi", true), (0, "4Gi", "4Gi", false)]
+    {
+        let world = World::new();
+        *world.hands.grown.lock() = grown;
+        let csi = json!({ "driver": DRIVER, "volumeHandle": "h1" });
+        let volume = format!("{VOLUMES}/pv1");
+        let spec = json!({ "capacity": { "storage": volume_has }, "csi": csi });
+        world.api.put(&volume, json!({ "metadata": { "name": "pv1" }, "spec": spec }));
+        let path = format!("{CLAIMS}/data");
+        let mut bound = claim(&json!({ "status": { "phase": "Bound", "capacity": { "storage": "1Gi" } } }));
+        bound["spec"]["volumeName"] = "pv1".into();
+        bound["spec"]["resources"]["requests"]["storage"] = "2Gi".into();
+        world.api.put(&path, bound);
+        let capacity = |api: &FakeApi, path: &str, of: &str| {
+            api.object(path).map(|it| it[of]["capacity"]["storage"].clone()).unwrap_or_default()
+        };
+        world.until("grown", |api| capacity(api, &path, "status") == expected).await;
+        assert_eq!(capacity(&world.api, &volume, "spec"), expected);
+        assert_eq!(world.api.writes().contains(&format!("PATCH {volume}")), is_patched);
+    }
 }

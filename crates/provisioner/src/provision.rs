@@ -24,8 +24,8 @@ const PROVISIONER: [&str; 2] =
 const FS_TYPE: &str = "csi.storage.k8s.io/fstype";
 /// A class with more places says too much.
 const PLACES_MAX: usize = 256;
-/// As external-provisioner, where neither class nor driver says one.
-const DEFAULT_FS_TYPE: &str = "ext4";
+/// Deprecated, in whatever case; external-provisioner reads it all the same, and tells the driver of it, too.
+const BARE_FS_TYPE: &str = "fstype";
 
 pub(crate) fn spec(claim: &PersistentVolumeClaim) -> PersistentVolumeClaimSpec {
     claim.spec.clone().unwrap_or_default()
@@ -80,7 +80,7 @@ pub(crate) fn request(
         secrets: secrets::of(&given, claim, &name)?,
         name,
         bytes,
-        fs_type: given.get(FS_TYPE).cloned().unwrap_or_default(),
+        fs_type: fs_type(&given)?,
         is_block: spec.volume_mode.as_deref() == Some("Block"),
         access_modes: spec.access_modes.unwrap_or_default(),
         mount_options: class.mount_options.clone().unwrap_or_default(),
@@ -90,6 +90,17 @@ pub(crate) fn request(
         attributes_class: attributes.map(|it| it.0.to_owned()),
         mutable_parameters: attributes.map(|it| it.1.clone()).unwrap_or_default(),
     })
+}
+
+/// The file system that the class names; empty: the driver chooses, as external-provisioner has no default of its own.
+fn fs_type(parameters: &BTreeMap<String, String>) -> Result<String, String> {
+    let is_it = |name: &str| name == FS_TYPE || name.eq_ignore_ascii_case(BARE_FS_TYPE);
+    let mut found = parameters.iter().filter(|it| is_it(it.0)).map(|it| it.1);
+    let fs_type = found.next().cloned().unwrap_or_default();
+    match found.next() {
+        Some(_) => Err(format!("fstype specified in parameters with both {BARE_FS_TYPE:?} and {FS_TYPE:?} keys")),
+        None => Ok(fs_type),
+    }
 }
 
 /// The claim's VolumeAttributesClass with what it says of a volume; `None`: it asks for none.
@@ -179,11 +190,9 @@ pub fn volume(claim: &PersistentVolumeClaim, class: &StorageClass, request: &Req
     for (field, key) in &request.secrets.by_field {
         csi[*field] = json!({ "name": key.name, "namespace": key.namespace });
     }
-    // A folder has none, and an empty one says that nobody makes a file system.
-    if !request.is_block && (fs_type.is_some() || !created.topology.is_empty()) {
-        csi["fsType"] = fs_type.unwrap_or_default().into();
-    } else if !request.is_block {
-        csi["fsType"] = DEFAULT_FS_TYPE.into();
+    // The built-in driver says which it makes, and none of a folder; another driver to which none was told makes what it likes.
+    if let Some(fs_type) = fs_type.filter(|_| !request.is_block) {
+        csi["fsType"] = fs_type.into();
     }
     let mut spec = json!({
         "capacity": { "storage": Quantity::bytes(i64::try_from(bytes).unwrap_or(i64::MAX)).to_string() },

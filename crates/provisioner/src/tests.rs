@@ -4,6 +4,7 @@ mod attachments;
 mod conditions;
 mod expansion;
 mod modification;
+mod requests;
 mod snapshots;
 
 use std::{collections::BTreeSet, sync::Arc};

@@ -1,0 +1,45 @@
+//! What drivers are asked for, and what the PersistentVolume says of it.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::*;
+use crate::{Created, Request};
+
+fn asked(class: Value, patch: Value) -> Result<(Request, Value), String> {
+    let mut with = json!({ "metadata": { "name": "sample" }, "provisioner": "sample" });
+    merge(&mut with, class);
+    let class: corten_api::storage::v1::StorageClass = serde_json::from_value(with).expect("a class");
+    let claim = serde_json::from_value(claim(patch)).expect("a claim");
+    let facts = DriverFacts { name: "sample".into(), ..DriverFacts::default() };
+    let request = crate::provision::request(&claim, &class, &facts, None, None)?;
+    let created = Created { handle: "h1".into(), ..Created::default() };
+    let volume = crate::volume_object(&claim, &class, &request, &created);
+    Ok((request, volume["spec"]["csi"].clone()))
+}
+
+/// As external-provisioner without `--default-fstype`.
+#[test]
+fn a_driver_is_told_the_file_system_that_its_class_names_and_no_other() {
+    let bare = json!({ "fsType": "xfs", "x": "y" });
+    for (parameters, expected, told) in [
+        (json!({}), Value::Null, json!({})),
+        (json!({ "csi.storage.k8s.io/fstype": "xfs" }), json!("xfs"), json!({})),
+        (json!({ "csi.storage.k8s.io/fstype": "" }), Value::Null, json!({})),
+        (bare.clone(), json!("xfs"), bare),
+        (json!({ "FSTYPE": "ext3" }), json!("ext3"), json!({ "FSTYPE": "ext3" })),
+    ] {
+        let class = json!({ "parameters": parameters });
+        let (request, csi) = asked(class.clone(), json!({})).expect("asked");
+        assert_eq!(csi["fsType"], expected, "{parameters}");
+        assert_eq!(request.fs_type, expected.as_str().unwrap_or_default(), "{parameters}");
+        let told: BTreeMap<String, String> = serde_json::from_value(told).expect("parameters");
+        assert_eq!(request.parameters, told);
+        let (_, csi) = asked(class, json!({ "spec": { "volumeMode": "Block" } })).expect("asked");
+        assert_eq!(csi["fsType"], Value::Null, "a disk has none");
+    }
+    let twice = json!({ "parameters": { "csi.storage.k8s.io/fstype": "xfs", "fsType": "xfs" } });
+    let why = asked(twice, json!({})).expect_err("which of both");
+    assert!(why.contains("fstype specified in parameters with both"), "{why}");
+}

@@ -125,6 +125,7 @@ impl RemoteVolumes {
                 context: BTreeMap::new(),
                 topology: vec![local_topology(&self.node)],
                 fs_type: made.fs_type,
+                refused: None,
             }),
             _ => Err(unexpected()),
         }

@@ -18,8 +18,8 @@ use corten_runner::{
     VolumeGrowthSettings, VolumeHands, VolumeHealthHands, VolumeHealthSettings,
 };
 use corten_volumes::{
-    Code, CreateSnapshot, CreateVolume, Driver, Drivers, Expanded, Facts, Fault, LOCAL_DRIVER, LocalDriver, Mounter, Reserve,
-    StageVolume, VolumeSource,
+    Code, CreateSnapshot, CreateVolume, Driver, Drivers, Expanded, Facts, Fault, LOCAL_DRIVER, LocalDriver, Mounter,
+    Reserve, StageVolume, VolumeSource,
 };
 use tokio::{
     sync::{Mutex, watch},
@@ -262,8 +262,9 @@ impl VolumeHands for NodeVolumes {
         Box::pin(async move {
             let driver = self.driver(&request.driver)?;
             let made = driver.create(wanted(request, secrets.0)).await.map_err(refusal)?;
-            let corten_volumes::CreatedVolume { handle, bytes, context, topology, fs_type } = made;
-            Ok(Created { handle, bytes, context, topology, fs_type })
+            let corten_volumes::CreatedVolume { handle, bytes, context, topology, fs_type, refused } = made;
+            let refused = refused.map(|it| it.to_string());
+            Ok(Created { handle, bytes, context, topology, fs_type, refused })
         })
     }
 

@@ -77,7 +77,9 @@ pub(crate) fn job(
             Some(Job::ExpandOnNode(Box::new(NodeGrowth { begun: None, ..growth })))
         }
         // Who grew it knows no statuses of resources, and the node has its part yet.
-        Next::Allocated if said.is_empty() && allocated.is_none() && status.conditions.iter().flatten().any(pending) => {
+        Next::Allocated
+            if said.is_empty() && allocated.is_none() && status.conditions.iter().flatten().any(pending) =>
+        {
             None
         }
         // Else its own resizer does it.

@@ -42,6 +42,6 @@ pub use snapshot_objects::{default_snapshot_class, snapshot_definitions};
 pub use snapshots::{snapshot_failed, snapshot_found, snapshot_not_found, snapshot_status};
 pub use words::{
     AttachedVolume, Attaching, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure, Finality, Finding,
-    Grown, Growth, Handles, Job, Modification, NodeGrowth, Outcome, PodContainer, Published, Request, Snapshotted, Source,
-    Taking, Topology,
+    Grown, Growth, Handles, Job, Modification, NodeGrowth, Outcome, PodContainer, Published, Request, Snapshotted,
+    Source, Taking, Topology,
 };

@@ -4,6 +4,7 @@ mod attachments;
 mod conditions;
 mod outcomes;
 mod snapshots;
+mod unfinished;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -48,6 +49,8 @@ pub struct Provisioner {
     classes: BTreeMap<String, Arc<StorageClass>>,
     attributes_classes: BTreeMap<String, Arc<VolumeAttributesClass>>,
     attachments: BTreeMap<String, Arc<VolumeAttachment>>,
+    /// By PersistentVolume.
+    unfinished: BTreeMap<String, unfinished::Unfinished>,
     /// Claims whose last change of attributes the driver refused, doing nothing: to which class.
     refused_changes: BTreeMap<Key, String>,
     /// Claims whose last growth the driver refused, doing nothing: to how many bytes.
@@ -80,6 +83,8 @@ pub struct Provisioner {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Subject {
     Claim(Key),
+    /// A PersistentVolume that may be made yet, for a claim that is gone.
+    Abandoned(String),
     Volume(String),
     Attachment(String),
     /// A content of a snapshot.
@@ -102,6 +107,7 @@ impl Provisioner {
             classes: BTreeMap::new(),
             attributes_classes: BTreeMap::new(),
             attachments: BTreeMap::new(),
+            unfinished: BTreeMap::new(),
             refused_changes: BTreeMap::new(),
             refused_growths: BTreeMap::new(),
             registered: BTreeMap::new(),
@@ -156,6 +162,8 @@ impl Provisioner {
                 let asks_anew = known.is_some_and(|it| it.spec != claim.spec);
                 let was_refused = known.is_some_and(|it| expansion::is_refused_by_node(it));
                 let is_refused = !was_refused && expansion::is_refused_by_node(&claim);
+                let is_another = known.is_some_and(|it| it.metadata.uid != claim.metadata.uid);
+                let abandoned = if is_another { self.abandon(&key) } else { Vec::new() };
                 self.claims.insert(key, claim);
                 if asks_anew {
                     // What failed before is no longer what is asked for.
@@ -164,14 +172,15 @@ impl Provisioner {
                     self.failed(&subject, now);
                     self.put_off(&subject, RESYNC_PERIOD, now);
                 }
-                vec![self.heard_of(subject)]
+                abandoned.into_iter().chain([self.heard_of(subject)]).collect()
             }
             Event::ClaimGone(key) => {
                 self.claims.remove(&key);
                 self.refused_changes.remove(&key);
                 self.refused_growths.remove(&key);
+                let abandoned = self.abandon(&key);
                 self.forget(&Subject::Claim(key));
-                Vec::new()
+                abandoned
             }
             Event::Volume(volume) => {
                 let name = volume.metadata.name.clone().unwrap_or_default();
@@ -278,7 +287,8 @@ impl Provisioner {
         let claims = self.claims.keys().cloned().map(Subject::Claim);
         let attachments = self.attachments.keys().cloned().map(Subject::Attachment);
         let contents = self.contents.keys().cloned().map(Subject::Content);
-        claims.chain(self.volumes.keys().cloned().map(Subject::Volume)).chain(attachments).chain(contents).collect()
+        let volumes = self.volumes.keys().cloned().map(Subject::Volume);
+        claims.chain(volumes).chain(attachments).chain(contents).chain(self.abandoned()).collect()
     }
 
     /// Leaves to sidecars what they do, and names what is to be looked at anew.
@@ -356,6 +366,7 @@ impl Provisioner {
         }
         let job = match subject {
             Subject::Claim(key) => self.job_of_claim(key, now, effects),
+            Subject::Abandoned(volume) => self.job_of_abandoned(volume),
             Subject::Volume(name) => self.job_of_volume(name),
             Subject::Attachment(name) => self.job_of_attachment(name, now),
             Subject::Content(name) => self.job_of_content(name, now, effects),
@@ -364,6 +375,7 @@ impl Provisioner {
             Some(job) => {
                 let work = self.work.entry(subject.clone()).or_default();
                 (work.in_flight, work.retry_at) = (true, None);
+                self.begins(&job);
                 effects.push(Effect::Do(Box::new(job)));
             }
             None => {

@@ -6,6 +6,7 @@ mod expansion;
 mod modification;
 mod requests;
 mod snapshots;
+mod unfinished;
 
 use std::{collections::BTreeSet, sync::Arc};
 

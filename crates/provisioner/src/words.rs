@@ -294,6 +294,8 @@ pub struct Created {
     /// The labels of nodes that reach it; empty: all do.
     pub topology: Vec<Topology>,
     pub fs_type: String,
+    /// Why it is not what was asked for: it is removed again.
+    pub refused: Option<String>,
 }
 
 /// A volume that is to be larger, and what is written to the API at each step.

@@ -24,8 +24,8 @@ use corten_client::{
 use corten_kubelet::Secrets;
 use corten_meta::{Key, ObjectMeta};
 use corten_provisioner::{
-    AttachedVolume, CAPACITY_NAMESPACE, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure, Finality, Grown,
-    PodContainer, Provisioner, Published, Request, Snapshotted, Taking, capacity_name, capacity_object,
+    AttachedVolume, CAPACITY_NAMESPACE, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure, Finality,
+    Grown, PodContainer, Provisioner, Published, Request, Snapshotted, Taking, capacity_name, capacity_object,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde::Deserialize;

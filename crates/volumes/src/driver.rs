@@ -125,6 +125,9 @@ pub struct CreatedVolume {
     /// The labels of nodes that reach it; empty: all do.
     pub topology: Vec<BTreeMap<String, String>>,
     pub fs_type: String,
+    /// Why it is not what was asked for: who asked removes it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Fault>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

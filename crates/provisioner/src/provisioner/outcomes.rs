@@ -7,6 +7,7 @@ use corten_reconcile::EventType::{self, Normal, Warning};
 
 use super::{NODE_PAUSE_MAX, PAUSE_MAX, Provisioner, SEEN_WITHIN, Subject, about_claim, about_volume, not_provisioned};
 use crate::{
+    names::volume_name,
     provision,
     words::{Effect, Failure, Finality, Job, Outcome},
 };
@@ -42,8 +43,20 @@ impl Provisioner {
     pub(super) fn done(&mut self, outcome: Outcome, now: Time, effects: &mut Vec<Effect>) -> Subject {
         match outcome {
             Outcome::Provisioned { claim, volume, driver, result } => {
-                self.provisioned(&claim, &volume, &driver, result, now, effects);
-                Subject::Claim(claim)
+                let is_open = self.is_left_open(&volume, &result);
+                let of_gone = Subject::Abandoned(volume.clone());
+                if self.work.get(&of_gone).is_some_and(|it| it.in_flight) {
+                    return self.abandoned_ended(volume, is_open, now);
+                }
+                let is_there = self.claims.get(&claim).is_some_and(|it| volume_name(it) == volume);
+                let subject = Subject::Claim(claim.clone());
+                if is_there {
+                    self.provisioned(&claim, &volume, &driver, result, now, effects);
+                } else {
+                    self.work.remove(&subject);
+                    self.abandoned_ended(volume, is_open, now);
+                }
+                subject
             }
             Outcome::Selected { claim, version, result } => self.selected(claim, &version, result.is_ok(), now),
             Outcome::Rescheduled { claim, result: Ok(()) } if self.is_for_any_node(&claim) => self.given_back(claim),
@@ -202,10 +215,7 @@ impl Provisioner {
         effects: &mut Vec<Effect>,
     ) {
         let subject = Subject::Claim(key.clone());
-        let Some(claim) = self.claims.get(key).cloned() else {
-            self.work.remove(&subject);
-            return;
-        };
+        let Some(claim) = self.claims.get(key).cloned() else { return };
         let about = about_claim(&claim);
         let failure = match result {
             Ok(()) => {

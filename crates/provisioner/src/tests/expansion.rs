@@ -176,7 +176,10 @@ fn what_is_infeasible_is_asked_again_and_not_soon_and_what_has_no_room_after_the
         let mut world = world(|it| it.expands = true);
         let growth = "expand pv1 vol-1 2147483648";
         assert_eq!(world.claim(asks(json!({}))), [growth]);
-        world.tell(expanded(2 << 30, Err(Failure { message: "no".into(), is_exhausted, finality, ..Failure::default() })));
+        world.tell(expanded(
+            2 << 30,
+            Err(Failure { message: "no".into(), is_exhausted, finality, ..Failure::default() }),
+        ));
         let said = if finality == Finality::Infeasible { "Infeasible" } else { "InProgress" };
         let status = json!({
             "allocatedResources": { "storage": "2Gi" },

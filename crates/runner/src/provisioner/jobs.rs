@@ -9,8 +9,9 @@ use corten_client::{Client, DeleteParams, Error, PatchType};
 use corten_kubelet::Secrets;
 use corten_meta::{Key, Resource, Time};
 use corten_provisioner::{
-    AttachedVolume, Attaching, Failure, Finality, Finding, Grown, Growth, Job, MESSAGE, Modification, NODE_ID, NodeGrowth,
-    Outcome, Taking, snapshot_failed, snapshot_found, snapshot_not_found, snapshot_status, volume_object,
+    AttachedVolume, Attaching, Created, Failure, Finality, Finding, Grown, Growth, Handles, Job, MESSAGE, Modification,
+    NODE_ID, NodeGrowth, Outcome, Request, Taking, snapshot_failed, snapshot_found, snapshot_not_found,
+    snapshot_status, volume_object,
 };
 use futures_util::FutureExt;
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ use crate::node_volumes::secrets;
 /// A driver may take minutes; one that hangs holds up its own volume alone.
 const JOB_PATIENCE: Duration = Duration::from_secs(300);
 const CONFLICTS_MAX: u32 = 5;
+/// How often a volume is to be deleted that is not what was asked for, before that is told.
+const DELETIONS_MAX: u32 = 5;
 
 /// It is there, whoever made it.
 pub(super) fn there<T>(result: Result<T, Error>) -> Result<(), Error> {
@@ -112,16 +115,7 @@ pub(super) async fn carry_out(
 async fn attempt(client: &Client, hands: &dyn VolumeHands, answered: &Answered, job: &Job) -> Result<bool, Failure> {
     match job {
         Job::Provision { claim, class, request, others } => {
-            let secrets = told(client, request.secrets.provisioner.as_ref()).await?;
-            let created = hands.create(request.clone(), secrets).await.map_err(refused)?;
-            let other = others.get(&created.handle).cloned();
-            let taken = || answered.take(&request.driver, &created.handle, &request.name).err();
-            if let Some(other) = other.or_else(taken) {
-                return Err(failed(format!(
-                    "the driver answers with volume {:?}, which is that of PersistentVolume {other}",
-                    created.handle
-                )));
-            }
+            let created = create(client, hands, answered, request, others).await?;
             let volume = volume_object(claim, class, request, &created);
             there(client.create(&PERSISTENT_VOLUMES, "", &volume).await).map_err(not_written)?;
         }
@@ -160,6 +154,51 @@ async fn attempt(client: &Client, hands: &dyn VolumeHands, answered: &Answered, 
         Job::WriteStatus { claim, status } => write_status(client, claim, status).await?,
     }
     Ok(false)
+}
+
+/// Has the driver make a volume that is nobody's yet, and is what was asked for.
+async fn create(
+    client: &Client,
+    hands: &dyn VolumeHands,
+    answered: &Answered,
+    request: &Request,
+    others: &Handles,
+) -> Result<Created, Failure> {
+    let secrets = told(client, request.secrets.provisioner.as_ref()).await?;
+    let created = hands.create(request.clone(), secrets.clone()).await.map_err(refused)?;
+    let other = others.get(&created.handle).cloned();
+    let taken = || answered.take(&request.driver, &created.handle, &request.name).err();
+    if let Some(other) = other.or_else(taken) {
+        let handle = &created.handle;
+        let message = format!("the driver answers with volume {handle:?}, which is that of PersistentVolume {other}");
+        return Err(Failure { message, finality: Finality::Refused, ..Failure::default() });
+    }
+    match created.refused {
+        Some(why) => Err(clean_up(hands, answered, (request, &created.handle), secrets, why).await),
+        None => Ok(created),
+    }
+}
+
+/// As external-provisioner's `cleanupVolume`. What cannot be removed is asked for again, and removed then.
+async fn clean_up(
+    hands: &dyn VolumeHands,
+    answered: &Answered,
+    (request, handle): (&Request, &str),
+    secrets: Secrets,
+    why: String,
+) -> Failure {
+    let mut failure = None;
+    for _ in 0..DELETIONS_MAX {
+        match hands.delete(request.driver.clone(), handle.to_owned(), secrets.clone()).await {
+            Ok(()) => {
+                answered.forget(&request.driver, handle);
+                return Failure { message: why, finality: Finality::Refused, ..Failure::default() };
+            }
+            Err(refusal) => failure = Some(refusal.message),
+        }
+    }
+    let failure = failure.unwrap_or_default();
+    failed(format!("{why}. Cleanup of volume {} failed, volume is orphaned: {failure}", request.name))
 }
 
 /// Another node may have been first, or somebody has changed the claim: what it is now is seen.

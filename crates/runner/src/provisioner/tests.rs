@@ -26,6 +26,8 @@ struct FakeVolumes {
     foreign: Mutex<bool>,
     /// It answers every request with the same volume.
     repeats: Mutex<bool>,
+    /// Why what it makes is not what it was asked for.
+    refused: Mutex<Option<String>>,
     /// How large it says a volume is that it has grown.
     grown: Mutex<u64>,
     /// The node it is on, where that is not `n1`.
@@ -67,7 +69,8 @@ impl VolumeHands for FakeVolumes {
         let made = self.ask(format!("create {} {}", request.name, request.bytes));
         let handle = if *self.repeats.lock() { "one".into() } else { request.name };
         let topology = self.node.iter().map(|it| [("kubernetes.io/hostname".to_owned(), it.clone())].into()).collect();
-        let created = Created { handle, bytes: request.bytes, topology, ..Created::default() };
+        let refused = self.refused.lock().take();
+        let created = Created { handle, bytes: request.bytes, topology, refused, ..Created::default() };
         Box::pin(std::future::ready(made.map(|()| created)))
     }
 
@@ -114,7 +117,9 @@ impl VolumeHands for FakeVolumes {
         let taken = self.ask(format!("snapshot {} of {}", taking.name, taking.volume));
         let taken = match taken {
             Ok(()) => Ok(Snapshotted { handle: taking.name, bytes: 1 << 30, created_at: 7, is_ready: true }),
-            Err(refusal) => Err(SnapshotRefusal { message: refusal.message, is_final: refusal.finality == Finality::Infeasible }),
+            Err(refusal) => {
+                Err(SnapshotRefusal { message: refusal.message, is_final: refusal.finality == Finality::Infeasible })
+            }
         };
         Box::pin(std::future::ready(taken))
     }
@@ -546,9 +551,12 @@ async fn a_volume_is_changed_as_another_class_says_with_the_drivers_words_before
 /// Drivers make volumes larger than they are asked to, and what was larger before is not made smaller.
 #[tokio::test(start_paused = true)]
 async fn a_volume_that_was_grown_is_as_large_as_its_driver_says() {
-    for (grown, volume_has, expected, is_patched) in
-        [(0, "1Gi", "2Gi", true), (3 << 30, "1Gi", "3Gi", true), (1 << 30, "1Gi", "2Gi", true), (0, "4Gi", "4Gi", false)]
-    {
+    for (grown, volume_has, expected, is_patched) in [
+        (0, "1Gi", "2Gi", true),
+        (3 << 30, "1Gi", "3Gi", true),
+        (1 << 30, "1Gi", "2Gi", true),
+        (0, "4Gi", "4Gi", false),
+    ] {
         let world = World::new();
         *world.hands.grown.lock() = grown;
         let csi = json!({ "driver": DRIVER, "volumeHandle": "h1" });
@@ -567,4 +575,47 @@ async fn a_volume_that_was_grown_is_as_large_as_its_driver_says() {
         assert_eq!(capacity(&world.api, &volume, "spec"), expected);
         assert_eq!(world.api.writes().contains(&format!("PATCH {volume}")), is_patched);
     }
+}
+
+/// Nobody else knows of it, and it would stay for ever.
+#[tokio::test(start_paused = true)]
+async fn a_volume_that_is_not_what_was_asked_for_is_removed_again() {
+    let world = World::new();
+    *world.hands.refused.lock() = Some("too small".into());
+    world.api.put(&format!("{CLAIMS}/data"), claim(&Value::Null));
+    world.until("made", |api| api.object(&format!("{VOLUMES}/pvc-c1")).is_some()).await;
+    let create = "create pvc-c1 1073741824";
+    assert_eq!(*world.hands.asked.lock(), [create, "delete pvc-c1", create]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn anothers_volume_that_a_driver_answers_with_is_not_removed() {
+    let world = World::new();
+    (*world.hands.foreign.lock(), *world.hands.repeats.lock()) = (true, true);
+    let csi = json!({ "driver": DRIVER, "volumeHandle": "one" });
+    world.api.put(&format!("{VOLUMES}/taken"), json!({ "metadata": { "name": "taken" }, "spec": { "csi": csi } }));
+    world.until("introduced", |api| api.object("/apis/storage.k8s.io/v1/csinodes/n1").is_some()).await;
+    *world.hands.refused.lock() = Some("too small".into());
+    world.api.put(&format!("{CLAIMS}/data"), claim(&Value::Null));
+    let asked = |what: &str| world.hands.asked.lock().iter().filter(|it| it.starts_with(what)).count();
+    world.until("asked for again", |_| asked("create") > 1).await;
+    assert_eq!(asked("delete"), 0);
+}
+
+/// Its answer was lost, and its claim is gone: the object says whose it was, and is released.
+#[tokio::test(start_paused = true)]
+async fn a_volume_whose_claim_went_meanwhile_is_made_known_and_removed() {
+    let world = World::new();
+    *world.hands.refusal.lock() = Some(refusal("no answer", Finality::Open));
+    let path = format!("{CLAIMS}/data");
+    world.api.put(&path, claim(&Value::Null));
+    world.until("asked for", |_| !world.hands.asked.lock().is_empty()).await;
+    world.api.remove(&path);
+    let volume = format!("{VOLUMES}/pvc-c1");
+    world.until("made known", |api| api.object(&volume).is_some()).await;
+    let mut made = world.api.object(&volume).expect("there");
+    assert_eq!(made["spec"]["claimRef"]["uid"], "c1");
+    made["status"] = json!({ "phase": "Released" });
+    world.api.put(&volume, made);
+    world.until("removed", |_| world.hands.asked.lock().contains(&"delete pvc-c1".to_owned())).await;
 }

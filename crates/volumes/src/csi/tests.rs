@@ -321,10 +321,19 @@ async fn answers_are_not_believed() {
     for (fault, words) in [("small", "less than requested"), ("huge", "more than 16384 bytes"), ("other", "volume id")]
     {
         world.fault(&format!("CreateVolume {fault}"));
-        let error = driver.create(wanted("v1")).await.expect_err(fault).to_string();
-        assert!(error.contains(words), "{fault}: {error}");
+        let answered = driver.create(wanted("v1")).await;
+        // What it has made is named, for who asked: it is removed again.
+        let error = answered.map_or_else(
+            |it| it,
+            |made| {
+                assert_eq!(made.handle, sanity::handle_of("v1"));
+                made.refused.expect(fault)
+            },
+        );
+        assert!(error.to_string().contains(words), "{fault}: {error}");
         world.fault("");
-        driver.create(wanted("v1")).await.expect("it is the same volume");
+        let made = driver.create(wanted("v1")).await.expect("it is the same volume");
+        assert_eq!(made.refused, None);
         driver.delete(sanity::handle_of("v1"), [].into()).await.expect("gone");
     }
 }

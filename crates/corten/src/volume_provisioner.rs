@@ -214,7 +214,8 @@ pub(crate) fn snapshotted(snapshot: corten_volumes::Snapshot) -> Snapshotted {
 
 pub(crate) fn snapshot_refusal(fault: &Fault) -> SnapshotRefusal {
     // As csi-snapshotter: with these it may still be made.
-    let is_final = !matches!(fault.code, Code::DeadlineExceeded | Code::Unavailable | Code::Aborted);
+    let open = [Code::Canceled, Code::DeadlineExceeded, Code::Unavailable, Code::Aborted];
+    let is_final = !open.contains(&fault.code);
     SnapshotRefusal { is_final, message: fault.to_string() }
 }
 

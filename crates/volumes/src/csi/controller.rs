@@ -297,7 +297,7 @@ fn condition(standing: VolumeStanding) -> Option<(String, Option<String>)> {
     Some((standing.volume?.volume_id, condition.abnormal.then(|| bounded(&condition.message))))
 }
 
-/// What a driver says, as far as an event has room for it.
+/// What a driver says of a volume's health, as far as an event has room for it.
 pub(super) fn bounded(message: &str) -> String {
     message.chars().filter(|it| !it.is_control()).take(1024).collect()
 }

@@ -300,7 +300,6 @@ fn check_topology(topology: &BTreeMap<String, String>) -> Result<(), Fault> {
     }
 }
 
-/// What of a driver's words about a volume's health is passed on.
 #[cfg(test)]
 mod tests {
     use super::*;

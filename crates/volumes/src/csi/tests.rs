@@ -315,6 +315,26 @@ async fn a_place_that_leads_elsewhere_is_refused() {
     }
 }
 
+/// With these it may be done yet (`IsFinalError` of upstream's sidecars).
+#[tokio::test]
+async fn what_a_driver_answers_says_whether_it_may_be_done_yet() {
+    let (world, driver) = World::driver(&[]).await;
+    for (code, is_final) in [
+        ("Canceled", false),
+        ("DeadlineExceeded", false),
+        ("Unavailable", false),
+        ("ResourceExhausted", false),
+        ("Aborted", false),
+        ("Internal", true),
+        ("Unknown", true),
+        ("InvalidArgument", true),
+    ] {
+        world.fault(&format!("CreateVolume {code}"));
+        let fault = driver.create(wanted("v1")).await.expect_err(code);
+        assert_eq!((format!("{:?}", fault.code).as_str(), fault.is_final()), (code, is_final));
+    }
+}
+
 #[tokio::test]
 async fn answers_are_not_believed() {
     let (world, driver) = World::driver(&[]).await;

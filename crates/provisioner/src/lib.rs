@@ -16,6 +16,7 @@ pub mod moves;
 mod names;
 mod node_expansion;
 mod objects;
+mod places;
 mod provision;
 mod provisioner;
 mod removal;

@@ -22,8 +22,6 @@ pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 const PROVISIONER: [&str; 2] =
     ["volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner"];
 const FS_TYPE: &str = "csi.storage.k8s.io/fstype";
-/// A class with more places says too much.
-const PLACES_MAX: usize = 256;
 /// Deprecated, in whatever case; external-provisioner reads it all the same, and tells the driver of it, too.
 const BARE_FS_TYPE: &str = "fstype";
 
@@ -62,6 +60,7 @@ pub(crate) fn request(
     claim: &PersistentVolumeClaim,
     class: &StorageClass,
     driver: &DriverFacts,
+    topologies: Vec<Topology>,
     source: Option<Source>,
     attributes: Option<Attributes<'_>>,
 ) -> Result<Request, String> {
@@ -85,7 +84,7 @@ pub(crate) fn request(
         access_modes: spec.access_modes.unwrap_or_default(),
         mount_options: class.mount_options.clone().unwrap_or_default(),
         parameters: driver_parameters(given),
-        topologies: places(claim, class, driver)?,
+        topologies,
         source,
         attributes_class: attributes.map(|it| it.0.to_owned()),
         mutable_parameters: attributes.map(|it| it.1.clone()).unwrap_or_default(),
@@ -132,39 +131,6 @@ pub(crate) fn attributes<'c>(
 
 /// A VolumeAttributesClass: its name, and its parameters.
 pub(crate) type Attributes<'c> = (&'c str, &'c BTreeMap<String, String>);
-
-/// Where the volume may be: at the selected node; where none is selected, in this node's place if the class allows that, and else in
-/// the places that the class names (external-provisioner's `GenerateAccessibilityRequirements`).
-fn places(claim: &PersistentVolumeClaim, class: &StorageClass, driver: &DriverFacts) -> Result<Vec<Topology>, String> {
-    let own = (!driver.topology.is_empty()).then(|| driver.topology.clone());
-    let allowed = class.allowed_topologies.as_deref().unwrap_or_default();
-    if annotation(claim, SELECTED_NODE).is_some() || allowed.is_empty() {
-        return Ok(own.into_iter().collect());
-    }
-    let mut places: Vec<Topology> = Vec::new();
-    for term in allowed {
-        let mut of_term = vec![Topology::new()];
-        for expression in term.match_label_expressions.iter().flatten() {
-            if of_term.len().saturating_mul(expression.values.len()).saturating_add(places.len()) > PLACES_MAX {
-                return Err(format!("allowedTopologies of the class name more than {PLACES_MAX} places"));
-            }
-            let with = |place: &Topology, value: &String| {
-                let mut place = place.clone();
-                place.insert(expression.key.clone(), value.clone());
-                place
-            };
-            of_term =
-                of_term.iter().flat_map(|it| expression.values.iter().map(move |value| with(it, value))).collect();
-        }
-        places.extend(of_term);
-    }
-    let is_own = |place: &Topology| place.iter().all(|it| driver.topology.get(it.0) == Some(it.1));
-    let (here, elsewhere): (Vec<_>, Vec<_>) = places.into_iter().partition(is_own);
-    if driver.socket.is_none() && here.is_empty() {
-        return Err("this node is in none of the class's allowedTopologies".into());
-    }
-    Ok(here.into_iter().chain(elsewhere).collect())
-}
 
 /// How large the volume is to be at least.
 pub(crate) fn asked_bytes(claim: &PersistentVolumeClaim) -> Result<u64, String> {

@@ -1,6 +1,7 @@
 //! All claims, volumes and snapshots that drivers of this node have to do with.
 
 mod attachments;
+mod claims;
 mod conditions;
 mod outcomes;
 mod snapshots;
@@ -18,13 +19,11 @@ use corten_api::{
     storage::v1::{StorageClass, VolumeAttachment, VolumeAttributesClass},
 };
 use corten_meta::{Key, ObjectReference, Time};
-use corten_reconcile::EventType::{self, Normal, Warning};
+use corten_reconcile::EventType;
 
 use crate::{
-    attaching, capacity, expansion, leases,
-    modification::{self, ModifyDecision},
-    names, provision, removal, sidecars,
-    words::{Config, DriverFacts, DriverPod, Effect, Event, Handles, Job},
+    attaching, capacity, expansion, leases, removal, sidecars,
+    words::{Config, DriverFacts, DriverPod, Effect, Event, Handles, Job, Topology},
 };
 
 /// The longest pause before the next try, as external-provisioner's `--retry-interval-max`.
@@ -66,6 +65,9 @@ pub struct Provisioner {
     drivers: BTreeMap<String, DriverFacts>,
     /// The Leases that this node holds.
     leases: BTreeSet<String>,
+    /// Their labels.
+    nodes: BTreeMap<String, Topology>,
+    knows_nodes: bool,
     pods: BTreeMap<Key, DriverPod>,
     knows_pods: bool,
     /// Before that nothing is begun: a volume that is there already would be asked for again.
@@ -117,6 +119,8 @@ impl Provisioner {
             are_snapshots_synced: false,
             drivers: BTreeMap::new(),
             leases: BTreeSet::new(),
+            nodes: BTreeMap::new(),
+            knows_nodes: false,
             pods: BTreeMap::new(),
             knows_pods: false,
             is_synced: false,
@@ -226,6 +230,18 @@ impl Provisioner {
                 self.all()
             }
             Event::Pod(..) | Event::PodGone(_) | Event::PodsSynced => self.take_in_pod(event, now),
+            Event::Node(name, labels) => {
+                self.nodes.insert(name, labels);
+                Vec::new()
+            }
+            Event::NodeGone(name) => {
+                self.nodes.remove(&name);
+                Vec::new()
+            }
+            Event::NodesSynced => {
+                self.knows_nodes = true;
+                self.all()
+            }
             Event::Done(outcome) => vec![self.done(outcome, now, effects)],
             Event::Conditions(driver, told) => {
                 self.conditions_told(&driver, told.as_ref(), effects);
@@ -383,91 +399,6 @@ impl Provisioner {
                 if self.work.get(subject).is_some_and(|it| it.retry_at.is_none_or(|it| it <= now)) {
                     self.work.remove(subject);
                 }
-            }
-        }
-    }
-
-    fn job_of_claim(&mut self, key: &Key, now: Time, effects: &mut Vec<Effect>) -> Option<Job> {
-        let claim = self.claims.get(key)?.clone();
-        let spec = claim.spec.as_ref()?;
-        if let Some(volume) = spec.volume_name.as_deref().filter(|it| !it.is_empty()) {
-            let volume = self.volumes.get(volume)?;
-            let driver = self.drivers.get(&volume.spec.as_ref()?.csi.as_ref()?.driver)?;
-            if !self.is_ours(volume, driver) {
-                return None;
-            }
-            let refused = self.refused_growths.get(key).copied();
-            let growth = expansion::job(&claim, volume, driver, refused, now);
-            return growth.or_else(|| self.modification(key, &claim, volume, driver, now, effects));
-        }
-        let class = self.classes.get(spec.storage_class_name.as_deref()?)?.clone();
-        let driver = self.drivers.get(&class.provisioner).filter(|it| it.provisions)?.clone();
-        if !provision::is_wanted(&claim, &class, &self.config.node_name) {
-            return None;
-        }
-        // Where no node was selected, one acts for all.
-        if provision::annotation(&claim, provision::SELECTED_NODE).is_none() && !self.leads(&driver) {
-            return None;
-        }
-        // Made already: the binder has it from here.
-        if self.volumes.contains_key(&names::volume_name(&claim)) {
-            return None;
-        }
-        let source = match self.source(&claim, &driver) {
-            Ok(source) => source,
-            Err(why) => return self.without_source(key, &claim, (&class, &driver), why, now, effects),
-        };
-        // What a sidecar does for the driver is not its lack.
-        let own = self.registered.get(&driver.name).unwrap_or(&driver);
-        let attributes = provision::attributes(&claim, own, &self.attributes_classes);
-        match attributes.and_then(|it| provision::request(&claim, &class, &driver, source, it)) {
-            // All nodes see it, and all would make it: as external-provisioner where it runs on each (`becomeOwner`).
-            Ok(_) if driver.socket.is_none() && provision::annotation(&claim, provision::SELECTED_NODE).is_none() => {
-                let version = claim.metadata.resource_version.clone().unwrap_or_default();
-                Some(Job::Select { claim: key.clone(), version, node: self.config.node_name.clone() })
-            }
-            Ok(request) => {
-                let message =
-                    format!("External provisioner is provisioning volume for claim \"{}/{}\"", key.namespace, key.name);
-                self.tell(&driver.name, &about_claim(&claim), Normal, "Provisioning", message, effects);
-                let others = self.handles(&driver, &request.name);
-                let (claim, class) = (Box::new((*claim).clone()), Box::new((*class).clone()));
-                Some(Job::Provision { claim, class, request, others })
-            }
-            Err(why) => {
-                let message = not_provisioned(&class, &why);
-                self.tell(&driver.name, &about_claim(&claim), Warning, "ProvisioningFailed", message, effects);
-                self.failed(&Subject::Claim(key.clone()), now);
-                None
-            }
-        }
-    }
-
-    /// A change of the volume's attributes that is to be made, or goes on.
-    fn modification(
-        &self,
-        key: &Key,
-        claim: &PersistentVolumeClaim,
-        volume: &PersistentVolume,
-        driver: &DriverFacts,
-        now: Time,
-        effects: &mut Vec<Effect>,
-    ) -> Option<Job> {
-        let target = claim.status.as_ref().and_then(|it| it.modify_volume_status.as_ref());
-        let target = target.and_then(|it| it.target_volume_attributes_class_name.as_ref());
-        let is_over = target.is_some() && self.refused_changes.get(key) == target;
-        match modification::wanted(claim, volume, driver, &self.attributes_classes, is_over, now)? {
-            ModifyDecision::Job(job, told) => {
-                if let Some(message) = told {
-                    self.tell(&driver.name, &about_claim(claim), Normal, "VolumeModify", message, effects);
-                }
-                Some(*job)
-            }
-            ModifyDecision::Missing(why, write) => {
-                // Told once: what is missing is waited for.
-                let write = write?;
-                self.tell(&driver.name, &about_claim(claim), Warning, "VolumeModifyFailed", why, effects);
-                Some(*write)
             }
         }
     }

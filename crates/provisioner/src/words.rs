@@ -85,6 +85,11 @@ pub enum Event {
     AttributesClassGone(String),
     Attachment(Arc<VolumeAttachment>),
     AttachmentGone(String),
+    /// A node's labels, as far as they are known.
+    Node(String, Topology),
+    NodeGone(String),
+    /// Every node has been told once. That and what follows comes where a driver of others has labels that say where a node is.
+    NodesSynced,
     Pod(Key, DriverPod),
     PodGone(Key),
     /// Every Pod has been told once.

@@ -13,7 +13,7 @@ fn asked(class: Value, patch: Value) -> Result<(Request, Value), String> {
     let class: corten_api::storage::v1::StorageClass = serde_json::from_value(with).expect("a class");
     let claim = serde_json::from_value(claim(patch)).expect("a claim");
     let facts = DriverFacts { name: "sample".into(), ..DriverFacts::default() };
-    let request = crate::provision::request(&claim, &class, &facts, None, None)?;
+    let request = crate::provision::request(&claim, &class, &facts, Vec::new(), None, None)?;
     let created = Created { handle: "h1".into(), ..Created::default() };
     let volume = crate::volume_object(&claim, &class, &request, &created);
     Ok((request, volume["spec"]["csi"].clone()))
@@ -42,4 +42,42 @@ fn a_driver_is_told_the_file_system_that_its_class_names_and_no_other() {
     let twice = json!({ "parameters": { "csi.storage.k8s.io/fstype": "xfs", "fsType": "xfs" } });
     let why = asked(twice, json!({})).expect_err("which of both");
     assert!(why.contains("fstype specified in parameters with both"), "{why}");
+}
+
+#[test]
+fn a_driver_that_is_not_everywhere_is_asked_once_all_places_are_known() {
+    let mut world = World::new();
+    let place = |it: &str| [("zone".to_owned(), it.to_owned())].into();
+    let facts = DriverFacts {
+        name: "sample".into(),
+        provisions: true,
+        socket: Some("/x/csi.sock".into()),
+        topology: place("b"),
+        ..DriverFacts::default()
+    };
+    let class = json!({ "metadata": { "name": "sample" }, "provisioner": "sample" });
+    world.tell(Event::Class(Arc::new(serde_json::from_value(class).expect("a class"))));
+    world.tell(Event::Drivers(vec![facts]));
+    world.tell(Event::PodsSynced);
+    world.tell(Event::Synced);
+    let mut patch = selected();
+    merge(&mut patch, json!({ "spec": { "storageClassName": "sample" } }));
+    merge(
+        &mut patch,
+        json!({ "metadata": { "annotations": { "volume.kubernetes.io/storage-provisioner": "sample" } } }),
+    );
+    assert_eq!(world.claim(patch), [""; 0]);
+    for (node, zone) in [("n1", "b"), ("n2", "a"), ("n3", "c")] {
+        world.tell(Event::Node(node.into(), place(zone)));
+    }
+    world.tell(Event::NodeGone("n3".into()));
+    let effects = world.provisioner.step(Event::NodesSynced, world.now);
+    let asked = effects.iter().find_map(|it| match it {
+        Effect::Do(job) => match &**job {
+            Job::Provision { request, .. } => Some(request.topologies.clone()),
+            _ => None,
+        },
+        _ => None,
+    });
+    assert_eq!(asked, Some(vec![place("b"), place("a")]));
 }

@@ -416,6 +416,7 @@ pub(crate) fn node_driver(name: &str, facts: Facts) -> NodeDriver {
             node_expands: facts.node_expands,
             tells_capacity: facts.tells_capacity,
             attaches: facts.attaches,
+            attaches_read_only: facts.attaches_read_only,
             attaches_nothing: facts.socket.is_some() && !facts.attaches,
             snapshots: facts.snapshots,
             clones: facts.clones,

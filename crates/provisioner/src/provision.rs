@@ -22,6 +22,9 @@ pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 const PROVISIONER: [&str; 2] =
     ["volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner"];
 const FS_TYPE: &str = "csi.storage.k8s.io/fstype";
+const READ_ONLY: &str = "ReadOnlyMany";
+/// Among a volume's attributes: who made it.
+const IDENTITY: &str = "storage.kubernetes.io/csiProvisionerIdentity";
 /// Deprecated, in whatever case; external-provisioner reads it all the same, and tells the driver of it, too.
 const BARE_FS_TYPE: &str = "fstype";
 
@@ -81,6 +84,8 @@ pub(crate) fn request(
         bytes,
         fs_type: fs_type(&given)?,
         is_block: spec.volume_mode.as_deref() == Some("Block"),
+        read_only: driver.attaches_read_only && spec.access_modes.as_deref() == Some(&[READ_ONLY.to_owned()]),
+        identity: None,
         access_modes: spec.access_modes.unwrap_or_default(),
         mount_options: class.mount_options.clone().unwrap_or_default(),
         parameters: driver_parameters(given),
@@ -148,11 +153,19 @@ pub(crate) fn driver_parameters(given: BTreeMap<String, String>) -> BTreeMap<Str
 pub fn volume(claim: &PersistentVolumeClaim, class: &StorageClass, request: &Request, created: &Created) -> Value {
     let (own, bytes) = (&claim.metadata, if created.bytes > 0 { created.bytes } else { request.bytes });
     let fs_type = [&created.fs_type, &request.fs_type].into_iter().find(|it| !it.is_empty()).map(String::as_str);
+    // What the driver says goes before.
+    let mut attributes = created.context.clone();
+    if let Some(identity) = &request.identity {
+        attributes.entry(IDENTITY.to_owned()).or_insert_with(|| identity.clone());
+    }
     let mut csi = json!({
         "driver": request.driver,
         "volumeHandle": created.handle,
-        "volumeAttributes": created.context,
+        "volumeAttributes": attributes,
     });
+    if request.read_only {
+        csi["readOnly"] = true.into();
+    }
     for (field, key) in &request.secrets.by_field {
         csi[*field] = json!({ "name": key.name, "namespace": key.namespace });
     }

@@ -24,8 +24,10 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let mut world =
-            Self { provisioner: Provisioner::new(Config { node_name: "n1".into() }), now: Time::from_unix_seconds(0) };
+        let mut world = Self {
+            provisioner: Provisioner::new(Config { node_name: "n1".into(), identity: "1700-4".into() }),
+            now: Time::from_unix_seconds(0),
+        };
         let facts = DriverFacts {
             name: DRIVER.into(),
             provisions: true,

@@ -22,6 +22,8 @@ pub type Topology = BTreeMap<String, String>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     pub node_name: String,
+    /// Begins what volumes of others' drivers say of who made them: this process, and no other.
+    pub identity: String,
 }
 
 /// What a driver of this node can do, of what concerns volumes as such.
@@ -39,6 +41,8 @@ pub struct DriverFacts {
     pub tells_capacity: bool,
     /// Makes volumes known to nodes before they are staged, and nobody else does it for this driver.
     pub attaches: bool,
+    /// Attaches volumes that are read only as such.
+    pub attaches_read_only: bool,
     /// Has nothing to do when a volume is attached, and nobody else says so for it.
     pub attaches_nothing: bool,
     /// Keeps snapshots, and nobody else does it for this driver.
@@ -154,7 +158,7 @@ pub struct Published {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Job {
     /// Makes a volume, then the PersistentVolume ([`crate::volume_object`]); one that is there already is taken.
-    Provision { claim: Box<PersistentVolumeClaim>, class: Box<StorageClass>, request: Request, others: Handles },
+    Provision { claim: Box<PersistentVolumeClaim>, class: Box<StorageClass>, request: Box<Request>, others: Handles },
     /// Says that this node makes the claim's volume, where no other one was first.
     Select { claim: Key, version: String, node: String },
     /// Has the scheduler look for another node: takes the annotation of the selected one away.
@@ -234,6 +238,10 @@ pub struct Request {
     pub fs_type: String,
     pub is_block: bool,
     pub access_modes: Vec<String>,
+    /// Nobody is to write to it, and the driver attaches it like that.
+    pub read_only: bool,
+    /// Who makes it, as its PersistentVolume says and the driver is told at each use; `None`: it does not say.
+    pub identity: Option<String>,
     pub mount_options: Vec<String>,
     pub parameters: BTreeMap<String, String>,
     pub secrets: VolumeSecrets,

@@ -274,6 +274,11 @@ fn news_of_pods(pods: &mut Informer<DriverPod>, context: &mut Context<'_>) -> Ve
     events
 }
 
+/// As external-provisioner's, which begins with when it was started, and a number.
+fn identity(clock: &Clock) -> String {
+    format!("{}-{}", clock().unix_millis(), std::process::id() % 10_000)
+}
+
 fn drivers(hands: &Arc<dyn VolumeHands>) -> BoxFuture<'static, Vec<NodeDriver>> {
     let hands = hands.clone();
     Box::pin(async move { hands.drivers().await })
@@ -297,7 +302,7 @@ impl ProvisionerLoop {
             recorders: std::collections::BTreeMap::new(),
             tick_at: None,
             alarm: Box::pin(tokio::time::sleep(IDLE)),
-            mind: Provisioner::new(Config { node_name }),
+            mind: Provisioner::new(Config { node_name, identity: identity(&clock) }),
             client,
             node,
             viewer,

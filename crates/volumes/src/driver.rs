@@ -203,6 +203,8 @@ pub struct Facts {
     pub tells_capacity: bool,
     /// Makes volumes known to nodes before they are staged.
     pub attaches: bool,
+    /// Attaches volumes that are read only as such.
+    pub attaches_read_only: bool,
     /// Keeps snapshots.
     pub snapshots: bool,
     /// Makes volumes with what others hold.

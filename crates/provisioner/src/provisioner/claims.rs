@@ -12,7 +12,7 @@ use crate::{
     expansion,
     modification::{self, ModifyDecision},
     names, places, provision,
-    words::{DriverFacts, Effect, Job},
+    words::{Config, DriverFacts, Effect, Job, Request},
 };
 
 impl Provisioner {
@@ -78,6 +78,8 @@ impl Provisioner {
                     format!("External provisioner is provisioning volume for claim \"{}/{}\"", key.namespace, key.name);
                 self.tell(&driver.name, &about_claim(claim), Normal, "Provisioning", message, effects);
                 let others = self.handles(driver, &request.name);
+                let identity = driver.socket.is_some().then(|| self.identity(driver));
+                let request = Box::new(Request { identity, ..request });
                 let (claim, class) = (Box::new(claim.clone()), Box::new(class.clone()));
                 Some(Job::Provision { claim, class, request, others })
             }
@@ -88,6 +90,12 @@ impl Provisioner {
                 None
             }
         }
+    }
+
+    /// As external-provisioner where it runs on each node.
+    fn identity(&self, driver: &DriverFacts) -> String {
+        let Config { node_name, identity } = &self.config;
+        format!("{identity}-{}-{node_name}", driver.name)
     }
 
     /// A change of the volume's attributes that is to be made, or goes on.

@@ -16,7 +16,7 @@ use crate::{
 pub(super) struct Unfinished {
     claim: Box<PersistentVolumeClaim>,
     class: Box<StorageClass>,
-    request: Request,
+    request: Box<Request>,
     /// It may be there, or be under way.
     is_open: bool,
     /// Its claim is gone.

@@ -8,12 +8,16 @@ use super::*;
 use crate::{Created, Request};
 
 fn asked(class: Value, patch: Value) -> Result<(Request, Value), String> {
+    let facts = DriverFacts { name: "sample".into(), ..DriverFacts::default() };
+    asked_of(&facts, class, patch)
+}
+
+fn asked_of(facts: &DriverFacts, class: Value, patch: Value) -> Result<(Request, Value), String> {
     let mut with = json!({ "metadata": { "name": "sample" }, "provisioner": "sample" });
     merge(&mut with, class);
     let class: corten_api::storage::v1::StorageClass = serde_json::from_value(with).expect("a class");
     let claim = serde_json::from_value(claim(patch)).expect("a claim");
-    let facts = DriverFacts { name: "sample".into(), ..DriverFacts::default() };
-    let request = crate::provision::request(&claim, &class, &facts, Vec::new(), None, None)?;
+    let request = crate::provision::request(&claim, &class, facts, Vec::new(), None, None)?;
     let created = Created { handle: "h1".into(), ..Created::default() };
     let volume = crate::volume_object(&claim, &class, &request, &created);
     Ok((request, volume["spec"]["csi"].clone()))
@@ -80,4 +84,51 @@ fn a_driver_that_is_not_everywhere_is_asked_once_all_places_are_known() {
         _ => None,
     });
     assert_eq!(asked, Some(vec![place("b"), place("a")]));
+}
+
+/// As external-provisioner: the driver is told at each use, and may say it itself.
+#[test]
+fn a_volume_says_who_has_made_it() {
+    let mut world = World::new();
+    world.add_driver(|_| {});
+    let class = json!({ "metadata": { "name": "sample" }, "provisioner": "sample" });
+    let class: corten_api::storage::v1::StorageClass = serde_json::from_value(class).expect("a class");
+    world.tell(Event::Class(Arc::new(class.clone())));
+    let of_sample = claim(json!({
+        "metadata": { "annotations": { "volume.kubernetes.io/storage-provisioner": "sample" } },
+        "spec": { "storageClassName": "sample" },
+    }));
+    let claim: corten_api::core::v1::PersistentVolumeClaim = serde_json::from_value(of_sample).expect("a claim");
+    let effects = world.provisioner.step(Event::Claim(Arc::new(claim.clone())), world.now);
+    let request = effects.iter().find_map(|it| match it {
+        Effect::Do(job) => match &**job {
+            Job::Provision { request, .. } => Some(request.clone()),
+            _ => None,
+        },
+        _ => None,
+    });
+    let request = request.expect("asked for");
+    let attributes = |context: &[(&str, &str)]| {
+        let context = context.iter().map(|it| (it.0.to_owned(), it.1.to_owned())).collect();
+        let created = Created { handle: "h1".into(), context, ..Created::default() };
+        crate::volume_object(&claim, &class, &request, &created)["spec"]["csi"]["volumeAttributes"].clone()
+    };
+    let identity = "storage.kubernetes.io/csiProvisionerIdentity";
+    assert_eq!(attributes(&[("a", "b")]), json!({ "a": "b", identity: "1700-4-sample-n1" }));
+    assert_eq!(attributes(&[(identity, "own")]), json!({ identity: "own" }));
+}
+
+#[test]
+fn a_volume_that_is_for_readers_alone_is_read_only_where_the_driver_attaches_it_so() {
+    for (attaches_read_only, modes, expected) in [
+        (true, json!(["ReadOnlyMany"]), json!(true)),
+        (false, json!(["ReadOnlyMany"]), Value::Null),
+        (true, json!(["ReadOnlyMany", "ReadWriteOnce"]), Value::Null),
+        (true, json!(["ReadWriteOnce"]), Value::Null),
+    ] {
+        let facts = DriverFacts { name: "sample".into(), attaches_read_only, ..DriverFacts::default() };
+        let patch = json!({ "spec": { "accessModes": modes } });
+        let (_, csi) = asked_of(&facts, json!({}), patch).expect("asked");
+        assert_eq!(csi["readOnly"], expected, "{attaches_read_only} {modes}");
+    }
 }

@@ -85,7 +85,8 @@ pub(super) async fn carry_out(
         Job::Provision { claim, request, .. } => {
             let of = |it: &Option<String>| it.clone().unwrap_or_default();
             let claim = Key::new(of(&claim.metadata.namespace), of(&claim.metadata.name));
-            Outcome::Provisioned { claim, volume: request.name, driver: request.driver, result: done }
+            let Request { name, driver, .. } = *request;
+            Outcome::Provisioned { claim, volume: name, driver, result: done }
         }
         Job::Select { claim, version, .. } => Outcome::Selected { claim, version, result: done },
         Job::Reschedule { claim, .. } => Outcome::Rescheduled { claim, result: done },

@@ -71,6 +71,7 @@ impl CsiDriver {
             node_expands: capabilities.contains(&messages::EXPANDS),
             tells_capacity: can(can::TELL_CAPACITY),
             attaches: can(can::PUBLISH),
+            attaches_read_only: can(can::PUBLISH_READ_ONLY),
             snapshots: can(can::SNAPSHOT),
             clones: can(can::CLONE),
             modifies: can(can::MODIFY),

@@ -172,7 +172,7 @@ impl Provisioner {
                 if asks_anew {
                     // What failed before is no longer what is asked for.
                     self.forget(&subject);
-                } else if is_refused {
+                } else if is_refused && !self.work.get(&subject).is_some_and(|it| it.in_flight) {
                     self.failed(&subject, now);
                     self.put_off(&subject, RESYNC_PERIOD, now);
                 }

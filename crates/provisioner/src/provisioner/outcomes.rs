@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use corten_meta::{Key, Time};
 use corten_reconcile::EventType::{self, Normal, Warning};
 
-use super::{NODE_PAUSE_MAX, PAUSE_MAX, Provisioner, SEEN_WITHIN, Subject, about_claim, about_volume, not_provisioned};
+use super::{
+    NODE_PAUSE_MAX, PAUSE_MAX, Provisioner, RESYNC_PERIOD, SEEN_WITHIN, Subject, about_claim, about_volume,
+    not_provisioned,
+};
 use crate::{
     names::volume_name,
     provision,
@@ -43,20 +46,7 @@ impl Provisioner {
     pub(super) fn done(&mut self, outcome: Outcome, now: Time, effects: &mut Vec<Effect>) -> Subject {
         match outcome {
             Outcome::Provisioned { claim, volume, driver, result } => {
-                let is_open = self.is_left_open(&volume, &result);
-                let of_gone = Subject::Abandoned(volume.clone());
-                if self.work.get(&of_gone).is_some_and(|it| it.in_flight) {
-                    return self.abandoned_ended(volume, is_open, now);
-                }
-                let is_there = self.claims.get(&claim).is_some_and(|it| volume_name(it) == volume);
-                let subject = Subject::Claim(claim.clone());
-                if is_there {
-                    self.provisioned(&claim, &volume, &driver, result, now, effects);
-                } else {
-                    self.work.remove(&subject);
-                    self.abandoned_ended(volume, is_open, now);
-                }
-                subject
+                self.asked_for_volume(claim, volume, &driver, result, now, effects)
             }
             Outcome::Selected { claim, version, result } => self.selected(claim, &version, result.is_ok(), now),
             Outcome::Rescheduled { claim, result: Ok(()) } if self.is_for_any_node(&claim) => self.given_back(claim),
@@ -125,6 +115,31 @@ impl Provisioner {
                 self.expanded_on_node(claim, &volume, &driver, result, now, effects)
             }
         }
+    }
+
+    fn asked_for_volume(
+        &mut self,
+        claim: Key,
+        volume: String,
+        driver: &str,
+        result: Result<(), Failure>,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) -> Subject {
+        let is_open = self.is_left_open(&volume, &result);
+        let of_gone = Subject::Abandoned(volume.clone());
+        if self.work.get(&of_gone).is_some_and(|it| it.in_flight) {
+            return self.abandoned_ended(volume, is_open, now);
+        }
+        let is_there = self.claims.get(&claim).is_some_and(|it| volume_name(it) == volume);
+        let subject = Subject::Claim(claim.clone());
+        if is_there {
+            self.provisioned(&claim, &volume, driver, result, now, effects);
+        } else {
+            self.work.remove(&subject);
+            self.abandoned_ended(volume, is_open, now);
+        }
+        subject
     }
 
     fn modified(
@@ -202,6 +217,9 @@ impl Provisioner {
         }
         let subject = Subject::Claim(claim);
         self.failed_for(&subject, NODE_PAUSE_MAX, now);
+        if why.finality == Finality::Infeasible {
+            self.put_off(&subject, RESYNC_PERIOD, now);
+        }
         subject
     }
 

@@ -152,16 +152,27 @@ fn what_the_built_in_driver_says_at_its_node_is_told() {
         "allocatedResourceStatuses": { "storage": "NodeResizePending" },
     } });
     assert_eq!(world.claim(bound("2Gi", "1Gi", pending)), ["expand on node pvc-c1 2147483648"]);
-    let ended = |is_in_use| {
-        let result = Err(Failure { message: "it is damaged".into(), is_in_use, ..Failure::default() });
+    let ended_with = |is_in_use, finality| {
+        let result = Err(Failure { message: "it is damaged".into(), is_in_use, finality, ..Failure::default() });
         let (claim, volume) = (Key::new("default", "data"), "pvc-c1".to_owned());
         Event::Done(Outcome::ExpandedOnNode { claim, volume, driver: DRIVER.into(), result })
     };
+    let ended = |is_in_use| ended_with(is_in_use, Finality::Open);
     let told =
         "Warning VolumeResizeFailed: NodeExpandVolume.NodeExpandVolume failed for volume \"pvc-c1\" : it is damaged";
     assert_eq!(world.tell(ended(false)), [told]);
     assert_eq!(world.wait(1)[0], "expand on node pvc-c1 2147483648");
     assert_eq!(world.tell(ended(true)), [""; 0], "the claim says already that it waits for a Pod");
+    // What it refuses for good may be seen in the claim before it is heard of.
+    assert_eq!(world.wait(2)[0], "expand on node pvc-c1 2147483648");
+    let infeasible = json!({ "status": {
+        "allocatedResources": { "storage": "2Gi" },
+        "allocatedResourceStatuses": { "storage": "NodeResizeInfeasible" },
+    } });
+    assert_eq!(world.claim(bound("2Gi", "1Gi", infeasible)), [""; 0]);
+    world.tell(ended_with(false, Finality::Infeasible));
+    assert!(world.wait(599).iter().all(|it| it.starts_with("capacity ")));
+    assert!(world.wait(1).contains(&"expand pvc-c1 pvc-c1 2147483648".to_owned()));
 }
 
 /// As the resizer's slow set; where room may be made the pause is the ordinary one.

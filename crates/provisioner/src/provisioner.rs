@@ -160,24 +160,7 @@ impl Provisioner {
     /// Changes what is known and names what must be looked at.
     fn take_in(&mut self, event: Event, now: Time, effects: &mut Vec<Effect>) -> Vec<Subject> {
         match event {
-            Event::Claim(claim) => {
-                let (key, subject) = (key_of(&claim), Subject::Claim(key_of(&claim)));
-                let known = self.claims.get(&key);
-                let asks_anew = known.is_some_and(|it| it.spec != claim.spec);
-                let was_refused = known.is_some_and(|it| expansion::is_refused_by_node(it));
-                let is_refused = !was_refused && expansion::is_refused_by_node(&claim);
-                let is_another = known.is_some_and(|it| it.metadata.uid != claim.metadata.uid);
-                let abandoned = if is_another { self.abandon(&key) } else { Vec::new() };
-                self.claims.insert(key, claim);
-                if asks_anew {
-                    // What failed before is no longer what is asked for.
-                    self.forget(&subject);
-                } else if is_refused && !self.work.get(&subject).is_some_and(|it| it.in_flight) {
-                    self.failed(&subject, now);
-                    self.put_off(&subject, RESYNC_PERIOD, now);
-                }
-                abandoned.into_iter().chain([self.heard_of(subject)]).collect()
-            }
+            Event::Claim(claim) => self.take_in_claim(claim, now),
             Event::ClaimGone(key) => {
                 self.claims.remove(&key);
                 self.refused_changes.remove(&key);
@@ -230,18 +213,7 @@ impl Provisioner {
                 self.all()
             }
             Event::Pod(..) | Event::PodGone(_) | Event::PodsSynced => self.take_in_pod(event, now),
-            Event::Node(name, labels) => {
-                self.nodes.insert(name, labels);
-                Vec::new()
-            }
-            Event::NodeGone(name) => {
-                self.nodes.remove(&name);
-                Vec::new()
-            }
-            Event::NodesSynced => {
-                self.knows_nodes = true;
-                self.all()
-            }
+            Event::Node(..) | Event::NodeGone(_) | Event::NodesSynced => self.take_in_node(event),
             Event::Done(outcome) => vec![self.done(outcome, now, effects)],
             Event::Conditions(driver, told) => {
                 self.conditions_told(&driver, told.as_ref(), effects);
@@ -253,6 +225,25 @@ impl Provisioner {
                 self.work.iter().filter(|it| is_due(it.1)).map(|it| it.0.clone()).collect()
             }
         }
+    }
+
+    fn take_in_claim(&mut self, claim: Arc<PersistentVolumeClaim>, now: Time) -> Vec<Subject> {
+        let (key, subject) = (key_of(&claim), Subject::Claim(key_of(&claim)));
+        let known = self.claims.get(&key);
+        let asks_anew = known.is_some_and(|it| it.spec != claim.spec);
+        let was_refused = known.is_some_and(|it| expansion::is_refused_by_node(it));
+        let is_refused = !was_refused && expansion::is_refused_by_node(&claim);
+        let is_another = known.is_some_and(|it| it.metadata.uid != claim.metadata.uid);
+        let abandoned = if is_another { self.abandon(&key) } else { Vec::new() };
+        self.claims.insert(key, claim);
+        if asks_anew {
+            // What failed before is no longer what is asked for.
+            self.forget(&subject);
+        } else if is_refused && !self.work.get(&subject).is_some_and(|it| it.in_flight) {
+            self.failed(&subject, now);
+            self.put_off(&subject, RESYNC_PERIOD, now);
+        }
+        abandoned.into_iter().chain([self.heard_of(subject)]).collect()
     }
 
     fn take_in_class(&mut self, event: Event, now: Time) -> Vec<Subject> {
@@ -296,6 +287,23 @@ impl Provisioner {
                 self.see_sidecars(now)
             }
             _ => Vec::new(),
+        }
+    }
+
+    fn take_in_node(&mut self, event: Event) -> Vec<Subject> {
+        match event {
+            Event::Node(name, labels) => {
+                self.nodes.insert(name, labels);
+                Vec::new()
+            }
+            Event::NodeGone(name) => {
+                self.nodes.remove(&name);
+                Vec::new()
+            }
+            _ => {
+                self.knows_nodes = true;
+                self.all()
+            }
         }
     }
 

@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use corten_client::{BoxFuture, Client};
 use corten_kubelet::Secrets;
-use corten_provisioner::{AttachedVolume, Created, Failure, Finality, Published, Request, Snapshotted, Taking};
+use corten_provisioner::{AttachedVolume, Created, Failure, Finality, Grown, Published, Request, Snapshotted, Taking};
 use corten_runner::{
     BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SharedStorage, SnapshotRefusal, Unchanged, VolumeHands,
 };
@@ -24,7 +24,9 @@ use corten_volumes::{
 };
 use http::{Method, Request as HttpRequest};
 
-use crate::volume_provisioner::{built_in_ungrown, node_driver, refusal, snapshot_refusal, snapshotted, wanted};
+use crate::volume_provisioner::{
+    built_in_unexpanded, built_in_ungrown, grown, node_driver, refusal, snapshot_refusal, snapshotted, wanted,
+};
 
 /// So long a node is waited for; what takes longer goes on there, and is asked for again.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -123,6 +125,7 @@ impl RemoteVolumes {
                 context: BTreeMap::new(),
                 topology: vec![local_topology(&self.node)],
                 fs_type: made.fs_type,
+                refused: None,
             }),
             _ => Err(unexpected()),
         }
@@ -172,10 +175,10 @@ impl VolumeHands for RemoteVolumes {
         AttachedVolume { handle, .. }: AttachedVolume,
         bytes: u64,
         _: Secrets,
-    ) -> BoxFuture<'_, Result<bool, Refusal>> {
+    ) -> BoxFuture<'_, Result<Grown, Refusal>> {
         Box::pin(async move {
-            match self.ask(&Asked::Expand { handle, bytes }, &[]).await.map_err(refusal)?.0 {
-                Answered::Expanded(it) => Ok(it.node_expansion_required),
+            match self.ask(&Asked::Expand { handle, bytes }, &[]).await.map_err(built_in_unexpanded)?.0 {
+                Answered::Expanded(it) => Ok(grown(it)),
                 _ => Err(refusal(unexpected())),
             }
         })

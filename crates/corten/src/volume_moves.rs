@@ -1,7 +1,7 @@
 //! Volumes that go from one node to another: what each node's driver is asked, over its kubelet's API.
 
 use corten_client::{BoxFuture, Client};
-use corten_provisioner::moves::Way;
+use corten_provisioner::{Finality, moves::Way};
 use corten_runner::{Leaving, MoveHands, Refusal};
 use corten_volumes::{
     Code, Fault,
@@ -51,9 +51,9 @@ impl NodeMoves {
 
 /// What is wrong with a move for ever is what the node says of the volume itself.
 fn refused(fault: Fault) -> Refusal {
-    let is_infeasible = fault.code == Code::InvalidArgument;
+    let finality = if fault.code == Code::InvalidArgument { Finality::Infeasible } else { Finality::Open };
     let is_exhausted = fault.code == Code::ResourceExhausted;
-    Refusal { message: fault.message, is_exhausted, is_infeasible }
+    Refusal { message: fault.message, is_exhausted, finality }
 }
 
 impl MoveHands for NodeMoves {
@@ -85,7 +85,7 @@ impl MoveHands for NodeMoves {
             self.copy_range(&way, Piece { at, end }).await.map_err(|it| Refusal {
                 message: it.message,
                 is_exhausted: it.code == Code::ResourceExhausted,
-                is_infeasible: false,
+                finality: Finality::Open,
             })
         })
     }

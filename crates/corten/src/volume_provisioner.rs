@@ -11,15 +11,15 @@ use corten_host::{Containerd, NodeHands};
 use corten_kubelet::{EvictionConfig, GrowableVolume, Secrets};
 use corten_machine::{Layout, write_whole};
 use corten_provisioner::{
-    AttachedVolume, Created, DriverFacts, Failure, Finality, Published, Request, Snapshotted, Source, Taking,
+    AttachedVolume, Created, DriverFacts, Failure, Finality, Grown, Published, Request, Snapshotted, Source, Taking,
 };
 use corten_runner::{
     BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SickVolume, SnapshotRefusal, Unchanged, VolumeGrowthHands,
     VolumeGrowthSettings, VolumeHands, VolumeHealthHands, VolumeHealthSettings, VolumeLimitHands,
 };
 use corten_volumes::{
-    Code, CreateSnapshot, CreateVolume, Driver, Drivers, Facts, Fault, LOCAL_DRIVER, LocalDriver, Mounter, Reserve,
-    StageVolume, VolumeSource,
+    Code, CreateSnapshot, CreateVolume, Driver, Drivers, Expanded, Facts, Fault, LOCAL_DRIVER, LocalDriver, Mounter,
+    Reserve, StageVolume, VolumeSource,
 };
 use tokio::{
     sync::{Mutex, watch},
@@ -149,22 +149,29 @@ struct NodeVolumes {
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
 pub(crate) fn refusal(fault: Fault) -> Refusal {
-    Refusal {
-        message: fault.to_string(),
-        is_exhausted: fault.code == Code::ResourceExhausted,
-        is_infeasible: fault.is_infeasible(),
+    let is_exhausted = fault.code == Code::ResourceExhausted;
+    Refusal { message: fault.to_string(), is_exhausted, finality: finality(&fault) }
+}
+
+/// Why the built-in driver did not grow a volume: where there is no room nothing was begun, and less may be asked for.
+pub(crate) fn built_in_unexpanded(fault: Fault) -> Refusal {
+    let refusal = refusal(fault);
+    let finality = if refusal.is_exhausted { Finality::Infeasible } else { refusal.finality };
+    Refusal { finality, ..refusal }
+}
+
+fn finality(fault: &Fault) -> Finality {
+    match fault {
+        it if it.is_infeasible() => Finality::Infeasible,
+        it if it.is_final() => Finality::Refused,
+        _ => Finality::Open,
     }
 }
 
 /// Why a driver did not grow a volume on this node. As the kubelet's `inUseError` and `isInfeasibleError`.
 fn ungrown(fault: &Fault) -> Failure {
-    let finality = match fault.code {
-        Code::InvalidArgument | Code::OutOfRange | Code::NotFound => Finality::Infeasible,
-        _ if fault.is_final() => Finality::Refused,
-        _ => Finality::Open,
-    };
     let is_in_use = fault.code == Code::FailedPrecondition;
-    Failure { message: fault.to_string(), is_in_use, finality, ..Failure::default() }
+    Failure { message: fault.to_string(), is_in_use, finality: finality(fault), ..Failure::default() }
 }
 
 /// The same of the built-in driver: where it waits for a Pod to end or to begin, the claim says so already.
@@ -172,6 +179,10 @@ pub(crate) fn built_in_ungrown(fault: &Fault) -> Failure {
     let failure = ungrown(fault);
     let finality = if failure.is_in_use { Finality::Open } else { failure.finality };
     Failure { finality, ..failure }
+}
+
+pub(crate) fn grown(expanded: Expanded) -> Grown {
+    Grown { bytes: expanded.bytes, needs_node: expanded.node_expansion_required }
 }
 
 /// What a driver is told of a volume.
@@ -215,7 +226,8 @@ pub(crate) fn snapshotted(snapshot: corten_volumes::Snapshot) -> Snapshotted {
 
 pub(crate) fn snapshot_refusal(fault: &Fault) -> SnapshotRefusal {
     // As csi-snapshotter: with these it may still be made.
-    let is_final = !matches!(fault.code, Code::DeadlineExceeded | Code::Unavailable | Code::Aborted);
+    let open = [Code::Canceled, Code::DeadlineExceeded, Code::Unavailable, Code::Aborted];
+    let is_final = !open.contains(&fault.code);
     SnapshotRefusal { is_final, message: fault.to_string() }
 }
 
@@ -263,8 +275,9 @@ impl VolumeHands for NodeVolumes {
         Box::pin(async move {
             let driver = self.driver(&request.driver)?;
             let made = driver.create(wanted(request, secrets.0)).await.map_err(refusal)?;
-            let corten_volumes::CreatedVolume { handle, bytes, context, topology, fs_type } = made;
-            Ok(Created { handle, bytes, context, topology, fs_type })
+            let corten_volumes::CreatedVolume { handle, bytes, context, topology, fs_type, refused } = made;
+            let refused = refused.map(|it| it.to_string());
+            Ok(Created { handle, bytes, context, topology, fs_type, refused })
         })
     }
 
@@ -278,10 +291,11 @@ impl VolumeHands for NodeVolumes {
         volume: AttachedVolume,
         bytes: u64,
         secrets: Secrets,
-    ) -> BoxFuture<'_, Result<bool, Refusal>> {
+    ) -> BoxFuture<'_, Result<Grown, Refusal>> {
         Box::pin(async move {
             let expanded = self.driver(&driver)?.expand(told(volume, secrets), bytes).await;
-            Ok(expanded.map_err(refusal)?.node_expansion_required)
+            let refused = if driver == LOCAL_DRIVER { built_in_unexpanded } else { refusal };
+            expanded.map(grown).map_err(refused)
         })
     }
 
@@ -414,6 +428,7 @@ pub(crate) fn node_driver(name: &str, facts: Facts) -> NodeDriver {
             node_expands: facts.node_expands,
             tells_capacity: facts.tells_capacity,
             attaches: facts.attaches,
+            attaches_read_only: facts.attaches_read_only,
             attaches_nothing: facts.socket.is_some() && !facts.attaches,
             snapshots: facts.snapshots,
             clones: facts.clones,

@@ -16,6 +16,7 @@ pub mod moves;
 mod names;
 mod node_expansion;
 mod objects;
+mod places;
 mod provision;
 mod provisioner;
 mod removal;
@@ -42,6 +43,6 @@ pub use snapshot_objects::{default_snapshot_class, snapshot_definitions};
 pub use snapshots::{snapshot_failed, snapshot_found, snapshot_not_found, snapshot_status};
 pub use words::{
     AttachedVolume, Attaching, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure, Finality, Finding,
-    Growth, Handles, Job, Modification, NodeGrowth, Outcome, PodContainer, Published, Request, Snapshotted, Source,
-    Taking, Topology,
+    Grown, Growth, Handles, Job, Modification, NodeGrowth, Outcome, PodContainer, Published, Request, Snapshotted,
+    Source, Taking, Topology,
 };

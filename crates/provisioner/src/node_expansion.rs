@@ -97,7 +97,9 @@ impl NodeExpansion {
                 let pause = if why.is_in_use { PAUSE_MAX } else { pause };
                 self.failures = self.failures.saturating_add(1);
                 self.retry_at = Some(now.after(pause));
-                self.has_failed = why.finality != Finality::Open;
+                if why.finality != Finality::Unasked {
+                    self.has_failed = why.finality != Finality::Open;
+                }
             }
         }
     }

@@ -22,10 +22,11 @@ pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 const PROVISIONER: [&str; 2] =
     ["volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner"];
 const FS_TYPE: &str = "csi.storage.k8s.io/fstype";
-/// A class with more places says too much.
-const PLACES_MAX: usize = 256;
-/// As external-provisioner, where neither class nor driver says one.
-const DEFAULT_FS_TYPE: &str = "ext4";
+const READ_ONLY: &str = "ReadOnlyMany";
+/// Among a volume's attributes: who made it.
+const IDENTITY: &str = "storage.kubernetes.io/csiProvisionerIdentity";
+/// Deprecated, in whatever case; external-provisioner reads it all the same, and tells the driver of it, too.
+const BARE_FS_TYPE: &str = "fstype";
 
 pub(crate) fn spec(claim: &PersistentVolumeClaim) -> PersistentVolumeClaimSpec {
     claim.spec.clone().unwrap_or_default()
@@ -62,6 +63,7 @@ pub(crate) fn request(
     claim: &PersistentVolumeClaim,
     class: &StorageClass,
     driver: &DriverFacts,
+    topologies: Vec<Topology>,
     source: Option<Source>,
     attributes: Option<Attributes<'_>>,
 ) -> Result<Request, String> {
@@ -80,16 +82,29 @@ pub(crate) fn request(
         secrets: secrets::of(&given, claim, &name)?,
         name,
         bytes,
-        fs_type: given.get(FS_TYPE).cloned().unwrap_or_default(),
+        fs_type: fs_type(&given)?,
         is_block: spec.volume_mode.as_deref() == Some("Block"),
+        read_only: driver.attaches_read_only && spec.access_modes.as_deref() == Some(&[READ_ONLY.to_owned()]),
+        identity: None,
         access_modes: spec.access_modes.unwrap_or_default(),
         mount_options: class.mount_options.clone().unwrap_or_default(),
         parameters: driver_parameters(given),
-        topologies: places(claim, class, driver)?,
+        topologies,
         source,
         attributes_class: attributes.map(|it| it.0.to_owned()),
         mutable_parameters: attributes.map(|it| it.1.clone()).unwrap_or_default(),
     })
+}
+
+/// The file system that the class names; empty: the driver chooses, as external-provisioner has no default of its own.
+fn fs_type(parameters: &BTreeMap<String, String>) -> Result<String, String> {
+    let is_it = |name: &str| name == FS_TYPE || name.eq_ignore_ascii_case(BARE_FS_TYPE);
+    let mut found = parameters.iter().filter(|it| is_it(it.0)).map(|it| it.1);
+    let fs_type = found.next().cloned().unwrap_or_default();
+    match found.next() {
+        Some(_) => Err(format!("fstype specified in parameters with both {BARE_FS_TYPE:?} and {FS_TYPE:?} keys")),
+        None => Ok(fs_type),
+    }
 }
 
 /// The claim's VolumeAttributesClass with what it says of a volume; `None`: it asks for none.
@@ -122,39 +137,6 @@ pub(crate) fn attributes<'c>(
 /// A VolumeAttributesClass: its name, and its parameters.
 pub(crate) type Attributes<'c> = (&'c str, &'c BTreeMap<String, String>);
 
-/// Where the volume may be: at the selected node; where none is selected, in this node's place if the class allows that, and else in
-/// the places that the class names (external-provisioner's `GenerateAccessibilityRequirements`).
-fn places(claim: &PersistentVolumeClaim, class: &StorageClass, driver: &DriverFacts) -> Result<Vec<Topology>, String> {
-    let own = (!driver.topology.is_empty()).then(|| driver.topology.clone());
-    let allowed = class.allowed_topologies.as_deref().unwrap_or_default();
-    if annotation(claim, SELECTED_NODE).is_some() || allowed.is_empty() {
-        return Ok(own.into_iter().collect());
-    }
-    let mut places: Vec<Topology> = Vec::new();
-    for term in allowed {
-        let mut of_term = vec![Topology::new()];
-        for expression in term.match_label_expressions.iter().flatten() {
-            if of_term.len().saturating_mul(expression.values.len()).saturating_add(places.len()) > PLACES_MAX {
-                return Err(format!("allowedTopologies of the class name more than {PLACES_MAX} places"));
-            }
-            let with = |place: &Topology, value: &String| {
-                let mut place = place.clone();
-                place.insert(expression.key.clone(), value.clone());
-                place
-            };
-            of_term =
-                of_term.iter().flat_map(|it| expression.values.iter().map(move |value| with(it, value))).collect();
-        }
-        places.extend(of_term);
-    }
-    let is_own = |place: &Topology| place.iter().all(|it| driver.topology.get(it.0) == Some(it.1));
-    let (here, elsewhere): (Vec<_>, Vec<_>) = places.into_iter().partition(is_own);
-    if driver.socket.is_none() && here.is_empty() {
-        return Err("this node is in none of the class's allowedTopologies".into());
-    }
-    Ok(here.into_iter().chain(elsewhere).collect())
-}
-
 /// How large the volume is to be at least.
 pub(crate) fn asked_bytes(claim: &PersistentVolumeClaim) -> Result<u64, String> {
     let spec = spec(claim);
@@ -171,19 +153,25 @@ pub(crate) fn driver_parameters(given: BTreeMap<String, String>) -> BTreeMap<Str
 pub fn volume(claim: &PersistentVolumeClaim, class: &StorageClass, request: &Request, created: &Created) -> Value {
     let (own, bytes) = (&claim.metadata, if created.bytes > 0 { created.bytes } else { request.bytes });
     let fs_type = [&created.fs_type, &request.fs_type].into_iter().find(|it| !it.is_empty()).map(String::as_str);
+    // What the driver says goes before.
+    let mut attributes = created.context.clone();
+    if let Some(identity) = &request.identity {
+        attributes.entry(IDENTITY.to_owned()).or_insert_with(|| identity.clone());
+    }
     let mut csi = json!({
         "driver": request.driver,
         "volumeHandle": created.handle,
-        "volumeAttributes": created.context,
+        "volumeAttributes": attributes,
     });
+    if request.read_only {
+        csi["readOnly"] = true.into();
+    }
     for (field, key) in &request.secrets.by_field {
         csi[*field] = json!({ "name": key.name, "namespace": key.namespace });
     }
-    // A folder has none, and an empty one says that nobody makes a file system.
-    if !request.is_block && (fs_type.is_some() || !created.topology.is_empty()) {
-        csi["fsType"] = fs_type.unwrap_or_default().into();
-    } else if !request.is_block {
-        csi["fsType"] = DEFAULT_FS_TYPE.into();
+    // The built-in driver says which it makes, and none of a folder; another driver to which none was told makes what it likes.
+    if let Some(fs_type) = fs_type.filter(|_| !request.is_block) {
+        csi["fsType"] = fs_type.into();
     }
     let mut spec = json!({
         "capacity": { "storage": Quantity::bytes(i64::try_from(bytes).unwrap_or(i64::MAX)).to_string() },

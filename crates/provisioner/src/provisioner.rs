@@ -1,9 +1,11 @@
 //! All claims, volumes and snapshots that drivers of this node have to do with.
 
 mod attachments;
+mod claims;
 mod conditions;
 mod outcomes;
 mod snapshots;
+mod unfinished;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,19 +19,19 @@ use corten_api::{
     storage::v1::{StorageClass, VolumeAttachment, VolumeAttributesClass},
 };
 use corten_meta::{Key, ObjectReference, Time};
-use corten_reconcile::EventType::{self, Normal, Warning};
+use corten_reconcile::EventType;
 
 use crate::{
-    attaching, capacity, expansion, leases,
-    modification::{self, ModifyDecision},
-    names, provision, removal, sidecars,
-    words::{Config, DriverFacts, DriverPod, Effect, Event, Handles, Job},
+    attaching, capacity, expansion, leases, removal, sidecars,
+    words::{Config, DriverFacts, DriverPod, Effect, Event, Handles, Job, Topology},
 };
 
 /// The longest pause before the next try, as external-provisioner's `--retry-interval-max`.
 const PAUSE_MAX: Duration = Duration::from_secs(300);
 /// The same for the node's part of a growth, which waits for a Pod.
 const NODE_PAUSE_MAX: Duration = Duration::from_secs(8);
+/// After so long external-resizer looks at all claims anew, those among them whose growth a node has refused for good.
+const RESYNC_PERIOD: Duration = Duration::from_secs(600);
 /// What was done is seen by the watch, or looked at again after so long.
 const SEEN_WITHIN: Duration = Duration::from_secs(10);
 /// How often what is left is told, beside after every change.
@@ -46,19 +48,26 @@ pub struct Provisioner {
     classes: BTreeMap<String, Arc<StorageClass>>,
     attributes_classes: BTreeMap<String, Arc<VolumeAttributesClass>>,
     attachments: BTreeMap<String, Arc<VolumeAttachment>>,
+    /// By PersistentVolume.
+    unfinished: BTreeMap<String, unfinished::Unfinished>,
     /// Claims whose last change of attributes the driver refused, doing nothing: to which class.
     refused_changes: BTreeMap<Key, String>,
-    /// As they say of themselves.
-    registered: BTreeMap<String, DriverFacts>,
-    /// What of that is Corten's to do.
+    /// Claims whose last growth the driver refused, doing nothing: to how many bytes.
+    refused_growths: BTreeMap<Key, u64>,
     snapshots: BTreeMap<Key, Arc<VolumeSnapshot>>,
     contents: BTreeMap<String, Arc<VolumeSnapshotContent>>,
     snapshot_classes: BTreeMap<String, Arc<VolumeSnapshotClass>>,
     /// What of these is not known is not there.
     are_snapshots_synced: bool,
+    /// As they say of themselves.
+    registered: BTreeMap<String, DriverFacts>,
+    /// What of that is Corten's to do.
     drivers: BTreeMap<String, DriverFacts>,
     /// The Leases that this node holds.
     leases: BTreeSet<String>,
+    /// Their labels.
+    nodes: BTreeMap<String, Topology>,
+    knows_nodes: bool,
     pods: BTreeMap<Key, DriverPod>,
     knows_pods: bool,
     /// Before that nothing is begun: a volume that is there already would be asked for again.
@@ -76,6 +85,8 @@ pub struct Provisioner {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Subject {
     Claim(Key),
+    /// A PersistentVolume that may be made yet, for a claim that is gone.
+    Abandoned(String),
     Volume(String),
     Attachment(String),
     /// A content of a snapshot.
@@ -98,7 +109,9 @@ impl Provisioner {
             classes: BTreeMap::new(),
             attributes_classes: BTreeMap::new(),
             attachments: BTreeMap::new(),
+            unfinished: BTreeMap::new(),
             refused_changes: BTreeMap::new(),
+            refused_growths: BTreeMap::new(),
             registered: BTreeMap::new(),
             snapshots: BTreeMap::new(),
             contents: BTreeMap::new(),
@@ -106,6 +119,8 @@ impl Provisioner {
             are_snapshots_synced: false,
             drivers: BTreeMap::new(),
             leases: BTreeSet::new(),
+            nodes: BTreeMap::new(),
+            knows_nodes: false,
             pods: BTreeMap::new(),
             knows_pods: false,
             is_synced: false,
@@ -145,21 +160,14 @@ impl Provisioner {
     /// Changes what is known and names what must be looked at.
     fn take_in(&mut self, event: Event, now: Time, effects: &mut Vec<Effect>) -> Vec<Subject> {
         match event {
-            Event::Claim(claim) => {
-                let (key, subject) = (key_of(&claim), Subject::Claim(key_of(&claim)));
-                let asks_anew = self.claims.get(&key).is_some_and(|it| it.spec != claim.spec);
-                self.claims.insert(key, claim);
-                if asks_anew {
-                    // What failed before is no longer what is asked for.
-                    self.forget(&subject);
-                }
-                vec![self.heard_of(subject)]
-            }
+            Event::Claim(claim) => self.take_in_claim(claim, now),
             Event::ClaimGone(key) => {
                 self.claims.remove(&key);
                 self.refused_changes.remove(&key);
+                self.refused_growths.remove(&key);
+                let abandoned = self.abandon(&key);
                 self.forget(&Subject::Claim(key));
-                Vec::new()
+                abandoned
             }
             Event::Volume(volume) => {
                 let name = volume.metadata.name.clone().unwrap_or_default();
@@ -205,6 +213,7 @@ impl Provisioner {
                 self.all()
             }
             Event::Pod(..) | Event::PodGone(_) | Event::PodsSynced => self.take_in_pod(event, now),
+            Event::Node(..) | Event::NodeGone(_) | Event::NodesSynced => self.take_in_node(event),
             Event::Done(outcome) => vec![self.done(outcome, now, effects)],
             Event::Conditions(driver, told) => {
                 self.conditions_told(&driver, told.as_ref(), effects);
@@ -216,6 +225,25 @@ impl Provisioner {
                 self.work.iter().filter(|it| is_due(it.1)).map(|it| it.0.clone()).collect()
             }
         }
+    }
+
+    fn take_in_claim(&mut self, claim: Arc<PersistentVolumeClaim>, now: Time) -> Vec<Subject> {
+        let (key, subject) = (key_of(&claim), Subject::Claim(key_of(&claim)));
+        let known = self.claims.get(&key);
+        let asks_anew = known.is_some_and(|it| it.spec != claim.spec);
+        let was_refused = known.is_some_and(|it| expansion::is_refused_by_node(it));
+        let is_refused = !was_refused && expansion::is_refused_by_node(&claim);
+        let is_another = known.is_some_and(|it| it.metadata.uid != claim.metadata.uid);
+        let abandoned = if is_another { self.abandon(&key) } else { Vec::new() };
+        self.claims.insert(key, claim);
+        if asks_anew {
+            // What failed before is no longer what is asked for.
+            self.forget(&subject);
+        } else if is_refused && !self.work.get(&subject).is_some_and(|it| it.in_flight) {
+            self.failed(&subject, now);
+            self.put_off(&subject, RESYNC_PERIOD, now);
+        }
+        abandoned.into_iter().chain([self.heard_of(subject)]).collect()
     }
 
     fn take_in_class(&mut self, event: Event, now: Time) -> Vec<Subject> {
@@ -262,11 +290,29 @@ impl Provisioner {
         }
     }
 
+    fn take_in_node(&mut self, event: Event) -> Vec<Subject> {
+        match event {
+            Event::Node(name, labels) => {
+                self.nodes.insert(name, labels);
+                Vec::new()
+            }
+            Event::NodeGone(name) => {
+                self.nodes.remove(&name);
+                Vec::new()
+            }
+            _ => {
+                self.knows_nodes = true;
+                self.all()
+            }
+        }
+    }
+
     fn all(&self) -> Vec<Subject> {
         let claims = self.claims.keys().cloned().map(Subject::Claim);
         let attachments = self.attachments.keys().cloned().map(Subject::Attachment);
         let contents = self.contents.keys().cloned().map(Subject::Content);
-        claims.chain(self.volumes.keys().cloned().map(Subject::Volume)).chain(attachments).chain(contents).collect()
+        let volumes = self.volumes.keys().cloned().map(Subject::Volume);
+        claims.chain(volumes).chain(attachments).chain(contents).chain(self.abandoned()).collect()
     }
 
     /// Leaves to sidecars what they do, and names what is to be looked at anew.
@@ -344,6 +390,7 @@ impl Provisioner {
         }
         let job = match subject {
             Subject::Claim(key) => self.job_of_claim(key, now, effects),
+            Subject::Abandoned(volume) => self.job_of_abandoned(volume),
             Subject::Volume(name) => self.job_of_volume(name),
             Subject::Attachment(name) => self.job_of_attachment(name, now),
             Subject::Content(name) => self.job_of_content(name, now, effects),
@@ -352,6 +399,7 @@ impl Provisioner {
             Some(job) => {
                 let work = self.work.entry(subject.clone()).or_default();
                 (work.in_flight, work.retry_at) = (true, None);
+                self.begins(&job);
                 effects.push(Effect::Do(Box::new(job)));
             }
             None => {
@@ -359,90 +407,6 @@ impl Provisioner {
                 if self.work.get(subject).is_some_and(|it| it.retry_at.is_none_or(|it| it <= now)) {
                     self.work.remove(subject);
                 }
-            }
-        }
-    }
-
-    fn job_of_claim(&mut self, key: &Key, now: Time, effects: &mut Vec<Effect>) -> Option<Job> {
-        let claim = self.claims.get(key)?.clone();
-        let spec = claim.spec.as_ref()?;
-        if let Some(volume) = spec.volume_name.as_deref().filter(|it| !it.is_empty()) {
-            let volume = self.volumes.get(volume)?;
-            let driver = self.drivers.get(&volume.spec.as_ref()?.csi.as_ref()?.driver)?;
-            if !self.is_ours(volume, driver) {
-                return None;
-            }
-            let growth = expansion::job(&claim, volume, driver, now);
-            return growth.or_else(|| self.modification(key, &claim, volume, driver, now, effects));
-        }
-        let class = self.classes.get(spec.storage_class_name.as_deref()?)?.clone();
-        let driver = self.drivers.get(&class.provisioner).filter(|it| it.provisions)?.clone();
-        if !provision::is_wanted(&claim, &class, &self.config.node_name) {
-            return None;
-        }
-        // Where no node was selected, one acts for all.
-        if provision::annotation(&claim, provision::SELECTED_NODE).is_none() && !self.leads(&driver) {
-            return None;
-        }
-        // Made already: the binder has it from here.
-        if self.volumes.contains_key(&names::volume_name(&claim)) {
-            return None;
-        }
-        let source = match self.source(&claim, &driver) {
-            Ok(source) => source,
-            Err(why) => return self.without_source(key, &claim, (&class, &driver), why, now, effects),
-        };
-        // What a sidecar does for the driver is not its lack.
-        let own = self.registered.get(&driver.name).unwrap_or(&driver);
-        let attributes = provision::attributes(&claim, own, &self.attributes_classes);
-        match attributes.and_then(|it| provision::request(&claim, &class, &driver, source, it)) {
-            // All nodes see it, and all would make it: as external-provisioner where it runs on each (`becomeOwner`).
-            Ok(_) if driver.socket.is_none() && provision::annotation(&claim, provision::SELECTED_NODE).is_none() => {
-                let version = claim.metadata.resource_version.clone().unwrap_or_default();
-                Some(Job::Select { claim: key.clone(), version, node: self.config.node_name.clone() })
-            }
-            Ok(request) => {
-                let message =
-                    format!("External provisioner is provisioning volume for claim \"{}/{}\"", key.namespace, key.name);
-                self.tell(&driver.name, &about_claim(&claim), Normal, "Provisioning", message, effects);
-                let others = self.handles(&driver, &request.name);
-                let (claim, class) = (Box::new((*claim).clone()), Box::new((*class).clone()));
-                Some(Job::Provision { claim, class, request, others })
-            }
-            Err(why) => {
-                let message = not_provisioned(&class, &why);
-                self.tell(&driver.name, &about_claim(&claim), Warning, "ProvisioningFailed", message, effects);
-                self.failed(&Subject::Claim(key.clone()), now);
-                None
-            }
-        }
-    }
-
-    /// A change of the volume's attributes that is to be made, or goes on.
-    fn modification(
-        &self,
-        key: &Key,
-        claim: &PersistentVolumeClaim,
-        volume: &PersistentVolume,
-        driver: &DriverFacts,
-        now: Time,
-        effects: &mut Vec<Effect>,
-    ) -> Option<Job> {
-        let target = claim.status.as_ref().and_then(|it| it.modify_volume_status.as_ref());
-        let target = target.and_then(|it| it.target_volume_attributes_class_name.as_ref());
-        let is_over = target.is_some() && self.refused_changes.get(key) == target;
-        match modification::wanted(claim, volume, driver, &self.attributes_classes, is_over, now)? {
-            ModifyDecision::Job(job, told) => {
-                if let Some(message) = told {
-                    self.tell(&driver.name, &about_claim(claim), Normal, "VolumeModify", message, effects);
-                }
-                Some(*job)
-            }
-            ModifyDecision::Missing(why, write) => {
-                // Told once: what is missing is waited for.
-                let write = write?;
-                self.tell(&driver.name, &about_claim(claim), Warning, "VolumeModifyFailed", why, effects);
-                Some(*write)
             }
         }
     }
@@ -471,6 +435,13 @@ impl Provisioner {
         work.failures = work.failures.saturating_add(1);
         let pause = Duration::from_secs(1_u64 << work.failures.saturating_sub(1).min(16)).min(longest);
         work.retry_at = Some(now.after(pause));
+    }
+
+    /// It is not tried again before that.
+    fn put_off(&mut self, subject: &Subject, pause: Duration, now: Time) {
+        if let Some(work) = self.work.get_mut(subject) {
+            work.retry_at = Some(now.after(pause));
+        }
     }
 
     /// It ended well, or is tried again after a pause.

@@ -4,7 +4,9 @@ mod attachments;
 mod conditions;
 mod expansion;
 mod modification;
+mod requests;
 mod snapshots;
+mod unfinished;
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -22,8 +24,10 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let mut world =
-            Self { provisioner: Provisioner::new(Config { node_name: "n1".into() }), now: Time::from_unix_seconds(0) };
+        let mut world = Self {
+            provisioner: Provisioner::new(Config { node_name: "n1".into(), identity: "1700-4".into() }),
+            now: Time::from_unix_seconds(0),
+        };
         let facts = DriverFacts {
             name: DRIVER.into(),
             provisions: true,
@@ -66,6 +70,7 @@ impl World {
         self.tell(Event::Drivers(vec![facts]));
         self.tell(Event::Leads([crate::leases::of_driver("sample")].into()));
         self.tell(Event::PodsSynced);
+        self.tell(Event::NodesSynced);
         self.tell(Event::Synced);
     }
 
@@ -400,20 +405,21 @@ fn a_claim_that_asks_for_more_is_grown() {
     let (claim, volume_name, driver) = (Key::new("default", "data"), "pvc-c1".to_owned(), DRIVER.to_owned());
     let ended = |result| {
         let (claim, volume, driver) = (claim.clone(), volume_name.clone(), driver.clone());
-        Event::Done(Outcome::Expanded { claim, volume, driver, result })
+        Event::Done(Outcome::Expanded { claim, volume, driver, bytes: 2 << 30, result })
     };
     let failed = world.tell(ended(Err(failure("no room", true))));
     assert_eq!(
         failed,
         ["Warning VolumeResizeFailed: resize volume \"pvc-c1\" by resizer \"local.corten.dev\" failed: no room"]
     );
-    // It is infeasible, and stays so until somebody asks for less.
+    // It is infeasible, as far as the claim says: room may be made, or less asked for.
     let infeasible = json!({ "status": {
         "allocatedResources": { "storage": "2Gi" },
         "allocatedResourceStatuses": { "storage": "ControllerResizeInfeasible" },
     } });
-    world.now = world.now.after_seconds(10);
-    assert_eq!(world.claim(bound("2Gi", "1Gi", infeasible.clone())), [""; 0]);
+    assert_eq!(world.claim(bound("2Gi", "1Gi", infeasible.clone())), [""; 0], "after a pause");
+    assert_eq!(world.wait(1)[0], "expand pvc-c1 pvc-c1 2147483648");
+    world.tell(ended(Err(failure("no room", true))));
     assert_eq!(world.claim(bound("1536Mi", "1Gi", infeasible.clone())), ["expand pvc-c1 pvc-c1 1610612736"]);
     let done = world.tell(ended(Ok(false)));
     assert_eq!(done[0], "Normal VolumeResizeSuccessful: Resize volume succeeded");
@@ -495,14 +501,15 @@ fn the_drivers_secrets_are_those_of_the_class() {
     let claim = claim(json!({}));
     let claim = serde_json::from_value(claim).expect("a claim");
     let facts = DriverFacts { name: "sample".into(), ..DriverFacts::default() };
-    let request = crate::provision::request(&claim, &class, &facts, None, None).expect("asked");
+    let request = crate::provision::request(&claim, &class, &facts, Vec::new(), None, None).expect("asked");
     let volume = crate::volume_object(&claim, &class, &request, &crate::Created::default());
     assert_eq!(volume["spec"]["csi"]["nodeStageSecretRef"], json!({ "name": "data", "namespace": "default" }));
     let annotations = &volume["metadata"]["annotations"];
     assert_eq!(annotations["volume.kubernetes.io/provisioner-deletion-secret-name"], "s");
     let mut unknown = class;
     unknown.parameters = Some([("csi.storage.k8s.io/x".to_owned(), String::new())].into());
-    let error = crate::provision::request(&claim, &unknown, &facts, None, None).expect_err("nobody reads it");
+    let error =
+        crate::provision::request(&claim, &unknown, &facts, Vec::new(), None, None).expect_err("nobody reads it");
     assert!(error.contains("reserved namespace"), "{error}");
 }
 
@@ -541,33 +548,4 @@ fn of_nodes_with_one_driver_the_leader_acts() {
     let told = world.tell(Event::Leads([crate::leases::of_driver("sample")].into()));
     assert!(told.iter().any(|it| it.starts_with("provision pvc-c1")), "{told:?}");
     assert!(world.attachment(json!({}))[0].starts_with("attach csi-1"));
-}
-
-#[test]
-fn a_claim_that_waits_for_no_node_is_made_where_its_class_allows() {
-    let facts = DriverFacts {
-        name: "sample".into(),
-        socket: Some("/x/csi.sock".into()),
-        topology: [("zone".to_owned(), "b".to_owned()), ("node".to_owned(), "n1".to_owned())].into(),
-        ..DriverFacts::default()
-    };
-    let class = |values: Value| {
-        let class = json!({
-            "metadata": { "name": "sample" }, "provisioner": "sample",
-            "allowedTopologies": [{ "matchLabelExpressions": [{ "key": "zone", "values": values }] }],
-        });
-        serde_json::from_value(class).expect("a class")
-    };
-    let places = |patch: Value, values: Value, facts: &DriverFacts| {
-        let claim = serde_json::from_value(claim(patch)).expect("a claim");
-        let request = crate::provision::request(&claim, &class(values), facts, None, None)?;
-        let values = request.topologies.iter().map(|it| it.values().cloned().collect::<Vec<_>>().join("/"));
-        Ok::<_, String>(values.collect::<Vec<_>>().join(" "))
-    };
-    assert_eq!(places(json!({}), json!(["a", "b"]), &facts), Ok("b a".into()));
-    assert_eq!(places(selected(), json!(["a", "b"]), &facts), Ok("n1/b".into()));
-    let many: Vec<String> = (0..257).map(|it| it.to_string()).collect();
-    assert!(places(json!({}), json!(many), &facts).is_err_and(|it| it.contains("more than 256 places")));
-    let built_in = DriverFacts { socket: None, ..facts };
-    assert!(places(json!({}), json!(["a"]), &built_in).is_err_and(|it| it.contains("none of the class's")));
 }

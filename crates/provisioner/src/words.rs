@@ -10,7 +10,7 @@ use corten_api::{
     snapshots::{VolumeSnapshot, VolumeSnapshotClass, VolumeSnapshotContent},
     storage::v1::{StorageClass, VolumeAttachment, VolumeAttributesClass},
 };
-use corten_meta::{Key, ObjectReference, Time};
+use corten_meta::{Key, ObjectReference, Quantity, Time};
 use corten_reconcile::EventType;
 use serde_json::Value;
 
@@ -22,6 +22,8 @@ pub type Topology = BTreeMap<String, String>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     pub node_name: String,
+    /// Begins what volumes of others' drivers say of who made them: this process, and no other.
+    pub identity: String,
 }
 
 /// What a driver of this node can do, of what concerns volumes as such.
@@ -39,6 +41,8 @@ pub struct DriverFacts {
     pub tells_capacity: bool,
     /// Makes volumes known to nodes before they are staged, and nobody else does it for this driver.
     pub attaches: bool,
+    /// Attaches volumes that are read only as such.
+    pub attaches_read_only: bool,
     /// Has nothing to do when a volume is attached, and nobody else says so for it.
     pub attaches_nothing: bool,
     /// Keeps snapshots, and nobody else does it for this driver.
@@ -85,6 +89,11 @@ pub enum Event {
     AttributesClassGone(String),
     Attachment(Arc<VolumeAttachment>),
     AttachmentGone(String),
+    /// A node's labels, as far as they are known.
+    Node(String, Topology),
+    NodeGone(String),
+    /// Every node has been told once. That and what follows comes where a driver of others has labels that say where a node is.
+    NodesSynced,
     Pod(Key, DriverPod),
     PodGone(Key),
     /// Every Pod has been told once.
@@ -149,7 +158,7 @@ pub struct Published {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Job {
     /// Makes a volume, then the PersistentVolume ([`crate::volume_object`]); one that is there already is taken.
-    Provision { claim: Box<PersistentVolumeClaim>, class: Box<StorageClass>, request: Request, others: Handles },
+    Provision { claim: Box<PersistentVolumeClaim>, class: Box<StorageClass>, request: Box<Request>, others: Handles },
     /// Says that this node makes the claim's volume, where no other one was first.
     Select { claim: Key, version: String, node: String },
     /// Has the scheduler look for another node: takes the annotation of the selected one away.
@@ -229,6 +238,10 @@ pub struct Request {
     pub fs_type: String,
     pub is_block: bool,
     pub access_modes: Vec<String>,
+    /// Nobody is to write to it, and the driver attaches it like that.
+    pub read_only: bool,
+    /// Who makes it, as its PersistentVolume says and the driver is told at each use; `None`: it does not say.
+    pub identity: Option<String>,
     pub mount_options: Vec<String>,
     pub parameters: BTreeMap<String, String>,
     pub secrets: VolumeSecrets,
@@ -294,6 +307,8 @@ pub struct Created {
     /// The labels of nodes that reach it; empty: all do.
     pub topology: Vec<Topology>,
     pub fs_type: String,
+    /// Why it is not what was asked for: it is removed again.
+    pub refused: Option<String>,
 }
 
 /// A volume that is to be larger, and what is written to the API at each step.
@@ -305,6 +320,10 @@ pub struct Growth {
     /// What the driver is told of it.
     pub told: AttachedVolume,
     pub bytes: u64,
+    /// The same as it is written.
+    pub size: String,
+    /// How large its object says it is: that is never less afterwards.
+    pub volume_bytes: u64,
     /// The driver is to be asked; else it has nothing to do.
     pub is_asked: bool,
     pub secret: Option<Key>,
@@ -312,12 +331,37 @@ pub struct Growth {
     pub begun: Value,
     /// After it did its part, where the node has one to do.
     pub waits_for_node: Value,
-    /// After all is done.
+    /// After all is done, but for how large it is ([`Growth::ended`]).
     pub done: Value,
     /// After it refused: `{message}` stands for why.
     pub failed: Value,
     /// After it refused what it will always refuse.
     pub infeasible: Value,
+}
+
+/// What a driver says of a volume that it has grown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Grown {
+    /// How large it is; 0: the driver does not say.
+    pub bytes: u64,
+    /// The node's part is to be done yet.
+    pub needs_node: bool,
+}
+
+impl Growth {
+    /// How large the volume's object is to say it is, where that is more than before; and the claim's status.
+    pub fn ended(&self, grown: Grown) -> (Option<String>, Value) {
+        let bytes = grown.bytes.max(self.bytes).max(self.volume_bytes);
+        let size = match bytes == self.bytes {
+            true => self.size.clone(),
+            false => Quantity::bytes(i64::try_from(bytes).unwrap_or(i64::MAX)).to_string(),
+        };
+        let mut status = if grown.needs_node { self.waits_for_node.clone() } else { self.done.clone() };
+        if !grown.needs_node {
+            status["capacity"]["storage"] = size.as_str().into();
+        }
+        ((bytes > self.volume_bytes).then_some(size), status)
+    }
 }
 
 /// The node's part in growing a volume, and what is written to the claim's status at each step: `None`, nothing.
@@ -397,6 +441,8 @@ pub enum Outcome {
         claim: Key,
         volume: String,
         driver: String,
+        /// How many it was to have.
+        bytes: u64,
         result: Result<bool, Failure>,
     },
     ExpandedOnNode {
@@ -448,6 +494,8 @@ pub enum Finality {
     /// It may be done yet, or be under way.
     #[default]
     Open,
+    /// The driver was not asked: what was known before still holds.
+    Unasked,
     /// It was not done.
     Refused,
     /// It was not done, and never will be.

@@ -5,6 +5,7 @@ mod answered;
 mod election;
 mod introduction;
 mod jobs;
+mod nodes;
 mod seen;
 mod shared;
 mod snapshots;
@@ -25,7 +26,8 @@ use corten_kubelet::Secrets;
 use corten_meta::{Key, ObjectMeta};
 use corten_provisioner::{
     AttachedVolume, CAPACITY_NAMESPACE, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure, Finality,
-    PodContainer, Provisioner, Published, Request, Snapshotted, Taking, capacity_name, capacity_object,
+    Grown, PodContainer, Provisioner, Published, Request, Snapshotted, Taking, Topology, capacity_name,
+    capacity_object,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde::Deserialize;
@@ -36,6 +38,7 @@ use self::{
     answered::Answered,
     election::Elections,
     jobs::{carry_out, there},
+    nodes::{news_of_nodes, nodes},
     seen::{Informers, Seen},
 };
 use crate::{Clock, EventRecorder};
@@ -51,8 +54,7 @@ pub struct Refusal {
     pub message: String,
     /// There is no room for it.
     pub is_exhausted: bool,
-    /// The same will be refused again.
-    pub is_infeasible: bool,
+    pub finality: Finality,
 }
 
 /// Why a driver did not change a volume.
@@ -78,14 +80,13 @@ pub trait VolumeHands: Send + Sync + 'static {
     fn drivers(&self) -> BoxFuture<'_, Vec<NodeDriver>>;
     fn create(&self, request: Request, secrets: Secrets) -> BoxFuture<'_, Result<Created, Refusal>>;
     fn delete(&self, driver: String, handle: String, secrets: Secrets) -> BoxFuture<'_, Result<(), Refusal>>;
-    /// True: the node's part is to be done yet.
     fn expand(
         &self,
         driver: String,
         volume: AttachedVolume,
         bytes: u64,
         secrets: Secrets,
-    ) -> BoxFuture<'_, Result<bool, Refusal>>;
+    ) -> BoxFuture<'_, Result<Grown, Refusal>>;
     /// What the node is to be told at staging and publishing.
     fn attach(
         &self,
@@ -150,7 +151,7 @@ pub struct ProvisionerSettings {
     pub client: Client,
     /// As the node itself: for its Node and CSINode. `None`: the node is another machine, which tells of itself.
     pub node: Option<Client>,
-    /// As who sees all Pods: for the sidecars among them.
+    /// As who sees all Pods, for the sidecars among them, and all nodes.
     pub viewer: Client,
     /// What is seen together with the loops of other nodes; `None`: it is seen through `client`, for this node alone.
     pub shared: Option<SharedStorage>,
@@ -190,6 +191,8 @@ struct ProvisionerLoop {
     seen: Seen,
     /// Of all nodes, once there is a driver that may have sidecars.
     pods: Option<Informer<DriverPod>>,
+    /// Their labels, once there is a driver of others that says by labels where a node is.
+    nodes: Option<Informer<Topology>>,
     elections: Elections,
     drivers: BoxFuture<'static, Vec<NodeDriver>>,
     /// Writes what the cluster has from the start, and what the node has.
@@ -271,6 +274,11 @@ fn news_of_pods(pods: &mut Informer<DriverPod>, context: &mut Context<'_>) -> Ve
     events
 }
 
+/// As external-provisioner's, which begins with when it was started, and a number.
+fn identity(clock: &Clock) -> String {
+    format!("{}-{}", clock().unix_millis(), std::process::id() % 10_000)
+}
+
 fn drivers(hands: &Arc<dyn VolumeHands>) -> BoxFuture<'static, Vec<NodeDriver>> {
     let hands = hands.clone();
     Box::pin(async move { hands.drivers().await })
@@ -285,6 +293,7 @@ impl ProvisionerLoop {
                 None => Seen::Alone(Box::new(Informers::new(&client, &node_name))),
             },
             pods: None,
+            nodes: None,
             elections: Elections::new(client.clone(), node_name.clone(), clock.clone()),
             drivers: drivers(&hands),
             introduction: None,
@@ -293,7 +302,7 @@ impl ProvisionerLoop {
             recorders: std::collections::BTreeMap::new(),
             tick_at: None,
             alarm: Box::pin(tokio::time::sleep(IDLE)),
-            mind: Provisioner::new(Config { node_name }),
+            mind: Provisioner::new(Config { node_name, identity: identity(&clock) }),
             client,
             node,
             viewer,
@@ -333,6 +342,10 @@ impl ProvisionerLoop {
             if self.pods.is_none() && found.iter().any(|it| it.facts.socket.is_some()) {
                 self.pods = Some(pods(&self.viewer, &self.mind.config().node_name));
             }
+            let is_placed = |it: &NodeDriver| it.facts.socket.is_some() && !it.facts.topology.is_empty();
+            if self.nodes.is_none() && found.iter().any(is_placed) {
+                self.nodes = Some(nodes(&self.viewer, &self.mind.config().node_name));
+            }
             let names = found.iter().flat_map(|it| corten_provisioner::leases::names(&it.facts)).collect();
             self.elections.stand_for(&names);
             events.push(Event::Drivers(found.iter().map(|it| it.facts.clone()).collect()));
@@ -344,6 +357,7 @@ impl ProvisionerLoop {
         events.extend(self.elections.poll(context).map(Event::Leads));
         events.extend(self.seen.poll(context));
         events.extend(self.pods.as_mut().map(|it| news_of_pods(it, context)).into_iter().flatten());
+        events.extend(self.nodes.as_mut().map(|it| news_of_nodes(it, context)).into_iter().flatten());
         events
     }
 

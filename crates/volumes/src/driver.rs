@@ -25,6 +25,7 @@ pub enum Code {
     Unimplemented,
     Internal,
     Unavailable,
+    Canceled,
     Unknown,
 }
 
@@ -47,12 +48,13 @@ impl Fault {
 
     /// Was nothing done, and is nothing under way? As `IsFinalError` of upstream's sidecars.
     pub fn is_final(&self) -> bool {
-        !matches!(self.code, Code::DeadlineExceeded | Code::Unavailable | Code::ResourceExhausted | Code::Aborted)
+        let open = [Code::Canceled, Code::DeadlineExceeded, Code::Unavailable, Code::ResourceExhausted, Code::Aborted];
+        !open.contains(&self.code)
     }
 
-    /// Will the same request never succeed, as far as it says? As the resizer's list of infeasible codes.
+    /// Will the same growth never succeed, as far as it says? As the resizer's `IsResizeInfeasibleError`.
     pub fn is_infeasible(&self) -> bool {
-        matches!(self.code, Code::InvalidArgument | Code::OutOfRange | Code::NotFound | Code::ResourceExhausted)
+        matches!(self.code, Code::InvalidArgument | Code::OutOfRange | Code::NotFound)
     }
 }
 
@@ -125,6 +127,9 @@ pub struct CreatedVolume {
     /// The labels of nodes that reach it; empty: all do.
     pub topology: Vec<BTreeMap<String, String>>,
     pub fs_type: String,
+    /// Why it is not what was asked for: who asked removes it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Fault>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,29 +191,31 @@ pub struct VolumeStats {
     pub abnormal: Option<String>,
 }
 
-/// What a driver is and can do on this node.
+/// What a driver is and can do on this node, as it says: what of that a sidecar does for it is not known here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// Makes and removes volumes, and no sidecar does it for this driver.
+    /// Makes and removes volumes.
     pub provisions: bool,
-    /// Grows volumes, and no sidecar does it for this driver.
+    /// Grows volumes.
     pub expands: bool,
     /// The node has a part in growing a volume.
     pub node_expands: bool,
     pub tells_capacity: bool,
-    /// Makes volumes known to nodes before they are staged, and no sidecar does it for this driver.
+    /// Makes volumes known to nodes before they are staged.
     pub attaches: bool,
-    /// Keeps snapshots, and no sidecar does it for this driver.
+    /// Attaches volumes that are read only as such.
+    pub attaches_read_only: bool,
+    /// Keeps snapshots.
     pub snapshots: bool,
     /// Makes volumes with what others hold.
     pub clones: bool,
-    /// Changes parameters of volumes that are there, and no sidecar does it for this driver.
+    /// Changes parameters of volumes that are there.
     pub modifies: bool,
     /// Gives the files of a volume to a group itself.
     pub takes_group: bool,
     /// Says of volumes that Pods have here whether they are well.
     pub tells_health: bool,
-    /// Says of all volumes whether they are well ([`Driver::conditions`]), and no sidecar asks for it.
+    /// Says of all volumes whether they are well ([`Driver::conditions`]).
     pub tells_conditions: bool,
     /// Not every node reaches each of its volumes.
     pub has_topology: bool,

@@ -1,10 +1,16 @@
 //! What follows from how a job ended.
 
+use std::collections::BTreeMap;
+
 use corten_meta::{Key, Time};
 use corten_reconcile::EventType::{self, Normal, Warning};
 
-use super::{NODE_PAUSE_MAX, PAUSE_MAX, Provisioner, SEEN_WITHIN, Subject, about_claim, about_volume, not_provisioned};
+use super::{
+    NODE_PAUSE_MAX, PAUSE_MAX, Provisioner, RESYNC_PERIOD, SEEN_WITHIN, Subject, about_claim, about_volume,
+    not_provisioned,
+};
 use crate::{
+    names::volume_name,
     provision,
     words::{Effect, Failure, Finality, Job, Outcome},
 };
@@ -40,8 +46,7 @@ impl Provisioner {
     pub(super) fn done(&mut self, outcome: Outcome, now: Time, effects: &mut Vec<Effect>) -> Subject {
         match outcome {
             Outcome::Provisioned { claim, volume, driver, result } => {
-                self.provisioned(&claim, &volume, &driver, result, now, effects);
-                Subject::Claim(claim)
+                self.asked_for_volume(claim, volume, &driver, result, now, effects)
             }
             Outcome::Selected { claim, version, result } => self.selected(claim, &version, result.is_ok(), now),
             Outcome::Rescheduled { claim, result: Ok(()) } if self.is_for_any_node(&claim) => self.given_back(claim),
@@ -81,7 +86,7 @@ impl Provisioner {
                 self.snapshot_removed(content, &driver, result.is_ok(), now, effects)
             }
             Outcome::SnapshotFound { finding, result } => self.snapshot_found(&finding, result, now, effects),
-            Outcome::Expanded { claim, volume, driver, result } => {
+            Outcome::Expanded { claim, volume, driver, bytes, result } => {
                 let told = match &result {
                     Ok(false) => (Normal, "VolumeResizeSuccessful", "Resize volume succeeded".to_owned()),
                     Ok(true) => {
@@ -94,7 +99,13 @@ impl Provisioner {
                         (Warning, "VolumeResizeFailed", message)
                     }
                 };
-                self.expanded(claim, &driver, told, result.is_ok(), now, effects)
+                let finality = result.as_ref().map_or_else(|it| it.finality, |_| Finality::Open);
+                remember(&mut self.refused_growths, &claim, bytes, finality);
+                let subject = self.expanded(claim, &driver, told, result.is_ok(), now, effects);
+                if let Err(failure) = &result {
+                    self.is_tried_again_slowly(&subject, failure, now);
+                }
+                subject
             }
             Outcome::Modified { claim, class, driver, result } => {
                 self.modified(&claim, &class, &driver, result, now, effects);
@@ -104,6 +115,31 @@ impl Provisioner {
                 self.expanded_on_node(claim, &volume, &driver, result, now, effects)
             }
         }
+    }
+
+    fn asked_for_volume(
+        &mut self,
+        claim: Key,
+        volume: String,
+        driver: &str,
+        result: Result<(), Failure>,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) -> Subject {
+        let is_open = self.is_left_open(&volume, &result);
+        let of_gone = Subject::Abandoned(volume.clone());
+        if self.work.get(&of_gone).is_some_and(|it| it.in_flight) {
+            return self.abandoned_ended(volume, is_open, now);
+        }
+        let is_there = self.claims.get(&claim).is_some_and(|it| volume_name(it) == volume);
+        let subject = Subject::Claim(claim.clone());
+        if is_there {
+            self.provisioned(&claim, &volume, driver, result, now, effects);
+        } else {
+            self.work.remove(&subject);
+            self.abandoned_ended(volume, is_open, now);
+        }
+        subject
     }
 
     fn modified(
@@ -128,19 +164,17 @@ impl Provisioner {
             self.tell(driver, &about, event_type, reason, message, effects);
         }
         self.ended(&subject, result.is_ok(), now);
-        match result.map_err(|it| it.finality) {
-            Ok(()) | Err(Finality::Open) => {
-                self.refused_changes.remove(key);
-            }
-            Err(finality) => {
-                self.refused_changes.insert(key.clone(), class.to_owned());
-                // As the resizer's slow set: the same is asked once more, and not soon.
-                if finality == Finality::Infeasible
-                    && let Some(work) = self.work.get_mut(&subject)
-                {
-                    work.retry_at = Some(now.after(PAUSE_MAX));
-                }
-            }
+        if let Err(failure) = &result {
+            self.is_tried_again_slowly(&subject, failure, now);
+        }
+        let finality = result.map_or_else(|it| it.finality, |()| Finality::Open);
+        remember(&mut self.refused_changes, key, class.to_owned(), finality);
+    }
+
+    /// As the resizer's slow set: what is infeasible is asked once more, and not soon. Room may be made at any time.
+    fn is_tried_again_slowly(&mut self, subject: &Subject, failure: &Failure, now: Time) {
+        if failure.finality == Finality::Infeasible && !failure.is_exhausted {
+            self.put_off(subject, PAUSE_MAX, now);
         }
     }
 
@@ -183,6 +217,9 @@ impl Provisioner {
         }
         let subject = Subject::Claim(claim);
         self.failed_for(&subject, NODE_PAUSE_MAX, now);
+        if why.finality == Finality::Infeasible {
+            self.put_off(&subject, RESYNC_PERIOD, now);
+        }
         subject
     }
 
@@ -196,10 +233,7 @@ impl Provisioner {
         effects: &mut Vec<Effect>,
     ) {
         let subject = Subject::Claim(key.clone());
-        let Some(claim) = self.claims.get(key).cloned() else {
-            self.work.remove(&subject);
-            return;
-        };
+        let Some(claim) = self.claims.get(key).cloned() else { return };
         let about = about_claim(&claim);
         let failure = match result {
             Ok(()) => {
@@ -224,6 +258,19 @@ impl Provisioner {
             let version = claim.metadata.resource_version.clone().unwrap_or_default();
             effects.push(Effect::Do(Box::new(Job::Reschedule { claim: key.clone(), version })));
             self.capacity_at = Some(now);
+        }
+    }
+}
+
+/// Keeps what a driver was asked for and did not do, until it was asked once more and that is open again.
+fn remember<T>(refused: &mut BTreeMap<Key, T>, claim: &Key, asked: T, finality: Finality) {
+    match finality {
+        Finality::Open => {
+            refused.remove(claim);
+        }
+        Finality::Unasked => {}
+        Finality::Refused | Finality::Infeasible => {
+            refused.insert(claim.clone(), asked);
         }
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::Finality;
 
 /// A claim that asks for two GB of a volume of one, of a driver of somebody else's.
 fn world(change: impl FnOnce(&mut DriverFacts)) -> World {
@@ -63,14 +64,79 @@ fn the_part_of_a_node_in_growing_others_volumes_is_left_to_that_node() {
         "allocatedResourceStatuses": { "storage": "NodeResizePending" },
     });
     assert_eq!(world.claim(asks(pending)), [""; 0]);
-    // One that the node has refused for good begins anew with another size.
-    let mut infeasible = asks(json!({
+}
+
+/// As external-resizer, which looks at it anew every ten minutes, and never asks for less than the volume has.
+#[test]
+fn a_growth_that_its_node_has_refused_is_begun_anew_and_not_soon() {
+    let growth = "expand pv1 vol-1 2147483648";
+    let infeasible = asks(json!({
         "allocatedResources": { "storage": "2Gi" },
         "allocatedResourceStatuses": { "storage": "NodeResizeInfeasible" },
     }));
-    assert_eq!(world.claim(infeasible.clone()), [""; 0]);
-    merge(&mut infeasible, json!({ "spec": { "resources": { "requests": { "storage": "1536Mi" } } } }));
-    assert_eq!(world.claim(infeasible), ["expand pv1 vol-1 1610612736"]);
+    let with = |size: &str| {
+        let mut claim = infeasible.clone();
+        merge(&mut claim, json!({ "spec": { "resources": { "requests": { "storage": size } } } }));
+        claim
+    };
+    let refused = || {
+        let mut world = world(|it| (it.expands, it.node_expands) = (true, true));
+        world.volume(sample_volume(json!({ "spec": { "capacity": { "storage": "2Gi" } } })));
+        assert_eq!(world.claim(infeasible.clone()), [""; 0]);
+        world
+    };
+    let mut world = refused();
+    assert_eq!(world.wait(599), [""; 0]);
+    assert_eq!(world.wait(1), [growth]);
+    for size in ["1536Mi", "3Gi"] {
+        assert_eq!(refused().claim(with(size)), [growth], "{size}");
+    }
+}
+
+/// KEP-1790: what the volume's object has, what is said of its growth, to how much that was; and what is asked for where the driver left
+/// open whether it was done, and where it was not done. It has one, and the claim asks for `asked`.
+const GROWTHS: [(u64, &str, u64, u64, [u64; 2]); 12] = [
+    (1, "", 0, 3, [3, 3]),
+    (1, "ControllerResizeInProgress", 4, 4, [4, 4]),
+    (1, "ControllerResizeInProgress", 4, 2, [4, 2]),
+    (1, "ControllerResizeInProgress", 4, 5, [4, 5]),
+    (1, "ControllerResizeInfeasible", 4, 2, [2, 2]),
+    (1, "NodeResizePending", 4, 5, [4, 4]),
+    (4, "NodeResizePending", 4, 5, [0, 0]),
+    (4, "NodeResizeInProgress", 4, 2, [0, 0]),
+    (4, "ControllerResizeInProgress", 4, 2, [4, 4]),
+    (4, "ControllerResizeInfeasible", 4, 2, [4, 4]),
+    (4, "", 4, 2, [4, 4]),
+    (4, "", 0, 2, [2, 2]),
+];
+
+#[test]
+fn a_growth_that_may_be_under_way_is_finished_before_another_size_is_asked_for() {
+    let gib = |it: u64| format!("{it}Gi");
+    for (volume, said, allocated, asked, expected) in GROWTHS {
+        for (finality, expected) in [Finality::Open, Finality::Refused].into_iter().zip(expected) {
+            let mut world = world(|it| it.expands = true);
+            let mut claim = asks(json!({}));
+            claim["spec"]["resources"]["requests"]["storage"] = "4Gi".into();
+            assert_eq!(world.claim(claim.clone()), ["expand pv1 vol-1 4294967296"]);
+            let failure = Failure { message: "no".into(), finality, ..Failure::default() };
+            world.tell(expanded(4 << 30, Err(failure)));
+            world.volume(sample_volume(json!({ "spec": { "capacity": { "storage": gib(volume) } } })));
+            if allocated > 0 {
+                claim["status"]["allocatedResources"] = json!({ "storage": gib(allocated) });
+            }
+            if !said.is_empty() {
+                claim["status"]["allocatedResourceStatuses"] = json!({ "storage": said });
+            }
+            claim["spec"]["resources"]["requests"]["storage"] = gib(asked).into();
+            world.now = world.now.after_seconds(600);
+            let told = match expected {
+                0 => Vec::new(),
+                bytes => vec![format!("expand pv1 vol-1 {}", bytes << 30)],
+            };
+            assert_eq!(world.claim(claim), told, "{volume} {said} {allocated} {asked} {finality:?}");
+        }
+    }
 }
 
 #[test]
@@ -86,14 +152,57 @@ fn what_the_built_in_driver_says_at_its_node_is_told() {
         "allocatedResourceStatuses": { "storage": "NodeResizePending" },
     } });
     assert_eq!(world.claim(bound("2Gi", "1Gi", pending)), ["expand on node pvc-c1 2147483648"]);
-    let ended = |is_in_use| {
-        let result = Err(Failure { message: "it is damaged".into(), is_in_use, ..Failure::default() });
+    let ended_with = |is_in_use, finality| {
+        let result = Err(Failure { message: "it is damaged".into(), is_in_use, finality, ..Failure::default() });
         let (claim, volume) = (Key::new("default", "data"), "pvc-c1".to_owned());
         Event::Done(Outcome::ExpandedOnNode { claim, volume, driver: DRIVER.into(), result })
     };
+    let ended = |is_in_use| ended_with(is_in_use, Finality::Open);
     let told =
         "Warning VolumeResizeFailed: NodeExpandVolume.NodeExpandVolume failed for volume \"pvc-c1\" : it is damaged";
     assert_eq!(world.tell(ended(false)), [told]);
     assert_eq!(world.wait(1)[0], "expand on node pvc-c1 2147483648");
     assert_eq!(world.tell(ended(true)), [""; 0], "the claim says already that it waits for a Pod");
+    // What it refuses for good may be seen in the claim before it is heard of.
+    assert_eq!(world.wait(2)[0], "expand on node pvc-c1 2147483648");
+    let infeasible = json!({ "status": {
+        "allocatedResources": { "storage": "2Gi" },
+        "allocatedResourceStatuses": { "storage": "NodeResizeInfeasible" },
+    } });
+    assert_eq!(world.claim(bound("2Gi", "1Gi", infeasible)), [""; 0]);
+    world.tell(ended_with(false, Finality::Infeasible));
+    assert!(world.wait(599).iter().all(|it| it.starts_with("capacity ")));
+    assert!(world.wait(1).contains(&"expand pvc-c1 pvc-c1 2147483648".to_owned()));
+}
+
+/// As the resizer's slow set; where room may be made the pause is the ordinary one.
+#[test]
+fn what_is_infeasible_is_asked_again_and_not_soon_and_what_has_no_room_after_the_ordinary_pause() {
+    for (finality, is_exhausted, pause) in [
+        (Finality::Infeasible, false, 300),
+        (Finality::Infeasible, true, 1),
+        (Finality::Refused, false, 1),
+        (Finality::Open, true, 1),
+    ] {
+        let mut world = world(|it| it.expands = true);
+        let growth = "expand pv1 vol-1 2147483648";
+        assert_eq!(world.claim(asks(json!({}))), [growth]);
+        world.tell(expanded(
+            2 << 30,
+            Err(Failure { message: "no".into(), is_exhausted, finality, ..Failure::default() }),
+        ));
+        let said = if finality == Finality::Infeasible { "Infeasible" } else { "InProgress" };
+        let status = json!({
+            "allocatedResources": { "storage": "2Gi" },
+            "allocatedResourceStatuses": { "storage": format!("ControllerResize{said}") },
+        });
+        assert_eq!(world.claim(asks(status)), [""; 0]);
+        assert_eq!(world.wait(pause - 1), [""; 0], "{finality:?} {is_exhausted}");
+        assert_eq!(world.wait(1), [growth], "{finality:?} {is_exhausted}");
+    }
+}
+
+fn expanded(bytes: u64, result: Result<bool, Failure>) -> Event {
+    let (claim, volume) = (Key::new("default", "data"), "pv1".to_owned());
+    Event::Done(Outcome::Expanded { claim, volume, driver: "sample".into(), bytes, result })
 }

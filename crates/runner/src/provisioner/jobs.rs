@@ -9,8 +9,9 @@ use corten_client::{Client, DeleteParams, Error, PatchType};
 use corten_kubelet::Secrets;
 use corten_meta::{Key, Resource, Time};
 use corten_provisioner::{
-    AttachedVolume, Attaching, Failure, Finality, Finding, Growth, Job, MESSAGE, Modification, NODE_ID, NodeGrowth,
-    Outcome, Taking, snapshot_failed, snapshot_found, snapshot_not_found, snapshot_status, volume_object,
+    AttachedVolume, Attaching, Created, Failure, Finality, Finding, Grown, Growth, Handles, Job, MESSAGE, Modification,
+    NODE_ID, NodeGrowth, Outcome, Request, Taking, snapshot_failed, snapshot_found, snapshot_not_found,
+    snapshot_status, volume_object,
 };
 use futures_util::FutureExt;
 use serde_json::{Value, json};
@@ -23,6 +24,8 @@ const JOB_PATIENCE: Duration = Duration::from_secs(300);
 const CONFLICTS_MAX: u32 = 5;
 /// gRPC's code.
 const RESOURCE_EXHAUSTED: i32 = 8;
+/// How often a volume is to be deleted that is not what was asked for, before that is told.
+const DELETIONS_MAX: u32 = 5;
 
 /// It is there, whoever made it.
 pub(super) fn there<T>(result: Result<T, Error>) -> Result<(), Error> {
@@ -40,7 +43,8 @@ fn gone<T>(result: Result<T, Error>) -> Result<(), Error> {
 }
 
 fn refused(refusal: Refusal) -> Failure {
-    Failure { message: refusal.message, is_exhausted: refusal.is_exhausted, ..Failure::default() }
+    let Refusal { message, is_exhausted, finality } = refusal;
+    Failure { message, is_exhausted, finality, ..Failure::default() }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
@@ -52,9 +56,14 @@ fn failed(message: String) -> Failure {
     Failure { message, ..Failure::default() }
 }
 
+/// Nothing was asked of a driver.
+fn unasked(failure: Failure) -> Failure {
+    Failure { finality: Finality::Unasked, ..failure }
+}
+
 /// What a Secret says, for a driver.
 pub(crate) async fn told(client: &Client, secret: Option<&Key>) -> Result<Secrets, Failure> {
-    secrets(client, secret.cloned()).await.map_err(failed)
+    secrets(client, secret.cloned()).await.map_err(failed).map_err(unasked)
 }
 
 /// Carries out one job; whatever happens, the mind gets its answer.
@@ -78,7 +87,8 @@ pub(super) async fn carry_out(
         Job::Provision { claim, request, .. } => {
             let of = |it: &Option<String>| it.clone().unwrap_or_default();
             let claim = Key::new(of(&claim.metadata.namespace), of(&claim.metadata.name));
-            Outcome::Provisioned { claim, volume: request.name, driver: request.driver, result: done }
+            let Request { name, driver, .. } = *request;
+            Outcome::Provisioned { claim, volume: name, driver, result: done }
         }
         Job::Select { claim, version, .. } => Outcome::Selected { claim, version, result: done },
         Job::Reschedule { claim, .. } => Outcome::Rescheduled { claim, result: done },
@@ -86,8 +96,8 @@ pub(super) async fn carry_out(
         Job::LetGo { volume, .. } => Outcome::LetGo { volume, result: done },
         Job::Attach(it) | Job::Detach(it) => Outcome::Attached { attachment: it.attachment, result: done },
         Job::Expand(it) => {
-            let Growth { claim, volume, driver, .. } = *it;
-            Outcome::Expanded { claim, volume, driver, result }
+            let Growth { claim, volume, driver, bytes, .. } = *it;
+            Outcome::Expanded { claim, volume, driver, bytes, result }
         }
         Job::ExpandOnNode(it) => {
             let NodeGrowth { claim, volume, driver, .. } = *it;
@@ -108,16 +118,7 @@ pub(super) async fn carry_out(
 async fn attempt(client: &Client, hands: &dyn VolumeHands, answered: &Answered, job: &Job) -> Result<bool, Failure> {
     match job {
         Job::Provision { claim, class, request, others } => {
-            let secrets = told(client, request.secrets.provisioner.as_ref()).await?;
-            let created = hands.create(request.clone(), secrets).await.map_err(refused)?;
-            let other = others.get(&created.handle).cloned();
-            let taken = || answered.take(&request.driver, &created.handle, &request.name).err();
-            if let Some(other) = other.or_else(taken) {
-                return Err(failed(format!(
-                    "the driver answers with volume {:?}, which is that of PersistentVolume {other}",
-                    created.handle
-                )));
-            }
+            let created = create(client, hands, answered, request, others).await?;
             let volume = volume_object(claim, class, request, &created);
             there(client.create(&PERSISTENT_VOLUMES, "", &volume).await).map_err(not_written)?;
         }
@@ -158,6 +159,51 @@ async fn attempt(client: &Client, hands: &dyn VolumeHands, answered: &Answered, 
     Ok(false)
 }
 
+/// Has the driver make a volume that is nobody's yet, and is what was asked for.
+async fn create(
+    client: &Client,
+    hands: &dyn VolumeHands,
+    answered: &Answered,
+    request: &Request,
+    others: &Handles,
+) -> Result<Created, Failure> {
+    let secrets = told(client, request.secrets.provisioner.as_ref()).await?;
+    let created = hands.create(request.clone(), secrets.clone()).await.map_err(refused)?;
+    let other = others.get(&created.handle).cloned();
+    let taken = || answered.take(&request.driver, &created.handle, &request.name).err();
+    if let Some(other) = other.or_else(taken) {
+        let handle = &created.handle;
+        let message = format!("the driver answers with volume {handle:?}, which is that of PersistentVolume {other}");
+        return Err(Failure { message, finality: Finality::Refused, ..Failure::default() });
+    }
+    match created.refused {
+        Some(why) => Err(clean_up(hands, answered, (request, &created.handle), secrets, why).await),
+        None => Ok(created),
+    }
+}
+
+/// As external-provisioner's `cleanupVolume`. What cannot be removed is asked for again, and removed then.
+async fn clean_up(
+    hands: &dyn VolumeHands,
+    answered: &Answered,
+    (request, handle): (&Request, &str),
+    secrets: Secrets,
+    why: String,
+) -> Failure {
+    let mut failure = None;
+    for _ in 0..DELETIONS_MAX {
+        match hands.delete(request.driver.clone(), handle.to_owned(), secrets.clone()).await {
+            Ok(()) => {
+                answered.forget(&request.driver, handle);
+                return Failure { message: why, finality: Finality::Refused, ..Failure::default() };
+            }
+            Err(refusal) => failure = Some(refusal.message),
+        }
+    }
+    let failure = failure.unwrap_or_default();
+    failed(format!("{why}. Cleanup of volume {} failed, volume is orphaned: {failure}", request.name))
+}
+
 /// Another node may have been first, or somebody has changed the claim: what it is now is seen.
 async fn select(client: &Client, claim: &Key, version: &str, node: &str) -> Result<(), Error> {
     let annotations = json!({ "volume.kubernetes.io/selected-node": node });
@@ -187,7 +233,7 @@ pub(crate) async fn grow_on_node(
     write(&growth.begun).await?;
     let Err(failure) = grown.await else { return write(&growth.done).await };
     let status = match failure.finality {
-        Finality::Open => &None,
+        Finality::Open | Finality::Unasked => &None,
         Finality::Refused => &growth.failed,
         Finality::Infeasible => &growth.infeasible,
     };
@@ -197,26 +243,27 @@ pub(crate) async fn grow_on_node(
 }
 
 async fn expand(client: &Client, hands: &dyn VolumeHands, growth: &Growth) -> Result<bool, Failure> {
-    write_status(client, &growth.claim, &growth.begun).await?;
+    write_status(client, &growth.claim, &growth.begun).await.map_err(unasked)?;
     let secrets = told(client, growth.secret.as_ref()).await?;
     let expanded = match growth.is_asked {
         true => hands.expand(growth.driver.clone(), growth.told.clone(), growth.bytes, secrets).await,
         // As external-resizer's `trivialResizer`.
-        false => Ok(true),
+        false => Ok(Grown { bytes: 0, needs_node: true }),
     };
     match expanded {
-        Ok(waits_for_node) => {
-            let status = if waits_for_node { &growth.waits_for_node } else { &growth.done };
-            let size = &growth.begun["allocatedResources"]["storage"];
-            let patch = json!({ "spec": { "capacity": { "storage": size } } });
-            let key = Key::cluster(growth.volume.as_str());
-            let patched = client.patch(&PERSISTENT_VOLUMES, &key, "", &PatchType::Merge, &patch).await;
-            patched.map_err(not_written)?;
-            write_status(client, &growth.claim, status).await?;
-            Ok(waits_for_node)
+        Ok(grown) => {
+            let (size, status) = growth.ended(grown);
+            if let Some(size) = size {
+                let patch = json!({ "spec": { "capacity": { "storage": size } } });
+                let key = Key::cluster(growth.volume.as_str());
+                let patched = client.patch(&PERSISTENT_VOLUMES, &key, "", &PatchType::Merge, &patch).await;
+                patched.map_err(not_written)?;
+            }
+            write_status(client, &growth.claim, &status).await?;
+            Ok(grown.needs_node)
         }
         Err(refusal) => {
-            let status = if refusal.is_infeasible { &growth.infeasible } else { &growth.failed };
+            let status = if refusal.finality == Finality::Infeasible { &growth.infeasible } else { &growth.failed };
             write_status(client, &growth.claim, &with_message(status, &refusal.message)).await?;
             Err(refused(refusal))
         }
@@ -236,7 +283,7 @@ fn with_message(status: &Value, message: &str) -> Value {
 
 /// As external-resizer's `controllerModifyVolumeWithTarget`: the volume's object before the claim's.
 async fn modify(client: &Client, hands: &dyn VolumeHands, it: &Modification) -> Result<(), Failure> {
-    write_status(client, &it.claim, &it.begun).await?;
+    write_status(client, &it.claim, &it.begun).await.map_err(unasked)?;
     let changed = hands.modify(it.driver.clone(), it.handle.clone(), it.parameters.clone()).await;
     if let Err(Unchanged { message, finality }) = changed {
         let status = if finality == Finality::Infeasible { &it.infeasible } else { &it.failed };

@@ -26,6 +26,10 @@ struct FakeVolumes {
     foreign: Mutex<bool>,
     /// It answers every request with the same volume.
     repeats: Mutex<bool>,
+    /// Why what it makes is not what it was asked for.
+    refused: Mutex<Option<String>>,
+    /// How large it says a volume is that it has grown.
+    grown: Mutex<u64>,
     /// The node it is on, where that is not `n1`.
     node: Option<String>,
 }
@@ -65,7 +69,8 @@ impl VolumeHands for FakeVolumes {
         let made = self.ask(format!("create {} {}", request.name, request.bytes));
         let handle = if *self.repeats.lock() { "one".into() } else { request.name };
         let topology = self.node.iter().map(|it| [("kubernetes.io/hostname".to_owned(), it.clone())].into()).collect();
-        let created = Created { handle, bytes: request.bytes, topology, ..Created::default() };
+        let refused = self.refused.lock().take();
+        let created = Created { handle, bytes: request.bytes, topology, refused, ..Created::default() };
         Box::pin(std::future::ready(made.map(|()| created)))
     }
 
@@ -79,8 +84,9 @@ impl VolumeHands for FakeVolumes {
         AttachedVolume { handle, .. }: AttachedVolume,
         bytes: u64,
         _: Secrets,
-    ) -> BoxFuture<'_, Result<bool, Refusal>> {
-        Box::pin(std::future::ready(self.ask(format!("expand {handle} {bytes}")).map(|()| false)))
+    ) -> BoxFuture<'_, Result<Grown, Refusal>> {
+        let grown = Grown { bytes: *self.grown.lock(), needs_node: false };
+        Box::pin(std::future::ready(self.ask(format!("expand {handle} {bytes}")).map(|()| grown)))
     }
 
     fn attach(
@@ -101,8 +107,8 @@ impl VolumeHands for FakeVolumes {
     fn expand_on_node(&self, volume: AttachedVolume, bytes: u64) -> BoxFuture<'_, Result<(), Failure>> {
         let asked = self.ask(format!("expand on node {} {bytes}", volume.handle));
         let failure = |it: Refusal| {
-            let finality = if it.is_infeasible { Finality::Infeasible } else { Finality::Open };
-            Failure { message: it.message, finality, ..Failure::default() }
+            let Refusal { message, finality, .. } = it;
+            Failure { message, finality, ..Failure::default() }
         };
         Box::pin(std::future::ready(asked.map_err(failure)))
     }
@@ -111,7 +117,9 @@ impl VolumeHands for FakeVolumes {
         let taken = self.ask(format!("snapshot {} of {}", taking.name, taking.volume));
         let taken = match taken {
             Ok(()) => Ok(Snapshotted { handle: taking.name, bytes: 1 << 30, created_at: 7, is_ready: true }),
-            Err(refusal) => Err(SnapshotRefusal { message: refusal.message, is_final: refusal.is_infeasible }),
+            Err(refusal) => {
+                Err(SnapshotRefusal { message: refusal.message, is_final: refusal.finality == Finality::Infeasible })
+            }
         };
         Box::pin(std::future::ready(taken))
     }
@@ -146,9 +154,8 @@ impl VolumeHands for FakeVolumes {
         handle: String,
         parameters: BTreeMap<String, String>,
     ) -> BoxFuture<'_, Result<(), Unchanged>> {
-        let finality = |it: &Refusal| if it.is_infeasible { Finality::Infeasible } else { Finality::Open };
         let changed = self.ask(format!("modify {handle} {parameters:?}"));
-        let changed = changed.map_err(|it| Unchanged { finality: finality(&it), message: it.message });
+        let changed = changed.map_err(|it| Unchanged { finality: it.finality, message: it.message });
         Box::pin(std::future::ready(changed))
     }
 
@@ -173,6 +180,10 @@ impl VolumeHands for FakeVolumes {
         *self.has_class.lock() = true;
         Box::pin(std::future::ready(()))
     }
+}
+
+fn refusal(message: &str, finality: Finality) -> Refusal {
+    Refusal { message: message.into(), is_exhausted: false, finality }
 }
 
 struct World {
@@ -265,7 +276,7 @@ async fn a_claim_is_given_a_volume_which_goes_when_it_is_released() {
     );
     let mut released = made;
     released["status"] = json!({ "phase": "Released" });
-    *world.hands.refusal.lock() = Some(Refusal { message: "in use".into(), is_exhausted: false, is_infeasible: false });
+    *world.hands.refusal.lock() = Some(refusal("in use", Finality::Open));
     world.api.remove(&format!("{CLAIMS}/data"));
     world.api.put(&volume, released);
     world.until("removed", |api| api.object(&volume).is_none_or(|it| it["metadata"]["finalizers"] == json!([]))).await;
@@ -276,7 +287,7 @@ async fn a_claim_is_given_a_volume_which_goes_when_it_is_released() {
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_finds_no_room_is_given_back_to_the_scheduler() {
     let world = World::new();
-    *world.hands.refusal.lock() = Some(Refusal { message: "no room".into(), is_exhausted: true, is_infeasible: true });
+    *world.hands.refusal.lock() = Some(Refusal { is_exhausted: true, ..refusal("no room", Finality::Infeasible) });
     let path = format!("{CLAIMS}/data");
     world.api.put(&path, claim(&Value::Null));
     let selected = |api: &FakeApi| {
@@ -318,8 +329,7 @@ fn attaching(world: &World) {
 async fn a_volume_is_attached_and_detached_with_the_drivers_words() {
     let world = World::new();
     let refused = |message: &str, is_exhausted| {
-        let refusal = Refusal { message: message.into(), is_exhausted, is_infeasible: false };
-        *world.hands.refusal.lock() = Some(refusal);
+        *world.hands.refusal.lock() = Some(Refusal { is_exhausted, ..refusal(message, Finality::Open) });
     };
     refused("no place", true);
     attaching(&world);
@@ -397,7 +407,7 @@ async fn a_snapshot_is_taken_and_removed() {
     world.serve_snapshots().await;
     let class = "/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses/local";
     assert_eq!(world.api.object(class).expect("there")["driver"], DRIVER);
-    *world.hands.refusal.lock() = Some(Refusal { message: "no room".into(), is_exhausted: true, is_infeasible: true });
+    *world.hands.refusal.lock() = Some(Refusal { is_exhausted: true, ..refusal("no room", Finality::Infeasible) });
     let path = format!("{CONTENTS}/snapcontent-u1");
     let content = json!({
         "metadata": {
@@ -520,8 +530,7 @@ async fn a_volume_is_changed_as_another_class_says_with_the_drivers_words_before
     let csi = json!({ "driver": DRIVER, "volumeHandle": "h1" });
     let spec = json!({ "capacity": { "storage": "1Gi" }, "csi": csi });
     world.api.put(&format!("{VOLUMES}/pv1"), json!({ "metadata": { "name": "pv1" }, "spec": spec }));
-    let refusal = Refusal { message: "too busy".into(), is_exhausted: false, is_infeasible: false };
-    *world.hands.refusal.lock() = Some(refusal);
+    *world.hands.refusal.lock() = Some(refusal("too busy", Finality::Open));
     let path = format!("{CLAIMS}/data");
     let mut bound = claim(&json!({ "status": { "phase": "Bound", "capacity": { "storage": "1Gi" } } }));
     bound["spec"]["volumeName"] = "pv1".into();
@@ -543,4 +552,76 @@ async fn a_volume_is_changed_as_another_class_says_with_the_drivers_words_before
     assert_eq!(volume["spec"]["volumeAttributesClassName"], "fast");
     let asked = world.hands.asked.lock().iter().filter(|it| *it == r#"modify h1 {"iops": "9"}"#).count();
     assert_eq!(asked, 2);
+}
+
+/// Drivers make volumes larger than they are asked to, and what was larger before is not made smaller.
+#[tokio::test(start_paused = true)]
+async fn a_volume_that_was_grown_is_as_large_as_its_driver_says() {
+    for (grown, volume_has, expected, is_patched) in [
+        (0, "1Gi", "2Gi", true),
+        (3 << 30, "1Gi", "3Gi", true),
+        (1 << 30, "1Gi", "2Gi", true),
+        (0, "4Gi", "4Gi", false),
+    ] {
+        let world = World::new();
+        *world.hands.grown.lock() = grown;
+        let csi = json!({ "driver": DRIVER, "volumeHandle": "h1" });
+        let volume = format!("{VOLUMES}/pv1");
+        let spec = json!({ "capacity": { "storage": volume_has }, "csi": csi });
+        world.api.put(&volume, json!({ "metadata": { "name": "pv1" }, "spec": spec }));
+        let path = format!("{CLAIMS}/data");
+        let mut bound = claim(&json!({ "status": { "phase": "Bound", "capacity": { "storage": "1Gi" } } }));
+        bound["spec"]["volumeName"] = "pv1".into();
+        bound["spec"]["resources"]["requests"]["storage"] = "2Gi".into();
+        world.api.put(&path, bound);
+        let capacity = |api: &FakeApi, path: &str, of: &str| {
+            api.object(path).map(|it| it[of]["capacity"]["storage"].clone()).unwrap_or_default()
+        };
+        world.until("grown", |api| capacity(api, &path, "status") == expected).await;
+        assert_eq!(capacity(&world.api, &volume, "spec"), expected);
+        assert_eq!(world.api.writes().contains(&format!("PATCH {volume}")), is_patched);
+    }
+}
+
+/// Nobody else knows of it, and it would stay for ever.
+#[tokio::test(start_paused = true)]
+async fn a_volume_that_is_not_what_was_asked_for_is_removed_again() {
+    let world = World::new();
+    *world.hands.refused.lock() = Some("too small".into());
+    world.api.put(&format!("{CLAIMS}/data"), claim(&Value::Null));
+    world.until("made", |api| api.object(&format!("{VOLUMES}/pvc-c1")).is_some()).await;
+    let create = "create pvc-c1 1073741824";
+    assert_eq!(*world.hands.asked.lock(), [create, "delete pvc-c1", create]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn anothers_volume_that_a_driver_answers_with_is_not_removed() {
+    let world = World::new();
+    (*world.hands.foreign.lock(), *world.hands.repeats.lock()) = (true, true);
+    let csi = json!({ "driver": DRIVER, "volumeHandle": "one" });
+    world.api.put(&format!("{VOLUMES}/taken"), json!({ "metadata": { "name": "taken" }, "spec": { "csi": csi } }));
+    world.until("introduced", |api| api.object("/apis/storage.k8s.io/v1/csinodes/n1").is_some()).await;
+    *world.hands.refused.lock() = Some("too small".into());
+    world.api.put(&format!("{CLAIMS}/data"), claim(&Value::Null));
+    let asked = |what: &str| world.hands.asked.lock().iter().filter(|it| it.starts_with(what)).count();
+    world.until("asked for again", |_| asked("create") > 1).await;
+    assert_eq!(asked("delete"), 0);
+}
+
+/// Its answer was lost, and its claim is gone: the object says whose it was, and is released.
+#[tokio::test(start_paused = true)]
+async fn a_volume_whose_claim_went_meanwhile_is_made_known_and_removed() {
+    let world = World::new();
+    *world.hands.refusal.lock() = Some(refusal("no answer", Finality::Open));
+    let path = format!("{CLAIMS}/data");
+    world.api.put(&path, claim(&Value::Null));
+    world.until("asked for", |_| !world.hands.asked.lock().is_empty()).await;
+    world.api.remove(&path);
+    let volume = format!("{VOLUMES}/pvc-c1");
+    world.until("made known", |api| api.object(&volume).is_some()).await;
+    let mut made = world.api.object(&volume).expect("there");
+    assert_eq!(made["spec"]["claimRef"]["uid"], "c1");
+    made["status"] = json!({ "phase": "Released" });
+    world.api.put(&volume, made);
+    world.until("removed", |_| world.hands.asked.lock().contains(&"delete pvc-c1".to_owned())).await;
 }

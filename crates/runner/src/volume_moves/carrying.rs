@@ -9,7 +9,10 @@ use corten_api::{
 };
 use corten_client::{Client, Error, PatchType};
 use corten_meta::{Key, ObjectReference};
-use corten_provisioner::moves::{self, MoveStep, MoveView, Way};
+use corten_provisioner::{
+    Finality,
+    moves::{self, MoveStep, MoveView, Way},
+};
 use corten_reconcile::EventType::{self, Normal, Warning};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -54,9 +57,9 @@ impl From<Error> for Stopped {
 
 impl From<Refusal> for Stopped {
     fn from(refusal: Refusal) -> Self {
-        let Refusal { message, is_exhausted, is_infeasible } = refusal;
+        let Refusal { message, is_exhausted, finality } = refusal;
         let reason = if is_exhausted { "MoveNoRoom" } else { "MoveRetrying" };
-        Self { reason, message, is_final: is_infeasible && !is_exhausted }
+        Self { reason, message, is_final: finality == Finality::Infeasible && !is_exhausted }
     }
 }
 

@@ -68,6 +68,7 @@ fn fault(status: &Status) -> Fault {
         Theirs::Unimplemented => Code::Unimplemented,
         Theirs::Internal => Code::Internal,
         Theirs::Unavailable => Code::Unavailable,
+        Theirs::Cancelled => Code::Canceled,
         _ => Code::Unknown,
     };
     Fault::new(code, status.message())

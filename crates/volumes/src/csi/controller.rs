@@ -99,24 +99,18 @@ impl Controller {
         let answer: VolumeStanding = self.client.call(CREATE, request).await?;
         let volume = answer.volume.ok_or_else(|| Fault::internal("the driver answers without the volume"))?;
         check_handle("volume", &volume.volume_id)?;
-        check_map("volume_context", &volume.volume_context)?;
-        // As external-provisioner; such a volume is deleted again by who asked.
-        if source.is_some() && volume.content_source != source {
-            return Err(Fault::internal("the driver answers with a volume that was not made of the source"));
-        }
         let bytes = u64::try_from(volume.capacity_bytes).unwrap_or(0);
-        if bytes > 0 && bytes < required {
-            return Err(Fault::new(
-                Code::OutOfRange,
-                format!("created volume capacity {bytes} less than requested capacity {required}"),
-            ));
+        // It may be another's, too: who asked knows whether it is to be removed.
+        if let Err(fault) = check_made(&volume, source.as_ref(), (bytes, required)) {
+            return Ok(CreatedVolume { handle: volume.volume_id, refused: Some(fault), ..CreatedVolume::default() });
         }
         Ok(CreatedVolume {
             handle: volume.volume_id,
             bytes,
             context: volume.volume_context,
-            topology: topologies(volume.accessible_topology)?,
+            topology: topologies(volume.accessible_topology),
             fs_type: String::new(),
+            refused: None,
         })
     }
 
@@ -303,7 +297,7 @@ fn condition(standing: VolumeStanding) -> Option<(String, Option<String>)> {
     Some((standing.volume?.volume_id, condition.abnormal.then(|| bounded(&condition.message))))
 }
 
-/// What a driver says, as far as an event has room for it.
+/// What a driver says of a volume's health, as far as an event has room for it.
 pub(super) fn bounded(message: &str) -> String {
     message.chars().filter(|it| !it.is_control()).take(1024).collect()
 }
@@ -369,13 +363,24 @@ fn check_map(what: &str, map: &BTreeMap<String, String>) -> Result<(), Fault> {
     }
 }
 
-fn topologies(told: Vec<Topology>) -> Result<Vec<BTreeMap<String, String>>, Fault> {
-    if told.len() > TOPOLOGIES_MAX {
+/// As external-provisioner, and whether there is room for what is said of it.
+fn check_made(volume: &cm::Volume, source: Option<&ContentSource>, (bytes, required): (u64, u64)) -> Result<(), Fault> {
+    check_map("volume_context", &volume.volume_context)?;
+    if source.is_some() && volume.content_source.as_ref() != source {
+        return Err(Fault::internal("the driver answers with a volume that was not made of the source"));
+    }
+    if bytes > 0 && bytes < required {
+        let why = format!("created volume capacity {bytes} less than requested capacity {required}");
+        return Err(Fault::new(Code::OutOfRange, why));
+    }
+    if volume.accessible_topology.len() > TOPOLOGIES_MAX {
         return Err(Fault::internal("the driver answers with more places than there can be"));
     }
-    let told: Vec<_> = told.into_iter().map(|it| it.segments).filter(|it| !it.is_empty()).collect();
-    told.iter().try_for_each(|it| check_map("topology", it))?;
-    Ok(told)
+    volume.accessible_topology.iter().try_for_each(|it| check_map("topology", &it.segments))
+}
+
+fn topologies(told: Vec<Topology>) -> Vec<BTreeMap<String, String>> {
+    told.into_iter().map(|it| it.segments).filter(|it| !it.is_empty()).collect()
 }
 
 fn whole(bytes: u64) -> i64 {

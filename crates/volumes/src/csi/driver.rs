@@ -75,6 +75,7 @@ impl CsiDriver {
             node_expands: capabilities.contains(&messages::EXPANDS),
             tells_capacity: can(can::TELL_CAPACITY),
             attaches: can(can::PUBLISH),
+            attaches_read_only: can(can::PUBLISH_READ_ONLY),
             snapshots: can(can::SNAPSHOT),
             clones: can(can::CLONE),
             modifies: can(can::MODIFY),
@@ -318,7 +319,6 @@ fn check_topology(topology: &BTreeMap<String, String>) -> Result<(), Fault> {
     }
 }
 
-/// What of a driver's words about a volume's health is passed on.
 #[cfg(test)]
 mod tests {
     use super::*;

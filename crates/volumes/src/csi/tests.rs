@@ -332,16 +332,45 @@ async fn a_place_that_leads_elsewhere_is_refused() {
     }
 }
 
+/// With these it may be done yet (`IsFinalError` of upstream's sidecars).
+#[tokio::test]
+async fn what_a_driver_answers_says_whether_it_may_be_done_yet() {
+    let (world, driver) = World::driver(&[]).await;
+    for (code, is_final) in [
+        ("Canceled", false),
+        ("DeadlineExceeded", false),
+        ("Unavailable", false),
+        ("ResourceExhausted", false),
+        ("Aborted", false),
+        ("Internal", true),
+        ("Unknown", true),
+        ("InvalidArgument", true),
+    ] {
+        world.fault(&format!("CreateVolume {code}"));
+        let fault = driver.create(wanted("v1")).await.expect_err(code);
+        assert_eq!((format!("{:?}", fault.code).as_str(), fault.is_final()), (code, is_final));
+    }
+}
+
 #[tokio::test]
 async fn answers_are_not_believed() {
     let (world, driver) = World::driver(&[]).await;
     for (fault, words) in [("small", "less than requested"), ("huge", "more than 16384 bytes"), ("other", "volume id")]
     {
         world.fault(&format!("CreateVolume {fault}"));
-        let error = driver.create(wanted("v1")).await.expect_err(fault).to_string();
-        assert!(error.contains(words), "{fault}: {error}");
+        let answered = driver.create(wanted("v1")).await;
+        // What it has made is named, for who asked: it is removed again.
+        let error = answered.map_or_else(
+            |it| it,
+            |made| {
+                assert_eq!(made.handle, sanity::handle_of("v1"));
+                made.refused.expect(fault)
+            },
+        );
+        assert!(error.to_string().contains(words), "{fault}: {error}");
         world.fault("");
-        driver.create(wanted("v1")).await.expect("it is the same volume");
+        let made = driver.create(wanted("v1")).await.expect("it is the same volume");
+        assert_eq!(made.refused, None);
         driver.delete(sanity::handle_of("v1"), [].into()).await.expect("gone");
     }
 }

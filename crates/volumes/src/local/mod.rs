@@ -181,6 +181,7 @@ impl Driver for LocalDriver {
                 context: BTreeMap::new(),
                 topology: vec![topology(&self.node_name)],
                 fs_type: made.form.fs_type().to_owned(),
+                refused: None,
             })
         })
     }

@@ -96,9 +96,13 @@ fn actor(kind: &Kind, object: &Value, condition: &str) -> Actor {
     }
 }
 
-/// Does the claim's driver refuse for good the size that it asks for?
+/// Does the claim's driver refuse for good the size that it asks for? Room may be made, and is asked for again.
 pub(crate) fn is_infeasible(claim: &Value) -> bool {
-    text(claim, "/status/allocatedResourceStatuses/storage").ends_with("Infeasible")
+    let mut conditions = items(claim, "/status/conditions").iter();
+    let has_no_room = conditions.any(|it| {
+        text(it, "/type").ends_with("ResizeError") && text(it, "/message").contains("code = ResourceExhausted ")
+    });
+    !has_no_room && text(claim, "/status/allocatedResourceStatuses/storage").ends_with("Infeasible")
 }
 
 /// Whose turn it is while a claim's volume is moved to another node.
@@ -181,6 +185,20 @@ mod tests {
         let mut found = Findings::default();
         waits(kind, &object, &mut found);
         assert_eq!(found.waits[0].1.since, time(&json!("2026-11-20T12:00:00Z")));
+    }
+
+    #[test]
+    fn a_growth_that_has_no_room_is_not_refused_for_good() {
+        for (code, expected) in [("OutOfRange", Actor::Author), ("ResourceExhausted", Actor::Operator)] {
+            let kind = corten_kinds::by_name("persistentvolumeclaim").expect("a kind");
+            let message = format!("rpc error: code = {code} desc = no");
+            let object = json!({"status": {
+                "allocatedResourceStatuses": {"storage": "ControllerResizeInfeasible"},
+                "conditions": [{"type": "ControllerResizeError", "status": "True", "message": message}]}});
+            let mut found = Findings::default();
+            waits(kind, &object, &mut found);
+            assert_eq!(found.waits[0].1.actor, expected, "{code}");
+        }
     }
 
     #[test]

@@ -58,5 +58,6 @@ fn code(code: Code) -> Theirs {
         Code::Unimplemented => Theirs::Unimplemented,
         Code::Internal => Theirs::Internal,
         Code::Unavailable => Theirs::Unavailable,
+        Code::Canceled => Theirs::Cancelled,
     }
 }

@@ -63,7 +63,7 @@ fn fault(name: &str) -> Option<Fault> {
     })
 }
 
-const CODES: [Code; 13] = [
+const CODES: [Code; 14] = [
     Code::InvalidArgument,
     Code::DeadlineExceeded,
     Code::NotFound,
@@ -76,5 +76,6 @@ const CODES: [Code; 13] = [
     Code::Unimplemented,
     Code::Internal,
     Code::Unavailable,
+    Code::Canceled,
     Code::Unknown,
 ];

@@ -1,0 +1,129 @@
+//! What is to be done about a claim: a volume made, grown or changed.
+
+use corten_api::{
+    core::v1::{PersistentVolume, PersistentVolumeClaim},
+    storage::v1::StorageClass,
+};
+use corten_meta::{Key, Time};
+use corten_reconcile::EventType::{Normal, Warning};
+
+use super::{Provisioner, Subject, about_claim, not_provisioned};
+use crate::{
+    expansion,
+    modification::{self, ModifyDecision},
+    names, places, provision,
+    words::{Config, DriverFacts, Effect, Job, Request},
+};
+
+impl Provisioner {
+    pub(super) fn job_of_claim(&mut self, key: &Key, now: Time, effects: &mut Vec<Effect>) -> Option<Job> {
+        let claim = self.claims.get(key)?.clone();
+        let spec = claim.spec.as_ref()?;
+        if let Some(volume) = spec.volume_name.as_deref().filter(|it| !it.is_empty()) {
+            let volume = self.volumes.get(volume)?;
+            let driver = self.drivers.get(&volume.spec.as_ref()?.csi.as_ref()?.driver)?;
+            if !self.is_ours(volume, driver) {
+                return None;
+            }
+            let refused = self.refused_growths.get(key).copied();
+            let growth = expansion::job(&claim, volume, driver, refused, now);
+            return growth.or_else(|| self.modification(key, &claim, volume, driver, now, effects));
+        }
+        let class = self.classes.get(spec.storage_class_name.as_deref()?)?.clone();
+        let driver = self.drivers.get(&class.provisioner).filter(|it| it.provisions)?.clone();
+        if !provision::is_wanted(&claim, &class, &self.config.node_name) {
+            return None;
+        }
+        // Where no node was selected, one acts for all.
+        if provision::annotation(&claim, provision::SELECTED_NODE).is_none() && !self.leads(&driver) {
+            return None;
+        }
+        // Made already: the binder has it from here.
+        if self.volumes.contains_key(&names::volume_name(&claim)) {
+            return None;
+        }
+        // It is to be told of all places.
+        if driver.socket.is_some() && !driver.topology.is_empty() && !self.knows_nodes {
+            return None;
+        }
+        self.provision(key, &claim, &class, &driver, now, effects)
+    }
+
+    fn provision(
+        &mut self,
+        key: &Key,
+        claim: &PersistentVolumeClaim,
+        class: &StorageClass,
+        driver: &DriverFacts,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Job> {
+        let source = match self.source(claim, driver) {
+            Ok(source) => source,
+            Err(why) => return self.without_source(key, claim, (class, driver), why, now, effects),
+        };
+        // What a sidecar does for the driver is not its lack.
+        let own = self.registered.get(&driver.name).unwrap_or(driver);
+        let attributes = provision::attributes(claim, own, &self.attributes_classes);
+        let request = places::of(claim, class, driver, &self.nodes)
+            .and_then(|places| provision::request(claim, class, driver, places, source, attributes?));
+        match request {
+            // All nodes see it, and all would make it: as external-provisioner where it runs on each (`becomeOwner`).
+            Ok(_) if driver.socket.is_none() && provision::annotation(claim, provision::SELECTED_NODE).is_none() => {
+                let version = claim.metadata.resource_version.clone().unwrap_or_default();
+                Some(Job::Select { claim: key.clone(), version, node: self.config.node_name.clone() })
+            }
+            Ok(request) => {
+                let message =
+                    format!("External provisioner is provisioning volume for claim \"{}/{}\"", key.namespace, key.name);
+                self.tell(&driver.name, &about_claim(claim), Normal, "Provisioning", message, effects);
+                let others = self.handles(driver, &request.name);
+                let identity = driver.socket.is_some().then(|| self.identity(driver));
+                let request = Box::new(Request { identity, ..request });
+                let (claim, class) = (Box::new(claim.clone()), Box::new(class.clone()));
+                Some(Job::Provision { claim, class, request, others })
+            }
+            Err(why) => {
+                let message = not_provisioned(class, &why);
+                self.tell(&driver.name, &about_claim(claim), Warning, "ProvisioningFailed", message, effects);
+                self.failed(&Subject::Claim(key.clone()), now);
+                None
+            }
+        }
+    }
+
+    /// As external-provisioner where it runs on each node.
+    fn identity(&self, driver: &DriverFacts) -> String {
+        let Config { node_name, identity } = &self.config;
+        format!("{identity}-{}-{node_name}", driver.name)
+    }
+
+    /// A change of the volume's attributes that is to be made, or goes on.
+    fn modification(
+        &self,
+        key: &Key,
+        claim: &PersistentVolumeClaim,
+        volume: &PersistentVolume,
+        driver: &DriverFacts,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Job> {
+        let target = claim.status.as_ref().and_then(|it| it.modify_volume_status.as_ref());
+        let target = target.and_then(|it| it.target_volume_attributes_class_name.as_ref());
+        let is_over = target.is_some() && self.refused_changes.get(key) == target;
+        match modification::wanted(claim, volume, driver, &self.attributes_classes, is_over, now)? {
+            ModifyDecision::Job(job, told) => {
+                if let Some(message) = told {
+                    self.tell(&driver.name, &about_claim(claim), Normal, "VolumeModify", message, effects);
+                }
+                Some(*job)
+            }
+            ModifyDecision::Missing(why, write) => {
+                // Told once: what is missing is waited for.
+                let write = write?;
+                self.tell(&driver.name, &about_claim(claim), Warning, "VolumeModifyFailed", why, effects);
+                Some(*write)
+            }
+        }
+    }
+}

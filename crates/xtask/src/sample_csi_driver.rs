@@ -17,6 +17,9 @@ pub(crate) struct Args {
     /// Its name for this node
     #[arg(long, default_value = "node-1")]
     node: String,
+    /// Other nodes, on which others of it have the same folder
+    #[arg(long, value_delimiter = ',')]
+    others: Vec<String>,
     /// What it does not offer: controller, attach, snapshot, clone, expand, capacity, modify, list, list-snapshots, stage, node-expand, stats, condition, group, topology
     #[arg(long, value_delimiter = ',')]
     without: Vec<String>,
@@ -34,6 +37,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         socket: args.socket,
         name: args.name,
         node: args.node,
+        others: args.others.into_iter().collect(),
         without: args.without.into_iter().collect(),
         capacity: args.capacity,
         mounts: !args.no_mounts,

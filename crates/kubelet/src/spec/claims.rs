@@ -142,8 +142,11 @@ fn mount_of(
     let modes = spec.access_modes.as_deref().unwrap_or_default();
     let is_block = spec.volume_mode.as_deref() == Some("Block");
     check_mode(pod, volume, is_block)?;
-    // The pod's word alone: `csi.readOnly` of the volume is told to who attaches it, `nfs.readOnly` to nobody (`spec.ReadOnly`).
-    let read_only = volume.persistent_volume_claim.as_ref().is_some_and(|it| it.read_only == Some(true));
+    // `csi.readOnly` of the volume is told to who attaches it. `nfs.readOnly` counts as its documentation says, though a kubelet looks at
+    // the pod's word alone.
+    let is_read_only_export = spec.nfs.as_ref().is_some_and(|it| it.read_only == Some(true));
+    let is_asked = volume.persistent_volume_claim.as_ref().is_some_and(|it| it.read_only == Some(true));
+    let read_only = is_asked || is_read_only_export;
     let (backend, takes_group) = if let Some(it) = &spec.csi {
         if let Some(problem) = not_attached(&name, read) {
             return Err(problem);

@@ -38,6 +38,7 @@ impl World {
             socket: self.socket(),
             name: name.into(),
             node: "node-7".into(),
+            others: BTreeSet::new(),
             without: without.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>(),
             capacity: 1 << 30,
             mounts: false,

@@ -277,7 +277,7 @@ fn attach(driver: &SampleDriver, state: &mut State, asked: &cm::ControllerPublis
         .and_then(|it| it.access_mode.as_ref())
         .is_some_and(|it| matches!(it.mode, 3..=5));
     let volume = state.volume_mut(&asked.volume_id)?;
-    if asked.node_id != driver.settings.node {
+    if asked.node_id != driver.settings.node && !driver.settings.others.contains(&asked.node_id) {
         return Err(Fault::new(Code::NotFound, format!("node {} not found", asked.node_id)));
     }
     match volume.attached.get(&asked.node_id) {

@@ -41,6 +41,8 @@ pub struct SampleSettings {
     pub name: String,
     /// Its name for the node it runs on.
     pub node: String,
+    /// Other nodes, on which others of it have the same folder.
+    pub others: BTreeSet<String>,
     /// Of `controller`, `attach`, `snapshot`, `clone`, `expand`, `capacity`, `modify`, `list`, `list-snapshots`, `stage`,
     /// `node-expand`, `stats`, `condition`, `group`, `topology`: what it does not offer.
     pub without: BTreeSet<String>,
@@ -116,6 +118,9 @@ impl SampleDriver {
     }
 
     fn work(&self, path: &str, question: &[u8], fault: Option<&faults::Fault>) -> Result<Served, Fault> {
+        if !self.settings.others.is_empty() {
+            *self.state.lock() = State::open(self.folder()).map_err(Fault::internal)?;
+        }
         match path.split('/').nth(1).unwrap_or_default() {
             "pluginregistration.Registration" => self.registration(path, question),
             "csi.v1.Identity" => self.identity(path),

@@ -116,7 +116,8 @@ pub fn topology(node_name: &str) -> BTreeMap<String, String> {
 /// Lets go of all files of a node's volumes that are attached as disks; nothing may be mounted any more.
 pub fn detach_all(layout: &Layout) {
     let folder = store::folder(layout);
-    for (device, _) in loop_device::all_in(&folder) {
+    let removed = loop_device::removed_in(&folder);
+    for (device, _) in loop_device::all_in(&folder).into_iter().chain(removed) {
         if let Err(error) = loop_device::detach(&device) {
             tracing::warn!(%error, device = %device.display(), "a volume's file stays attached");
         }
@@ -225,6 +226,7 @@ impl Driver for LocalDriver {
                 file_system::unmount_all(&staging)?;
                 match loop_device::of(&store.disk(&of)?) {
                     Some(device) => loop_device::detach(&device),
+                store.let_removed_disks_go(&of)?;
                     None => Ok(()),
                 }
             });

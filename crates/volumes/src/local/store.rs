@@ -314,6 +314,7 @@ impl Store {
     /// The same for who has it in hand.
     pub(super) fn delete_held(&self, handle: &str) -> Result<(), Fault> {
         self.is_not_in_use(handle)?;
+        self.let_removed_disks_go(handle)?;
         self.remove_whole(&self.of(handle)?, &self.folder, handle)?;
         self.promises.has_no(handle);
         Ok(())
@@ -323,10 +324,29 @@ impl Store {
     /// `FailedPrecondition`: it is attached or mounted.
     pub(super) fn is_not_in_use(&self, handle: &str) -> Result<(), Fault> {
         let folder = self.of(handle)?;
-        if loop_device::of(&folder.join(DISK)).is_some() || !mounts::mounts_beneath(&folder).is_empty() {
+        let is_removed_mounted = || self.removed_disks(handle).iter().any(|it| file_system::mounted_at(it).is_some());
+        if loop_device::of(&folder.join(DISK)).is_some()
+            || !mounts::mounts_beneath(&folder).is_empty()
+            || is_removed_mounted()
+        {
             return Err(Fault::new(Code::FailedPrecondition, format!("volume {handle} is in use")));
         }
         Ok(())
+    }
+
+    /// The devices of a volume's file that somebody has removed while it was attached.
+    fn removed_disks(&self, handle: &str) -> Vec<PathBuf> {
+        let of = [self.folder.join(handle), self.folder.join(format!("{handle}{DELETING}"))];
+        let removed = loop_device::removed_in(&self.folder).into_iter();
+        removed
+            .filter(|(_, file)| file.parent().is_some_and(|it| of.iter().any(|of| of == it)))
+            .map(|it| it.0)
+            .collect()
+    }
+
+    /// Nobody finds them by the file any more; nothing may be mounted of them.
+    pub(super) fn let_removed_disks_go(&self, handle: &str) -> Result<(), Fault> {
+        self.removed_disks(handle).iter().try_for_each(|it| loop_device::detach(it))
     }
 
     pub(super) fn remove_whole(&self, folder: &Path, parent: &Path, handle: &str) -> Result<(), Fault> {
@@ -396,6 +416,14 @@ impl Store {
         // Where there is room even if nothing of what was promised is taken yet, no file need be looked at.
         if let Some(promised) = self.promises.at_most()
             && bytes <= self.left(promised.saturating_add(under_way))?
+        for (device, file) in loop_device::removed_in(&self.folder) {
+            let is_left = |it: &Path| it.to_string_lossy().ends_with(DELETING) || !it.exists();
+            if file.parent().is_some_and(is_left)
+                && let Err(error) = loop_device::detach(&device)
+            {
+                tracing::warn!(%error, device = %device.display(), "the file of a removed volume stays attached");
+            }
+        }
         {
             return Ok(());
         }

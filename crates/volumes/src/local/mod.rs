@@ -1,6 +1,7 @@
 //! The driver that is built in: a volume is a file with a file system in it, as large as was asked for, in the node's own folder.
 //! With the parameter `limit: quota` it is a folder whose size a project quota holds; with `limit: none` nobody holds it.
 
+mod allowance;
 mod answering;
 mod copy;
 mod copy_tree;
@@ -8,6 +9,7 @@ mod kept;
 mod moving;
 mod promises;
 mod quiesce;
+mod room;
 mod store;
 mod under_way;
 mod volume;
@@ -30,7 +32,7 @@ use crate::{
     file_system::{self, Kind},
     loop_device, with_faults_named,
 };
-pub use store::Reserve;
+pub use room::Reserve;
 use store::{NewVolume, Store};
 use volume::{Form, Volume};
 
@@ -224,9 +226,9 @@ impl Driver for LocalDriver {
             let detached = self.unless_busy(move |store| {
                 let _hold = store.hold(&of)?;
                 file_system::unmount_all(&staging)?;
+                store.let_removed_disks_go(&of)?;
                 match loop_device::of(&store.disk(&of)?) {
                     Some(device) => loop_device::detach(&device),
-                store.let_removed_disks_go(&of)?;
                     None => Ok(()),
                 }
             });

@@ -4,7 +4,7 @@
 //! The folder is looked at once for plugins of all types, and each plugin is asked once: whose type it is takes it in.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
@@ -13,7 +13,10 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use tokio::time::Instant;
+use tokio::{
+    task::{AbortHandle, JoinError, JoinSet},
+    time::Instant,
+};
 use tonic::Status;
 
 use crate::Client;
@@ -25,11 +28,13 @@ pub const PLUGINS: &str = "plugins_registry";
 
 /// How often the folder is looked at; the kubelet's plugin manager reconciles as often.
 const PERIOD: Duration = Duration::from_secs(1);
-/// A plugin that takes longer is left for later: others wait for their turn.
+/// A plugin that takes longer is left for later.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// What did not register is asked again after so long.
 const RETRY: Duration = Duration::from_secs(10);
-/// A folder with more sockets is somebody's mistake.
+/// So many are asked side by side: one that hangs keeps nobody else.
+const ASKED_MAX: usize = 16;
+/// A folder with more sockets is somebody's mistake: no more are taken in, and those that are known stay.
 const PLUGINS_MAX: usize = 256;
 
 /// What a plugin says of itself.
@@ -86,53 +91,134 @@ pub trait PluginType: Send + Sync + 'static {
 }
 
 /// A socket in the folder: another one of that name has another time.
-struct Registered {
+struct Known {
     made: Option<SystemTime>,
-    /// `None`: it did not register, or is of a type that is nobody's.
-    plugin: Option<(Arc<dyn PluginType>, String)>,
-    tried: Instant,
+    state: State,
 }
+
+enum State {
+    New,
+    Asked(AbortHandle),
+    Registered(Arc<dyn PluginType>, String),
+    /// It did not register, or is of a type that is nobody's.
+    Left(Instant),
+}
+
+type Registration = Option<(Arc<dyn PluginType>, String, Admission)>;
 
 /// Registers plugins that come and forgets those that go, for ever.
 pub async fn follow_plugins(folder: PathBuf, types: Vec<Arc<dyn PluginType>>) {
-    let mut known: BTreeMap<PathBuf, Registered> = BTreeMap::new();
+    let mut registry = Registry { types: types.into(), known: BTreeMap::new(), asked: JoinSet::new() };
     let mut was_read = true;
     loop {
-        let found = sockets(folder.clone()).await;
+        let next = Instant::now() + PERIOD;
+        let known = registry.known.keys().cloned().collect();
+        let found = sockets(folder.clone(), known).await;
         // What cannot be looked at is not gone: those that are known stay so.
-        if let Err(error) = &found
-            && was_read
-        {
-            tracing::warn!(folder = %folder.display(), %error, "the folder of plugins cannot be read");
+        match &found {
+            Err(error) if was_read => {
+                tracing::warn!(folder = %folder.display(), %error, "the folder of plugins cannot be read");
+            }
+            Err(_) => {}
+            Ok(found) => registry.finds(found),
         }
         was_read = found.is_ok();
-        let Ok(found) = found else {
-            tokio::time::sleep(PERIOD).await;
-            continue;
-        };
-        known.retain(|path, registered| {
-            let stays = found.get(path) == Some(&registered.made);
-            if let Some((of_type, plugin)) = registered.plugin.as_ref().filter(|_| !stays) {
-                tracing::info!(plugin, r#type = of_type.name(), "a plugin is gone from this node");
-                of_type.forget(plugin, path);
+        registry.ask();
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep_until(next) => break,
+                Some(ended) = registry.asked.join_next() => registry.settle(ended),
+            }
+            registry.ask();
+        }
+    }
+}
+
+struct Registry {
+    types: Arc<[Arc<dyn PluginType>]>,
+    known: BTreeMap<PathBuf, Known>,
+    /// Ends with what became of the socket of this path and time.
+    asked: JoinSet<(PathBuf, Option<SystemTime>, Registration)>,
+}
+
+impl Registry {
+    fn finds(&mut self, found: &Sockets) {
+        self.known.retain(|path, known| {
+            let stays = found.get(path) == Some(&known.made);
+            match &known.state {
+                _ if stays => {}
+                State::Asked(task) => task.abort(),
+                State::Registered(of_type, plugin) => {
+                    tracing::info!(plugin, r#type = of_type.name(), "a plugin is gone from this node");
+                    of_type.forget(plugin, path);
+                }
+                State::New | State::Left(_) => {}
             }
             stays
         });
         for (path, made) in found {
-            let waits = |it: &Registered| it.plugin.is_some() || it.tried.elapsed() < RETRY;
-            if known.get(&path).is_some_and(waits) {
-                continue;
-            }
-            let plugin = register_in_time(&path, &types).await;
-            known.insert(path, Registered { made, plugin, tried: Instant::now() });
+            self.known.entry(path.clone()).or_insert(Known { made: *made, state: State::New });
         }
-        tokio::time::sleep(PERIOD).await;
+    }
+
+    /// Those that were never asked come first.
+    fn ask(&mut self) {
+        let room = ASKED_MAX.saturating_sub(self.asked.len());
+        if room == 0 {
+            return;
+        }
+        let is_new = |it: &Known| matches!(it.state, State::New);
+        let is_again = |it: &Known| matches!(it.state, State::Left(tried) if tried.elapsed() >= RETRY);
+        let of = |which: &dyn Fn(&Known) -> bool| -> Vec<PathBuf> {
+            self.known.iter().filter(|it| which(it.1)).map(|it| it.0.clone()).collect()
+        };
+        for path in of(&is_new).into_iter().chain(of(&is_again)).take(room) {
+            let Some(known) = self.known.get_mut(&path) else { continue };
+            let (types, made) = (self.types.clone(), known.made);
+            let task = self.asked.spawn(async move {
+                let registration = register_in_time(&path, &types).await;
+                (path, made, registration)
+            });
+            known.state = State::Asked(task);
+        }
+    }
+
+    fn settle(&mut self, ended: Result<(PathBuf, Option<SystemTime>, Registration), JoinError>) {
+        let (path, made, registration) = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                if !error.is_cancelled() {
+                    tracing::error!(%error, "a plugin's registration ended");
+                    self.forget_task(error.id());
+                }
+                return;
+            }
+        };
+        // It may have gone, or another one may have come in its place, since it answered.
+        let Some(known) = self.known.get_mut(&path).filter(|it| it.made == made) else { return };
+        known.state = match registration {
+            Some((of_type, plugin, admission)) => {
+                tracing::info!(plugin, r#type = of_type.name(), "a plugin has registered on this node");
+                admission();
+                State::Registered(of_type, plugin)
+            }
+            None => State::Left(Instant::now()),
+        };
+    }
+
+    /// A panic costs one plugin one try.
+    fn forget_task(&mut self, task: tokio::task::Id) {
+        let is_it = |it: &&mut Known| matches!(&it.state, State::Asked(asked) if asked.id() == task);
+        if let Some(known) = self.known.values_mut().find(is_it) {
+            known.state = State::Left(Instant::now());
+        }
     }
 }
 
-/// The sockets in the folder, with the time each was made. A folder that is not there has none.
-async fn sockets(folder: PathBuf) -> io::Result<Sockets> {
-    tokio::task::spawn_blocking(move || match listed(&folder) {
+/// The sockets in the folder, with the time each was made: those that are known, and others up to the bound. A folder that is not there
+/// has none.
+async fn sockets(folder: PathBuf, known: BTreeSet<PathBuf>) -> io::Result<Sockets> {
+    tokio::task::spawn_blocking(move || match listed(&folder, &known) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Sockets::default()),
         other => other,
     })
@@ -141,23 +227,29 @@ async fn sockets(folder: PathBuf) -> io::Result<Sockets> {
 
 type Sockets = BTreeMap<PathBuf, Option<SystemTime>>;
 
-fn listed(folder: &Path) -> io::Result<Sockets> {
+fn listed(folder: &Path, known: &BTreeSet<PathBuf>) -> io::Result<Sockets> {
     let mut sockets = Sockets::new();
+    let mut room = PLUGINS_MAX.saturating_sub(known.len());
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
-        if !is_hidden && entry.file_type()?.is_socket() {
-            // One that goes while it is looked at has no time.
-            sockets.insert(entry.path(), entry.metadata().and_then(|it| it.modified()).ok());
+        if is_hidden || !entry.file_type()?.is_socket() {
+            continue;
         }
-        if sockets.len() == PLUGINS_MAX {
-            break;
+        let path = entry.path();
+        if !known.contains(&path) {
+            if room == 0 {
+                continue;
+            }
+            room -= 1;
         }
+        // One that goes while it is looked at has no time.
+        sockets.insert(path, entry.metadata().and_then(|it| it.modified()).ok());
     }
     Ok(sockets)
 }
 
-async fn register_in_time(socket: &Path, types: &[Arc<dyn PluginType>]) -> Option<(Arc<dyn PluginType>, String)> {
+async fn register_in_time(socket: &Path, types: &[Arc<dyn PluginType>]) -> Registration {
     let registering = tokio::time::timeout(PATIENCE, register(socket, types)).await;
     let late = |_| Err(Status::deadline_exceeded(format!("it does not answer within {PATIENCE:?}")));
     registering.unwrap_or_else(late).unwrap_or_else(|status| {
@@ -168,10 +260,7 @@ async fn register_in_time(socket: &Path, types: &[Arc<dyn PluginType>]) -> Optio
 }
 
 /// `None`: it is of a type that is nobody's here.
-async fn register(
-    socket: &Path,
-    types: &[Arc<dyn PluginType>],
-) -> Result<Option<(Arc<dyn PluginType>, String)>, Status> {
+async fn register(socket: &Path, types: &[Arc<dyn PluginType>]) -> Result<Registration, Status> {
     let registrar = Client::new(socket)?;
     let info: PluginInfo = registrar.call(GET_INFO, Empty {}, PATIENCE).await?;
     let Some(of_type) = types.iter().find(|it| it.name() == info.r#type) else { return Ok(None) };
@@ -181,30 +270,108 @@ async fn register(
     let told = registrar.call::<_, Empty>(NOTIFY, status, PATIENCE).await;
     let admission = introduced?;
     told?;
-    tracing::info!(plugin = info.name, r#type = info.r#type, "a plugin has registered on this node");
-    admission();
-    Ok(Some((of_type.clone(), info.name)))
+    Ok(Some((of_type.clone(), info.name, admission)))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixListener;
+    use std::{os::unix::net::UnixListener, pin::Pin};
+
+    use bytes::Bytes;
+    use tokio::sync::mpsc;
 
     use super::*;
+    use crate::{Answer, Service, listen, one, serve};
 
     #[tokio::test]
     async fn a_folder_that_cannot_be_read_is_not_an_empty_one() {
         let folder = tempfile::tempdir().expect("a folder");
         let registry = folder.path().join(PLUGINS);
-        assert!(sockets(registry.clone()).await.expect("what is not there has none").is_empty());
+        assert!(sockets(registry.clone(), BTreeSet::new()).await.expect("what is not there has none").is_empty());
         fs::create_dir(&registry).expect("a folder");
         let socket = registry.join("driver.sock");
         let _listener = UnixListener::bind(&socket).expect("a socket");
         let _hidden = UnixListener::bind(registry.join(".hidden.sock")).expect("a socket");
         fs::write(registry.join("notes"), "").expect("a file");
-        let found = sockets(registry.clone()).await.expect("it is read");
+        let found = sockets(registry.clone(), BTreeSet::new()).await.expect("it is read");
         assert_eq!(found.keys().collect::<Vec<_>>(), [&socket]);
         let file = registry.join("notes");
-        assert_eq!(sockets(file).await.map_err(|it| it.kind()).map(drop), Err(io::ErrorKind::NotADirectory));
+        assert_eq!(
+            sockets(file, BTreeSet::new()).await.map_err(|it| it.kind()).map(drop),
+            Err(io::ErrorKind::NotADirectory)
+        );
+    }
+
+    #[test]
+    fn a_plugin_that_is_known_stays_so_however_many_others_there_are() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let registry = folder.path();
+        let _sockets: Vec<_> = (0..PLUGINS_MAX + 44)
+            .map(|it| UnixListener::bind(registry.join(format!("{it}.sock"))).expect("a socket"))
+            .collect();
+        let all: Vec<_> = fs::read_dir(registry).expect("read").map(|it| it.expect("an entry").path()).collect();
+        let last: BTreeSet<_> = all.into_iter().rev().take(50).collect();
+        let found = listed(registry, &last).expect("read");
+        assert!(last.iter().all(|it| found.contains_key(it)));
+        assert_eq!(found.len(), PLUGINS_MAX);
+    }
+
+    struct Plugin(&'static str);
+
+    impl Service for Plugin {
+        fn answer<'a>(
+            &'a self,
+            method: &'a str,
+            _: Bytes,
+        ) -> Pin<Box<dyn Future<Output = Result<Answer, Status>> + Send + 'a>> {
+            Box::pin(async move {
+                match method {
+                    GET_INFO => {
+                        Ok(one(&PluginInfo { r#type: "T".into(), name: self.0.into(), ..PluginInfo::default() }))
+                    }
+                    _ => Ok(one(&Empty {})),
+                }
+            })
+        }
+    }
+
+    struct Told(mpsc::UnboundedSender<String>);
+
+    impl PluginType for Told {
+        fn name(&self) -> &'static str {
+            "T"
+        }
+
+        fn introduce<'a>(&'a self, info: &'a PluginInfo, _: &'a Path) -> BoxFuture<'a, Result<Admission, Status>> {
+            let (told, name) = (self.0.clone(), info.name.clone());
+            Box::pin(async move { Ok(Box::new(move || drop(told.send(format!("{name} comes")))) as Admission) })
+        }
+
+        fn forget(&self, plugin: &str, _: &Path) {
+            let _ = self.0.send(format!("{plugin} goes"));
+        }
+    }
+
+    #[tokio::test]
+    async fn one_that_hangs_keeps_nobody_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, (told, mut hears)) = (folder.path().to_owned(), mpsc::unbounded_channel());
+        // Whoever connects to these waits.
+        let _hang: Vec<_> = (0..ASKED_MAX - 1)
+            .map(|it| UnixListener::bind(path.join(format!("a{it}.sock"))).expect("a socket"))
+            .collect();
+        let mut tasks = JoinSet::new();
+        for name in ["b", "c"] {
+            let listener = listen(&path.join(format!("{name}.sock"))).expect("bound");
+            tasks.spawn(serve(listener, Arc::new(Plugin(name))));
+        }
+        tasks.spawn(follow_plugins(path.clone(), vec![Arc::new(Told(told))]));
+        let begun = Instant::now();
+        let mut came = [hears.recv().await.expect("told"), hears.recv().await.expect("told")];
+        came.sort();
+        assert_eq!(came, ["b comes", "c comes"]);
+        fs::remove_file(path.join("b.sock")).expect("removed");
+        assert_eq!(hears.recv().await.expect("told"), "b goes");
+        assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
     }
 }

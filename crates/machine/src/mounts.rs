@@ -61,6 +61,11 @@ impl NodeMounts {
         holds_namespace(&file).then_some(Self { held_by: Some(file) })
     }
 
+    /// Is it another namespace than this process's?
+    pub fn is_apart(&self) -> bool {
+        self.held_by.is_some()
+    }
+
     /// Runs `work` in the namespace. It is run in a thread of its own, since a namespace is entered for good.
     pub fn run_blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
         let Some(file) = &self.held_by else { return Ok(work()) };

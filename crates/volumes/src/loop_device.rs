@@ -3,20 +3,48 @@
 
 use std::{
     fs,
-    os::unix::ffi::OsStrExt,
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
 };
 
 use crate::{Fault, program::run};
+
+/// So the kernel ends the name of a file that was removed.
+const REMOVED: &[u8] = b" (deleted)";
 
 /// The device that `file` is attached to.
 pub(crate) fn of(file: &Path) -> Option<PathBuf> {
     all().into_iter().find(|(device, named)| is_it(device, named, file)).map(|it| it.0)
 }
 
-/// The devices that files in `folder` are attached to, with these.
+/// The devices that files of volumes in `folder` were attached to before the files were removed, with where each was:
+/// `folder/VOLUME/FILE`. A file that stands there now is another one.
+pub(crate) fn removed_in(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let in_folder = |(device, named): (PathBuf, PathBuf)| {
+        let was = named.as_os_str().as_bytes().strip_suffix(REMOVED)?;
+        let was = Path::new(std::ffi::OsStr::from_bytes(was));
+        let (volume, file) = (was.parent()?, was.file_name()?);
+        let above = volume.parent()?;
+        // As for files that are there, see `is_it`: by the disk alone, since nothing has the file's number any more.
+        let may_be = || folder.ends_with(above.strip_prefix("/").unwrap_or(above)) && is_on_disk_of(&device, folder);
+        (above == folder || may_be())
+            .then(|| (device.clone(), folder.join(volume.file_name().unwrap_or_default()).join(file)))
+    };
+    all().into_iter().filter_map(in_folder).collect()
+}
+
+fn is_on_disk_of(device: &Path, folder: &Path) -> bool {
+    let (Ok(device), Ok(stat)) = (text(device), fs::metadata(folder)) else { return false };
+    let disk = format!("{}:{}", rustix::fs::major(stat.dev()), rustix::fs::minor(stat.dev()));
+    run("losetup", &["--list", "--noheadings", "--output", "BACK-MAJ:MIN", device]).is_ok_and(|it| it.trim() == disk)
+}
+
+/// The devices that files in `folder` are attached to, with these. Files that were removed are not among them.
 pub(crate) fn all_in(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
     let in_folder = |(device, named): (PathBuf, PathBuf)| {
+        if named.as_os_str().as_bytes().ends_with(REMOVED) {
+            return None;
+        }
         if named.starts_with(folder) {
             return Some((device, named));
         }

@@ -3,6 +3,7 @@
 //! One volume is in one hand at a time. What is to be mounted is written down before it is, and forgotten after it is
 //! unmounted, so that nothing stays mounted that nobody knows, whatever ended in between.
 
+mod arrived;
 mod figures;
 mod growing;
 mod operations;
@@ -316,6 +317,7 @@ impl Mounter {
         let publish = driver.publish(with_tokens(request, volume), staging, target.clone(), mount.read_only).await;
         publish.map_err(doing("kubernetes.io/csi: mounter.SetupAt failed"))?;
         self.leads_nowhere_else(&target).await?;
+        self.has_arrived(&*driver, &target, mount.is_block, volume.is_ephemeral).await?;
         Ok(Placed { path: target, is_new, driver_gives_group: takes_group })
     }
 

@@ -115,7 +115,7 @@ fn choose(name: &str, mut is_taken: impl FnMut(u32) -> Result<bool, Fault>) -> R
 }
 
 /// How many files such a volume may have; 0: no limit.
-fn inodes_of(bytes: u64) -> u64 {
+pub(crate) fn inodes_of(bytes: u64) -> u64 {
     if bytes == 0 { 0 } else { (bytes / BYTES_PER_INODE).max(INODES_MIN) }
 }
 

@@ -132,6 +132,52 @@ fn mount(handle: &str) -> PersistentMount {
     }
 }
 
+/// The folder of the node, as a mount of the machine.
+struct Mounted(Layout);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        NodeMounts::release(&self.0);
+        let _ = corten_machine::mounts::unmount_beneath(&self.0.data);
+        let _ = crate::file_system::unmount_all(&self.0.data);
+    }
+}
+
+#[tokio::test]
+async fn what_is_mounted_where_no_container_sees_it_is_refused() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: needs root");
+    }
+    use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
+    for (propagation, is_seen) in [(MountPropagationFlags::PRIVATE, false), (MountPropagationFlags::SHARED, true)] {
+        let mut world = World::new();
+        let data = world.layout.data.clone();
+        mount_bind(&data, &data).and_then(|()| mount_change(&data, propagation)).expect("mounted");
+        let _mounted = Mounted(world.layout.clone());
+        let mounts = NodeMounts::prepare(&world.layout).expect("a namespace");
+        let settings = SampleSettings { mounts: true, ..world.settings(NAME, &["attach"]) };
+        let sample = Arc::new(SampleDriver::new(settings).expect("opened"));
+        world.tasks.spawn(async move { drop(sample.serve().await) });
+        world.until(true).await;
+        let driver = world.drivers.get(NAME).expect("there");
+        let mounter = Mounter::new(world.layout.clone(), mounts, world.drivers.clone());
+        for is_block in [false, true] {
+            let name = format!("pvc-{is_block}");
+            let made = driver.create(CreateVolume { is_block, ..wanted(&name) }).await.expect("made");
+            let of_pod = PersistentMount { is_block, ..mount(&made.handle) };
+            let set_up = mounter.set_up("u1", &of_pod).await;
+            match set_up {
+                Ok(_) => assert!(is_seen, "it is in the bare folder"),
+                Err(error) => {
+                    let said = error.to_string();
+                    assert!(!is_seen && said.contains("run `mount --make-rshared /` before Corten starts"), "{said}");
+                }
+            }
+            mounter.tear_down("u1").await.expect("taken away");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_driver_gives_files_to_the_group_itself_where_it_can() {
     let own = rustix::process::getgid().as_raw();

@@ -13,6 +13,7 @@ use rustix::{
     io::Errno,
 };
 
+use super::allowance::Allowance;
 use crate::{Fault, with_faults_named};
 
 /// How far a copy has come, in bytes.
@@ -22,11 +23,28 @@ pub(super) struct Progress {
     done: AtomicU64,
     /// What needed no copying.
     shared: AtomicU64,
+    inodes: AtomicU64,
 }
 
 impl Progress {
     pub(super) fn shared(&self) -> u64 {
         self.shared.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn inodes(&self) -> u64 {
+        self.inodes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn makes_inode(&self) {
+        self.inodes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn copies(&self, bytes: u64) {
+        self.done.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(super) fn told(&self) -> String {
@@ -38,11 +56,12 @@ impl Progress {
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// Copies a file's content into one that is empty, with its holes.
-pub(super) fn file(from: &File, to: &File, progress: &Progress) -> io::Result<()> {
+pub(super) fn file(from: &File, to: &File, allowance: &Allowance<'_>) -> io::Result<()> {
+    let progress = allowance.progress;
     match ioctl_ficlone(to, from) {
         Ok(()) => {
             progress.shared.fetch_add(allocated(&to.metadata()?), Ordering::Relaxed);
-            return Ok(());
+            return allowance.holds(0);
         }
         // Another file system, one that cannot, or one of the two files is of a kind that cannot.
         Err(Errno::OPNOTSUPP | Errno::XDEV | Errno::INVAL | Errno::NOTTY | Errno::NOSYS | Errno::PERM) => {}
@@ -67,12 +86,34 @@ pub(super) fn file(from: &File, to: &File, progress: &Progress) -> io::Result<()
                 // It was cut meanwhile.
                 return Ok(());
             }
+            allowance.holds(read as u64)?;
             to.write_all_at(&buffer[..read], at)?;
             at += read as u64;
-            progress.done.fetch_add(read as u64, Ordering::Relaxed);
+            progress.copies(read as u64);
         }
     }
     Ok(())
+}
+
+/// How much of a file a copy would write: what is no hole. Of one that its file system presses together that is more than it takes.
+pub(super) fn data_bytes(of: &File) -> io::Result<u64> {
+    let (length, mut at, mut bytes) = (of.metadata()?.len(), 0, 0_u64);
+    while at < length {
+        at = match seek(of, SeekFrom::Data(at)) {
+            Ok(begin) => begin,
+            Err(Errno::NXIO) => break,
+            Err(error) => return Err(error.into()),
+        };
+        let end = match seek(of, SeekFrom::Hole(at)) {
+            Ok(end) => end.min(length),
+            // It was cut meanwhile.
+            Err(Errno::NXIO) => break,
+            Err(error) => return Err(error.into()),
+        };
+        bytes = bytes.saturating_add(end.saturating_sub(at));
+        at = end;
+    }
+    Ok(bytes)
 }
 
 /// Can a file beside this one share its blocks? Looked at by doing it.

@@ -4,11 +4,10 @@
 
 use std::{
     collections::BTreeMap,
-    ffi::{CStr, CString, OsStr},
-    fs::File,
+    ffi::{CStr, CString},
+    fs::{self, File},
     io,
-    os::unix::ffi::OsStrExt,
-    path::{Path, PathBuf},
+    path::Path,
     time::Duration,
 };
 
@@ -16,56 +15,106 @@ use corten_machine::tree::{self, Entry, Extent, Visitor, WalkBudget};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     fs::{
-        AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, Uid, XattrFlags, chownat,
-        fchmod, fchown, fgetxattr, flistxattr, fsetxattr, fstat, futimens, linkat, mkdirat, openat, openat2,
-        readlinkat, symlinkat,
+        AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, StatxFlags, Timespec, Timestamps, Uid, XattrFlags,
+        chownat, fchmod, fchown, fgetxattr, flistxattr, fsetxattr, fstat, futimens, linkat, mkdirat, openat, openat2,
+        readlinkat, renameat, statat, statx, symlinkat,
     },
     io::Errno,
 };
 
-use super::copy::{self, Progress};
+use super::{
+    allowance::{Allowance, Amount},
+    copy,
+};
 
 /// A folder of terabytes takes its time.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
-/// Of how many files that have several names these are kept.
-const NAMED_TWICE_MAX: usize = 1 << 20;
+/// Beside the copy: of each file that has several names one more, by which it is found again. However deep the copy is and however many
+/// there are, that is one step.
+const NAMES: &str = "names";
+/// So many pieces of the numbers of files are kept in memory while what is there is counted.
+const PIECES_MAX: usize = 1 << 20;
 const ATTRIBUTE_BYTES_MAX: usize = 64 << 10;
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const STEP: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_XDEV);
 
-/// Copies what is in the folder `from` into the folder `to`, which is there and nobody else's.
+/// Copies what is in the folder `from` into the folder `to`, which is there and nobody else's, as is the folder that it is in.
 ///
 /// # Errors
-/// What the file system says; that folders were moved about meanwhile.
-pub(super) fn folder(from: &Path, to: &Path, progress: &Progress) -> io::Result<()> {
+/// What the file system says; that folders were moved about meanwhile; what is not allowed, with the [`Fault`](crate::Fault).
+pub(super) fn folder(from: &Path, to: &Path, allowance: &Allowance<'_>) -> io::Result<()> {
     let top = tree::open_folder(from)?;
-    let (stat, into) = (fstat(&top)?, tree::open_folder(to)?);
-    let mut copying = Copying {
-        top: into.try_clone()?,
-        into,
-        path: PathBuf::new(),
-        above: Vec::new(),
-        named_twice: BTreeMap::new(),
-        progress,
-    };
+    let stat = fstat(&top)?;
+    let names = to.with_file_name(NAMES);
+    fs::create_dir(&names)?;
+    let mut copying = Copying::begin(to, &names, allowance)?;
     let extent = tree::walk(top, &mut WalkBudget::of_time(PATIENCE), &mut copying)?;
     if extent == Extent::Part {
         return Err(io::Error::other("folders were moved about while they were copied"));
     }
-    describe(copying.into.as_fd(), &stat)
+    describe(copying.into.as_fd(), &stat)?;
+    tree::remove_within(&names, &mut WalkBudget::of_time(PATIENCE))
+}
+
+/// How much a copy of the folder would take.
+///
+/// # Errors
+/// What the file system says.
+pub(super) fn measure(folder: &Path) -> io::Result<Amount> {
+    let top = tree::open_folder(folder)?;
+    let mut measuring = Measuring { disk: fstat(&top)?.st_dev, seen: BTreeMap::new(), amount: Amount::default() };
+    tree::walk(top, &mut WalkBudget::of_time(PATIENCE), &mut measuring)?;
+    Ok(measuring.amount)
+}
+
+struct Measuring {
+    disk: u64,
+    /// The numbers of what was counted, 64 in a piece: what has several names, or is moved meanwhile, counts once.
+    seen: BTreeMap<u64, u64>,
+    amount: Amount,
+}
+
+impl Visitor for Measuring {
+    fn meets(&mut self, entry: &Entry<'_>) -> io::Result<bool> {
+        let stat = match statat(entry.folder, entry.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if stat.st_dev == self.disk => stat,
+            Ok(_) | Err(Errno::NOENT) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        };
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        if !self.is_new(stat.st_ino) {
+            return Ok(kind == FileType::Directory);
+        }
+        let blocks = u64::try_from(stat.st_blocks).unwrap_or_default().saturating_mul(512);
+        let is_less = kind == FileType::RegularFile && u64::try_from(stat.st_size).is_ok_and(|it| it > blocks);
+        let data = if is_less { open_file(entry)?.map(|it| copy::data_bytes(&it)).transpose()? } else { None };
+        self.amount.bytes = self.amount.bytes.saturating_add(data.unwrap_or_default().max(blocks));
+        self.amount.inodes += 1;
+        Ok(kind == FileType::Directory)
+    }
+}
+
+impl Measuring {
+    fn is_new(&mut self, inode: u64) -> bool {
+        let (piece, bit) = (inode / 64, 1 << (inode % 64));
+        if self.seen.len() >= PIECES_MAX && !self.seen.contains_key(&piece) {
+            return true;
+        }
+        let seen = self.seen.entry(piece).or_default();
+        let is_new = *seen & bit == 0;
+        *seen |= bit;
+        is_new
+    }
 }
 
 struct Copying<'p> {
-    top: OwnedFd,
+    /// See [`NAMES`].
+    names: OwnedFd,
     /// Where what is met goes.
     into: OwnedFd,
-    /// The same, from the top.
-    path: PathBuf,
     /// What the folders that are gone into are like, from the top.
     above: Vec<Stat>,
-    /// Of files that have several names, where they were put.
-    named_twice: BTreeMap<u64, PathBuf>,
-    progress: &'p Progress,
+    allowance: &'p Allowance<'p>,
 }
 
 impl Visitor for Copying<'_> {
@@ -78,10 +127,12 @@ impl Visitor for Copying<'_> {
         let stat = fstat(&place)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
+                self.allowance.makes_inode()?;
                 mkdirat(&self.into, entry.name, Mode::RWXU)?;
                 return Ok(true);
             }
             FileType::Symlink => {
+                self.allowance.makes_inode()?;
                 let target = readlinkat(entry.folder, entry.name, Vec::new())?;
                 symlinkat(&*target, &self.into, entry.name)?;
                 let (uid, gid) = owner(&stat);
@@ -98,7 +149,6 @@ impl Visitor for Copying<'_> {
         attributes(folder, inner.as_fd())?;
         self.above.push(fstat(folder)?);
         self.into = inner;
-        self.path.push(OsStr::from_bytes(name.to_bytes()));
         Ok(())
     }
 
@@ -108,51 +158,67 @@ impl Visitor for Copying<'_> {
         }
         // Nobody else can move what is being made.
         self.into = openat(&self.into, c"..", FOLDER, Mode::empty())?;
-        self.path.pop();
         Ok(())
     }
 }
 
-impl Copying<'_> {
+impl<'p> Copying<'p> {
+    fn begin(to: &Path, names: &Path, allowance: &'p Allowance<'p>) -> io::Result<Self> {
+        let (into, names) = (tree::open_folder(to)?, tree::open_folder(names)?);
+        Ok(Self { names, into, above: Vec::new(), allowance })
+    }
+
     fn file(&mut self, entry: &Entry<'_>) -> io::Result<()> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let from = match openat2(entry.folder, entry.name, flags, Mode::empty(), STEP) {
-            Ok(from) => File::from(from),
-            // It was taken away, or something else has its name by now.
-            Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::XDEV) => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
+        let Some(from) = open_file(entry)? else { return Ok(()) };
         let stat = fstat(&from)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Ok(());
         }
-        if stat.st_nlink > 1 && self.linked(stat.st_ino, entry.name)? {
+        let kept_as = if stat.st_nlink > 1 { Some(identity(&from)?) } else { None };
+        if let Some(kept) = &kept_as
+            && self.linked(kept, entry.name)?
+        {
             return Ok(());
         }
+        self.allowance.makes_inode()?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let to = File::from(openat(&self.into, entry.name, flags, Mode::RUSR | Mode::WUSR)?);
-        copy::file(&from, &to, self.progress)?;
+        copy::file(&from, &to, self.allowance)?;
         describe(to.as_fd(), &stat)?;
         // After the owner, whose change takes a program's capabilities away.
         attributes(from.as_fd(), to.as_fd())?;
+        if let Some(kept) = &kept_as {
+            linkat(&self.into, entry.name, &self.names, kept, AtFlags::empty())?;
+        }
         to.sync_all()
     }
 
     /// Gives what was copied already this name, too.
-    fn linked(&mut self, inode: u64, name: &CStr) -> io::Result<bool> {
-        if let Some(first) = self.named_twice.get(&inode) {
-            return match linkat(&self.top, first, &self.into, name, AtFlags::empty()) {
-                Ok(()) => Ok(true),
-                // More names, or longer ones, than the file system has.
-                Err(Errno::NAMETOOLONG | Errno::MLINK) => Ok(false),
-                Err(error) => Err(error.into()),
-            };
+    fn linked(&mut self, kept: &str, name: &CStr) -> io::Result<bool> {
+        match linkat(&self.names, kept, &self.into, name, AtFlags::empty()) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            // The file system gives no file more names, and one of them is ours.
+            Err(Errno::MLINK) => Ok(renameat(&self.names, kept, &self.into, name).map(|()| true)?),
+            Err(error) => Err(error.into()),
         }
-        if self.named_twice.len() < NAMED_TWICE_MAX {
-            self.named_twice.insert(inode, self.path.join(OsStr::from_bytes(name.to_bytes())));
-        }
-        Ok(false)
     }
+}
+
+/// `None`: it was taken away, or something else has its name by now.
+fn open_file(entry: &Entry<'_>) -> io::Result<Option<File>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match openat2(entry.folder, entry.name, flags, Mode::empty(), STEP) {
+        Ok(file) => Ok(Some(File::from(file))),
+        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::XDEV) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What tells a file from others, also from one that has its number when it is gone.
+fn identity(file: &File) -> io::Result<String> {
+    let stat = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::INO | StatxFlags::BTIME)?;
+    Ok(format!("{}-{}-{}", stat.stx_ino, stat.stx_btime.tv_sec, stat.stx_btime.tv_nsec))
 }
 
 fn owner(stat: &Stat) -> (Uid, Gid) {
@@ -199,3 +265,6 @@ fn attributes(from: BorrowedFd<'_>, to: BorrowedFd<'_>) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

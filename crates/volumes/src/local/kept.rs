@@ -10,7 +10,8 @@ use corten_machine::write_whole;
 
 use super::{
     store::{MAKING, Store, content_of, make_folder, remove, sync},
-    volume::{Form, SnapshotRecord, Volume},
+    under_way::Making,
+    volume::{SnapshotRecord, Volume},
 };
 use crate::{Code, CreateSnapshot, Fault, records::name_of, with_faults_named};
 
@@ -53,7 +54,8 @@ impl Store {
         let volume = self.get(source)?;
         let making = {
             let _turn = self.turn.lock();
-            let bytes = if volume.form == Form::Folder { 0 } else { self.taken(&volume) };
+            // What a folder takes is counted when nobody else has it in hand.
+            let bytes = if volume.form.is_folder() { 0 } else { self.taken(&volume) };
             self.has_room(bytes)?;
             self.under_way.begin(&folder, bytes)?
         };
@@ -61,7 +63,7 @@ impl Store {
         self.stays(source)?;
         let work = self.snapshots.join(format!("{name}{MAKING}"));
         remove(&work)?;
-        let made = self.fill_kept(&work, &volume.handle, &making.progress);
+        let made = self.fill_kept(&work, &volume.handle, &making);
         let (shared, created_at) = made.inspect_err(|_| drop(remove(&work)))?;
         let (handle, source) = (name.clone(), source.clone());
         let Volume { bytes, form, blank, grows, .. } = volume;
@@ -73,12 +75,12 @@ impl Store {
         Ok(kept)
     }
 
-    fn fill_kept(&self, work: &Path, source: &str, progress: &super::copy::Progress) -> Result<(u64, i64), Fault> {
+    fn fill_kept(&self, work: &Path, source: &str, making: &Making<'_>) -> Result<(u64, i64), Fault> {
         make_folder(&self.snapshots)?;
         make_folder(work)?;
         let volume = self.get(source)?;
         let mut at = SystemTime::UNIX_EPOCH;
-        let shared = self.copy_volume(&volume, work, progress, || at = SystemTime::now())?;
+        let shared = self.copy_volume(&volume, work, making, || at = SystemTime::now())?;
         let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
         Ok((shared, i64::try_from(since).unwrap_or(i64::MAX)))
     }

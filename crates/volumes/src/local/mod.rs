@@ -1,6 +1,7 @@
 //! The driver that is built in: a volume is a file with a file system in it, as large as was asked for, in the node's own folder.
 //! With the parameter `limit: quota` it is a folder whose size a project quota holds; with `limit: none` nobody holds it.
 
+mod allowance;
 mod answering;
 mod copy;
 mod copy_tree;
@@ -8,6 +9,7 @@ mod kept;
 mod moving;
 mod promises;
 mod quiesce;
+mod room;
 mod store;
 mod under_way;
 mod volume;
@@ -30,7 +32,7 @@ use crate::{
     file_system::{self, Kind},
     loop_device, with_faults_named,
 };
-pub use store::Reserve;
+pub use room::Reserve;
 use store::{NewVolume, Store};
 use volume::{Form, Volume};
 
@@ -116,7 +118,8 @@ pub fn topology(node_name: &str) -> BTreeMap<String, String> {
 /// Lets go of all files of a node's volumes that are attached as disks; nothing may be mounted any more.
 pub fn detach_all(layout: &Layout) {
     let folder = store::folder(layout);
-    for (device, _) in loop_device::all_in(&folder) {
+    let removed = loop_device::removed_in(&folder);
+    for (device, _) in loop_device::all_in(&folder).into_iter().chain(removed) {
         if let Err(error) = loop_device::detach(&device) {
             tracing::warn!(%error, device = %device.display(), "a volume's file stays attached");
         }
@@ -224,6 +227,7 @@ impl Driver for LocalDriver {
             let detached = self.unless_busy(move |store| {
                 let _hold = store.hold(&of)?;
                 file_system::unmount_all(&staging)?;
+                store.let_removed_disks_go(&of)?;
                 match loop_device::of(&store.disk(&of)?) {
                     Some(device) => loop_device::detach(&device),
                     None => Ok(()),

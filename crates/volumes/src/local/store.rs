@@ -19,11 +19,12 @@ use corten_machine::{
 use parking_lot::Mutex;
 
 use super::{
-    copy::{self, Progress},
-    copy_tree,
-    promises::{Promises, Records},
+    allowance::{Allowance, Amount},
+    copy, copy_tree,
+    promises::Promises,
     quiesce,
-    under_way::{Hold, UnderWay},
+    room::Reserve,
+    under_way::{Hold, Making, UnderWay},
     volume::{Form, Volume, VolumeRecord},
 };
 use crate::{
@@ -45,28 +46,12 @@ pub(super) const ARRIVING: &str = ".arriving";
 /// Removing a folder of millions of files takes its time; it is gone on with at the next try.
 const REMOVE_PATIENCE: Duration = Duration::from_secs(90);
 
-/// What of a disk is not given to volumes: the larger of both. With less than that left Pods would be evicted
-/// (`nodefs.available`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reserve {
-    pub bytes: u64,
-    /// Of what is there for everybody, in thousandths of a percent.
-    pub share: u64,
-}
-
-impl Reserve {
-    pub(super) fn of(self, capacity: u64) -> u64 {
-        let share = u128::from(capacity) * u128::from(self.share) / 100_000;
-        self.bytes.max(u64::try_from(share).unwrap_or(u64::MAX))
-    }
-}
-
 #[derive(Debug)]
 pub(super) struct Store {
     pub(super) folder: PathBuf,
     /// On the same disk: blocks are shared within one file system.
     pub(super) snapshots: PathBuf,
-    reserve: Reserve,
+    pub(super) reserve: Reserve,
     /// What is promised is reckoned and promised anew by one at a time.
     pub(super) turn: Mutex<()>,
     pub(super) under_way: UnderWay,
@@ -200,7 +185,7 @@ impl Store {
         remove(&work)?;
         let filled = match source {
             None => self.fill(&work, &mut volume),
-            Some(source) => self.fill_from(source, &work, &mut volume, &making.progress),
+            Some(source) => self.fill_from(source, &work, &mut volume, &making),
         };
         filled.inspect_err(|_| drop(remove(&work)))?;
         with_faults_named(fs::rename(&work, &folder).and_then(|()| sync(&self.folder)), "make the volume")?;
@@ -254,7 +239,7 @@ impl Store {
         source: &VolumeSource,
         work: &Path,
         volume: &mut Volume,
-        progress: &Progress,
+        making: &Making<'_>,
     ) -> Result<(), Fault> {
         make_folder(work)?;
         if volume.form.is_folder() {
@@ -265,7 +250,7 @@ impl Store {
                 let _hold = self.under_way.hold_to_read(&self.kept_folder(handle)?)?;
                 let kept = self.kept(handle)?;
                 fits(volume, kept.form, kept.bytes, "snapshot")?;
-                let shared = copy_content(&self.kept_content(&kept)?, kept.form, work, progress)?;
+                let shared = self.copy(&self.kept_content(&kept)?, (kept.form, kept.bytes), work, making)?;
                 (kept.bytes, kept.blank, kept.grows, shared)
             }
             VolumeSource::Volume(handle) => {
@@ -273,7 +258,7 @@ impl Store {
                 let of = self.get(handle)?;
                 self.stays(handle)?;
                 fits(volume, of.form, of.bytes, "volume")?;
-                (of.bytes, of.blank, of.grows, self.copy_volume(&of, work, progress, || ())?)
+                (of.bytes, of.blank, of.grows, self.copy_volume(&of, work, making, || ())?)
             }
         };
         (volume.shared, volume.blank) = (shared, blank);
@@ -290,18 +275,33 @@ impl Store {
         &self,
         volume: &Volume,
         into: &Path,
-        progress: &Progress,
+        making: &Making<'_>,
         at_rest: impl FnOnce(),
     ) -> Result<u64, Fault> {
         if volume.form.is_folder() {
             at_rest();
-            return copy_content(&self.content(&volume.handle)?, volume.form, into, progress);
+            return self.copy(&self.content(&volume.handle)?, (volume.form, volume.bytes), into, making);
         }
         let disk = self.whole_disk(volume)?;
         quiesce::at_rest(volume, &disk, || {
             at_rest();
-            copy_content(&disk, volume.form, into, progress)
+            self.copy(&disk, (volume.form, volume.bytes), into, making)
         })
+    }
+
+    /// Copies the data of a volume or snapshot of this form and size, within what the disk has. Answers how many bytes both share.
+    fn copy(&self, from: &Path, (form, bytes): (Form, u64), into: &Path, making: &Making<'_>) -> Result<u64, Fault> {
+        let most = match form {
+            Form::Disk | Form::FileSystem(_) => Amount::UNBOUNDED,
+            Form::Folder | Form::Quota => {
+                let there = with_faults_named(copy_tree::measure(from), "count what the volume takes")?;
+                self.promise_copy(there, making)?;
+                let limit = Amount { bytes, inodes: project_quota::inodes_of(bytes) };
+                if form == Form::Quota { limit } else { there.of_copy() }
+            }
+        };
+        let has_room = || self.still_has_room();
+        copy_content(from, form, into, &Allowance::new(&making.progress, most, &has_room))
     }
 
     /// Removes it for good. One that is in use is not touched.
@@ -314,6 +314,7 @@ impl Store {
     /// The same for who has it in hand.
     pub(super) fn delete_held(&self, handle: &str) -> Result<(), Fault> {
         self.is_not_in_use(handle)?;
+        self.let_removed_disks_go(handle)?;
         self.remove_whole(&self.of(handle)?, &self.folder, handle)?;
         self.promises.has_no(handle);
         Ok(())
@@ -323,10 +324,29 @@ impl Store {
     /// `FailedPrecondition`: it is attached or mounted.
     pub(super) fn is_not_in_use(&self, handle: &str) -> Result<(), Fault> {
         let folder = self.of(handle)?;
-        if loop_device::of(&folder.join(DISK)).is_some() || !mounts::mounts_beneath(&folder).is_empty() {
+        let is_removed_mounted = || self.removed_disks(handle).iter().any(|it| file_system::mounted_at(it).is_some());
+        if loop_device::of(&folder.join(DISK)).is_some()
+            || !mounts::mounts_beneath(&folder).is_empty()
+            || is_removed_mounted()
+        {
             return Err(Fault::new(Code::FailedPrecondition, format!("volume {handle} is in use")));
         }
         Ok(())
+    }
+
+    /// The devices of a volume's file that somebody has removed while it was attached.
+    fn removed_disks(&self, handle: &str) -> Vec<PathBuf> {
+        let of = [self.folder.join(handle), self.folder.join(format!("{handle}{DELETING}"))];
+        let removed = loop_device::removed_in(&self.folder).into_iter();
+        removed
+            .filter(|(_, file)| file.parent().is_some_and(|it| of.iter().any(|of| of == it)))
+            .map(|it| it.0)
+            .collect()
+    }
+
+    /// Nobody finds them by the file any more; nothing may be mounted of them.
+    pub(super) fn let_removed_disks_go(&self, handle: &str) -> Result<(), Fault> {
+        self.removed_disks(handle).iter().try_for_each(|it| loop_device::detach(it))
     }
 
     pub(super) fn remove_whole(&self, folder: &Path, parent: &Path, handle: &str) -> Result<(), Fault> {
@@ -390,68 +410,20 @@ impl Store {
         Ok(())
     }
 
-    pub(super) fn has_room(&self, bytes: u64) -> Result<(), Fault> {
-        // What is no longer under way is a volume by then, so this is looked at first.
-        let under_way = self.under_way.promised();
-        // Where there is room even if nothing of what was promised is taken yet, no file need be looked at.
-        if let Some(promised) = self.promises.at_most()
-            && bytes <= self.left(promised.saturating_add(under_way))?
-        {
-            return Ok(());
-        }
-        let left = self.available()?;
-        if bytes <= left {
-            return Ok(());
-        }
-        let why = format!("not enough room: {bytes} bytes are asked for, {left} are left on this node");
-        Err(Fault::new(Code::ResourceExhausted, why))
-    }
-
-    /// What can be promised: what is free, less what was promised and is not yet taken, less what the node keeps.
-    pub(super) fn available(&self) -> Result<u64, Fault> {
-        // As above.
-        let under_way = self.under_way.promised();
-        self.promises.look(|known| self.found(known));
-        // What is shared is taken by another as well, and taken once more when one of both writes to it.
-        let taken = |it: &Volume| self.taken(it).saturating_sub(it.shared);
-        self.left(self.promises.not_taken(taken).saturating_add(under_way))
-    }
-
-    /// Of the disk, less what the node keeps and what is promised.
-    fn left(&self, promised: u64) -> Result<u64, Fault> {
-        make_folder(&self.folder)?;
-        let stat = with_faults_named(rustix::fs::statvfs(&self.folder), "look at the disk")?;
-        let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-        // As eviction reckons: of what is there for everybody, without the blocks that are kept for root.
-        let used = stat.f_blocks.saturating_sub(stat.f_bfree).saturating_mul(stat.f_frsize);
-        let kept = self.reserve.of(used.saturating_add(free));
-        Ok(free.saturating_sub(kept).saturating_sub(promised))
-    }
-
-    /// What the disk has, of what is not known the records.
-    fn found(&self, known: &Records) -> Records {
-        let names =
-            |folder: &Path| children(folder).into_iter().filter_map(|it| it.file_name()?.to_str().map(str::to_owned));
-        // What is on its way here is promised its place, too.
-        let read = |it: &str| match it.ends_with(ARRIVING) {
-            true => self.record_of(&self.folder.join(it), it).ok(),
-            false => self.get(it).ok(),
-        };
-        let volume = |it: String| Some((known.volumes.get(&it).cloned().or_else(|| read(&it))?, it));
-        let shared =
-            |it: String| Some((known.shared.get(&it).copied().or_else(|| Some(self.kept(&it).ok()?.shared))?, it));
-        Records {
-            volumes: names(&self.folder).filter_map(volume).map(|(volume, name)| (name, volume)).collect(),
-            shared: names(&self.snapshots).filter_map(shared).map(|(shared, name)| (name, shared)).collect(),
-        }
-    }
-
     /// Removes what is no volume or snapshot yet, or no more. Whoever was stopped while it was copied goes on.
     pub(super) fn recover(&self) -> Result<(), Fault> {
         let unfinished = |it: &PathBuf| {
             let name = it.file_name().unwrap_or_default().to_string_lossy();
             name.ends_with(MAKING) || name.ends_with(DELETING)
         };
+        for (device, file) in loop_device::removed_in(&self.folder) {
+            let is_left = |it: &Path| it.to_string_lossy().ends_with(DELETING) || !it.exists();
+            if file.parent().is_some_and(is_left)
+                && let Err(error) = loop_device::detach(&device)
+            {
+                tracing::warn!(%error, device = %device.display(), "the file of a removed volume stays attached");
+            }
+        }
         let folders = [&self.folder, &self.snapshots];
         folders.iter().try_for_each(|it| make_folder(it))?;
         let left: Vec<PathBuf> = folders.iter().flat_map(|it| children(it)).filter(unfinished).collect();
@@ -473,7 +445,7 @@ pub(super) fn content_of(folder: &Path, form: Form) -> PathBuf {
 }
 
 /// Copies a volume's or snapshot's data into the folder of another. Answers how many bytes both share.
-fn copy_content(from: &Path, form: Form, into: &Path, progress: &Progress) -> Result<u64, Fault> {
+fn copy_content(from: &Path, form: Form, into: &Path, allowance: &Allowance<'_>) -> Result<u64, Fault> {
     let to = content_of(into, form);
     let copied = if form.is_folder() {
         let made = match fs::create_dir(&to) {
@@ -481,18 +453,25 @@ fn copy_content(from: &Path, form: Form, into: &Path, progress: &Progress) -> Re
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             other => other,
         };
-        made.and_then(|()| copy_tree::folder(from, &to, progress))
+        made.and_then(|()| copy_tree::folder(from, &to, allowance))
     } else {
         let open = || {
             let source = File::open(from)?;
             let to = File::options().write(true).create_new(true).mode(0o600).open(&to)?;
-            copy::file(&source, &to, progress)?;
+            copy::file(&source, &to, allowance)?;
             to.sync_all()
         };
         open()
     };
-    with_faults_named(copied, "copy the volume")?;
-    Ok(progress.shared())
+    let Err(error) = copied else { return Ok(allowance.progress.shared()) };
+    // What is not allowed says so itself.
+    let error = match error.downcast::<Fault>() {
+        Ok(fault) => return Err(fault),
+        Err(error) => error,
+    };
+    let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    let code = if is_full { Code::ResourceExhausted } else { Code::Internal };
+    Err(Fault::new(code, format!("copy the volume: {error}")))
 }
 
 /// Can a volume begin with what one of this form and size holds?

@@ -284,6 +284,44 @@ async fn a_volume_whose_file_is_gone_says_so() {
     assert!(gone.contains("is gone"), "{gone}");
 }
 
+/// Nobody finds it by its name any more.
+#[tokio::test]
+async fn a_file_that_was_removed_while_it_was_attached_is_let_go() {
+    let Some(world) = world() else { return };
+    let store = &world.driver.store;
+    let has_removed = |n: usize| {
+        let until = std::time::Instant::now() + Duration::from_secs(10);
+        let removed = || loop_device::removed_in(&store.folder).len();
+        while removed() != n {
+            assert!(std::time::Instant::now() < until, "{} instead of {n}", removed());
+            std::thread::yield_now();
+        }
+    };
+    let mut stagings = Vec::new();
+    for name in ["pvc-1", "pvc-2", "pvc-3"] {
+        world.driver.create(wanted(name, 8)).await.expect("made");
+        stagings.push(world.mounted(name).await);
+        fs::remove_file(store.disk(name).expect("a path")).expect("removed");
+    }
+    has_removed(3);
+    let in_use = world.driver.delete("pvc-1".into(), BTreeMap::new()).await.expect_err("it is mounted");
+    assert_eq!(in_use.code, Code::FailedPrecondition);
+    world.driver.recover().await.expect("recovered");
+    has_removed(3);
+    world.unstage("pvc-1").await;
+    has_removed(2);
+    // What was unmounted and not let go.
+    for staging in stagings.split_off(1) {
+        world.there(move || file_system::unmount_all(&staging)).await.expect("unmounted");
+    }
+    has_removed(2);
+    world.driver.delete("pvc-2".into(), BTreeMap::new()).await.expect("deleted");
+    has_removed(1);
+    fs::remove_dir_all(store.of("pvc-3").expect("a path")).expect("removed");
+    world.driver.recover().await.expect("recovered");
+    has_removed(0);
+}
+
 #[test]
 fn a_class_is_checked() {
     let with = |name: &str, value: &str| CreateVolume {

@@ -71,8 +71,24 @@ impl UnderWay {
         Ok(Making { works: self, of: of.to_owned(), progress })
     }
 
+    /// What of the promises is not on the disk yet.
     pub(super) fn promised(&self) -> u64 {
-        self.0.lock().making.values().fold(0, |all, it| all.saturating_add(it.0))
+        let left = |it: &(u64, Arc<Progress>)| it.0.saturating_sub(it.1.done());
+        self.0.lock().making.values().fold(0, |all, it| all.saturating_add(left(it)))
+    }
+}
+
+impl Making<'_> {
+    /// So many bytes are promised to it.
+    pub(super) fn bytes(&self) -> u64 {
+        self.works.0.lock().making.get(&self.of).map_or(0, |it| it.0)
+    }
+
+    /// It turns out to take more than was promised.
+    pub(super) fn takes(&self, bytes: u64) {
+        if let Some(promise) = self.works.0.lock().making.get_mut(&self.of) {
+            promise.0 = promise.0.max(bytes);
+        }
     }
 }
 

@@ -197,6 +197,34 @@ async fn a_folder_is_kept_with_all_that_is_its() {
 }
 
 #[tokio::test]
+async fn a_folder_is_copied_where_there_is_room_for_what_it_takes() {
+    let Some(disk) = OnDisk::begin(Kind::Ext4, 128, |disk| Kind::Ext4.make(disk), &[]) else { return };
+    let world = disk.world();
+    world.driver.create(folder(wanted("pvc-1", 8))).await.expect("made");
+    let (store, content) = (&world.driver.store, world.driver.store.content("pvc-1").expect("there"));
+    fs::write(content.join("large"), vec![7; 80 << 20]).expect("nobody holds its size");
+    let kept = world.driver.create_snapshot(snapshot("s-1", "pvc-1")).await.map(drop);
+    let cloned = world.driver.create(folder(cloned("pvc-2", 8, "pvc-1"))).await.map(drop);
+    for made in [kept, cloned] {
+        let fault = made.expect_err("it takes more than is left");
+        assert_eq!(fault.code, Code::ResourceExhausted);
+        assert!(fault.message.contains("not enough room: "), "{fault}");
+    }
+    assert_eq!(fs::read_dir(&store.snapshots).expect("there").count(), 0, "nothing is left of it");
+    assert_eq!(fs::read_dir(&store.folder).expect("there").count(), 1);
+    assert_eq!(store.under_way.promised(), 0);
+
+    // What was promised to another is looked after while a copy takes its room piece by piece.
+    world.driver.create(wanted("pvc-3", 16)).await.expect("made");
+    store.still_has_room().expect("it was promised");
+    let more = usize::try_from(world.left().await).expect("it is small") + (4 << 20);
+    fs::write(world.layout.data.join("other"), vec![7; more]).expect("written");
+    let fault = store.still_has_room().expect_err("somebody took the room");
+    assert_eq!(fault.code, Code::ResourceExhausted);
+    assert!(fault.message.contains("not enough room any more"), "{fault}");
+}
+
+#[tokio::test]
 async fn a_block_volume_in_use_is_copied_only_where_blocks_are_shared() {
     let Some(world) = world() else { return };
     world.driver.create(CreateVolume { is_block: true, ..wanted("pvc-1", 4) }).await.expect("made");

@@ -12,7 +12,7 @@ use crate::{
     backoff::pause,
     pod::{container_record::ContainerRecord, context::Context, machine::PodMachine, termination::Termination},
     spec::{
-        claims::{in_place, name, resolve},
+        claims::{in_place, is_unattached, name, resolve},
         container::Persistent,
         pod::spec_of,
         volumes::{Lasting, Problem, ProblemKind},
@@ -99,6 +99,7 @@ impl Lasting for Claims {
         }
         let problem = self.slots.get(volume).and_then(|it| it.problem.clone());
         let (kind, message) = match problem {
+            Some(it) if is_unattached(&it) => (ProblemKind::Unattached, it),
             Some(it) => (ProblemKind::Missing, it),
             None => (ProblemKind::Asked, format!("volume {volume:?} is asked for")),
         };

@@ -35,6 +35,8 @@ use crate::{
 pub(crate) const NO_NETWORK: &str = "network is not ready";
 /// Upstream's kubelet mounts again with each look at a Pod, once a minute (`syncFrequency`).
 const REPUBLISH: Duration = Duration::from_secs(60);
+/// Upstream's kubelet waits so long before it says that a volume is not attached (`podAttachAndMountTimeout`).
+const ATTACH_PATIENCE: Duration = Duration::from_secs(123);
 const NETWORK_RETRY: Duration = Duration::from_secs(2);
 
 impl PodMachine {
@@ -135,10 +137,13 @@ impl PodMachine {
                     cx.host(HostEffect::PrepareVolumes { pod: self.who.clone(), volumes: content, group });
                 }
             }
-            Err(problems) => {
+            Err(mut problems) => {
                 // Running containers keep the content they have.
                 if state.is_ready {
                     return true;
+                }
+                if state.span.started.is_some_and(|it| it.after(ATTACH_PATIENCE) <= cx.now) {
+                    problems.iter_mut().for_each(Problem::lasts);
                 }
                 let known: BTreeSet<&Problem> = state.problems.iter().collect();
                 for it in problems.iter().filter(|it| it.kind.is_told()) {

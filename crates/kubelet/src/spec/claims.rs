@@ -22,6 +22,7 @@ use crate::{
 /// The older way to name a volume's class and its mount options.
 const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 const READ_WRITE_ONCE_POD: &str = "ReadWriteOncePod";
+const NOT_ATTACHED: &str = " is not attached to this node yet";
 
 /// By what the volume is found at the API; `None`: it is not of this kind.
 pub(crate) fn name(pod: &Pod, volume: &Volume) -> Option<VolumeName> {
@@ -222,8 +223,13 @@ fn not_attached(volume: &str, read: &VolumeRead) -> Option<String> {
     let refused = status.and_then(|it| it.attach_error.as_ref()?.message.as_deref());
     Some(match refused {
         Some(why) => format!("AttachVolume.Attach failed for volume {volume:?} : {why}"),
-        None => format!("volume {volume:?} is not attached to this node yet"),
+        None => format!("volume {volume:?}{NOT_ATTACHED}"),
     })
+}
+
+/// Does a volume wait for nothing but that its driver attaches it?
+pub(crate) fn is_unattached(problem: &str) -> bool {
+    problem.ends_with(NOT_ATTACHED)
 }
 
 /// A driver that mounts with the labels a Pod asks for would mount without them here.

@@ -122,11 +122,12 @@ pub(crate) fn waits_for_volumes(info: &PodInfo, node: &str, claim: &Key, since: 
 }
 
 /// It had a node, and its volumes could not be bound there.
-pub(crate) fn volumes_failed(entry: &Entry, node: &str, error: &str, now: Time) -> Vec<Effect> {
+pub(crate) fn volumes_failed(entry: &Entry, node: &str, claim: &Key, error: &str, now: Time) -> Vec<Effect> {
     let message = format!("running PreBind plugin \"VolumeBinding\": binding volumes: {error}");
     let mut effects = not_scheduled(entry, "SchedulerError", &message, now);
     let told = format!("its volumes could not be bound for node {node}: {error}");
-    let wait = Wait::new("VolumesUnbound", told, Actor::Cluster).on("node", node);
+    // Why that is the claim says: its driver may have refused.
+    let wait = Wait::new("VolumesUnbound", told, Actor::Cluster).on("PersistentVolumeClaim", &claim.name);
     effects.push(blocked(&entry.info, &message, vec![wait], entry.since, now));
     effects
 }

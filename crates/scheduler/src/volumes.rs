@@ -143,9 +143,9 @@ impl Scheduler {
     /// Takes the pod's node away: another try may find another.
     pub(crate) fn volumes_failed(&mut self, pod: &Key, uid: &str, message: &str, now: Time) -> Vec<Effect> {
         let claims = self.waiting.end(pod);
-        if claims.is_empty() {
-            return Vec::new();
-        }
+        let Some(first) = claims.first() else { return Vec::new() };
+        let is_open = |it: &&Key| self.snapshot.storage.claim(it).is_none_or(|it| !it.is_bound());
+        let open = claims.iter().find(is_open).unwrap_or(first).clone();
         self.snapshot.storage.forget_assumed(claims.iter());
         let Some(entry) = self.pods.get_mut(pod).filter(|it| it.info.uid == uid) else { return Vec::new() };
         let PodState::Assumed(node) = entry.place.clone() else { return Vec::new() };
@@ -153,7 +153,7 @@ impl Scheduler {
         let info = Arc::clone(&entry.info);
         self.tell_prepared(pod, PointStatus::Error);
         let Some(entry) = self.pods.get(pod) else { return Vec::new() };
-        let effects = report::volumes_failed(entry, &node, message, now);
+        let effects = report::volumes_failed(entry, &node, &open, message, now);
         self.leave_node(pod, &info, &node, now);
         effects
     }

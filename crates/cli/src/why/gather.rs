@@ -47,6 +47,9 @@ const LEAVING: [&str; 10] = [
     "VolumeBound",
 ];
 
+/// The loop that makes the claims of Pods' own volumes.
+const MAKES_CLAIMS: &str = "ephemeral-volume";
+
 /// Waits for loops that do not do their work.
 pub(super) const STANDSTILLS: [&str; 3] = ["ListFailing", "LoopPanicked", "LoopStuck"];
 
@@ -72,7 +75,11 @@ fn below<'a>(
         let mut steps = steps(reader, kind, &object, &decisions).await;
         let mut found = findings::of(reader, kind, &object).await;
         findings::without_collector(reader, &object, &mut off, &mut found).await;
-        let Findings { waits: found, verdict, explains, mut notices } = found;
+        let Findings { waits: found, verdict, mut explains, mut notices } = found;
+        // The scheduler waits for a claim that is not made, and who is to make it says why.
+        if decisions.iter().any(|it| it.by == MAKES_CLAIMS && !it.waits.is_empty()) {
+            explains.push("VolumeBinding");
+        }
         notices.extend(unanswered.iter().map(|it| format!("what its node waits for is not known: {it}")));
         if !off.is_empty() {
             notices.push(format!("off here, and left to another program: {}", off.join(", ")));
@@ -173,9 +180,9 @@ async fn causes(
         let n_followed = causes.iter().filter(|it| it.because.is_some()).count();
         let because = if n_followed < BREADTH_MAX { because(reader, kind, key, &wait, path).await } else { None };
         let because = because.and_then(|it| explaining(&wait, reasons, it));
-        // What a namespace waits for is that its objects go, and not that they run.
+        // What a namespace waits for is that its objects go, and not that they run; a volume waits so for its claim.
         let is_told = |it: &Account| match &*wait.reason {
-            "NamespaceContentRemaining" => it.state == State::Terminating,
+            "NamespaceContentRemaining" | "VolumeBound" => it.state == State::Terminating,
             _ => it.state != State::Fine,
         };
         let because = because.filter(is_told).map(Box::new);
@@ -284,6 +291,12 @@ pub(super) async fn warning_events(reader: &Reader<'_>, object: &Value) -> Rc<Ve
     let uid = text(object, "/metadata/uid");
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or("default");
     reader.list_where(&EVENTS, namespace, &format!("involvedObject.uid={uid},type=Warning")).await
+}
+
+/// What the newest of these events says that `is_it`.
+pub(super) fn newest_event(events: &[Value], is_it: impl Fn(&Value) -> bool) -> Option<String> {
+    let newest = events.iter().filter(|it| is_it(it)).max_by_key(|it| when(it))?;
+    Some(text(newest, "/message").to_owned())
 }
 
 /// The newest warnings about the object, oldest first; of each reason the newest says enough.

@@ -13,6 +13,8 @@ use super::{
 
 /// The kubelet's step that ends a Pod.
 const END: &str = "end";
+/// What a Pod that has ended had, and its node cannot give back.
+const CLEANUP: &str = "FailedCleanup";
 /// Who places Pods that do not say otherwise.
 const OWN_SCHEDULER: &str = "default-scheduler";
 
@@ -33,9 +35,10 @@ pub(super) fn of(pod: &Value, decisions: &[Decision]) -> Vec<Step> {
         steps.retain(|it| it.name == END);
     }
     if is_over(pod) {
-        steps.iter_mut().for_each(|it| it.wait = None);
-        // Nothing is under way any more, whatever its journal says it last saw.
-        steps.retain(|it| matches!(it.state, StepState::Done | StepState::Failed));
+        let is_kept = |it: &Step| it.wait.as_ref().is_some_and(|it| it.reason == CLEANUP);
+        steps.iter_mut().filter(|it| !is_kept(it)).for_each(|it| it.wait = None);
+        // Nothing else is under way any more, whatever its journal says it last saw.
+        steps.retain(|it| is_kept(it) || matches!(it.state, StepState::Done | StepState::Failed));
     }
     steps
 }

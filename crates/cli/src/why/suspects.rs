@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{
     custom,
     fields::{condition, items, key_of, text},
-    findings::{conditions, definitions, effects, jobs, selectors, services, sick_volumes, traffic},
+    findings::{claims, conditions, definitions, effects, jobs, selectors, services, sick_volumes, traffic},
     reader::Reader,
 };
 
@@ -259,7 +259,7 @@ fn does_not_get_on(kind: &Kind, object: &Value, ready: &BTreeSet<Key>, now: Time
         "resourceclaim" => !object["status"]["allocation"].is_object(),
         "customresourcedefinition" => definitions::serves_nothing(object),
         "resourcequota" => definitions::counts_others(object),
-        "persistentvolumeclaim" => text(object, "/status/phase") != "Bound",
+        "persistentvolumeclaim" => text(object, "/status/phase") != "Bound" || claims::is_unlike_asked(object),
         "node" => !is_true("Ready") || object["spec"]["unschedulable"] == true,
         // Who denied one has done what was to be done.
         "certificatesigningrequest" => text(object, "/status/certificate").is_empty() && !is_true("Denied"),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use corten_api::volumes::{
-    BETA_STORAGE_PROVISIONER, BOUND_BY_CONTROLLER, DataSource, SELECTED_NODE, STORAGE_PROVISIONER,
-    attributes_classes_differ, has_access_modes, is_default_class, is_for, is_too_small, mismatch, modes_differ,
+    BETA_STORAGE_PROVISIONER, DataSource, SELECTED_NODE, STORAGE_PROVISIONER, attributes_classes_differ,
+    has_access_modes, is_default_class, is_for, is_too_small, mismatch, modes_differ,
 };
 use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Effect, EventType, Plan, Projection, View, Wait};
@@ -92,10 +92,8 @@ fn named_volume(claim: &Claim, name: &str, volume: Option<&Volume>, now: Time) -
     let holder = volume.claim().map(|it| it.to_string()).unwrap_or_default();
     let message = format!("the volume it names belongs to the claim {holder}");
     let mut plan = pending(claim, on_volume(Wait::new("VolumeTaken", message, Actor::Author)));
-    if claim.metadata.annotations.contains_key(BOUND_BY_CONTROLLER) {
-        let message = format!("volume {name:?} already bound to a different claim.");
-        plan.effects.push(event(claim, EventType::Warning, "FailedBinding", message));
-    }
+    let message = format!("volume {name:?} already bound to a different claim.");
+    plan.effects.push(event(claim, EventType::Warning, "FailedBinding", message));
     plan
 }
 

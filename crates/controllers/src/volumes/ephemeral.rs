@@ -2,11 +2,14 @@
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Time};
-use corten_reconcile::{Actor, Controller, Effect, Plan, Projection, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Projection, Verb, View, Wait, Wake, Watch, Write};
 use serde_json::{Value, json};
 
 use super::projections::Claim;
-use crate::{ownership::controller_reference, projections::Pod};
+use crate::{
+    ownership::controller_reference,
+    projections::{Pod, reference},
+};
 
 pub struct EphemeralVolumes;
 
@@ -31,12 +34,17 @@ impl Controller for EphemeralVolumes {
         let mut plan = Plan::default();
         let pod = view.get::<Pod>(key).filter(|it| !it.metadata.is_deleting() && !it.is_finished());
         let Some(pod) = pod else { return plan };
+        plan.effects.extend(failed(view, pod, &mut plan.waits));
         for (name, template) in pod.own_claims() {
             match view.get::<Claim>(&Key::new(&*key.namespace, &*name)) {
                 None => plan.effects.push(create(pod, &name, template)),
                 Some(claim) if is_of(claim, pod) => {}
                 // Its data is somebody's (`VolumeIsForPod`): it is neither used nor replaced.
                 Some(_) => {
+                    let meta = &pod.metadata;
+                    let what =
+                        format!("{}/{name} was not created for pod {}/{}", meta.namespace, meta.namespace, meta.name);
+                    plan.effects.push(event(pod, &name, &format!("PVC {what} (pod is not owner)")));
                     let message = format!("persistentvolumeclaim {name:?} was not created for the pod");
                     plan.waits
                         .push(Wait::new("ClaimOfAnother", message, Actor::Author).on("PersistentVolumeClaim", &name));
@@ -45,6 +53,23 @@ impl Controller for EphemeralVolumes {
         }
         plan
     }
+}
+
+/// Says which claim the server did not take when it was last to be made.
+fn failed(view: &View, pod: &Pod, waits: &mut Vec<Wait>) -> Option<Effect> {
+    let failure = view.failure(&pod.metadata.key())?;
+    let Effect::Create { object, .. } = &failure.effect else { return None };
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let message = format!("create PVC {name}: {}", failure.message);
+    waits.push(Wait::new("FailedCreate", message.clone(), Actor::Operator));
+    Some(event(pod, name, &message))
+}
+
+/// In the words of `syncHandler`.
+fn event(pod: &Pod, claim: &str, why: &str) -> Effect {
+    let volume = claim.strip_prefix(&*format!("{}-", pod.metadata.name)).unwrap_or(claim);
+    let (event_type, message) = (EventType::Warning, format!("ephemeral volume {volume}: {why}"));
+    Effect::Event { about: reference(pod), event_type, reason: "FailedBinding", message }
 }
 
 fn pod_with_own_claims(view: &View, pod: &ObjectMeta) -> Vec<Key> {

@@ -112,7 +112,11 @@ impl Controller for VolumeProtection {
             (false, false) => plan.effects.push(with::<Volume>(meta, OF_VOLUMES)),
             (true, true) if volume.status.phase == "Bound" => {
                 let message = "it is deleted when its claim is gone";
-                plan.waits.push(Wait::new("VolumeBound", message, Actor::Author));
+                let wait = Wait::new("VolumeBound", message, Actor::Author);
+                plan.waits.push(match volume.claim() {
+                    Some(claim) => wait.on("PersistentVolumeClaim", &claim.to_string()),
+                    None => wait,
+                });
             }
             (true, true) => plan.effects.push(without::<Volume>(meta, OF_VOLUMES)),
             _ => {}

@@ -14,7 +14,7 @@ use crate::{
     node::admission::Rejection,
     pod::{container_record::ContainerRecord, context::Context, machine::PodMachine, termination::Termination},
     spec::{
-        claims::{exhausted, in_place, name, resolve},
+        claims::{exhausted, in_place, is_unattached, name, resolve},
         container::Persistent,
         pod::spec_of,
         volumes::{Lasting, Problem, ProblemKind},
@@ -23,8 +23,8 @@ use crate::{
 
 /// A claim may be bound any moment: it is asked for again after so many seconds at the latest.
 const RETRY_SECONDS_MAX: u64 = 4;
-/// Upstream's `podAttachAndMountTimeout`.
-const ATTACH_PATIENCE: Duration = Duration::from_secs(123);
+/// So long upstream's kubelet waits for a volume to be attached before it says so, or gives the pod up (`podAttachAndMountTimeout`).
+pub(super) const ATTACH_PATIENCE: Duration = Duration::from_secs(123);
 /// The longest pause before drivers are asked again to take back what the pod had: they may be registering just now.
 const RELEASE_SECONDS_MAX: u64 = 15;
 
@@ -103,6 +103,7 @@ impl Lasting for Claims {
         }
         let problem = self.slots.get(volume).and_then(|it| it.problem.clone());
         let (kind, message) = match problem {
+            Some(it) if is_unattached(&it) => (ProblemKind::Unattached, it),
             Some(it) => (ProblemKind::Missing, it),
             None => (ProblemKind::Asked, format!("volume {volume:?} is asked for")),
         };

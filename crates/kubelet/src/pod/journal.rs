@@ -216,7 +216,7 @@ impl PodMachine {
             ("CertificateDenied", Actor::Author)
         } else if is(ProblemKind::SigningFailed) {
             ("CertificateFailed", Actor::Operator)
-        } else if is(ProblemKind::Missing) {
+        } else if is(ProblemKind::Missing) || is(ProblemKind::Unattached) {
             ("FailedMount", Actor::Author)
         } else if is(ProblemKind::Unsigned) {
             // A signer is a program that whoever runs the cluster has chosen.

@@ -15,6 +15,7 @@ use crate::{
     backoff::pause,
     node::{devices::wants_extended, status::network_problem},
     pod::{
+        claims::ATTACH_PATIENCE,
         container_record::{ContainerRecord, exit_of},
         containers,
         context::Context,
@@ -135,10 +136,13 @@ impl PodMachine {
                     cx.host(HostEffect::PrepareVolumes { pod: self.who.clone(), volumes: content, group });
                 }
             }
-            Err(problems) => {
+            Err(mut problems) => {
                 // Running containers keep the content they have.
                 if state.is_ready {
                     return true;
+                }
+                if state.span.started.is_some_and(|it| it.after(ATTACH_PATIENCE) <= cx.now) {
+                    problems.iter_mut().for_each(Problem::lasts);
                 }
                 let known: BTreeSet<&Problem> = state.problems.iter().collect();
                 for it in problems.iter().filter(|it| it.kind.is_told()) {

@@ -24,6 +24,7 @@ const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 const READ_WRITE_ONCE_POD: &str = "ReadWriteOncePod";
 /// gRPC's code.
 const RESOURCE_EXHAUSTED: i32 = 8;
+const NOT_ATTACHED: &str = " is not attached to this node yet";
 
 /// By what the volume is found at the API; `None`: it is not of this kind.
 pub(crate) fn name(pod: &Pod, volume: &Volume) -> Option<VolumeName> {
@@ -227,7 +228,7 @@ fn not_attached(volume: &str, read: &VolumeRead) -> Option<String> {
     let refused = status.and_then(|it| it.attach_error.as_ref()?.message.as_deref());
     Some(match refused {
         Some(why) => format!("AttachVolume.Attach failed for volume {volume:?} : {why}"),
-        None => format!("volume {volume:?} is not attached to this node yet"),
+        None => format!("volume {volume:?}{NOT_ATTACHED}"),
     })
 }
 
@@ -238,6 +239,11 @@ pub(crate) fn exhausted(read: &VolumeRead) -> Option<&str> {
     let period = spec_of_driver(read.driver.as_ref()).node_allocatable_update_period_seconds;
     let refused = read.attachment.as_ref()?.status.as_ref()?.attach_error.as_ref()?;
     (period.is_some_and(|it| it > 0) && refused.error_code == Some(RESOURCE_EXHAUSTED)).then_some(&csi.driver)
+}
+
+/// Does a volume wait for nothing but that its driver attaches it?
+pub(crate) fn is_unattached(problem: &str) -> bool {
+    problem.ends_with(NOT_ATTACHED)
 }
 
 /// A driver that mounts with the labels a Pod asks for would mount without them here.

@@ -33,6 +33,15 @@ pub(crate) struct Problem {
     pub(crate) message: String,
 }
 
+impl Problem {
+    /// What comes by itself within moments has not come.
+    pub(crate) fn lasts(&mut self) {
+        if self.kind == ProblemKind::Unattached {
+            self.kind = ProblemKind::Missing;
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ProblemKind {
     /// Its ConfigMap or Secret has not been read yet.
@@ -44,6 +53,8 @@ pub(crate) enum ProblemKind {
     /// A signer has refused its certificate, or could not make it.
     Refused,
     SigningFailed,
+    /// Its driver has not attached it to this node yet.
+    Unattached,
     /// Something it needs is missing and may appear.
     Missing,
     /// This node has no such kind of volume.
@@ -53,7 +64,7 @@ pub(crate) enum ProblemKind {
 impl ProblemKind {
     /// Is it worth an event when it appears?
     pub(crate) fn is_told(self) -> bool {
-        !matches!(self, Self::Unread | Self::Asked | Self::Unsigned)
+        !matches!(self, Self::Unread | Self::Asked | Self::Unsigned | Self::Unattached)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Claims whose volume is to be larger, or as another VolumeAttributesClass says, and is not.
 
-use serde_json::json;
+use corten_api::resources::VOLUME_ATTRIBUTES_CLASSES;
+use corten_reconcile::Actor;
+use serde_json::{Value, json};
 
 use super::case::{Advice, Case};
 use crate::why::{
@@ -27,6 +29,45 @@ pub(super) fn size(case: &Case<'_>) -> Advice {
         "whoever wrote {subject}: its driver will never grow it to {asked}, ask for less, and more than {has}"
     ));
     Advice { next: case.edit(), ..advice }
+}
+
+/// The volume is as large as is asked for, and the file system on it is not.
+pub(super) fn file_system(case: &Case<'_>) -> Advice {
+    let message = &case.wait.message;
+    let advice = Advice::run(case.describe()).headline(format!("{}: {message}", case.at.subject));
+    let pod = message.split_once("; pod/").and_then(|it| it.1.split_once(' ')).map(|it| it.0);
+    match (case.wait.actor, pod) {
+        (Actor::Cluster, _) => advice.who("nobody: it goes on by itself"),
+        (Actor::Operator, Some(pod)) => {
+            let next = kubectl(case.namespace, &["describe", &format!("pod/{pod}")]);
+            let who = format!("whoever runs its driver, on the node of pod/{pod}: it is asked again, after pauses");
+            Advice { next, ..advice }
+                .who(who)
+                .hint(format!("a driver that grows nothing in use does so when pod/{pod} has ended and begins anew"))
+        }
+        (_, Some(pod)) => {
+            let next = kubectl(case.namespace, &["describe", &format!("pod/{pod}")]);
+            Advice { next, ..advice }.who(format!("whoever runs pod/{pod}: end it, for another to mount the volume"))
+        }
+        (_, None) => advice.who(format!("whoever has {}: begin a pod that mounts it", case.at.subject)),
+    }
+}
+
+/// There is no class of the name that the claim asks for, or it is of no use for its driver.
+pub(super) async fn unclassed(case: &Case<'_>) -> Advice {
+    let (subject, class) = (&case.at.subject, text(case.object, "/spec/volumeAttributesClassName"));
+    let classes = case.reader.list(&VOLUME_ATTRIBUTES_CLASSES, "").await;
+    let named = |it: &&Value| text(it, "/metadata/name") == class;
+    let why = match classes.iter().find(named).map(|it| text(it, "/driverName")) {
+        Some(driver) => format!("volumeattributesclass/{class} is of driver {driver}"),
+        None => format!("there is no volumeattributesclass {class:?}"),
+    };
+    let names: Vec<&str> = classes.iter().map(|it| text(it, "/metadata/name")).take(5).collect();
+    let there = if names.is_empty() { "there is none".to_owned() } else { format!("there are: {}", names.join(", ")) };
+    Advice::run(case.edit())
+        .headline(format!("the volume of {subject} is not changed: {why}"))
+        .who(format!("whoever wrote {subject}: name another class; or whoever makes the class"))
+        .hint(format!("of such classes {there}"))
 }
 
 /// The driver refuses the change.

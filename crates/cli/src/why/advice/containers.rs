@@ -163,6 +163,9 @@ pub(super) fn start(case: &Case<'_>) -> Advice {
     if case.wait.actor == Actor::Operator {
         return images::damaged(case);
     }
+    if let Some(advice) = image_volume(case) {
+        return advice;
+    }
     let command = command_of(message);
     let why = last_part(message.split("; back-off").next().unwrap_or(message).trim_end_matches(": unknown"));
     let headline = match command {
@@ -183,6 +186,30 @@ pub(super) fn start(case: &Case<'_>) -> Advice {
     .headline(headline)
     .hints(hint)
     .hints(case.edit_hints())
+}
+
+/// A runtime that knows no volumes that are images takes them for folders without a name.
+fn image_volume(case: &Case<'_>) -> Option<Advice> {
+    let message = &case.wait.message;
+    if !["mkdir \"\"", "mkdir : ", "stat \"\"", "stat : "].iter().any(|it| message.contains(it)) {
+        return None;
+    }
+    let mounts = items(case.container()?, "/volumeMounts");
+    let is_mounted = |it: &&serde_json::Value| mounts.iter().any(|mount| mount["name"] == it["name"]);
+    let volumes = items(case.object, "/spec/volumes").iter().filter(is_mounted);
+    let name = volumes.filter(|it| it["image"].is_object()).map(|it| text(it, "/name")).next()?;
+    let node = text(case.object, "/spec/nodeName");
+    let command = kubectl("", &["get", "node", node, "-o", "jsonpath={.status.nodeInfo.containerRuntimeVersion}"]);
+    Some(
+        Advice::run(command)
+            .headline(format!(
+                "container {} cannot start: volume {name} is an image, and the runtime of node {node} mounts none",
+                case.container_name()
+            ))
+            .who(format!(
+                "whoever runs {node}: containerd 2.1 is the first that mounts images; or take another volume"
+            )),
+    )
 }
 
 /// The program a runtime could not run, as runc and crun put it.

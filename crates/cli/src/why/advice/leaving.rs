@@ -15,6 +15,19 @@ pub(super) fn in_use(case: &Case<'_>) -> Advice {
         .who(format!("whoever runs {user}: it must end, or use something else"))
 }
 
+/// A volume that is deleted while a claim has it.
+pub(super) fn bound(case: &Case<'_>) -> Advice {
+    let of = |field: &str| text(case.object, &format!("/spec/claimRef/{field}"));
+    let (name, namespace) = (of("name"), of("namespace"));
+    let claim = format!("persistentvolumeclaim/{name}");
+    Advice::run(kubectl(namespace, &["describe", &claim]))
+        .headline(format!("{claim} in {namespace} is bound to it, and it goes when that does"))
+        .who(format!(
+            "whoever has {claim} in {namespace}: it works on as it is, and loses its volume when it is deleted"
+        ))
+        .hint("that it is deleted cannot be taken back")
+}
+
 /// An update is refused in a namespace that is not there: it is made again first.
 pub(super) fn namespace(case: &Case<'_>) -> Advice {
     let name = case.namespace;

@@ -7,6 +7,7 @@ pub(super) mod case;
 mod changing;
 mod containers;
 mod devices;
+mod exclusive;
 mod extensions;
 mod images;
 mod leaving;
@@ -98,6 +99,7 @@ async fn of_containers(case: &Case<'_>) -> Option<Option<Advice>> {
         "InitContainerRunning" => Some(containers::init(case)),
         "PostStartHookRunning" | "PreStopHookRunning" => Some(containers::hook(case)),
         "Evicted" if case.wait.actor == Actor::Author => Some(containers::evicted(case)),
+        "FailedMount" if exclusive::is_about(case) => Some(exclusive::of(case).await),
         "FailedMount" if attaching::is_about(case) => Some(attaching::of(case).await),
         "FailedMount" if mounting::is_about(case) => Some(mounting::of(case).await),
         "CreateContainerConfigError" | "FailedMount" => sources::missing(case).await,
@@ -137,6 +139,11 @@ async fn of_nodes(case: &Case<'_>) -> Option<Option<Advice>> {
 async fn of_volumes(case: &Case<'_>) -> Option<Option<Advice>> {
     Some(match &*case.wait.reason {
         "ClaimInUse" => Some(leaving::in_use(case)),
+        "VolumeBound" => Some(leaving::bound(case)),
+        "FailedCleanup" => Some(mounting::cleanup(case).await),
+        "FileSystemResizePending" => Some(changing::file_system(case)),
+        "ModifyVolumePending" => Some(changing::unclassed(case).await),
+        "VolumeRestrictions" => Some(exclusive::of(case).await),
         "ModifyVolumeError" => Some(changing::attributes(case)),
         "ControllerResizeError" | "NodeResizeError" => Some(changing::size(case)),
         "VolumeBinding" if case.at.subject.starts_with("pod/") => Some(volumes::placement(case).await),
@@ -144,6 +151,7 @@ async fn of_volumes(case: &Case<'_>) -> Option<Option<Advice>> {
         | "StorageClassNotFound"
         | "NoVolumeFits"
         | "ExternalProvisioning"
+        | "ProvisioningFailed"
         | "WaitForFirstConsumer"
         | "VolumeNotFound"
         | "VolumeMismatch"

@@ -11,13 +11,16 @@ use crate::why::{
 };
 
 const SET_UP: &str = "MountVolume.SetUp failed for volume ";
+const TYPE_CHECK: &str = "hostPath type check failed: ";
 const NO_DRIVER: &str = "not found in the list of registered CSI drivers";
 
 /// The volume of the Pod that the wait is about, where that outlives Pods.
 fn volume<'c>(case: &'c Case<'_>) -> Option<&'c Value> {
     let name = case.wait.message.split_once(SET_UP)?.1.split('"').nth(1)?;
     let volume = items(case.object, "/spec/volumes").iter().find(|it| it["name"] == name)?;
-    ["persistentVolumeClaim", "ephemeral", "csi", "nfs"].iter().any(|it| volume[it].is_object()).then_some(volume)
+    let is_path = volume["hostPath"].is_object() && case.wait.message.contains(TYPE_CHECK);
+    let outlives = ["persistentVolumeClaim", "ephemeral", "csi", "nfs"].iter().any(|it| volume[it].is_object());
+    (outlives || is_path).then_some(volume)
 }
 
 pub(super) fn is_about(case: &Case<'_>) -> bool {
@@ -47,6 +50,21 @@ pub(super) async fn of(case: &Case<'_>) -> Advice {
     if let Some((rest, _)) = message.split_once(NO_DRIVER) {
         let driver = rest.trim_end().rsplit(' ').next().unwrap_or_default();
         return no_driver(case, advice, driver, node, headline).await;
+    }
+    if volume["csi"].is_object()
+        && let Some(why) = not_inline(text(volume, "/csi/driver"), said)
+    {
+        return Advice { next: kubectl("", &["get", "csidrivers"]), ..advice }.headline(headline(why)).who(format!(
+            "whoever wrote {}: name another driver, or use a claim; or whoever installs the driver",
+            case.author
+        ));
+    }
+    if let Some((_, path)) = said.split_once(TYPE_CHECK) {
+        let (path, kind) = path.split_once(" is not a ").unwrap_or((path, "directory"));
+        let writer = if claim.is_empty() { case.author.clone() } else { "its persistentvolume".to_owned() };
+        return advice
+            .headline(headline(format!("there is no {kind} {path} on node {node}")))
+            .who(format!("whoever wrote {writer}, or whoever runs {node}: make the {kind}"));
     }
     if said.contains("is gone from this node's disk")
         || (said.contains("the file of volume ") && said.contains(" of its "))
@@ -86,6 +104,32 @@ pub(super) async fn of(case: &Case<'_>) -> Advice {
             .hint(said);
     }
     advice
+        .headline(headline(said.to_owned()))
+        .who(format!("whoever runs the driver on {node}: it is asked again, after pauses"))
+}
+
+/// Why a driver makes no volume for one Pod alone, in plain words.
+fn not_inline(driver: &str, said: &str) -> Option<String> {
+    if said.contains("volume mode \"Ephemeral\" not supported") {
+        return Some(format!("its driver {driver} makes volumes of claims alone, and none in a pod's spec"));
+    }
+    let is_missing = said.starts_with("CSIDriver ") && said.ends_with(" not found");
+    is_missing
+        .then(|| format!("there is no csidriver {driver:?}, which would say that it makes volumes in a pod's spec"))
+}
+
+/// The Pod has ended, and its node cannot give back what it had.
+pub(super) async fn cleanup(case: &Case<'_>) -> Advice {
+    let (subject, node) = (&case.at.subject, text(case.object, "/spec/nodeName"));
+    let message = one_line(&case.wait.message);
+    let said = message.split_once(" is tried again: ").map_or(&*message, |it| it.1);
+    let headline = |why: String| format!("{subject} has ended, and its volume cannot be unpublished: {why}");
+    if let Some((rest, _)) = said.split_once(NO_DRIVER) {
+        let driver = rest.trim_end().rsplit(' ').next().unwrap_or_default();
+        return no_driver(case, Advice::default(), driver, node, headline).await;
+    }
+    let said = said.split_once(" desc = ").map_or(said, |it| it.1);
+    Advice::run(case.describe())
         .headline(headline(said.to_owned()))
         .who(format!("whoever runs the driver on {node}: it is asked again, after pauses"))
 }

@@ -3,7 +3,7 @@
 //! Drivers are asked beside the loops that keep journals: what they said is read off the claim's events.
 
 use corten_api::{
-    resources::{CSI_NODES, EVENTS, PERSISTENT_VOLUME_CLAIMS},
+    resources::{CSI_NODES, EVENTS, NODES, PERSISTENT_VOLUME_CLAIMS},
     snapshots::VOLUME_SNAPSHOTS,
     volumes::{SELECTED_NODE, STORAGE_PROVISIONER},
 };
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     case::{Advice, Case},
-    volumes::{NAMES_MAX, asks, rooms},
+    volumes::{NAMES_MAX, asks, rooms, selector_of},
 };
 use crate::why::{
     command::kubectl,
@@ -36,6 +36,13 @@ pub(super) async fn of(case: &Case<'_>) -> Advice {
             .headline(not_yet(case, format!("no node has the driver {provisioner}")))
             .who(format!("whoever runs {provisioner}: it is not there, or not registered at any kubelet"))
             .hint("a provisioner that is no CSI driver is not seen here: its own log says more");
+    }
+    if !node.is_empty() && case.reader.is_missing(&NODES, &Key::cluster(node)).await {
+        let undo = format!("{SELECTED_NODE}-");
+        return Advice { next: kubectl(case.namespace, &["annotate", &case.at.subject, &undo]), ..advice }
+            .headline(not_yet(case, format!("it is to be made for node {node}, and there is no such node")))
+            .who(format!("whoever wrote {}: its annotation {SELECTED_NODE} must go", case.at.subject))
+            .hint("then it is made where its next pod is placed");
     }
     let advice = advice.hint(format!("its driver is on {}", with[..with.len().min(NAMES_MAX)].join(", ")));
     if !node.is_empty() && !with.iter().any(|it| it == node) {
@@ -102,6 +109,9 @@ async fn refused(case: &Case<'_>, advice: Advice, (driver, node): (&str, &str), 
             .headline(not_yet(case, format!("it is copied{of}: {progress}")))
             .who("nobody: it goes on by itself");
     }
+    if let Some(advice) = unaskable(case, &advice, driver, said) {
+        return advice;
+    }
     if said.ends_with("not found") && !name.is_empty() {
         return missing_source(case, advice, kind, name).await;
     }
@@ -130,6 +140,44 @@ async fn refused(case: &Case<'_>, advice: Advice, (driver, node): (&str, &str), 
         format!("whoever runs {driver}: it is asked again, after pauses")
     };
     advice.headline(not_yet(case, format!("{driver} says: {said}"))).who(who)
+}
+
+/// What the claim asks for keeps its driver from being asked at all.
+fn unaskable(case: &Case<'_>, advice: &Advice, driver: &str, said: &str) -> Option<Advice> {
+    let (subject, advice) = (&case.at.subject, advice.clone());
+    if said.contains("claim Selector is not supported") {
+        let selector = selector_of(case.object).unwrap_or_default();
+        let class = text(case.object, "/spec/storageClassName");
+        return Some(
+            advice
+                .headline(not_yet(case, format!("it has a selector, and {driver} makes no volumes for one")))
+                .who(format!("whoever wrote {subject}: make it anew without the selector"))
+                .hint(format!("or make a persistentvolume of class {class:?} with labels for it: {selector}")),
+        );
+    }
+    let attributes = text(case.object, "/spec/volumeAttributesClassName");
+    if said.contains("volumeattributesclass") && said.ends_with("not found") {
+        let headline = format!("there is no volumeattributesclass {attributes:?}, and {driver} was not asked");
+        return Some(
+            advice
+                .headline(not_yet(case, headline))
+                .who(format!("whoever wrote {subject}, or whoever makes the class")),
+        );
+    }
+    if said.contains("VolumeAttributesClass (MODIFY_VOLUME)") || said.contains(" referenced in PVC is for driver ") {
+        return Some(
+            advice
+                .headline(not_yet(case, said))
+                .who(format!("whoever wrote {subject}: name another volumeattributesclass, or none")),
+        );
+    }
+    let is_of_other = said.contains(" is not of driver ") || said.contains(", and the class is of ");
+    if is_of_other || said.contains("must have the same volume mode") || said.contains(" modifies the mode of ") {
+        return Some(advice.headline(not_yet(case, said)).who(format!(
+            "whoever wrote {subject}: a claim cannot be changed, make another, of a class of the source's driver and mode"
+        )));
+    }
+    None
 }
 
 /// What the volume is to begin with is not there.

@@ -24,6 +24,7 @@ pub(super) async fn of(case: &Case<'_>) -> Advice {
         }
         "SnapshotNotReady" => {
             let said = message.split_once(" desc = ").map_or(&*message, |it| it.1);
+            let said = without_end_of_quote(said);
             let advice = advice.headline(format!("{subject} is not taken yet: {said}"));
             if said.starts_with("not enough room") {
                 advice.who("whoever runs the cluster: make room on its volume's node")
@@ -47,4 +48,10 @@ pub(super) async fn of(case: &Case<'_>) -> Advice {
         }
         _ => advice,
     }
+}
+
+/// What a driver said stands in quotes that begin before it.
+fn without_end_of_quote(said: &str) -> &str {
+    let is_open = said.matches('"').count() % 2 == 1;
+    said.strip_suffix('"').filter(|_| is_open).unwrap_or(said)
 }

@@ -23,11 +23,8 @@ pub(super) async fn of(case: &Case<'_>) -> Option<Advice> {
     Some(match &*case.wait.reason {
         "NoStorageClass" => no_class(case).await,
         "StorageClassNotFound" => class_not_found(case).await,
-        "NoVolumeFits" => Advice::run(kubectl("", &["get", "persistentvolumes"]))
-            .headline(format!("{subject} has no volume: the volumes of its class are made by hand, and none fits"))
-            .who("whoever runs the cluster: make a volume of the class that is large enough")
-            .hint(asks(case.object)),
-        "ExternalProvisioning" => provisioning::of(case).await,
+        "NoVolumeFits" => by_hand(case),
+        "ExternalProvisioning" | "ProvisioningFailed" => provisioning::of(case).await,
         "WaitForFirstConsumer" => Advice::run(case.describe())
             .headline(format!("{subject} gets its volume where the first pod runs that uses it, and there is none"))
             .who("nobody: make a pod that uses it")
@@ -53,10 +50,36 @@ pub(super) async fn of(case: &Case<'_>) -> Option<Advice> {
         "ClaimOfAnother" => {
             let claim = case.wait.on.as_deref().unwrap_or_default().to_owned();
             Advice::run(kubectl(case.namespace, &["get", &claim, "-o", "yaml"]))
+                .headline(format!("{subject} is to have a claim of its own, and {claim} is there and not made for it"))
+                .who(format!("whoever wrote {}, or whoever has {claim}", case.author))
                 .hint("delete the claim if its data is of no use, or give the pod another name")
         }
         _ => return None,
     })
+}
+
+/// The class makes no volumes.
+fn by_hand(case: &Case<'_>) -> Advice {
+    let (subject, class) = (&case.at.subject, text(case.object, "/spec/storageClassName"));
+    Advice::run(kubectl("", &["get", "persistentvolumes"]))
+        .headline(format!("{subject} has no volume: the volumes of its class are made by hand, and none fits"))
+        .who(format!("whoever runs the cluster: make a persistentvolume of class {class:?} that is large enough"))
+        .hint(asks(case.object))
+        .hints(selector_of(case.object).map(|it| format!("and only one whose labels fit its selector: {it}")))
+}
+
+/// The claim's selector, as a command takes it.
+pub(super) fn selector_of(claim: &Value) -> Option<String> {
+    let labels = claim.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
+    let labels =
+        labels.into_iter().flatten().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()));
+    let expressions = items(claim, "/spec/selector/matchExpressions").iter().map(|it| {
+        let values: Vec<&str> = items(it, "/values").iter().filter_map(Value::as_str).collect();
+        let values = if values.is_empty() { String::new() } else { format!(" ({})", values.join(",")) };
+        format!("{} {}{values}", text(it, "/key"), text(it, "/operator"))
+    });
+    let all: Vec<String> = labels.chain(expressions).collect();
+    (!all.is_empty()).then(|| all.join(","))
 }
 
 /// What a claim asks for.

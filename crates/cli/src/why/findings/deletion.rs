@@ -1,6 +1,6 @@
 //! What keeps an object that is deleted: its finalizers, who takes each away, and when.
 
-use corten_api::snapshots::{BOUND_FINALIZER, CLAIM_FINALIZER, CONTENT_FINALIZER, SOURCE_FINALIZER};
+use corten_api::snapshots::{BOUND_FINALIZER, CLAIM_FINALIZER, CONTENT_FINALIZER, SOURCE_FINALIZER, VOLUME_SNAPSHOTS};
 use corten_kinds::{Kind, custom::CLEANUP_FINALIZER};
 use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Wait};
@@ -70,6 +70,7 @@ pub(super) async fn leaving(reader: &Reader<'_>, kind: &Kind, object: &Value, fo
         let mut wait = holds(object, finalizer, since);
         match finalizer {
             "foregroundDeletion" => wait.on = dependent(reader, kind, object).await,
+            CLAIM_FINALIZER => wait.on = untaken(reader, object).await,
             CLEANUP_FINALIZER => match undeleted(object) {
                 Some(refused) => wait = refused,
                 None => wait.on = remaining(reader, object).await,
@@ -174,6 +175,20 @@ fn name_of(kind: &Kind, object: &Value) -> String {
     let key = key_of(object);
     let place = if key.namespace.is_empty() { String::new() } else { format!("{}/", key.namespace) };
     format!("{word}/{place}{}", key.name)
+}
+
+/// The snapshot that is still to be taken of a claim.
+async fn untaken(reader: &Reader<'_>, claim: &Value) -> Option<String> {
+    let key = key_of(claim);
+    let snapshots = reader.list(&VOLUME_SNAPSHOTS, &key.namespace).await;
+    let is_untaken = |it: &&Value| {
+        let is_leaving = it["metadata"]["deletionTimestamp"].is_string();
+        text(it, "/spec/source/persistentVolumeClaimName") == key.name
+            && !is_leaving
+            && it["status"]["readyToUse"] != true
+    };
+    let untaken = snapshots.iter().find(is_untaken)?;
+    Some(format!("{}/{}", VOLUME_SNAPSHOTS.qualified(), text(untaken, "/metadata/name")))
 }
 
 /// Objects of a definition that could not be deleted, as it says itself.

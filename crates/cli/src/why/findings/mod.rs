@@ -5,7 +5,7 @@ use crate::why::findings::found::Findings;
 mod backends;
 mod bindings;
 mod certificates;
-mod claims;
+pub(super) mod claims;
 pub(super) mod conditions;
 pub(super) mod definitions;
 mod deletion;
@@ -28,7 +28,7 @@ pub(super) mod traffic;
 pub(super) mod unnamed_webhooks;
 mod workloads;
 
-use corten_api::snapshots::VOLUME_SNAPSHOTS;
+use corten_api::snapshots::{VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS};
 use corten_kinds::Kind;
 use serde_json::Value;
 
@@ -73,7 +73,7 @@ const FINDERS: &[(&str, Finder)] = &[
     ("persistentvolume", |_, object, found| Box::pin(async { claims::volume(object, found) })),
     ("persistentvolumeclaim", |reader, object, found| {
         Box::pin(async move {
-            claims::claim(object, found);
+            claims::claim(reader, object, found).await;
             sick_volumes::of(reader, object, found).await;
         })
     }),
@@ -111,6 +111,9 @@ pub(super) async fn of(reader: &Reader<'_>, kind: &Kind, object: &Value) -> Find
     }
     if kind.resource == VOLUME_SNAPSHOTS {
         snapshots::snapshot(reader, object, &mut found).await;
+    }
+    if kind.resource == VOLUME_SNAPSHOT_CONTENTS {
+        snapshots::content(object, &mut found);
     }
     if !is_leaving {
         effects::missing(kind, object, &mut found);

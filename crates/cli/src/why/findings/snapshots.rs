@@ -1,6 +1,6 @@
 //! VolumeSnapshots: their own status says what they wait for, whoever looks after them. Custom kinds have no journal.
 
-use corten_api::snapshots::VOLUME_SNAPSHOT_CONTENTS;
+use corten_api::{resources::PERSISTENT_VOLUME_CLAIMS, snapshots::VOLUME_SNAPSHOT_CONTENTS};
 use corten_meta::Key;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
@@ -37,10 +37,32 @@ pub(super) async fn snapshot(reader: &Reader<'_>, object: &Value, found: &mut Fi
     } else {
         let refusal = REFUSALS.iter().find(|it| message.starts_with(it.0));
         match refusal {
-            Some((_, reason)) => Wait::new(reason, message, Actor::Author),
+            Some((_, reason)) => of_claim(reader, object, Wait::new(reason, message, Actor::Author)).await,
             None => Wait::new("SnapshotNotReady", message, Actor::Operator),
         }
     };
+    wait.since = time(&object["status"]["error"]["time"]).or_else(|| time(&object["metadata"]["creationTimestamp"]));
+    found.wait(wait);
+}
+
+/// What has no volume yet cannot be taken a snapshot of: the claim says why that is.
+async fn of_claim(reader: &Reader<'_>, snapshot: &Value, wait: Wait) -> Wait {
+    let name = text(snapshot, "/spec/source/persistentVolumeClaimName");
+    let key = Key::new(text(snapshot, "/metadata/namespace"), name);
+    let claim = if name.is_empty() { None } else { reader.get(&PERSISTENT_VOLUME_CLAIMS, &key).await };
+    match claim {
+        Some(claim) if text(&claim, "/status/phase") != "Bound" => wait.on("PersistentVolumeClaim", name),
+        _ => wait,
+    }
+}
+
+/// What a driver says of the snapshot that it is to take or to remove.
+pub(super) fn content(object: &Value, found: &mut Findings) {
+    let message = one_line(text(object, "/status/error/message"));
+    if object["status"]["readyToUse"] == true || message.is_empty() {
+        return;
+    }
+    let mut wait = Wait::new("SnapshotNotReady", message, Actor::Operator);
     wait.since = time(&object["status"]["error"]["time"]).or_else(|| time(&object["metadata"]["creationTimestamp"]));
     found.wait(wait);
 }

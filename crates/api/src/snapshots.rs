@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     secret_names::{OWN_PARAMETERS, secret_of},
-    volumes::ClaimRef,
+    volumes::{ClaimRef, DataSource},
 };
 
 pub const GROUP: &str = "snapshot.storage.k8s.io";
@@ -238,5 +238,14 @@ fn reference(resource: &Resource, meta: &ObjectMeta) -> ObjectReference {
         uid: meta.uid.clone(),
         resource_version: meta.resource_version.clone(),
         ..ObjectReference::default()
+    }
+}
+
+impl DataSource {
+    /// `Kind.group` of what only a populator reads: a program of somebody else's that makes the volume (KEP-1495).
+    pub fn of_populator(&self) -> Option<String> {
+        let is_claim = self.kind == "PersistentVolumeClaim" && self.api_group.is_empty();
+        let is_snapshot = self.kind == "VolumeSnapshot" && self.api_group == GROUP;
+        (!is_claim && !is_snapshot).then(|| format!("{}.{}", self.kind, self.api_group))
     }
 }

@@ -7,10 +7,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use corten_meta::{LabelSelector, ObjectMeta, ObjectReference, Quantity, Selector};
 use serde::{Deserialize, Deserializer};
 
-use crate::{
-    scheduling::{node_field, requirement_holds, term_matches},
-    snapshots,
-};
+use crate::scheduling::{node_field, requirement_holds, term_matches};
 
 /// On a claim: it and its volume are bound to each other; what is missing after that is lost.
 pub const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
@@ -66,15 +63,6 @@ pub struct DataSource {
     pub name: String,
     /// Empty: the claim's own.
     pub namespace: String,
-}
-
-impl DataSource {
-    /// `Kind.group` of what only a populator reads: a program of somebody else's that makes the volume (KEP-1495).
-    pub fn of_populator(&self) -> Option<String> {
-        let is_claim = self.kind == "PersistentVolumeClaim" && self.api_group.is_empty();
-        let is_snapshot = self.kind == "VolumeSnapshot" && self.api_group == snapshots::GROUP;
-        (!is_claim && !is_snapshot).then(|| format!("{}.{}", self.kind, self.api_group))
-    }
 }
 
 /// A selector may name thousands of values, and is asked for each volume: it is made ready once.

@@ -9,6 +9,7 @@ pub mod discovery;
 pub mod issue;
 mod jwt;
 pub mod legacy;
+pub mod request;
 pub(crate) mod review;
 mod shares;
 mod static_file;

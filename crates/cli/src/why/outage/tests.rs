@@ -54,7 +54,7 @@ the cluster is not running, for 60s: corten aborted (SIGABRT)
    │ INFO the node is up
    │ fatal runtime error: stack overflow, aborting
 why:           BackOff: it failed once since `corten up`, and is started again. Containers go on
-           meanwhile (since 2027-01-15T08:00:40Z)
+               meanwhile (since 2027-01-15T08:00:40Z)
 who must act:  nobody: it is started again at 2027-01-15T08:00:41Z
 run next:      corten up
 "
@@ -108,7 +108,7 @@ fn a_start_that_failed_is_told_with_its_cause_and_since_nothing_answers() {
 the cluster is not running, for 60s: corten ended with exit code 1
    │ error: listening on 127.0.0.1:6443: Address already in use (os error 98)
 why:           Ended: another process listens at 127.0.0.1:6443: end it, or choose another port;
-           nothing starts it again (since 2027-01-15T08:00:40Z)
+               nothing starts it again (since 2027-01-15T08:00:40Z)
 who must act:  whoever runs the cluster
 run next:      ss -ltunp 'sport = :6443'
 "

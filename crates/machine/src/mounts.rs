@@ -176,6 +176,10 @@ pub fn restrict(path: &Path) -> io::Result<()> {
             return Err(io::Error::other("pods of an earlier start have mounts there; `corten down` ends them"));
         }
         mount_bind(path, path)?;
+        // What comes to the folder beneath comes here too, and nothing the other way: else each mount in it would be made beneath, too,
+        // hidden, where it holds on to its folder when it is unmounted here with something on top.
+        mount_change(path, MountPropagationFlags::DOWNSTREAM)?;
+        mount_change(path, MountPropagationFlags::SHARED)?;
     }
     let held = rustix::fs::statvfs(path)?.f_flag;
     let kept = [(StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC), (StatVfsMountFlags::RDONLY, MountFlags::RDONLY)];
@@ -280,6 +284,34 @@ mod tests {
                 mount_bind("/proc", &volume).expect("mounted");
                 restrict(&pods).expect_err("it would hide what is mounted there");
                 assert!(!is_restricted(&pods));
+            })
+            .expect("entered");
+        NodeMounts::release(&layout);
+    }
+
+    #[test]
+    fn what_is_mounted_in_a_restricted_folder_is_mounted_once() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let layout = Layout::new(dir.path().join("data"), dir.path().join("run"));
+        let (pods, volume, source) = (layout.pods(), layout.pods().join("u1/volume"), dir.path().join("source"));
+        for folder in [&volume, &source] {
+            fs::create_dir_all(folder).expect("a folder");
+        }
+        let mounts = NodeMounts::prepare(&layout).expect("a namespace");
+        mounts
+            .run_blocking(move || {
+                restrict(&pods).expect("restricted");
+                mount_bind(&source, &volume).expect("bound");
+                assert_eq!(mounts_beneath(&pods), std::slice::from_ref(&volume), "and not beneath, too");
+                mount_bind("/proc", &source).expect("what is mounted at the source later");
+                while is_mount_point(&volume) {
+                    unmount(&volume, UnmountFlags::NOFOLLOW).expect("unmounted");
+                }
+                fs::remove_dir(&volume).expect("nothing holds it");
             })
             .expect("entered");
         NodeMounts::release(&layout);

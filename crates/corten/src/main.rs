@@ -36,6 +36,7 @@ mod service_proxy;
 mod signer;
 mod switches;
 mod verbs;
+mod volume_hands;
 mod volume_moves;
 mod volume_provisioner;
 

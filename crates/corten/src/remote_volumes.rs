@@ -1,8 +1,8 @@
-//! Volumes of the built-in driver on machines that have joined: the control plane decides for each of those nodes what its driver is to
-//! do, and asks it over the kubelet's API. A node is given no right for it, and what it answers is believed of itself alone.
+//! Volumes of drivers on machines that have joined: the control plane decides for each of those nodes what its drivers are to do, and asks
+//! them over the kubelet's API. A node is given no right for it. What it answers of the built-in driver is believed of itself alone; what
+//! a driver of somebody else's answers is believed of its own volumes, as upstream believes the driver's controller.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -12,21 +12,17 @@ use std::{
 
 use bytes::Bytes;
 use corten_client::{BoxFuture, Client};
-use corten_kubelet::Secrets;
-use corten_provisioner::{AttachedVolume, Created, Failure, Finality, Grown, Published, Request, Snapshotted, Taking};
-use corten_runner::{
-    BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SharedStorage, SnapshotRefusal, Unchanged, VolumeHands,
-};
+use corten_provisioner::{AttachedVolume, Failure};
+use corten_runner::{BuiltIn, JoinedNodesSettings, NodeDriver, ProvisionerSettings, SharedStorage};
 use corten_volumes::{
-    Code, CreateSnapshot, Fault, LOCAL_DRIVER,
-    channel::{self, Answered, Asked},
+    Call, Code, CreatedVolume, Fault, LOCAL_DRIVER, Reply,
+    channel::{self, Answered, Asked, AskedOfDriver},
     local_facts, local_topology,
 };
 use http::{Method, Request as HttpRequest};
+use tokio::sync::{Mutex, watch};
 
-use crate::volume_provisioner::{
-    built_in_unexpanded, built_in_ungrown, grown, node_driver, refusal, snapshot_refusal, snapshotted, wanted,
-};
+use crate::volume_hands::{Hands, NodeDrivers, built_in_ungrown, node_driver, unexpected};
 
 /// So long a node is waited for; what takes longer goes on there, and is asked for again.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -40,8 +36,8 @@ pub(crate) async fn run(
     stopping: impl Future<Output = ()> + Send,
 ) {
     let shared = SharedStorage::new(clients.provisioner.clone(), LOCAL_DRIVER);
-    let begin = |node: &str| {
-        let hands = RemoteVolumes::new(clients.nodes.clone(), node);
+    let begin = |node: &str, others| {
+        let hands = Hands(RemoteVolumes::new(clients.nodes.clone(), node).with_drivers(others));
         let settings = ProvisionerSettings {
             node_name: node.to_owned(),
             client: clients.provisioner.clone(),
@@ -55,7 +51,12 @@ pub(crate) async fn run(
             Box::pin(corten_runner::run_provisioner(settings, std::future::pending::<()>()));
         loops
     };
-    let following = corten_runner::follow_joined_nodes(clients.provisioner.clone(), LOCAL_DRIVER, begin);
+    let settings = JoinedNodesSettings {
+        client: clients.provisioner.clone(),
+        viewer: clients.viewer.clone(),
+        driver: LOCAL_DRIVER,
+    };
+    let following = corten_runner::follow_joined_nodes(settings, begin);
     tokio::select! {
         () = stopping => {}
         () = following => {}
@@ -73,27 +74,37 @@ pub(crate) struct RemoteVolumeClients {
     pub(crate) viewer: Client,
 }
 
-/// The built-in driver of one node on another machine.
+/// The drivers of one node on another machine.
 pub(crate) struct RemoteVolumes {
     client: Client,
     node: String,
+    /// Were they told once?
     is_told: AtomicBool,
-}
-
-pub(crate) fn unexpected() -> Fault {
-    Fault::internal("the node answers what it was not asked")
+    /// Those of others that are asked here.
+    others: Mutex<watch::Receiver<Vec<NodeDriver>>>,
 }
 
 impl RemoteVolumes {
     pub(crate) fn new(client: Client, node: &str) -> Self {
         let client = client.with_answers_up_to(channel::MESSAGE_BYTES_MAX);
-        Self { client, node: node.to_owned(), is_told: AtomicBool::new(false) }
+        let others = Mutex::new(watch::channel(Vec::new()).1);
+        Self { client, node: node.to_owned(), is_told: AtomicBool::new(false), others }
+    }
+
+    fn with_drivers(self, others: watch::Receiver<Vec<NodeDriver>>) -> Self {
+        Self { others: Mutex::new(others), ..self }
     }
 
     /// One question, with bytes of a volume where there are any; and its answer.
     pub(crate) async fn ask(&self, asked: &Asked, data: &[u8]) -> Result<(Answered, Bytes), Fault> {
-        let message = channel::written(asked, data)?;
-        let path = format!("/api/v1/nodes/{}/proxy{}", self.node, channel::PATH);
+        let body = self.post(channel::PATH, channel::written(asked, data)?).await?;
+        let (answered, data) = channel::read::<Result<Answered, Fault>>(&body)?;
+        let at = body.len() - data.len();
+        Ok((answered?, body.slice(at..)))
+    }
+
+    async fn post(&self, path: &str, message: Vec<u8>) -> Result<Bytes, Fault> {
+        let path = format!("/api/v1/nodes/{}/proxy{path}", self.node);
         let request = HttpRequest::builder().method(Method::POST).uri(path).body(Bytes::from(message));
         let request = request.map_err(Fault::internal)?;
         let unavailable = |why: String| Fault::new(Code::Unavailable, format!("node {}: {why}", self.node));
@@ -101,101 +112,69 @@ impl RemoteVolumes {
         let response = response.map_err(|_| {
             Fault::new(Code::DeadlineExceeded, format!("node {} has not answered in {PATIENCE:?}", self.node))
         })?;
-        let body = response.map_err(|it| unavailable(it.to_string()))?.into_body();
-        let (answered, data) = channel::read::<Result<Answered, Fault>>(&body)?;
-        let at = body.len() - data.len();
-        Ok((answered?, body.slice(at..)))
+        Ok(response.map_err(|it| unavailable(it.to_string()))?.into_body())
     }
 
-    async fn done(&self, asked: Asked) -> Result<(), Fault> {
-        match self.ask(&asked, &[]).await?.0 {
-            Answered::Done => Ok(()),
-            _ => Err(unexpected()),
-        }
+    /// One call of a driver of somebody else's.
+    async fn ask_driver(&self, driver: String, call: Call) -> Result<Reply, Fault> {
+        let message = channel::written(&AskedOfDriver { driver, call }, &[])?;
+        let body = self.post(channel::DRIVERS_PATH, message).await?;
+        channel::read::<Result<Reply, Fault>>(&body)?.0
     }
 
-    async fn make(&self, request: Request) -> Result<Created, Fault> {
-        let name = request.name.clone();
-        let asked = Asked::Create(wanted(request, BTreeMap::new()));
-        match self.ask(&asked, &[]).await?.0 {
-            // The volume has the name it was asked for and is on this node, whatever is answered.
-            Answered::Created(made) if made.handle == name => Ok(Created {
-                handle: made.handle,
+    /// One of the built-in driver. What it makes has the name it was asked for and is on this node, whatever is answered.
+    async fn ask_built_in(&self, call: Call) -> Result<Reply, Fault> {
+        let named = match &call {
+            Call::Create(it) => it.name.clone(),
+            Call::CreateSnapshot(it) => it.name.clone(),
+            Call::FindSnapshot { handle, .. } => handle.clone(),
+            _ => String::new(),
+        };
+        let not_offered = || Fault::new(Code::Unimplemented, "the built-in driver does not do that");
+        let asked = Asked::of(call).ok_or_else(not_offered)?;
+        match self.ask(&asked, &[]).await?.0.reply().ok_or_else(unexpected)? {
+            Reply::Created(made) if made.handle == named => Ok(Reply::Created(CreatedVolume {
+                handle: named,
                 bytes: made.bytes,
-                context: BTreeMap::new(),
-                topology: vec![local_topology(&self.node)],
                 fs_type: made.fs_type,
-                refused: None,
-            }),
-            _ => Err(unexpected()),
-        }
-    }
-
-    async fn snapshot(&self, asked: Asked, handle: &str) -> Result<Option<Snapshotted>, Fault> {
-        match self.ask(&asked, &[]).await?.0 {
-            Answered::Snapshot(found) if found.as_ref().is_none_or(|it| it.handle == handle) => {
-                Ok(found.map(snapshotted))
-            }
-            _ => Err(unexpected()),
+                topology: vec![local_topology(&self.node)],
+                ..CreatedVolume::default()
+            })),
+            Reply::Snapshot(Some(it)) if it.handle != named => Err(unexpected()),
+            Reply::Created(_) => Err(unexpected()),
+            other => Ok(other),
         }
     }
 }
 
-fn not_offered<T: Send + 'static>() -> Result<T, Refusal> {
-    Err(refusal(Fault::new(Code::Unimplemented, "the built-in driver does not do that")))
-}
-
-impl VolumeHands for RemoteVolumes {
+impl NodeDrivers for RemoteVolumes {
     fn drivers(&self) -> BoxFuture<'_, Vec<NodeDriver>> {
         Box::pin(async {
-            if self.is_told.load(Ordering::Relaxed) {
+            let mut others = self.others.lock().await;
+            if self.is_told.load(Ordering::Relaxed) && others.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
             // A machine that has just joined has no certificate to serve with yet.
-            while let Err(error) = self.ask(&Asked::Capacity, &[]).await {
+            while !self.is_told.load(Ordering::Relaxed)
+                && let Err(error) = self.ask(&Asked::Capacity, &[]).await
+            {
                 tracing::debug!(%error, node = self.node, "a node's driver is not reached yet");
                 tokio::time::sleep(UNREACHED_PAUSE).await;
             }
             self.is_told.store(true, Ordering::Relaxed);
-            vec![node_driver(LOCAL_DRIVER, local_facts(&self.node))]
+            let mut drivers = others.borrow_and_update().clone();
+            drivers.push(node_driver(LOCAL_DRIVER, local_facts(&self.node)));
+            drivers
         })
     }
 
-    fn create(&self, request: Request, _: Secrets) -> BoxFuture<'_, Result<Created, Refusal>> {
-        Box::pin(async move { self.make(request).await.map_err(refusal) })
-    }
-
-    fn delete(&self, _: String, handle: String, _: Secrets) -> BoxFuture<'_, Result<(), Refusal>> {
-        Box::pin(async move { self.done(Asked::Delete { handle }).await.map_err(refusal) })
-    }
-
-    fn expand(
-        &self,
-        _: String,
-        AttachedVolume { handle, .. }: AttachedVolume,
-        bytes: u64,
-        _: Secrets,
-    ) -> BoxFuture<'_, Result<Grown, Refusal>> {
+    fn call(&self, driver: String, call: Call) -> BoxFuture<'_, Result<Reply, Fault>> {
         Box::pin(async move {
-            match self.ask(&Asked::Expand { handle, bytes }, &[]).await.map_err(built_in_unexpanded)?.0 {
-                Answered::Expanded(it) => Ok(grown(it)),
-                _ => Err(refusal(unexpected())),
+            match &*driver {
+                LOCAL_DRIVER => self.ask_built_in(call).await,
+                _ => self.ask_driver(driver, call).await,
             }
         })
-    }
-
-    fn attach(
-        &self,
-        _: String,
-        _: AttachedVolume,
-        _: String,
-        _: Secrets,
-    ) -> BoxFuture<'_, Result<BTreeMap<String, String>, Refusal>> {
-        Box::pin(async { not_offered() })
-    }
-
-    fn detach(&self, _: String, _: String, _: String, _: Secrets) -> BoxFuture<'_, Result<(), Refusal>> {
-        Box::pin(async { not_offered() })
     }
 
     fn expand_on_node(
@@ -204,57 +183,12 @@ impl VolumeHands for RemoteVolumes {
         bytes: u64,
     ) -> BoxFuture<'_, Result<(), Failure>> {
         Box::pin(async move {
-            let grown = self.done(Asked::ExpandOnNode { handle, bytes }).await;
+            let grown = match self.ask(&Asked::ExpandOnNode { handle, bytes }, &[]).await {
+                Ok((Answered::Done, _)) => Ok(()),
+                Ok(_) => Err(unexpected()),
+                Err(fault) => Err(fault),
+            };
             grown.map_err(|it| built_in_ungrown(&it))
-        })
-    }
-
-    fn create_snapshot(&self, taking: Taking, _: Secrets) -> BoxFuture<'_, Result<Snapshotted, SnapshotRefusal>> {
-        Box::pin(async move {
-            let Taking { name, volume: source, parameters, .. } = taking;
-            let handle = name.clone();
-            let asked = CreateSnapshot { name, source, parameters, secrets: BTreeMap::new() };
-            let taken = self.snapshot(Asked::CreateSnapshot(asked), &handle).await;
-            taken.and_then(|it| it.ok_or_else(unexpected)).map_err(|it| snapshot_refusal(&it))
-        })
-    }
-
-    fn delete_snapshot(&self, _: String, handle: String, _: Secrets) -> BoxFuture<'_, Result<(), Refusal>> {
-        Box::pin(async move { self.done(Asked::DeleteSnapshot { handle }).await.map_err(refusal) })
-    }
-
-    fn find_snapshot(
-        &self,
-        _: String,
-        handle: String,
-        _: Secrets,
-    ) -> BoxFuture<'_, Result<Option<Snapshotted>, Refusal>> {
-        Box::pin(async move {
-            self.snapshot(Asked::FindSnapshot { handle: handle.clone() }, &handle).await.map_err(refusal)
-        })
-    }
-
-    fn conditions(
-        &self,
-        _: String,
-        _: BTreeSet<String>,
-    ) -> BoxFuture<'_, Result<BTreeMap<String, Option<String>>, Refusal>> {
-        Box::pin(async { not_offered() })
-    }
-
-    fn modify(&self, _: String, _: String, _: BTreeMap<String, String>) -> BoxFuture<'_, Result<(), Unchanged>> {
-        let message = "the built-in driver does not change volumes".to_owned();
-        Box::pin(async { Err(Unchanged { message, finality: Finality::Infeasible }) })
-    }
-
-    fn capacity(&self, _: Published) -> BoxFuture<'_, Option<(u64, Option<u64>)>> {
-        Box::pin(async {
-            let told = self.ask(&Asked::Capacity, &[]).await;
-            let told = told.inspect_err(|error| tracing::debug!(%error, node = self.node, "no capacity is told"));
-            match told.ok()?.0 {
-                Answered::Capacity(it) => it.map(|it| (it.available_bytes, it.maximum_bytes)),
-                _ => None,
-            }
         })
     }
 

@@ -9,8 +9,8 @@ use corten_volumes::{
 };
 
 use crate::{
-    remote_volumes::{RemoteVolumes, unexpected},
-    volume_provisioner::refusal,
+    remote_volumes::RemoteVolumes,
+    volume_hands::{refusal, unexpected},
 };
 
 /// Asks the drivers of all nodes.

@@ -1,26 +1,18 @@
 //! The drivers of this node, as the provisioner asks them; the built-in one among them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use corten_cli::SNAPSHOTS_MADE;
 use corten_client::BoxFuture;
 use corten_host::{Containerd, NodeHands};
 use corten_kubelet::{EvictionConfig, GrowableVolume, Secrets};
 use corten_machine::{Layout, write_whole};
-use corten_provisioner::{
-    AttachedVolume, Created, DriverFacts, Failure, Finality, Grown, Published, Request, Snapshotted, Source, Taking,
-};
+use corten_provisioner::{AttachedVolume, Failure};
 use corten_runner::{
-    BuiltIn, NodeDriver, ProvisionerSettings, Refusal, SickVolume, SnapshotRefusal, Unchanged, VolumeGrowthHands,
-    VolumeGrowthSettings, VolumeHands, VolumeHealthHands, VolumeHealthSettings, VolumeLimitHands,
+    BuiltIn, NodeDriver, ProvisionerSettings, SickVolume, VolumeGrowthHands, VolumeGrowthSettings, VolumeHealthHands,
+    VolumeHealthSettings, VolumeLimitHands,
 };
-use corten_volumes::{
-    Code, CreateSnapshot, CreateVolume, Driver, Drivers, Expanded, Facts, Fault, LOCAL_DRIVER, LocalDriver, Mounter,
-    Reserve, StageVolume, VolumeSource,
-};
+use corten_volumes::{Call, Code, Driver, Drivers, Fault, LOCAL_DRIVER, LocalDriver, Mounter, Reply, Reserve};
 use tokio::{
     sync::{Mutex, watch},
     task::JoinSet,
@@ -29,6 +21,7 @@ use tokio::{
 use crate::{
     cluster_access::{ClusterAccess, ServerAccess},
     in_process,
+    volume_hands::{Hands, NodeDrivers, built_in_ungrown, node_driver, staged_volume, ungrown},
 };
 
 /// Says, in the node's folder, that the cluster was given its default class.
@@ -51,8 +44,7 @@ pub(crate) async fn start(
     hands.mounter().drivers().add(Arc::new(driver));
     let (mounter, layout) = (hands.mounter().clone(), hands.layout().clone());
     let news = Mutex::new((mounter.drivers().follow(), false));
-    let (volumes, node) =
-        (Arc::new(NodeVolumes { mounter, layout, news }), cluster.client(in_process::kubelet(node_name)));
+    let (volumes, node) = (NodeVolumes { mounter, layout, news }, cluster.client(in_process::kubelet(node_name)));
     let health = VolumeHealthSettings {
         node_name: node_name.to_owned(),
         client: node.clone(),
@@ -70,6 +62,7 @@ pub(crate) async fn start(
     let limits = Arc::new(NodeLimits(hands.mounter().drivers().clone()));
     tasks.spawn(corten_runner::run_volume_limits(node.clone(), limits, cluster.stopping()));
     if let ServerAccess::Remote(..) = &cluster.server {
+        let volumes = Arc::new(volumes);
         let drivers = move || -> BoxFuture<'static, Vec<NodeDriver>> {
             let volumes = volumes.clone();
             Box::pin(async move { volumes.drivers().await })
@@ -83,7 +76,7 @@ pub(crate) async fn start(
         node: Some(node),
         viewer: cluster.client(in_process::controller_manager()),
         shared: None,
-        hands: volumes,
+        hands: Arc::new(Hands(volumes)),
         clock: cluster.clock.clone(),
     };
     tasks.spawn(corten_runner::run_provisioner(settings, cluster.stopping()));
@@ -132,7 +125,7 @@ impl VolumeGrowthHands for NodeGrowthHands {
         secrets: Secrets,
     ) -> BoxFuture<'_, Result<(), Failure>> {
         Box::pin(async move {
-            let grown = self.0.grow(&driver, told(volume, secrets), bytes).await;
+            let grown = self.0.grow(&driver, staged_volume(volume, secrets), bytes).await;
             grown.map_err(|it| ungrown(&it))
         })
     }
@@ -147,100 +140,7 @@ struct NodeVolumes {
     news: Mutex<(watch::Receiver<AllDrivers>, bool)>,
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
-pub(crate) fn refusal(fault: Fault) -> Refusal {
-    let is_exhausted = fault.code == Code::ResourceExhausted;
-    Refusal { message: fault.to_string(), is_exhausted, finality: finality(&fault) }
-}
-
-/// Why the built-in driver did not grow a volume: where there is no room nothing was begun, and less may be asked for.
-pub(crate) fn built_in_unexpanded(fault: Fault) -> Refusal {
-    let refusal = refusal(fault);
-    let finality = if refusal.is_exhausted { Finality::Infeasible } else { refusal.finality };
-    Refusal { finality, ..refusal }
-}
-
-fn finality(fault: &Fault) -> Finality {
-    match fault {
-        it if it.is_infeasible() => Finality::Infeasible,
-        it if it.is_final() => Finality::Refused,
-        _ => Finality::Open,
-    }
-}
-
-/// Why a driver did not grow a volume on this node. As the kubelet's `inUseError` and `isInfeasibleError`.
-fn ungrown(fault: &Fault) -> Failure {
-    let is_in_use = fault.code == Code::FailedPrecondition;
-    Failure { message: fault.to_string(), is_in_use, finality: finality(fault), ..Failure::default() }
-}
-
-/// The same of the built-in driver: where it waits for a Pod to end or to begin, the claim says so already.
-pub(crate) fn built_in_ungrown(fault: &Fault) -> Failure {
-    let failure = ungrown(fault);
-    let finality = if failure.is_in_use { Finality::Open } else { failure.finality };
-    Failure { finality, ..failure }
-}
-
-pub(crate) fn grown(expanded: Expanded) -> Grown {
-    Grown { bytes: expanded.bytes, needs_node: expanded.node_expansion_required }
-}
-
-/// What a driver is told of a volume.
-fn told(volume: AttachedVolume, secrets: Secrets) -> StageVolume {
-    StageVolume {
-        handle: volume.handle,
-        fs_type: volume.fs_type,
-        is_block: volume.is_block,
-        access_mode: volume.access_mode,
-        mount_options: volume.mount_options,
-        context: volume.context,
-        secrets: secrets.0,
-        ..StageVolume::default()
-    }
-}
-
-/// What a driver is asked to make.
-pub(crate) fn wanted(request: Request, secrets: BTreeMap<String, String>) -> CreateVolume {
-    CreateVolume {
-        name: request.name,
-        required_bytes: request.bytes,
-        fs_type: request.fs_type,
-        is_block: request.is_block,
-        access_modes: request.access_modes,
-        mount_options: request.mount_options,
-        parameters: request.parameters,
-        topologies: request.topologies,
-        secrets,
-        mutable_parameters: request.mutable_parameters,
-        source: request.source.map(|it| match it {
-            Source::Snapshot(handle) => VolumeSource::Snapshot(handle),
-            Source::Volume(handle) => VolumeSource::Volume(handle),
-        }),
-    }
-}
-
-pub(crate) fn snapshotted(snapshot: corten_volumes::Snapshot) -> Snapshotted {
-    let corten_volumes::Snapshot { handle, bytes, created_at, is_ready, .. } = snapshot;
-    Snapshotted { handle, bytes, created_at, is_ready }
-}
-
-pub(crate) fn snapshot_refusal(fault: &Fault) -> SnapshotRefusal {
-    // As csi-snapshotter: with these it may still be made.
-    let open = [Code::Canceled, Code::DeadlineExceeded, Code::Unavailable, Code::Aborted];
-    let is_final = !open.contains(&fault.code);
-    SnapshotRefusal { is_final, message: fault.to_string() }
-}
-
-fn by_name(drivers: &Drivers, name: &str) -> Result<Arc<dyn Driver>, Refusal> {
-    let missing = || Fault::new(Code::Unavailable, format!("driver {name} is not registered on this node"));
-    drivers.get(name).ok_or_else(|| refusal(missing()))
-}
-
 impl NodeVolumes {
-    fn driver(&self, name: &str) -> Result<Arc<dyn Driver>, Refusal> {
-        by_name(self.mounter.drivers(), name)
-    }
-
     fn is_marked(&self, mark: &str) -> bool {
         self.layout.data.join(mark).exists()
     }
@@ -257,7 +157,7 @@ impl NodeVolumes {
     }
 }
 
-impl VolumeHands for NodeVolumes {
+impl NodeDrivers for NodeVolumes {
     fn drivers(&self) -> BoxFuture<'_, Vec<NodeDriver>> {
         Box::pin(async {
             let mut news = self.news.lock().await;
@@ -271,55 +171,12 @@ impl VolumeHands for NodeVolumes {
         })
     }
 
-    fn create(&self, request: Request, secrets: Secrets) -> BoxFuture<'_, Result<Created, Refusal>> {
+    fn call(&self, driver: String, call: Call) -> BoxFuture<'_, Result<Reply, Fault>> {
         Box::pin(async move {
-            let driver = self.driver(&request.driver)?;
-            let made = driver.create(wanted(request, secrets.0)).await.map_err(refusal)?;
-            let corten_volumes::CreatedVolume { handle, bytes, context, topology, fs_type, refused } = made;
-            let refused = refused.map(|it| it.to_string());
-            Ok(Created { handle, bytes, context, topology, fs_type, refused })
+            let missing = || Fault::new(Code::Unavailable, format!("driver {driver} is not registered on this node"));
+            let driver = self.mounter.drivers().get(&driver).ok_or_else(missing)?;
+            call.put_to(&*driver).await
         })
-    }
-
-    fn delete(&self, driver: String, handle: String, secrets: Secrets) -> BoxFuture<'_, Result<(), Refusal>> {
-        Box::pin(async move { self.driver(&driver)?.delete(handle, secrets.0).await.map_err(refusal) })
-    }
-
-    fn expand(
-        &self,
-        driver: String,
-        volume: AttachedVolume,
-        bytes: u64,
-        secrets: Secrets,
-    ) -> BoxFuture<'_, Result<Grown, Refusal>> {
-        Box::pin(async move {
-            let expanded = self.driver(&driver)?.expand(told(volume, secrets), bytes).await;
-            let refused = if driver == LOCAL_DRIVER { built_in_unexpanded } else { refusal };
-            expanded.map(grown).map_err(refused)
-        })
-    }
-
-    fn attach(
-        &self,
-        driver: String,
-        volume: AttachedVolume,
-        node_id: String,
-        secrets: Secrets,
-    ) -> BoxFuture<'_, Result<BTreeMap<String, String>, Refusal>> {
-        Box::pin(async move {
-            let read_only = volume.read_only;
-            self.driver(&driver)?.attach(told(volume, secrets), node_id, read_only).await.map_err(refusal)
-        })
-    }
-
-    fn detach(
-        &self,
-        driver: String,
-        handle: String,
-        node_id: String,
-        secrets: Secrets,
-    ) -> BoxFuture<'_, Result<(), Refusal>> {
-        Box::pin(async move { self.driver(&driver)?.detach(handle, node_id, secrets.0).await.map_err(refusal) })
     }
 
     fn expand_on_node(&self, volume: AttachedVolume, bytes: u64) -> BoxFuture<'_, Result<(), Failure>> {
@@ -329,76 +186,8 @@ impl VolumeHands for NodeVolumes {
                 let why = "no pod has the volume on this node";
                 return Err(built_in_ungrown(&Fault::new(Code::FailedPrecondition, why)));
             }
-            let grown = self.mounter.grow(LOCAL_DRIVER, told(volume, Secrets::default()), bytes).await;
+            let grown = self.mounter.grow(LOCAL_DRIVER, staged_volume(volume, Secrets::default()), bytes).await;
             grown.map_err(|it| built_in_ungrown(&it))
-        })
-    }
-
-    fn create_snapshot(&self, taking: Taking, secrets: Secrets) -> BoxFuture<'_, Result<Snapshotted, SnapshotRefusal>> {
-        Box::pin(async move {
-            let not_there = |it: Refusal| SnapshotRefusal { message: it.message, is_final: false };
-            let driver = self.driver(&taking.driver).map_err(not_there)?;
-            let Taking { name, volume: source, parameters, .. } = taking;
-            let wanted = CreateSnapshot { name, source, parameters, secrets: secrets.0 };
-            let taken = driver.create_snapshot(wanted).await;
-            taken.map(snapshotted).map_err(|it| snapshot_refusal(&it))
-        })
-    }
-
-    fn delete_snapshot(&self, driver: String, handle: String, secrets: Secrets) -> BoxFuture<'_, Result<(), Refusal>> {
-        Box::pin(async move {
-            let driver = self.driver(&driver)?;
-            driver.delete_snapshot(handle, secrets.0).await.map_err(refusal)
-        })
-    }
-
-    fn find_snapshot(
-        &self,
-        driver: String,
-        handle: String,
-        secrets: Secrets,
-    ) -> BoxFuture<'_, Result<Option<Snapshotted>, Refusal>> {
-        Box::pin(async move {
-            let found = self.driver(&driver)?.find_snapshot(handle, secrets.0).await.map_err(refusal)?;
-            Ok(found.map(snapshotted))
-        })
-    }
-
-    fn conditions(
-        &self,
-        driver: String,
-        handles: BTreeSet<String>,
-    ) -> BoxFuture<'_, Result<BTreeMap<String, Option<String>>, Refusal>> {
-        Box::pin(async move { self.driver(&driver)?.conditions(handles).await.map_err(refusal) })
-    }
-
-    fn modify(
-        &self,
-        driver: String,
-        handle: String,
-        parameters: BTreeMap<String, String>,
-    ) -> BoxFuture<'_, Result<(), Unchanged>> {
-        Box::pin(async move {
-            let not_there = |it: Refusal| Unchanged { message: it.message, finality: Finality::Open };
-            let driver = self.driver(&driver).map_err(not_there)?;
-            // As external-resizer: no Secret.
-            let changed = driver.modify(handle, parameters, BTreeMap::new()).await;
-            changed.map_err(|fault| {
-                let finality = match fault.code {
-                    Code::InvalidArgument => Finality::Infeasible,
-                    _ if fault.is_final() => Finality::Refused,
-                    _ => Finality::Open,
-                };
-                Unchanged { message: fault.to_string(), finality }
-            })
-        })
-    }
-
-    fn capacity(&self, of: Published) -> BoxFuture<'_, Option<(u64, Option<u64>)>> {
-        Box::pin(async move {
-            let told = self.driver(&of.driver).ok()?.capacity(of.parameters).await;
-            let told = told.inspect_err(|error| tracing::debug!(%error, driver = of.driver, "no capacity is told"));
-            told.ok()?.map(|it| (it.available_bytes, it.maximum_bytes))
         })
     }
 
@@ -415,29 +204,5 @@ impl VolumeHands for NodeVolumes {
 
     fn snapshots_are_made(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.mark(SNAPSHOTS_MADE))
-    }
-}
-
-pub(crate) fn node_driver(name: &str, facts: Facts) -> NodeDriver {
-    NodeDriver {
-        facts: DriverFacts {
-            name: name.to_owned(),
-            provisions: facts.provisions,
-            expands: facts.expands,
-            expands_nothing: facts.socket.is_some() && facts.node_expands && !facts.expands,
-            node_expands: facts.node_expands,
-            tells_capacity: facts.tells_capacity,
-            attaches: facts.attaches,
-            attaches_read_only: facts.attaches_read_only,
-            attaches_nothing: facts.socket.is_some() && !facts.attaches,
-            snapshots: facts.snapshots,
-            clones: facts.clones,
-            modifies: facts.modifies,
-            tells_conditions: facts.tells_conditions,
-            socket: facts.socket.map(|it| it.display().to_string()),
-            topology: facts.topology,
-        },
-        node_id: facts.node_id,
-        limit: facts.limit,
     }
 }

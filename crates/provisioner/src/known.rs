@@ -19,7 +19,7 @@ use crate::{
     attaching,
     provision::{SELECTED_NODE, annotation, provisioner_of, waits_for_consumer},
     sources,
-    words::Event,
+    words::{DriverPod, Event, Topology},
 };
 
 /// The one label that says where a volume of the driver is.
@@ -66,10 +66,14 @@ pub struct Known {
     snapshot_classes: BTreeMap<String, Arc<VolumeSnapshotClass>>,
     is_synced: bool,
     are_snapshots_synced: bool,
+    pods: BTreeMap<Key, DriverPod>,
+    nodes: BTreeMap<String, Topology>,
+    are_pods_synced: bool,
+    are_nodes_synced: bool,
 }
 
 impl Known {
-    /// Of nodes that have this driver, and no other that is to be asked.
+    /// Of nodes that have this driver: whom a change concerns for its sake. Of drivers of others everything concerns whoever asks them.
     pub fn new(driver: &'static str) -> Self {
         Self {
             driver,
@@ -83,6 +87,10 @@ impl Known {
             snapshot_classes: BTreeMap::new(),
             is_synced: false,
             are_snapshots_synced: false,
+            pods: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            are_pods_synced: false,
+            are_nodes_synced: false,
         }
     }
 
@@ -135,8 +143,34 @@ impl Known {
                 self.contents.remove(name);
                 Whom::nobody()
             }
+            other if other.is_of_pods_or_nodes() => {
+                self.take_of_drivers(other);
+                Whom::nobody()
+            }
             other => self.take_class(other),
         }
+    }
+
+    fn take_of_drivers(&mut self, event: &Event) {
+        match event {
+            Event::Pod(key, pod) => _ = self.pods.insert(key.clone(), pod.clone()),
+            Event::PodGone(key) => _ = self.pods.remove(key),
+            Event::PodsSynced => self.are_pods_synced = true,
+            Event::Node(name, labels) => _ = self.nodes.insert(name.clone(), labels.clone()),
+            Event::NodeGone(name) => _ = self.nodes.remove(name),
+            Event::NodesSynced => self.are_nodes_synced = true,
+            _ => {}
+        }
+    }
+
+    /// All that is known of Pods and nodes, for a loop that begins to ask drivers of others.
+    pub fn told_of_drivers(&self) -> Vec<Event> {
+        let pods = self.pods.iter().map(|(key, pod)| Event::Pod(key.clone(), pod.clone()));
+        let nodes = self.nodes.iter().map(|(name, labels)| Event::Node(name.clone(), labels.clone()));
+        let mut told: Vec<Event> = pods.chain(nodes).collect();
+        told.extend(self.are_pods_synced.then_some(Event::PodsSynced));
+        told.extend(self.are_nodes_synced.then_some(Event::NodesSynced));
+        told
     }
 
     fn take_class(&mut self, event: &Event) -> Whom {

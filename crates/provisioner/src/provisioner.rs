@@ -22,7 +22,7 @@ use corten_meta::{Key, ObjectReference, Time};
 use corten_reconcile::EventType;
 
 use crate::{
-    attaching, capacity, expansion, leases, removal, sidecars,
+    attaching, capacity, expansion, leases, removal, sidecars, sources,
     words::{Config, DriverFacts, DriverPod, Effect, Event, Handles, Job, Topology},
 };
 
@@ -162,12 +162,12 @@ impl Provisioner {
         match event {
             Event::Claim(claim) => self.take_in_claim(claim, now),
             Event::ClaimGone(key) => {
-                self.claims.remove(&key);
+                let source = self.claims.remove(&key).as_deref().and_then(sources::claim_of);
                 self.refused_changes.remove(&key);
                 self.refused_growths.remove(&key);
                 let abandoned = self.abandon(&key);
                 self.forget(&Subject::Claim(key));
-                abandoned
+                abandoned.into_iter().chain(source.map(Subject::Claim)).collect()
             }
             Event::Volume(volume) => {
                 let name = volume.metadata.name.clone().unwrap_or_default();
@@ -235,6 +235,7 @@ impl Provisioner {
         let is_refused = !was_refused && expansion::is_refused_by_node(&claim);
         let is_another = known.is_some_and(|it| it.metadata.uid != claim.metadata.uid);
         let abandoned = if is_another { self.abandon(&key) } else { Vec::new() };
+        let source = sources::claim_of(&claim).map(Subject::Claim);
         self.claims.insert(key, claim);
         if asks_anew {
             // What failed before is no longer what is asked for.
@@ -243,7 +244,7 @@ impl Provisioner {
             self.failed(&subject, now);
             self.put_off(&subject, RESYNC_PERIOD, now);
         }
-        abandoned.into_iter().chain([self.heard_of(subject)]).collect()
+        abandoned.into_iter().chain([self.heard_of(subject)]).chain(source).collect()
     }
 
     fn take_in_class(&mut self, event: Event, now: Time) -> Vec<Subject> {

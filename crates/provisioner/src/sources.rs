@@ -15,6 +15,9 @@ use crate::{
     words::{DriverFacts, Source},
 };
 
+/// Holds a claim whose volume others begin with until all of them have (`pvcCloneFinalizer`).
+pub const CLONING_PROTECTION: &str = "provisioner.storage.kubernetes.io/cloning-protection";
+
 /// What is known of what volumes can begin with.
 pub(crate) struct Sources<'s> {
     pub(crate) claims: &'s BTreeMap<Key, Arc<PersistentVolumeClaim>>,
@@ -50,6 +53,28 @@ pub(crate) fn is_of(claim: &PersistentVolumeClaim, kind: &str, key: &Key) -> boo
     let source = claim.spec.as_ref().and_then(|it| it.data_source_ref.as_ref());
     claim.metadata.namespace.as_deref() == Some(&*key.namespace)
         && source.is_some_and(|it| it.kind == kind && it.name == *key.name)
+}
+
+/// The claim whose volume this one's begins with.
+pub(crate) fn claim_of(claim: &PersistentVolumeClaim) -> Option<Key> {
+    let source = claim.spec.as_ref()?.data_source_ref.as_ref()?;
+    let is_claim = source.kind == "PersistentVolumeClaim" && source.api_group.as_deref().unwrap_or_default().is_empty();
+    is_claim.then(|| Key::new(claim.metadata.namespace.as_deref().unwrap_or_default(), &*source.name))
+}
+
+/// Is it held for clones, to be deleted, and begun with by none that has no volume yet? As external-provisioner's
+/// `CloningProtectionController`.
+pub(crate) fn is_to_be_let_go<'c>(
+    claim: &PersistentVolumeClaim,
+    key: &Key,
+    mut others: impl Iterator<Item = &'c Arc<PersistentVolumeClaim>>,
+) -> bool {
+    let is_held = claim.metadata.finalizers.iter().flatten().any(|it| it == CLONING_PROTECTION);
+    let is_pending =
+        |it: &PersistentVolumeClaim| it.status.as_ref().is_none_or(|it| it.phase.as_deref() == Some("Pending"));
+    is_held
+        && claim.metadata.deletion_timestamp.is_some()
+        && !others.any(|it| is_pending(it) && claim_of(it).as_ref() == Some(key))
 }
 
 impl Sources<'_> {

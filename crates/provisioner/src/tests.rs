@@ -1,6 +1,7 @@
 //! Short stories of claims and volumes, told as objects.
 
 mod attachments;
+mod clones;
 mod conditions;
 mod expansion;
 mod modification;
@@ -132,6 +133,7 @@ fn show(effect: &Effect) -> String {
                 1 => format!("remove {volume} {handle}"),
                 _ => format!("remove {volume} {handle} and {}", finalizers[1..].join(" ")),
             },
+            Job::LetGoOfSource { claim } => format!("let go of source {claim}"),
             Job::LetGo { volume, finalizer } => format!("let go {volume} {finalizer}"),
             Job::Attach(it) => {
                 format!("attach {} {:?} {}", it.attachment, it.volume.as_ref().map(|it| &it.handle), it.is_asked)

@@ -12,6 +12,7 @@ use corten_api::{
 };
 use corten_meta::{Key, ObjectReference, Quantity, Time};
 use corten_reconcile::EventType;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::secrets::VolumeSecrets;
@@ -27,7 +28,8 @@ pub struct Config {
 }
 
 /// What a driver of this node can do, of what concerns volumes as such.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct DriverFacts {
     pub name: String,
     /// Makes and removes volumes, and nobody else does it for this driver.
@@ -119,6 +121,21 @@ pub enum Event {
     Tick,
 }
 
+impl Event {
+    /// Is it told for the sake of drivers of others alone?
+    pub fn is_of_pods_or_nodes(&self) -> bool {
+        matches!(
+            self,
+            Self::Pod(..)
+                | Self::PodGone(_)
+                | Self::PodsSynced
+                | Self::Node(..)
+                | Self::NodeGone(_)
+                | Self::NodesSynced
+        )
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// → [`Event::Done`], once.
@@ -163,6 +180,8 @@ pub enum Job {
     Select { claim: Key, version: String, node: String },
     /// Has the scheduler look for another node: takes the annotation of the selected one away.
     Reschedule { claim: Key, version: String },
+    /// Takes [`crate::CLONING_PROTECTION`] away from a claim that is to go.
+    LetGoOfSource { claim: Key },
     /// Removes a volume, then the PersistentVolume and the finalizers that held it.
     Remove { volume: String, driver: String, handle: String, secret: Option<Key>, finalizers: Vec<String> },
     /// Takes a finalizer of a volume away that is to be kept, whatever becomes of its object, or that is no longer attached.
@@ -472,6 +491,7 @@ pub enum Outcome {
         finding: Finding,
         result: Result<bool, Failure>,
     },
+    /// Or its finalizer was taken away.
     StatusWritten {
         claim: Key,
         result: Result<(), Failure>,

@@ -1,14 +1,15 @@
-//! Which nodes are on machines that have joined, and have a driver that the control plane asks.
+//! Which nodes are on machines that have joined, and have drivers that the control plane asks.
+//!
+//! The built-in driver is asked on each of them. One of somebody else's on a few alone: volumes are made once, so one of its nodes is
+//! enough ([`corten_provisioner::leases`]), and one more waits to take over when that is no longer Ready.
+
+mod candidates;
+mod told;
 
 use std::{collections::BTreeMap, future::poll_fn, task::Poll};
 
-use corten_api::{
-    resources::{CSI_NODES, CSI_STORAGE_CAPACITIES},
-    storage::v1::CSINode,
-};
-use corten_client::{
-    BoxFuture, Client, DeleteParams, Identity, Informer, InformerEvent, InformerParams, ListParams, decode,
-};
+use corten_api::resources::CSI_STORAGE_CAPACITIES;
+use corten_client::{BoxFuture, Client, DeleteParams, Informer, InformerEvent, ListParams};
 use corten_meta::{Key, ObjectMeta};
 use corten_provisioner::CAPACITY_NAMESPACE;
 use futures_util::{
@@ -17,48 +18,88 @@ use futures_util::{
     stream::FuturesUnordered,
 };
 use serde::Deserialize;
+use tokio::sync::watch;
 
-use crate::provisioner::MADE_BY_CONTROL_PLANE;
+use self::{
+    candidates::{Candidates, NodeSeen},
+    told::{Told, joined_nodes, nodes},
+};
+use crate::NodeDriver;
 
-/// Has `begin` begin a loop for each of them, which goes on until the node says otherwise or is gone. Never ends by itself.
-pub async fn follow_joined_nodes(client: Client, driver: &'static str, begin: impl Fn(&str) -> BoxFuture<'static, ()>) {
-    let mut nodes = Informer::decoding(client.clone(), InformerParams::all(CSI_NODES), move |bytes| {
-        #[derive(Deserialize)]
-        struct OnlyMeta {
-            metadata: ObjectMeta,
-        }
-        let meta = decode::<OnlyMeta>(&bytes)?.metadata;
-        let node: CSINode = decode(&bytes)?;
-        let is_asked = meta.annotations.get(MADE_BY_CONTROL_PLANE).is_some_and(|it| it == "true");
-        let has_driver = node.spec.drivers.iter().any(|it| it.name == driver);
-        Ok((Identity::of(&meta), (meta.name, is_asked && has_driver)))
-    });
-    let mut running: BTreeMap<String, AbortHandle> = BTreeMap::new();
+/// What it is given.
+pub struct JoinedNodesSettings {
+    /// Who sees what nodes say of their drivers.
+    pub client: Client,
+    /// Who sees nodes.
+    pub viewer: Client,
+    /// The driver that is built in.
+    pub driver: &'static str,
+}
+
+/// Has `begin` begin a loop for each of them, which goes on until the node says otherwise or is gone, with the drivers of others that it is
+/// to ask there now. Never ends by itself.
+pub async fn follow_joined_nodes(
+    settings: JoinedNodesSettings,
+    begin: impl Fn(&str, watch::Receiver<Vec<NodeDriver>>) -> BoxFuture<'static, ()>,
+) {
+    let JoinedNodesSettings { client, viewer, driver } = settings;
+    let mut joined = joined_nodes(&client, driver);
+    let mut places: Option<Informer<NodeSeen>> = None;
+    let mut candidates = Candidates::default();
+    let mut running: BTreeMap<String, (AbortHandle, watch::Sender<Vec<NodeDriver>>)> = BTreeMap::new();
     // Each is woken by itself: what happens to one node is not looked at by the loops of all others.
     let mut loops = FuturesUnordered::new();
     let mut leaving = FuturesUnordered::new();
     poll_fn(move |context| {
-        while let Poll::Ready(event) = nodes.poll_event(context) {
+        let mut has_news = false;
+        while let Poll::Ready(event) = joined.poll_event(context) {
             match event {
-                InformerEvent::Applied((node, true), _) => {
+                InformerEvent::Applied(Told { node, is_asked: true, others }, _) => {
+                    has_news |= candidates.tell(&node, others);
                     running.entry(node).or_insert_with_key(|node| {
-                        let (work, handle) = abortable(begin(node));
+                        let (tell, told) = watch::channel(Vec::new());
+                        let (work, handle) = abortable(begin(node, told));
                         loops.push(work);
-                        handle
+                        has_news = true;
+                        (handle, tell)
                     });
                 }
-                InformerEvent::Applied((node, false), _) => {
-                    if let Some(handle) = running.remove(&node) {
+                InformerEvent::Applied(Told { node, is_asked: false, .. }, _) => {
+                    has_news |= candidates.forget(&node);
+                    if let Some((handle, _)) = running.remove(&node) {
                         handle.abort();
                     }
                 }
                 InformerEvent::Deleted(meta) => {
-                    if let Some(handle) = running.remove(&meta.name) {
+                    has_news |= candidates.forget(&meta.name);
+                    if let Some((handle, _)) = running.remove(&meta.name) {
                         handle.abort();
                         leaving.push(withdraw(client.clone(), meta.name));
                     }
                 }
                 InformerEvent::Synced(_) => {}
+            }
+        }
+        if candidates.are_any() {
+            let places = places.get_or_insert_with(|| nodes(&viewer));
+            while let Poll::Ready(event) = places.poll_event(context) {
+                has_news |= match event {
+                    InformerEvent::Applied(seen, identity) => candidates.see(identity.key.name, Some(seen)),
+                    InformerEvent::Deleted(meta) => candidates.see(meta.name, None),
+                    InformerEvent::Synced(_) => false,
+                };
+            }
+        }
+        if has_news {
+            let mut chosen = candidates.chosen();
+            for (node, (_, tell)) in &running {
+                let drivers = chosen.remove(node).unwrap_or_default();
+                tell.send_if_modified(|it| {
+                    *it != drivers && {
+                        *it = drivers;
+                        true
+                    }
+                });
             }
         }
         while let Poll::Ready(Some(())) = leaving.poll_next_unpin(context) {}

@@ -59,7 +59,7 @@ pub use counted::{CountedMetric, LoopCounts};
 pub use dns::{NameHands, NameSettings, run_dns};
 pub use durations::{CountedDurations, Durations};
 pub use events::EventRecorder;
-pub use joined_nodes::follow_joined_nodes;
+pub use joined_nodes::{JoinedNodesSettings, follow_joined_nodes};
 pub use journal::JournalBook;
 pub use kernel_table::TableHands;
 pub use leader_election::{Candidate, LeaseTimes, Term};

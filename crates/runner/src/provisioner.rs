@@ -2,6 +2,7 @@
 //! came of that to the API.
 
 mod answered;
+mod driver_pods;
 mod election;
 mod introduction;
 mod jobs;
@@ -18,19 +19,16 @@ use std::{
     time::Duration,
 };
 
-use corten_api::resources::{CSI_STORAGE_CAPACITIES, PODS};
-use corten_client::{
-    BoxFuture, Client, DeleteParams, Identity, Informer, InformerEvent, InformerParams, PatchType, decode,
-};
+use corten_api::resources::CSI_STORAGE_CAPACITIES;
+use corten_client::{BoxFuture, Client, DeleteParams, PatchType};
 use corten_kubelet::Secrets;
-use corten_meta::{Key, ObjectMeta};
+use corten_meta::Key;
 use corten_provisioner::{
-    AttachedVolume, CAPACITY_NAMESPACE, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure, Finality,
-    Grown, PodContainer, Provisioner, Published, Request, Snapshotted, Taking, Topology, capacity_name,
-    capacity_object,
+    AttachedVolume, CAPACITY_NAMESPACE, Config, Created, DriverFacts, Effect, Event, Failure, Finality, Grown,
+    Provisioner, Published, Request, Snapshotted, Taking, capacity_name, capacity_object,
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::{Instant, Sleep};
 
@@ -38,12 +36,11 @@ use self::{
     answered::Answered,
     election::Elections,
     jobs::{carry_out, there},
-    nodes::{news_of_nodes, nodes},
     seen::{Informers, Seen},
 };
 use crate::{Clock, EventRecorder};
-pub(crate) use introduction::MADE_BY_CONTROL_PLANE;
 pub use introduction::run_node_drivers;
+pub(crate) use introduction::{DRIVERS_OF_OTHERS, MADE_BY_CONTROL_PLANE};
 pub(crate) use jobs::{grow_on_node, told};
 pub use shared::SharedStorage;
 pub use snapshots::SnapshotRefusal;
@@ -65,7 +62,8 @@ pub struct Unchanged {
 }
 
 /// A driver of the node.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct NodeDriver {
     pub facts: DriverFacts,
     /// The node's name for the driver.
@@ -189,10 +187,6 @@ struct ProvisionerLoop {
     answered: Arc<Answered>,
     clock: Clock,
     seen: Seen,
-    /// Of all nodes, once there is a driver that may have sidecars.
-    pods: Option<Informer<DriverPod>>,
-    /// Their labels, once there is a driver of others that says by labels where a node is.
-    nodes: Option<Informer<Topology>>,
     elections: Elections,
     drivers: BoxFuture<'static, Vec<NodeDriver>>,
     /// Writes what the cluster has from the start, and what the node has.
@@ -202,76 +196,6 @@ struct ProvisionerLoop {
     recorders: std::collections::BTreeMap<String, EventRecorder>,
     tick_at: Option<Instant>,
     alarm: Pin<Box<Sleep>>,
-}
-
-/// Pods, as far as they show drivers and sidecars.
-fn pods(client: &Client, node: &str) -> Informer<DriverPod> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Seen {
-        metadata: ObjectMeta,
-        spec: Spec,
-        #[serde(default)]
-        status: Status,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Spec {
-        #[serde(default)]
-        node_name: String,
-        #[serde(default)]
-        volumes: Vec<Volume>,
-        #[serde(default)]
-        containers: Vec<Container>,
-        #[serde(default)]
-        init_containers: Vec<Container>,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Volume {
-        host_path: Option<HostPath>,
-    }
-    #[derive(Deserialize)]
-    struct HostPath {
-        path: String,
-    }
-    #[derive(Deserialize)]
-    struct Container {
-        #[serde(default)]
-        image: String,
-        #[serde(default)]
-        command: Vec<String>,
-    }
-    #[derive(Default, Deserialize)]
-    struct Status {
-        #[serde(default)]
-        phase: String,
-    }
-    let container =
-        |it: Container| PodContainer { image: it.image, program: it.command.into_iter().next().unwrap_or_default() };
-    Informer::decoding(client.clone(), InformerParams::all(PODS).seeded_by(node), move |bytes| {
-        let Seen { metadata, spec, status } = decode(&bytes)?;
-        let pod = DriverPod {
-            node: spec.node_name,
-            folders: spec.volumes.into_iter().filter_map(|it| Some(it.host_path?.path)).collect(),
-            containers: spec.containers.into_iter().chain(spec.init_containers).map(container).collect(),
-            is_finished: matches!(&*status.phase, "Succeeded" | "Failed"),
-        };
-        Ok((Identity::of(&metadata), pod))
-    })
-}
-
-fn news_of_pods(pods: &mut Informer<DriverPod>, context: &mut Context<'_>) -> Vec<Event> {
-    let mut events = Vec::new();
-    for _ in 0..BATCH {
-        let Poll::Ready(event) = pods.poll_event(context) else { break };
-        events.push(match event {
-            InformerEvent::Applied(it, identity) => Event::Pod(identity.key, it),
-            InformerEvent::Deleted(meta) => Event::PodGone(meta.key()),
-            InformerEvent::Synced(_) => Event::PodsSynced,
-        });
-    }
-    events
 }
 
 /// As external-provisioner's, which begins with when it was started, and a number.
@@ -292,8 +216,6 @@ impl ProvisionerLoop {
                 Some(shared) => Seen::Together(shared.reader(&node_name)),
                 None => Seen::Alone(Box::new(Informers::new(&client, &node_name))),
             },
-            pods: None,
-            nodes: None,
             elections: Elections::new(client.clone(), node_name.clone(), clock.clone()),
             drivers: drivers(&hands),
             introduction: None,
@@ -339,12 +261,10 @@ impl ProvisionerLoop {
         let mut events = Vec::new();
         if let Poll::Ready(found) = self.drivers.as_mut().poll(context) {
             self.drivers = drivers(&self.hands);
-            if self.pods.is_none() && found.iter().any(|it| it.facts.socket.is_some()) {
-                self.pods = Some(pods(&self.viewer, &self.mind.config().node_name));
-            }
-            let is_placed = |it: &NodeDriver| it.facts.socket.is_some() && !it.facts.topology.is_empty();
-            if self.nodes.is_none() && found.iter().any(is_placed) {
-                self.nodes = Some(nodes(&self.viewer, &self.mind.config().node_name));
+            let mut others = found.iter().filter(|it| it.facts.socket.is_some()).peekable();
+            if others.peek().is_some() {
+                let are_placed = others.any(|it| !it.facts.topology.is_empty());
+                self.seen.show_drivers(&self.viewer, &self.mind.config().node_name, are_placed);
             }
             let names = found.iter().flat_map(|it| corten_provisioner::leases::names(&it.facts)).collect();
             self.elections.stand_for(&names);
@@ -356,8 +276,6 @@ impl ProvisionerLoop {
         }
         events.extend(self.elections.poll(context).map(Event::Leads));
         events.extend(self.seen.poll(context));
-        events.extend(self.pods.as_mut().map(|it| news_of_pods(it, context)).into_iter().flatten());
-        events.extend(self.nodes.as_mut().map(|it| news_of_nodes(it, context)).into_iter().flatten());
         events
     }
 

@@ -1,14 +1,20 @@
-//! What the control plane asks of the built-in driver of a node, over the kubelet's API: a line of JSON, then bytes of a volume
-//! where there are any.
+//! What the control plane asks of the drivers of a node, over the kubelet's API: a line of JSON, then bytes of a volume where there
+//! are any. The built-in driver has a path of its own, and words that nodes of earlier releases know.
 //!
 //! The node needs no right of its own for it: it is asked, and answers. What it answers is about itself alone.
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Expanded, Fault, Snapshot};
+use crate::{
+    Call, Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expanded, Fault, Reply, Snapshot,
+};
 
-/// The path of the kubelet's API.
+/// The path of the kubelet's API, for the built-in driver.
 pub const PATH: &str = "/volumes/local.corten.dev";
+/// For those of others: [`AskedOfDriver`], and a [`Reply`] or a [`Fault`].
+pub const DRIVERS_PATH: &str = "/volumes";
 
 /// Bytes of a question or an answer at most: the API server sends no more than 3 MiB of a body on.
 pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
@@ -25,6 +31,42 @@ pub enum Asked {
     FindSnapshot { handle: String },
     Capacity,
     Move { of: VolumeMove, step: Moving },
+}
+
+impl Asked {
+    /// As it is put to the built-in driver; `None`: it is never asked that. It is told no Secrets.
+    pub fn of(call: Call) -> Option<Self> {
+        Some(match call {
+            Call::Create(volume) => Self::Create(CreateVolume { secrets: BTreeMap::new(), ..volume }),
+            Call::Delete { handle, .. } => Self::Delete { handle },
+            Call::Expand { volume, bytes } => Self::Expand { handle: volume.handle, bytes },
+            Call::CreateSnapshot(it) => Self::CreateSnapshot(CreateSnapshot { secrets: BTreeMap::new(), ..it }),
+            Call::DeleteSnapshot { handle, .. } => Self::DeleteSnapshot { handle },
+            Call::FindSnapshot { handle, .. } => Self::FindSnapshot { handle },
+            Call::Capacity { .. } => Self::Capacity,
+            Call::Attach { .. } | Call::Detach { .. } | Call::Conditions { .. } | Call::Modify { .. } => return None,
+        })
+    }
+}
+
+/// What a driver of somebody else's is asked.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedOfDriver {
+    pub driver: String,
+    pub call: Call,
+}
+
+/// Puts a message to the one of these drivers that it names; what is refused is an answer, too.
+///
+/// # Errors
+/// 400 of the kubelet's API: it is no message.
+pub async fn put(message: &[u8], driver: impl Fn(&str) -> Option<Arc<dyn Driver>>) -> Result<Vec<u8>, Fault> {
+    let (AskedOfDriver { driver: name, call }, _) = read(message)?;
+    let replied = match driver(&name) {
+        Some(driver) => call.put_to(&*driver).await,
+        None => Err(Fault::new(Code::Unavailable, format!("driver {name} is not registered on this node"))),
+    };
+    written(&replied, &[])
 }
 
 /// One move of one volume.
@@ -92,6 +134,20 @@ pub enum Answered {
     Hash(String),
 }
 
+impl Answered {
+    /// What a [`Call`] is answered with; `None`: that is no answer to one.
+    pub fn reply(self) -> Option<Reply> {
+        Some(match self {
+            Self::Done => Reply::Done,
+            Self::Created(it) => Reply::Created(it),
+            Self::Expanded(it) => Reply::Expanded(it),
+            Self::Snapshot(it) => Reply::Snapshot(it),
+            Self::Capacity(it) => Reply::Capacity(it),
+            Self::Leaving { .. } | Self::Arriving { .. } | Self::Data { .. } | Self::Hash(_) => return None,
+        })
+    }
+}
+
 /// As it is sent.
 pub fn written(head: &impl Serialize, data: &[u8]) -> Result<Vec<u8>, Fault> {
     let mut message = serde_json::to_vec(head).map_err(Fault::internal)?;
@@ -111,6 +167,43 @@ pub fn read<T: DeserializeOwned>(message: &[u8]) -> Result<(T, &[u8]), Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_call_of_a_driver_is_read_as_it_was_written() {
+        let (handle, secrets) = (|| "h".to_owned(), || BTreeMap::from([("key".to_owned(), "s".to_owned())]));
+        let volume = || crate::StageVolume { secrets: secrets(), ..crate::StageVolume::of("h") };
+        let calls = [
+            Call::Create(CreateVolume { name: "v".into(), secrets: secrets(), ..CreateVolume::default() }),
+            Call::Delete { handle: handle(), secrets: secrets() },
+            Call::Expand { volume: volume(), bytes: 7 },
+            Call::Attach { volume: volume(), node_id: "n".into(), read_only: true },
+            Call::Detach { handle: handle(), node_id: "n".into(), secrets: secrets() },
+            Call::CreateSnapshot(CreateSnapshot { name: "s".into(), ..CreateSnapshot::default() }),
+            Call::DeleteSnapshot { handle: handle(), secrets: secrets() },
+            Call::FindSnapshot { handle: handle(), secrets: secrets() },
+            Call::Conditions { handles: [handle()].into() },
+            Call::Modify { handle: handle(), parameters: secrets() },
+            Call::Capacity { parameters: secrets() },
+        ];
+        for call in calls {
+            let asked = AskedOfDriver { driver: "d".into(), call: call.clone() };
+            let message = written(&asked, &[]).expect("it can be written");
+            assert!(read::<AskedOfDriver>(&message).is_ok_and(|it| it.0 == asked), "{message:?}");
+            // The built-in driver is told no Secrets, in whichever form.
+            let told = Asked::of(call).map(|it| serde_json::to_string(&it).expect("JSON"));
+            assert!(!told.is_some_and(|it| it.contains("\"key\"")));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_driver_that_is_not_there_is_an_answer() {
+        let call = Call::Capacity { parameters: BTreeMap::new() };
+        let message = written(&AskedOfDriver { driver: "d".into(), call }, &[]).expect("it can be written");
+        let answer = put(&message, |_| None).await.expect("an answer");
+        let (told, _) = read::<Result<Reply, Fault>>(&answer).expect("it can be read");
+        assert_eq!(told.map_err(|it| it.code), Err(Code::Unavailable));
+        assert!(put(b"no message", |_| None).await.is_err());
+    }
 
     #[test]
     fn a_message_is_a_line_and_bytes() {

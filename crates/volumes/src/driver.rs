@@ -158,7 +158,7 @@ pub struct Capacity {
 }
 
 /// What a driver is told of a volume that it stages, publishes, attaches or grows.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageVolume {
     pub handle: String,
     pub fs_type: String,

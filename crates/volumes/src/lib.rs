@@ -4,6 +4,7 @@
 //! built in, `local.corten.dev`; others are programs that speak CSI. What is mounted is what the kernel says is mounted;
 //! records on disk say only for whom.
 
+mod call;
 pub mod channel;
 mod csi;
 mod disk_health;
@@ -18,6 +19,7 @@ mod program;
 mod project_quota;
 mod records;
 
+pub use call::{Call, Reply};
 pub use csi::{CsiPlugins, drivers_root, forget_drivers_root};
 #[cfg(any(test, feature = "sample"))]
 pub use csi::{SampleDriver, SampleSettings};

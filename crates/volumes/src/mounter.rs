@@ -4,6 +4,8 @@
 //! unmounted, so that nothing stays mounted that nobody knows, whatever ended in between.
 
 mod arrived;
+mod by_kernel;
+mod drivers;
 mod figures;
 mod growing;
 mod operations;
@@ -13,7 +15,6 @@ mod unstaging;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
     sync::{Arc, Weak},
     time::Instant,
@@ -22,17 +23,15 @@ use std::{
 use corten_kubelet::{Backend, CsiVolume, PersistentMount};
 use corten_machine::{Layout, NodeMounts, mounts};
 use parking_lot::Mutex;
-use rustix::mount::MountFlags;
 use tokio::sync::{Notify, watch};
 
 use crate::{
-    Driver, Fault, StageVolume,
-    file_system::{self, Kind},
-    mount_options, nfs,
+    Driver, Fault, StageVolume, file_system,
     records::{self, Published, Record, Records},
     with_faults_named,
 };
 
+pub use drivers::Drivers;
 use figures::Figures;
 pub use figures::VolumeFigures;
 pub use operations::{StorageOperations, csi_plugin};
@@ -50,51 +49,6 @@ pub enum MountError {
     Driver { doing: &'static str, fault: Fault },
 }
 
-/// The drivers of this node by name. Cheap to clone; all clones are one.
-#[derive(Clone)]
-pub struct Drivers(watch::Sender<BTreeMap<String, Arc<dyn Driver>>>);
-
-impl Default for Drivers {
-    fn default() -> Self {
-        Self(watch::Sender::new(BTreeMap::new()))
-    }
-}
-
-impl Drivers {
-    pub fn add(&self, driver: Arc<dyn Driver>) {
-        self.0.send_modify(|it| {
-            it.insert(driver.name().to_owned(), driver);
-        });
-    }
-
-    pub fn remove(&self, name: &str) {
-        self.0.send_if_modified(|it| it.remove(name).is_some());
-    }
-
-    /// Has the driver, where it is here, say again how many of its volumes this node takes; who follows is told of another number.
-    pub async fn ask_limit(&self, name: &str) {
-        let Some(driver) = self.get(name) else { return };
-        match driver.ask_limit().await {
-            Ok(is_news) => {
-                self.0.send_if_modified(|_| is_news);
-            }
-            // It stays as it was, until it is asked again.
-            Err(error) => {
-                tracing::warn!(%error, driver = name, "a driver does not say how many volumes this node takes")
-            }
-        }
-    }
-
-    pub fn get(&self, name: &str) -> Option<Arc<dyn Driver>> {
-        self.0.borrow().get(name).cloned()
-    }
-
-    /// All drivers, each time one comes or goes.
-    pub fn follow(&self) -> watch::Receiver<BTreeMap<String, Arc<dyn Driver>>> {
-        self.0.subscribe()
-    }
-}
-
 /// See the module's documentation. Cheap to clone; all clones are one.
 #[derive(Clone)]
 pub struct Mounter {
@@ -110,8 +64,6 @@ pub struct Mounter {
     left: watch::Sender<BTreeSet<String>>,
 }
 
-/// How one kind of mount is taken away, with its place.
-type TakeAway = fn(&Path) -> Result<(), Fault>;
 /// Whoever holds it has the volume in hand.
 type VolumeLock = tokio::sync::Mutex<()>;
 /// A driver's name, and a volume's handle.
@@ -209,71 +161,6 @@ impl Mounter {
         entered.and_then(|it| it).map_err(|fault| MountError::Driver { doing, fault })
     }
 
-    /// A folder of the machine, or a disk of it.
-    async fn local(
-        &self,
-        uid: &str,
-        mount: &PersistentMount,
-        path: &str,
-        fs_type: &str,
-    ) -> Result<Option<Placed>, MountError> {
-        let (source, target) = (PathBuf::from(path), self.path(uid, "local-volume", &mount.name)?);
-        if source.components().any(|it| it == std::path::Component::ParentDir) || !source.is_absolute() {
-            return Err(MountError::Refused(format!("invalid path: {path} {:?}", target.display())));
-        }
-        let (is_block, note) = (mount.is_block, self.note(uid, "local-volume", mount)?);
-        let (options, read_only, kind) = (mount.mount_options.clone(), mount.read_only, fs_type.to_owned());
-        self.there("local volume", move || {
-            let is_device = fs::metadata(&source).is_ok_and(|it| it.file_type().is_block_device());
-            if is_block {
-                let why = || Fault::internal(format!("{} is not a block device", source.display()));
-                return if is_device { Ok(None) } else { Err(why()) };
-            }
-            if !source.exists() {
-                return Err(Fault::internal(format!("path {:?} does not exist", source.display())));
-            }
-            let is_new = !mounts::is_mount_point(&target);
-            records::write(&note.0, &note.1)?;
-            with_faults_named(fs::create_dir_all(&target), "make the mount's place")?;
-            if is_device && is_new {
-                mount_disk(&source, &target, &kind, &options)?;
-            }
-            let flags = mount_options::parse(&options).flags;
-            let flags = if read_only { flags | MountFlags::RDONLY } else { flags };
-            if !is_device {
-                file_system::bind(&source, &target, flags)?;
-            }
-            // A disk that is mounted at the source later would else be unmounted there with the Pod.
-            if !is_device && is_new {
-                file_system::only_follow(&target)?;
-            }
-            Ok(Some(Placed { path: target, is_new, driver_gives_group: false }))
-        })
-        .await
-    }
-
-    /// What is written down of a mount of the kernel's, for who tells of it, and where.
-    fn note(&self, uid: &str, plugin: &str, mount: &PersistentMount) -> Result<(PathBuf, Record), MountError> {
-        let folder = self.records.kernel_folder(uid, plugin, &mount.name).map_err(refused)?;
-        let record = Record { name: mount.name.clone(), ..Record::default() };
-        Ok((folder, record_for_pod(record, mount)))
-    }
-
-    async fn nfs(&self, uid: &str, mount: &PersistentMount, server: &str, path: &str) -> Result<Placed, MountError> {
-        let target = self.path(uid, "nfs", &mount.name)?;
-        let address = nfs::address(server).await.map_err(|fault| MountError::Driver { doing: "nfs", fault })?;
-        let (server, path, options) = (server.to_owned(), path.to_owned(), mount.mount_options.clone());
-        let (read_only, note) = (mount.read_only, self.note(uid, "nfs", mount)?);
-        self.there("nfs", move || {
-            let is_new = !mounts::is_mount_point(&target);
-            records::write(&note.0, &note.1)?;
-            with_faults_named(fs::create_dir_all(&target), "make the mount's place")?;
-            nfs::mount_folder(&server, address, &path, &target, &options, read_only)?;
-            Ok(Placed { path: target, is_new, driver_gives_group: false })
-        })
-        .await
-    }
-
     async fn csi(&self, uid: &str, mount: &PersistentMount, volume: &CsiVolume) -> Result<Placed, MountError> {
         let driver = self.drivers.get(&volume.driver).ok_or_else(|| MountError::NoDriver(volume.driver.clone()))?;
         let folder = self.records.published_folder(uid, "csi", &mount.name).map_err(refused)?;
@@ -346,32 +233,7 @@ impl Mounter {
         for it in published {
             self.unpublish(it).await?;
         }
-        let kinds: [TakeAway; 2] = [file_system::remove_place, file_system::let_go];
-        for (plugin, take_away) in records::KERNEL_PLUGINS.into_iter().zip(kinds) {
-            let folder = self.records.published_folder(uid, plugin, "x").map_err(refused)?;
-            let notes = self.records.kernel_folder(uid, plugin, "x").map_err(refused)?;
-            let operations = self.operations.clone();
-            self.there("unmount", move || {
-                let take_away = |place: &Path| {
-                    let begun = Instant::now();
-                    let taken = take_away(place);
-                    operations.note(
-                        &format!("kubernetes.io/{plugin}"),
-                        "volume_unmount",
-                        begun.elapsed(),
-                        taken.is_ok(),
-                    );
-                    taken
-                };
-                let within = |it: &Path| {
-                    let entries = it.parent().and_then(|it| fs::read_dir(it).ok()).into_iter().flatten().flatten();
-                    entries.map(|it| it.path())
-                };
-                within(&folder).try_for_each(|it| take_away(&it))?;
-                within(&notes).try_for_each(|it| records::forget(&it))
-            })
-            .await?;
-        }
+        self.take_kernels_away(uid).await?;
         self.let_go(uid).await
     }
 
@@ -442,16 +304,6 @@ impl Mounter {
     pub(crate) fn last_figures(&self) -> &Figures {
         &self.figures
     }
-}
-
-fn mount_disk(device: &Path, target: &Path, fs_type: &str, options: &[String]) -> Result<(), Fault> {
-    let kind = Kind::parse(fs_type)?;
-    // A disk that holds anything is never made anew.
-    if crate::program::run_to_end("blkid", &["-p", crate::loop_device::text(device)?])?.code == Some(2) {
-        kind.make(device)?;
-    }
-    kind.check(device)?;
-    kind.mount(device, target, options)
 }
 
 fn is_of(published: &Published, driver: &str, handle: &str) -> bool {

@@ -109,6 +109,7 @@ pub(super) const ROUTES: &[Route] = &[
     act("/run/{}/{}/{}", POST, |it| Box::pin(run::answer(it))),
     act("/run/{}/{}/{}/{}", POST, |it| Box::pin(run::answer(it))),
     act(corten_volumes::channel::PATH, POST, |it| Box::pin(volumes::answer(it))),
+    act(corten_volumes::channel::DRIVERS_PATH, POST, |it| Box::pin(volumes::answer_for_drivers(it))),
 ];
 
 /// What a path leads to, and what stood in it for each `{}`.

@@ -1,19 +1,35 @@
-//! `POST /volumes/local.corten.dev`: what the control plane asks of the node's own driver of volumes (`corten_volumes::channel`).
+//! `POST /volumes/local.corten.dev` and `POST /volumes`: what the control plane asks of the node's own driver of volumes, and of those
+//! of others (`corten_volumes::channel`).
 
 use bytes::Bytes;
-use corten_volumes::{Code, Fault, LOCAL_DRIVER, channel::MESSAGE_BYTES_MAX};
+use corten_volumes::{
+    Code, Fault, LOCAL_DRIVER,
+    channel::{self, MESSAGE_BYTES_MAX},
+};
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
 use super::{Body, PlainTextError, routes::Call, text};
 
 pub(super) async fn answer(call: Call) -> Result<Response<Body>, PlainTextError> {
-    let body = Limited::new(call.request.into_body(), MESSAGE_BYTES_MAX).collect().await;
-    let body = body.map_err(|it| PlainTextError::new(StatusCode::BAD_REQUEST, it.to_string()))?;
     let driver = call.server.hands().mounter().drivers().get(LOCAL_DRIVER);
+    let message = message(call).await?;
     let driver = driver.ok_or_else(|| failed(&Fault::new(Code::Unavailable, "the node's driver is not there yet")))?;
-    let answered = driver.answer(body.to_bytes().to_vec()).await.map_err(|it| failed(&it))?;
+    let answered = driver.answer(message.to_vec()).await.map_err(|it| failed(&it))?;
     Ok(Response::new(text(Bytes::from(answered))))
+}
+
+/// For the drivers of others.
+pub(super) async fn answer_for_drivers(call: Call) -> Result<Response<Body>, PlainTextError> {
+    let drivers = call.server.hands().mounter().drivers().clone();
+    let message = message(call).await?;
+    let answered = channel::put(&message, |name| drivers.get(name)).await.map_err(|it| failed(&it))?;
+    Ok(Response::new(text(Bytes::from(answered))))
+}
+
+async fn message(call: Call) -> Result<Bytes, PlainTextError> {
+    let body = Limited::new(call.request.into_body(), MESSAGE_BYTES_MAX).collect().await;
+    Ok(body.map_err(|it| PlainTextError::new(StatusCode::BAD_REQUEST, it.to_string()))?.to_bytes())
 }
 
 fn failed(fault: &Fault) -> PlainTextError {

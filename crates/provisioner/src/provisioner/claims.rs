@@ -11,7 +11,7 @@ use super::{Provisioner, Subject, about_claim, not_provisioned};
 use crate::{
     expansion,
     modification::{self, ModifyDecision},
-    names, places, provision,
+    names, places, provision, sources,
     words::{Config, DriverFacts, Effect, Job, Request},
 };
 
@@ -24,6 +24,10 @@ impl Provisioner {
             let driver = self.drivers.get(&volume.spec.as_ref()?.csi.as_ref()?.driver)?;
             if !self.is_ours(volume, driver) {
                 return None;
+            }
+            let let_go = driver.provisions && sources::is_to_be_let_go(&claim, key, self.claims.values());
+            if let_go {
+                return Some(Job::LetGoOfSource { claim: key.clone() });
             }
             let refused = self.refused_growths.get(key).copied();
             let growth = expansion::job(&claim, volume, driver, refused, now);

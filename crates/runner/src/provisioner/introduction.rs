@@ -14,6 +14,10 @@ use super::{BuiltIn, NodeDriver, VolumeHands, jobs::there, snapshots};
 
 /// The annotation of a CSINode whose machine has joined: the control plane asks its built-in driver over the kubelet's API.
 pub(crate) const MADE_BY_CONTROL_PLANE: &str = "local.corten.dev/asked-by-control-plane";
+/// The annotation of such a CSINode with what its drivers of others can do, as JSON: the control plane asks them, too.
+pub(crate) const DRIVERS_OF_OTHERS: &str = "csi.corten.dev/drivers";
+/// Annotations have room for 256 KiB. One driver takes about 500 bytes.
+const DRIVERS_BYTES_MAX: usize = 128 << 10;
 const RETRY: Duration = Duration::from_secs(2);
 
 /// Again and again, until it was heard.
@@ -74,7 +78,10 @@ async fn of_node(own: &Client, node: &str, found: &[NodeDriver], is_joined: bool
     let told: Vec<_> = found.iter().map(|it| (it.facts.clone(), it.node_id.clone(), it.limit)).collect();
     let mut object = csi_node(node, &held.uid, &told);
     // Nothing of before: the machine may have begun a cluster of its own under this name.
-    object["metadata"]["annotations"] = json!({ MADE_BY_CONTROL_PLANE: is_joined.then_some("true") });
+    object["metadata"]["annotations"] = json!({
+        MADE_BY_CONTROL_PLANE: is_joined.then_some("true"),
+        DRIVERS_OF_OTHERS: if is_joined { of_others(found) } else { None },
+    });
     let metadata = &object["metadata"];
     let patch = json!({
         "metadata": { "ownerReferences": metadata["ownerReferences"], "annotations": metadata["annotations"] },
@@ -82,13 +89,23 @@ async fn of_node(own: &Client, node: &str, found: &[NodeDriver], is_joined: bool
     });
     match own.patch(&CSI_NODES, &Key::cluster(node), "", &PatchType::Merge, &patch).await {
         Err(error) if error.is_not_found() => {
-            if !is_joined {
-                object["metadata"]["annotations"] = json!({});
+            if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
+                annotations.retain(|_, it| !it.is_null());
             }
             there(own.create(&CSI_NODES, "", &object).await)
         }
         other => other.map(drop),
     }
+}
+
+fn of_others(found: &[NodeDriver]) -> Option<String> {
+    let others: Vec<&NodeDriver> = found.iter().filter(|it| it.facts.socket.is_some()).collect();
+    let told = serde_json::to_string(&others).ok().filter(|_| !others.is_empty())?;
+    if told.len() > DRIVERS_BYTES_MAX {
+        tracing::warn!(drivers = others.len(), "too many drivers: only sidecars make volumes with those of this node");
+        return None;
+    }
+    Some(told)
 }
 
 /// On a machine that has joined: tells of its drivers whenever one comes or goes, until `shutdown` is ready.

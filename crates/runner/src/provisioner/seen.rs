@@ -15,10 +15,16 @@ use corten_api::{
 };
 use corten_client::{Client, Identity, Informer, InformerEvent, InformerParams, decode, decode_projection};
 use corten_meta::{ObjectMeta, Resource};
-use corten_provisioner::Event;
+use corten_provisioner::{DriverPod, Event, Topology};
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::{BATCH, shared::StorageReader, snapshots};
+use super::{
+    BATCH,
+    driver_pods::{news_of_pods, pods},
+    nodes::{news_of_nodes, nodes},
+    shared::StorageReader,
+    snapshots,
+};
 
 pub(super) enum Seen {
     Alone(Box<Informers>),
@@ -33,6 +39,14 @@ impl Seen {
             Self::Together(reader) => reader.poll(context),
         }
     }
+
+    /// Drivers of others are to be asked from now on: what shows their sidecars is told, too, and where nodes are, once one has places.
+    pub(super) fn show_drivers(&mut self, viewer: &Client, node: &str, are_placed: bool) {
+        match self {
+            Self::Alone(informers) => informers.show_drivers(viewer, node, are_placed),
+            Self::Together(reader) => reader.show_drivers(viewer, are_placed),
+        }
+    }
 }
 
 pub(super) struct Informers {
@@ -43,6 +57,10 @@ pub(super) struct Informers {
     attachments: Informer<Arc<VolumeAttachment>>,
     synced: [bool; 5],
     snapshots: snapshots::Feed,
+    /// Of all nodes, once there is a driver that may have sidecars.
+    pods: Option<Informer<DriverPod>>,
+    /// Their labels, once there is a driver of others that says by labels where a node is.
+    nodes: Option<Informer<Topology>>,
 }
 
 pub(super) fn informer<T: DeserializeOwned + 'static>(
@@ -92,6 +110,15 @@ impl Informers {
             attachments: informer(client, VOLUME_ATTACHMENTS, seed),
             synced: [false; 5],
             snapshots: snapshots::Feed::new(client, seed),
+            pods: None,
+            nodes: None,
+        }
+    }
+
+    pub(super) fn show_drivers(&mut self, viewer: &Client, seed: &str, are_placed: bool) {
+        self.pods.get_or_insert_with(|| pods(viewer, seed));
+        if are_placed {
+            self.nodes.get_or_insert_with(|| nodes(viewer, seed));
         }
     }
 
@@ -109,6 +136,8 @@ impl Informers {
             events.push(Event::Synced);
         }
         events.extend(self.snapshots.poll(context));
+        events.extend(self.pods.as_mut().map(|it| news_of_pods(it, context)).into_iter().flatten());
+        events.extend(self.nodes.as_mut().map(|it| news_of_nodes(it, context)).into_iter().flatten());
         events
     }
 }

@@ -44,6 +44,17 @@ struct Reader {
     /// So many it has read.
     n_read: usize,
     waker: Option<Waker>,
+    /// Where the node's drivers of others are asked, too: it is woken by everything, and has yet to read this of Pods and nodes. They are
+    /// many, and no other loop's business.
+    of_drivers: Option<Vec<Event>>,
+}
+
+impl Reader {
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
 }
 
 /// One loop's place.
@@ -97,7 +108,7 @@ impl SharedStorage {
         }
         let (id, n_read) = (state.n_readers, state.n_left + state.log.len());
         state.n_readers += 1;
-        state.readers.insert(id, Reader { node: node.to_owned(), n_read, waker: None });
+        state.readers.insert(id, Reader { node: node.to_owned(), n_read, waker: None, of_drivers: None });
         StorageReader { shared: self.0.clone(), id, told: state.known.told() }
     }
 }
@@ -105,13 +116,18 @@ impl SharedStorage {
 impl State {
     fn tell(&mut self, event: Event) {
         let whom = self.known.take(&event);
+        if event.is_of_pods_or_nodes() {
+            for reader in self.readers.values_mut() {
+                let Some(unread) = &mut reader.of_drivers else { continue };
+                unread.push(event.clone());
+                reader.wake();
+            }
+            return;
+        }
         self.log.push_back(event);
         let is_long = self.log.len() > LOG_MAX;
-        for reader in self.readers.values_mut().filter(|it| is_long || whom.is(&it.node)) {
-            if let Some(waker) = reader.waker.take() {
-                waker.wake();
-            }
-        }
+        let is_concerned = |it: &&mut Reader| is_long || it.of_drivers.is_some() || whom.is(&it.node);
+        self.readers.values_mut().filter(is_concerned).for_each(Reader::wake);
         if is_long {
             self.trim();
         }
@@ -132,12 +148,30 @@ impl StorageReader {
         let mut state = self.shared.state.lock();
         let State { log, n_left, readers, .. } = &mut *state;
         let Some(reader) = readers.get_mut(&self.id) else { return events };
+        events.extend(reader.of_drivers.iter_mut().flat_map(std::mem::take));
         events.extend(log.range(reader.n_read - *n_left..).cloned());
         reader.n_read = *n_left + log.len();
         if events.is_empty() && !reader.waker.as_ref().is_some_and(|it| it.will_wake(context.waker())) {
             reader.waker = Some(context.waker().clone());
         }
         events
+    }
+}
+
+impl StorageReader {
+    /// See [`super::seen::Seen::show_drivers`]. All that is known already is read next.
+    pub(super) fn show_drivers(&self, viewer: &Client, are_placed: bool) {
+        let mut state = self.shared.state.lock();
+        if let Some(informers) = &mut state.informers {
+            informers.show_drivers(viewer, "joined nodes", are_placed);
+            self.shared.waker.wake();
+        }
+        let State { known, readers, .. } = &mut *state;
+        if let Some(reader) = readers.get_mut(&self.id)
+            && reader.of_drivers.is_none()
+        {
+            reader.of_drivers = Some(known.told_of_drivers());
+        }
     }
 }
 

@@ -2,10 +2,10 @@ mod shared;
 
 use std::time::Duration;
 
+use corten_provisioner::{DriverFacts, Snapshotted};
 use parking_lot::Mutex;
 use serde_json::Value;
-
-use corten_provisioner::Snapshotted;
+use tokio::sync::watch;
 
 use super::*;
 use crate::fake::{FakeApi, Fault, clock};
@@ -32,6 +32,8 @@ struct FakeVolumes {
     grown: Mutex<u64>,
     /// The node it is on, where that is not `n1`.
     node: Option<String>,
+    /// Drivers of others beside it, where the node is another machine.
+    others: tokio::sync::Mutex<Option<watch::Receiver<Vec<NodeDriver>>>>,
 }
 
 impl FakeVolumes {
@@ -43,9 +45,7 @@ impl FakeVolumes {
 
 impl VolumeHands for FakeVolumes {
     fn drivers(&self) -> BoxFuture<'_, Vec<NodeDriver>> {
-        if std::mem::replace(&mut *self.is_told.lock(), true) {
-            return Box::pin(std::future::pending());
-        }
+        let is_told = std::mem::replace(&mut *self.is_told.lock(), true);
         let foreign = *self.foreign.lock();
         let facts = DriverFacts {
             name: DRIVER.into(),
@@ -62,7 +62,18 @@ impl VolumeHands for FakeVolumes {
             ..DriverFacts::default()
         };
         let driver = NodeDriver { facts, node_id: "n1".into(), limit: Some(7) };
-        Box::pin(std::future::ready(vec![driver]))
+        Box::pin(async move {
+            let mut others = self.others.lock().await;
+            let Some(others) = &mut *others else {
+                return if is_told { std::future::pending().await } else { vec![driver] };
+            };
+            if is_told {
+                others.changed().await.expect("the node is followed");
+            }
+            let mut all = others.borrow_and_update().clone();
+            all.push(driver);
+            all
+        })
     }
 
     fn create(&self, request: Request, _: Secrets) -> BoxFuture<'_, Result<Created, Refusal>> {
@@ -441,7 +452,8 @@ async fn a_snapshot_is_taken_and_removed() {
     deleted["metadata"]["annotations"] =
         json!({ "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted": "yes" });
     world.api.put(&path, deleted);
-    world.until("let go", |api| api.writes().contains(&format!("PUT {path}"))).await;
+    let is_let_go = |api: &FakeApi| api.object(&path).expect("there")["metadata"]["finalizers"] == json!([]);
+    world.until("let go", is_let_go).await;
     let asked = world.hands.asked.lock().clone();
     assert_eq!(
         asked,

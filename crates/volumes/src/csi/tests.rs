@@ -42,6 +42,7 @@ impl World {
             without: without.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>(),
             capacity: 1 << 30,
             mounts: false,
+            is_old: false,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use corten_client::Client;
 
 use super::*;
-use crate::follow_joined_nodes;
+use crate::{JoinedNodesSettings, follow_joined_nodes, provisioner::DRIVERS_OF_OTHERS};
 
 const N_NODES: usize = 20;
 const SELECTED: &str = "volume.kubernetes.io/selected-node";
@@ -26,12 +26,14 @@ fn begin(
     shared: &SharedStorage,
     (wakes, all): (&Wakes, &AllHands),
     node: &str,
+    others: watch::Receiver<Vec<NodeDriver>>,
 ) -> BoxFuture<'static, ()> {
     let hands = Arc::new(FakeVolumes {
         is_told: Mutex::new(false),
         has_class: Mutex::new(true),
         has_snapshots: Mutex::new(true),
         node: Some(node.to_owned()),
+        others: tokio::sync::Mutex::new(Some(others)),
         ..FakeVolumes::default()
     });
     all.lock().push(hands.clone());
@@ -64,8 +66,9 @@ impl Joined {
         let (client, counted, all) = (api.client(), wakes.clone(), hands.clone());
         let running = tokio::spawn(async move {
             let shared = SharedStorage::new(client.clone(), DRIVER);
-            let begin = |node: &str| begin(&client, &shared, (&counted, &all), node);
-            let following = follow_joined_nodes(client.clone(), DRIVER, begin);
+            let begin = |node: &str, others| begin(&client, &shared, (&counted, &all), node, others);
+            let settings = JoinedNodesSettings { client: client.clone(), viewer: client.clone(), driver: DRIVER };
+            let following = follow_joined_nodes(settings, begin);
             futures_util::future::join(following, shared.clone().run()).await;
         });
         let joined = Self { api, wakes, hands, running };
@@ -78,6 +81,34 @@ impl Joined {
         let meta = json!({ "name": name, "annotations": { MADE_BY_CONTROL_PLANE: "true" } });
         let spec = json!({ "drivers": [{ "name": DRIVER, "nodeID": name }] });
         self.api.put(&format!("/apis/storage.k8s.io/v1/csinodes/{name}"), json!({ "metadata": meta, "spec": spec }));
+    }
+
+    /// The node has a driver of somebody else's, too, and the cluster says so of the node.
+    fn join_with(&self, n: usize, driver: &str, is_ready: bool) {
+        let name = format!("n{n}");
+        let facts = DriverFacts {
+            name: driver.into(),
+            provisions: true,
+            socket: Some("/x/csi.sock".into()),
+            ..DriverFacts::default()
+        };
+        let told = [NodeDriver { facts, node_id: name.clone(), limit: None }];
+        let told = serde_json::to_string(&told).expect("JSON");
+        let meta = json!({ "name": name, "annotations": { MADE_BY_CONTROL_PLANE: "true", DRIVERS_OF_OTHERS: told } });
+        let drivers = [DRIVER, driver].map(|it| json!({ "name": it, "nodeID": name }));
+        let node = json!({ "metadata": meta, "spec": { "drivers": drivers } });
+        self.api.put(&format!("/apis/storage.k8s.io/v1/csinodes/{name}"), node);
+        let ready = if is_ready { "True" } else { "Unknown" };
+        let status = json!({ "conditions": [{ "type": "Ready", "status": ready }] });
+        self.api.put(&format!("/api/v1/nodes/{name}"), json!({ "metadata": { "name": name }, "status": status }));
+    }
+
+    /// The nodes on which something was made since the last call.
+    fn makers(&self) -> BTreeSet<String> {
+        let hands = self.hands.lock();
+        let have =
+            hands.iter().filter(|it| std::mem::take(&mut *it.asked.lock()).iter().any(|it| it.starts_with("create")));
+        have.filter_map(|it| it.node.clone()).collect()
     }
 
     async fn until(&self, what: &str, is_so: impl Fn(&FakeApi) -> bool) {
@@ -227,4 +258,50 @@ async fn one_of_all_nodes_makes_the_volume_of_a_claim_that_is_for_any() {
     joined.settle().await;
     let asked: usize = joined.hands.lock().iter().map(|it| it.asked.lock().len()).sum();
     assert_eq!(asked, 1, "no other node has it on its disk");
+}
+
+const THEIRS: &str = "csi.example";
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_of_others_is_asked_on_one_node_and_on_another_when_that_is_lost() {
+    let joined = Joined::new();
+    joined.until_begun().await;
+    for n in [3, 5, 8] {
+        joined.join_with(n, THEIRS, true);
+    }
+    let class = json!({ "metadata": { "name": "theirs" }, "provisioner": THEIRS, "volumeBindingMode": "Immediate" });
+    joined.api.put("/apis/storage.k8s.io/v1/storageclasses/theirs", class);
+    joined.settle().await;
+    joined.woken();
+    let claim = |name: &str| {
+        let mut it = claim(&Value::Null);
+        (it["metadata"]["name"], it["metadata"]["uid"]) = (name.into(), name.into());
+        it["spec"]["storageClassName"] = "theirs".into();
+        let annotations = it["metadata"]["annotations"].as_object_mut().expect("there");
+        annotations.remove(SELECTED);
+        annotations.insert("volume.kubernetes.io/storage-provisioner".into(), THEIRS.into());
+        joined.api.put(&format!("{CLAIMS}/{name}"), it);
+    };
+    claim("first");
+    joined.until("made", |_| joined.volume("first").is_some()).await;
+    joined.settle().await;
+    let first = joined.makers();
+    assert!(first == names(&["n3"]) || first == names(&["n5"]), "{first:?} alone, of two that stand for it");
+    assert_eq!(joined.woken(), names(&["n3", "n5"]), "nobody else has anything to decide");
+    // Its Pods and its sidecars' are their business alone.
+    joined.api.put(
+        "/api/v1/namespaces/default/pods/p",
+        json!({ "metadata": { "name": "p", "namespace": "default" }, "spec": {} }),
+    );
+    joined.settle().await;
+    assert_eq!(joined.woken(), names(&["n3", "n5"]));
+
+    let lost = if first == names(&["n3"]) { 3 } else { 5 };
+    joined.join_with(lost, THEIRS, false);
+    joined.settle().await;
+    joined.makers();
+    claim("second");
+    joined.until("made", |_| joined.volume("second").is_some()).await;
+    let second = joined.makers();
+    assert!(second.len() == 1 && second != first, "{second:?}");
 }

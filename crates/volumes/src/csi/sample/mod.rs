@@ -9,6 +9,7 @@ mod controller;
 mod faults;
 pub(super) mod messages;
 mod node;
+mod release;
 mod state;
 
 #[cfg(test)]
@@ -50,6 +51,8 @@ pub struct SampleSettings {
     pub capacity: u64,
     /// Whether it mounts; else it makes folders where mounts would be.
     pub mounts: bool,
+    /// It is of the time of CSI 1.5: it refuses whatever came later.
+    pub is_old: bool,
 }
 
 pub struct SampleDriver {
@@ -80,7 +83,7 @@ impl SampleDriver {
     }
 
     fn has(&self, what: &str) -> bool {
-        !self.settings.without.contains(what)
+        !self.settings.without.contains(what) && !(self.settings.is_old && what == "modify")
     }
 
     async fn answer(self: Arc<Self>, path: String, question: Bytes) -> Result<Vec<u8>, Fault> {
@@ -121,7 +124,11 @@ impl SampleDriver {
         if !self.settings.others.is_empty() {
             *self.state.lock() = State::open(self.folder()).map_err(Fault::internal)?;
         }
-        match path.split('/').nth(1).unwrap_or_default() {
+        let service = path.split('/').nth(1).unwrap_or_default();
+        if self.settings.is_old && service.starts_with("csi.") {
+            release::check_1_5(path.rsplit('/').next().unwrap_or_default(), question)?;
+        }
+        match service {
             "pluginregistration.Registration" => self.registration(path, question),
             "csi.v1.Identity" => self.identity(path),
             "csi.v1.Controller" if self.has("controller") => self.controller(path, question, fault),
@@ -138,7 +145,7 @@ impl SampleDriver {
                     r#type: "CSIPlugin".into(),
                     name: self.settings.name.clone(),
                     endpoint: String::new(),
-                    supported_versions: vec!["1.12.0".into()],
+                    supported_versions: vec![if self.settings.is_old { "1.5.0" } else { "1.12.0" }.into()],
                 },
             )),
             _ => {

@@ -29,6 +29,9 @@ pub(crate) struct Args {
     /// It makes folders where it should mount
     #[arg(long)]
     no_mounts: bool,
+    /// It is of the time of CSI 1.5, and refuses whatever came later
+    #[arg(long)]
+    csi_1_5: bool,
 }
 
 pub(crate) fn run(args: Args) -> Result<()> {
@@ -41,6 +44,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         without: args.without.into_iter().collect(),
         capacity: args.capacity,
         mounts: !args.no_mounts,
+        is_old: args.csi_1_5,
     };
     let driver = SampleDriver::new(settings).context("opening what the driver has")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting a runtime")?;

@@ -30,13 +30,13 @@ umount /mnt
 exec \"$@\"";
 
 /// Plays the lane in a process of its own, with the options of this one. Its network and its mounts go with its last process.
-pub(super) fn play() -> Result<Tally> {
+pub(super) fn play(lane: usize) -> Result<Tally> {
     let own = env::current_exe().context("finding this program")?;
     let mut child = Command::new("unshare")
         .args(["--net", "--mount", "bash", "-c", SETUP, "apart"])
         .arg(own)
         .args(env::args_os().skip(1))
-        .arg("--apart")
+        .args(["--lane", &lane.to_string()])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()

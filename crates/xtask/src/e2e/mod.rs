@@ -39,9 +39,9 @@ pub(crate) struct Args {
     /// How many Pods of the suite `pods` are played side by side
     #[arg(long, default_value_t = 12)]
     at_once: usize,
-    /// Play the lane that has a network of its own, in this one
+    /// Play this lane, which is to have a network of its own, in the network that there is
     #[arg(long, hide = true)]
-    apart: bool,
+    lane: Option<usize>,
     #[command(flatten)]
     machine: cluster::Machine,
 }
@@ -53,14 +53,17 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     if !corten.exists() {
         bail!("{} is not there: build it with `cargo build --release -p corten`", corten.display());
     }
-    let lanes = match (args.running.is_some(), args.apart) {
-        (true, _) => RUNNING,
-        (false, true) => APART,
-        (false, false) if corten_machine::systemd_is_in_charge() => LANES_OF_SYSTEMD,
-        (false, false) => LANES,
+    let lanes = if args.running.is_some() {
+        RUNNING
+    } else if corten_machine::systemd_is_in_charge() {
+        LANES_OF_SYSTEMD
+    } else {
+        LANES
     };
+    let chosen = lanes.iter().enumerate().filter(|(number, _)| args.lane.is_none_or(|it| it == *number));
     let tally = std::thread::scope(|scope| {
-        let lanes: Vec<_> = lanes.iter().map(|it| scope.spawn(|| it.play(&root, &corten, args))).collect();
+        let (root, corten) = (&root, &corten);
+        let lanes: Vec<_> = chosen.map(|(n, it)| scope.spawn(move || it.play(n, root, corten, args))).collect();
         let tallies = lanes.into_iter().map(|it| it.join().map_err(|_| anyhow!("a lane of scripts panicked"))?);
         tallies.sum::<Result<Tally>>()
     })?;
@@ -100,24 +103,23 @@ impl Suite {
     }
 }
 
-/// Scripts of nodes are halved by the time they take. What disturbs the whole machine is in the second half.
-const HALF: &str = "76";
+/// Lanes take about as long as each other. Of the nodes, the one in the machine's own network plays what disturbs the whole machine.
 const LANES: &[Lane] = &[
-    Lane { is_apart: true, ..APART[0] },
-    Lane { suites: &[Suite { name: "node", from: HALF, to: "~" }], is_apart: false },
+    Lane { suites: &[Suite { name: "node", from: "", to: "76" }, whole("pods")], is_apart: true },
+    Lane { suites: &[Suite { name: "node", from: "76", to: "88" }], is_apart: false },
+    Lane { suites: &[Suite { name: "node", from: "88", to: "~" }], is_apart: true },
     Lane { suites: &[whole("control-plane")], is_apart: false },
-    Lane { suites: &[whole("cluster"), whole("clients")], is_apart: false },
+    Lane { suites: &[Suite { name: "cluster", from: "", to: "42" }, whole("clients")], is_apart: false },
+    Lane { suites: &[Suite { name: "cluster", from: "42", to: "~" }], is_apart: false },
 ];
-const APART: &[Lane] =
-    &[Lane { suites: &[Suite { name: "node", from: "", to: HALF }, whole("pods")], is_apart: false }];
 /// systemd starts nodes in the machine's own network, whichever that is of whoever asks for one.
 const LANES_OF_SYSTEMD: &[Lane] =
-    &[Lane { suites: &[whole("node"), whole("pods")], is_apart: false }, LANES[2], LANES[3]];
+    &[Lane { suites: &[whole("node"), whole("pods")], is_apart: false }, LANES[3], LANES[4], LANES[5]];
 /// On a node that runs already.
 const RUNNING: &[Lane] = &[Lane { suites: &[whole("pods")], is_apart: false }];
 
 impl Lane {
-    fn play(&self, root: &Path, corten: &Path, args: &Args) -> Result<Tally> {
+    fn play(&self, number: usize, root: &Path, corten: &Path, args: &Args) -> Result<Tally> {
         let mut tally = Tally::default();
         for suite in self.suites.iter().filter(|it| args.suite.as_ref().is_none_or(|wanted| wanted == it.name)) {
             let scripts = if suite.name == "pods" { Vec::new() } else { suite.scripts(root, &args.filter)? };
@@ -130,8 +132,8 @@ impl Lane {
                 tally.skipped += n;
                 continue;
             }
-            if self.is_apart {
-                return Ok(tally.and(apart::play()?));
+            if self.is_apart && args.lane.is_none() {
+                return Ok(tally.and(apart::play(number)?));
             }
             if suite.name == "pods" {
                 pods(root, corten, args, &mut tally)?;

@@ -19,7 +19,8 @@
 //!
 //! A script for commands that older versions of kubectl do not have begins with `needs kubectl 1.26`, one that runs a
 //! program which not every machine has with `needs program NAME`, one for machines without systemd with `needs no systemd`, one for kernels
-//! without WireGuard with `needs no wireguard`.
+//! without WireGuard with `needs no wireguard`; one that needs something else says what, and by which command that is seen:
+//! `needs containerd 2: containerd --version | grep -q ' 2'`.
 
 use std::{
     fmt::Write as _,
@@ -63,6 +64,8 @@ struct Needs {
     program: Option<String>,
     no_systemd: bool,
     no_wireguard: bool,
+    /// What else it needs, and the command that succeeds where that is.
+    other: Option<(String, String)>,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -100,6 +103,11 @@ impl Script {
                 == 0
         {
             return Ok(Some(format!("{name}: needs a kernel without WireGuard")));
+        }
+        if let Some((what, command)) = &self.needs.other
+            && ask(command)?.0 != 0
+        {
+            return Ok(Some(format!("{name}: needs {what}")));
         }
         if needed == 0 {
             return Ok(None);
@@ -189,8 +197,13 @@ fn needs(text: &str) -> (Needs, &str) {
     if first == "needs no wireguard" {
         return (Needs { no_wireguard: true, ..Needs::default() }, rest);
     }
-    match first.strip_prefix("needs program ") {
-        Some(program) => (Needs { program: Some(program.to_owned()), ..Needs::default() }, rest),
+    if let Some(program) = first.strip_prefix("needs program ") {
+        return (Needs { program: Some(program.to_owned()), ..Needs::default() }, rest);
+    }
+    match first.strip_prefix("needs ").and_then(|it| it.split_once(": ")) {
+        Some((what, command)) => {
+            (Needs { other: Some((what.to_owned(), command.to_owned())), ..Needs::default() }, rest)
+        }
         None => (Needs::default(), text),
     }
 }
@@ -260,6 +273,9 @@ mod tests {
         assert_eq!(needs("needs program x\n$ x\n"), (with(0, "x"), "\n$ x\n"));
         assert_eq!(needs("needs no systemd\n$ x\n"), (Needs { no_systemd: true, ..Needs::default() }, "\n$ x\n"));
         assert_eq!(needs("needs no wireguard\n$ x\n"), (Needs { no_wireguard: true, ..Needs::default() }, "\n$ x\n"));
+        let other = Some(("a new tool".to_owned(), "tool --version | grep ': 2'".to_owned()));
+        let text = "needs a new tool: tool --version | grep ': 2'\n$ x\n";
+        assert_eq!(needs(text), (Needs { other, ..Needs::default() }, "\n$ x\n"));
         assert_eq!(needs("$ x\n"), (with(0, ""), "$ x\n"));
     }
 
@@ -276,6 +292,8 @@ mod tests {
         assert!(!lacks("$ x\n", (1, "")));
         assert!(lacks("needs program x\n$ x\n", (1, "")));
         assert!(!lacks("needs program x\n$ x\n", (0, "/bin/x")));
+        assert!(lacks("needs a tool: tool\n$ x\n", (1, "")));
+        assert!(!lacks("needs a tool: tool\n$ x\n", (0, "")));
         assert!(lacks("needs no systemd\n$ x\n", (0, "")));
         assert!(!lacks("needs no systemd\n$ x\n", (1, "")));
         assert!(lacks("needs no wireguard\n$ x\n", (0, "")));

@@ -36,6 +36,8 @@ use crate::{e2e::in_path, tidy::root};
 pub(crate) enum Suite {
     Bookworm,
     Trixie,
+    /// Debian 14 to be: what its packages bring that no release has yet, as containerd 2.
+    Forky,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
@@ -63,6 +65,7 @@ impl fmt::Display for Suite {
         f.write_str(match self {
             Self::Bookworm => "bookworm",
             Self::Trixie => "trixie",
+            Self::Forky => "forky",
         })
     }
 }

@@ -1,6 +1,8 @@
 //! What Pods are given, and what is left of it, with the built-in driver and real mounts.
 
 use super::*;
+use rustix::mount::MountFlags;
+
 use crate::{CreateVolume, LOCAL_DRIVER, LocalDriver, Reserve, detach_all};
 
 struct World {

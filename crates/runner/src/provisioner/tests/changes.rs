@@ -1,0 +1,64 @@
+//! Volumes that grow or get another VolumeAttributesClass.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_is_changed_as_another_class_says_with_the_drivers_words_before() {
+    let world = World::new();
+    let class = json!({ "metadata": { "name": "fast" }, "driverName": DRIVER, "parameters": { "iops": "9" } });
+    world.api.put("/apis/storage.k8s.io/v1/volumeattributesclasses/fast", class);
+    let csi = json!({ "driver": DRIVER, "volumeHandle": "h1" });
+    let spec = json!({ "capacity": { "storage": "1Gi" }, "csi": csi });
+    world.api.put(&format!("{VOLUMES}/pv1"), json!({ "metadata": { "name": "pv1" }, "spec": spec }));
+    *world.hands.refusal.lock() = Some(refusal("too busy", Finality::Open));
+    let path = format!("{CLAIMS}/data");
+    let mut bound = claim(&json!({ "status": { "phase": "Bound", "capacity": { "storage": "1Gi" } } }));
+    bound["spec"]["volumeName"] = "pv1".into();
+    bound["spec"]["volumeAttributesClassName"] = "fast".into();
+    world.api.put(&path, bound);
+    let status = |api: &FakeApi| api.object(&path).map(|it| it["status"].clone()).unwrap_or_default();
+    world.until("refused", |api| status(api)["conditions"][0]["type"] == "ModifyVolumeError").await;
+    let told = status(&world.api);
+    assert_eq!(
+        told["modifyVolumeStatus"],
+        json!({ "status": "InProgress", "targetVolumeAttributesClassName": "fast" })
+    );
+    let words = "ModifyVolume failed with error: too busy. Waiting for retry.";
+    assert_eq!(told["conditions"][0]["message"], words);
+    world.until("changed", |api| status(api)["currentVolumeAttributesClassName"] == "fast").await;
+    let told = status(&world.api);
+    assert!(told["modifyVolumeStatus"].is_null() && told["conditions"] == json!([]), "{told}");
+    let volume = world.api.object(&format!("{VOLUMES}/pv1")).expect("there");
+    assert_eq!(volume["spec"]["volumeAttributesClassName"], "fast");
+    let asked = world.hands.asked.lock().iter().filter(|it| *it == r#"modify h1 {"iops": "9"}"#).count();
+    assert_eq!(asked, 2);
+}
+
+/// Drivers make volumes larger than they are asked to, and what was larger before is not made smaller.
+#[tokio::test(start_paused = true)]
+async fn a_volume_that_was_grown_is_as_large_as_its_driver_says() {
+    for (grown, volume_has, expected, is_patched) in [
+        (0, "1Gi", "2Gi", true),
+        (3 << 30, "1Gi", "3Gi", true),
+        (1 << 30, "1Gi", "2Gi", true),
+        (0, "4Gi", "4Gi", false),
+    ] {
+        let world = World::new();
+        *world.hands.grown.lock() = grown;
+        let csi = json!({ "driver": DRIVER, "volumeHandle": "h1" });
+        let volume = format!("{VOLUMES}/pv1");
+        let spec = json!({ "capacity": { "storage": volume_has }, "csi": csi });
+        world.api.put(&volume, json!({ "metadata": { "name": "pv1" }, "spec": spec }));
+        let path = format!("{CLAIMS}/data");
+        let mut bound = claim(&json!({ "status": { "phase": "Bound", "capacity": { "storage": "1Gi" } } }));
+        bound["spec"]["volumeName"] = "pv1".into();
+        bound["spec"]["resources"]["requests"]["storage"] = "2Gi".into();
+        world.api.put(&path, bound);
+        let capacity = |api: &FakeApi, path: &str, of: &str| {
+            api.object(path).map(|it| it[of]["capacity"]["storage"].clone()).unwrap_or_default()
+        };
+        world.until("grown", |api| capacity(api, &path, "status") == expected).await;
+        assert_eq!(capacity(&world.api, &volume, "spec"), expected);
+        assert_eq!(world.api.writes().contains(&format!("PATCH {volume}")), is_patched);
+    }
+}

@@ -6,6 +6,7 @@ use corten_api::{
     core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpec},
     secret_names::OWN_PARAMETERS,
     storage::v1::{StorageClass, VolumeAttributesClass},
+    volumes::{BETA_STORAGE_PROVISIONER, STORAGE_PROVISIONER},
 };
 use corten_meta::Quantity;
 use serde_json::{Value, json};
@@ -16,11 +17,9 @@ use crate::{
     words::{Created, DriverFacts, Request, Source, Topology},
 };
 
-pub(crate) const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+pub(crate) use corten_api::volumes::{PROVISIONED_BY, SELECTED_NODE};
+
 pub const FINALIZER: &str = "external-provisioner.volume.kubernetes.io/finalizer";
-pub(crate) const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
-const PROVISIONER: [&str; 2] =
-    ["volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner"];
 const FS_TYPE: &str = "csi.storage.k8s.io/fstype";
 const READ_ONLY: &str = "ReadOnlyMany";
 /// Among a volume's attributes: who made it.
@@ -38,7 +37,7 @@ pub(crate) fn annotation<'c>(claim: &'c PersistentVolumeClaim, name: &str) -> Op
 
 /// Who is to make a volume for this claim.
 pub(crate) fn provisioner_of(claim: &PersistentVolumeClaim) -> Option<&str> {
-    PROVISIONER.into_iter().find_map(|it| annotation(claim, it))
+    [STORAGE_PROVISIONER, BETA_STORAGE_PROVISIONER].into_iter().find_map(|it| annotation(claim, it))
 }
 
 pub(crate) fn waits_for_consumer(class: &StorageClass) -> bool {

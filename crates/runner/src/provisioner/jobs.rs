@@ -6,6 +6,7 @@ use corten_api::core::v1::PersistentVolumeClaim;
 use corten_api::resources::{CSI_NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTACHMENTS};
 use corten_api::snapshots::{BEING_CREATED, CONTENT_FINALIZER, VOLUME_SNAPSHOT_CONTENTS};
 use corten_api::storage::v1::CSINode;
+use corten_api::volumes::SELECTED_NODE;
 use corten_client::{Client, DeleteParams, Error, PatchType};
 use corten_kubelet::Secrets;
 use corten_meta::{Key, Resource, Time};
@@ -130,7 +131,7 @@ async fn attempt(client: &Client, hands: &dyn VolumeHands, answered: &Answered, 
         Job::Reschedule { claim, version } => {
             let patch = json!({ "metadata": {
                 "resourceVersion": version,
-                "annotations": { "volume.kubernetes.io/selected-node": null },
+                "annotations": { SELECTED_NODE: null },
             } });
             let patched = client.patch(&PERSISTENT_VOLUME_CLAIMS, claim, "", &PatchType::Merge, &patch).await;
             gone(patched).map_err(not_written)?;
@@ -234,7 +235,7 @@ async fn clean_up(
 
 /// Another node may have been first, or somebody has changed the claim: what it is now is seen.
 async fn select(client: &Client, claim: &Key, version: &str, node: &str) -> Result<(), Error> {
-    let annotations = json!({ "volume.kubernetes.io/selected-node": node });
+    let annotations = json!({ SELECTED_NODE: node });
     let patch = json!({ "metadata": { "resourceVersion": version, "annotations": annotations } });
     match client.patch(&PERSISTENT_VOLUME_CLAIMS, claim, "", &PatchType::Merge, &patch).await {
         Err(error) if error.is_conflict() => Ok(()),

@@ -19,7 +19,7 @@ pub struct Lack {
 pub use corten_kubelet::LACKS as ANNOTATION;
 
 /// Everything that is looked for, in the order in which it is told.
-pub const LACKS: [Lack; 11] = [
+pub const LACKS: [Lack; 12] = [
     Lack {
         id: "AppArmor",
         is_there: |it| it.app_armor,
@@ -63,6 +63,14 @@ pub const LACKS: [Lack; 11] = [
         remedy: "containerd 2.0 or later, runc 1.2 or crun 1.9 or later, and Linux 6.3 or later",
     },
     Lack {
+        id: "SharedMounts",
+        is_there: |it| it.shared_mounts,
+        without: "Pods do not see what is mounted on the machine after Corten began, and volumes of CSI drivers that run as processes of \
+                  the machine are refused",
+        remedy: "`mount --make-rshared /` (and the same for the disk of the data folder, where it has its own) after `corten down`, \
+                 before `corten up`",
+    },
+    Lack {
         id: "IPv6",
         is_there: |_| has_ipv6(),
         without: "Pods and Services have IPv4 addresses alone",
@@ -96,6 +104,7 @@ pub(crate) struct MachineFeatures {
     pub(crate) recursive_read_only: bool,
     pub(crate) keeps_groups_policy: bool,
     pub(crate) user_namespaces: bool,
+    pub(crate) shared_mounts: bool,
     /// Also where nothing asks for it, and nobody has looked.
     pub(crate) wireguard: bool,
 }
@@ -131,6 +140,7 @@ mod tests {
             recursive_read_only: true,
             keeps_groups_policy: true,
             user_namespaces: true,
+            shared_mounts: true,
             wireguard: true,
         };
         let (best, worst) = (lacks(all), lacks(MachineFeatures::default()));
@@ -138,6 +148,7 @@ mod tests {
             "AppArmor",
             "CgroupV2",
             "RecursiveReadOnlyMounts",
+            "SharedMounts",
             "SupplementalGroupsPolicy",
             "UserNamespaces",
             "WireGuard",

@@ -66,6 +66,17 @@ impl NodeMounts {
         self.held_by.is_some()
     }
 
+    /// Does what the machine mounts later at these places come into the namespace? Not where they were private when it was made, whatever
+    /// they are now. Blocks.
+    pub fn follows(&self, places: &[PathBuf]) -> bool {
+        let places = places.to_owned();
+        let all_follow = move || {
+            let table = fs::read("/proc/thread-self/mountinfo").unwrap_or_default();
+            places.iter().all(|it| is_follower(&table, it))
+        };
+        !self.is_apart() || self.run_blocking(all_follow).unwrap_or_default()
+    }
+
     /// Runs `work` in the namespace. It is run in a thread of its own, since a namespace is entered for good.
     pub fn run_blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
         let Some(file) = &self.held_by else { return Ok(work()) };
@@ -211,6 +222,18 @@ fn mount_points(table: &[u8]) -> Vec<PathBuf> {
     fields.map(|it| PathBuf::from(OsString::from_vec(unescape(it)))).collect()
 }
 
+/// Does the mount that holds `path` take over what is mounted on its master? `… / rw shared:1 master:2 - ext4 …`
+fn is_follower(table: &[u8], path: &Path) -> bool {
+    let lines = table.split(|it| *it == b'\n').filter_map(|line| {
+        let fields: Vec<&[u8]> = line.split(|it| *it == b' ').collect();
+        let at = PathBuf::from(OsString::from_vec(unescape(fields.get(4)?)));
+        let mut tags = fields.iter().skip(6).take_while(|it| **it != b"-");
+        path.starts_with(&at).then(|| (at, tags.any(|it| it.starts_with(b"master:"))))
+    });
+    // Of those at one place the last hides the others.
+    lines.max_by_key(|it| it.0.components().count()).is_some_and(|it| it.1)
+}
+
 fn unescape(field: &[u8]) -> Vec<u8> {
     let mut parts = field.split(|it| *it == b'\\');
     let mut path = parts.next().unwrap_or_default().to_vec();
@@ -254,6 +277,53 @@ mod tests {
                      39 36 0:5 / /\xe4 rw - tmpfs tmpfs rw\n";
         let odd = PathBuf::from(OsString::from_vec(b"/\xe4".to_vec()));
         assert_eq!(mount_points(table), [&["/", "/a b", "/c\\d\te"].map(PathBuf::from)[..], &[odd]].concat());
+    }
+
+    #[test]
+    fn the_mount_that_holds_a_place_says_whether_it_follows_the_machine() {
+        let table = b"1 0 8:1 / / rw shared:9 master:1 - ext4 /dev/a rw\n\
+                     2 1 8:2 / /data rw shared:8 - ext4 /dev/b rw,master:1\n\
+                     3 1 8:3 / /twice rw master:2 - ext4 /dev/c rw\n\
+                     4 3 8:4 / /twice rw - ext4 /dev/d rw\n";
+        for (path, expected) in [
+            ("/", true),
+            ("/mnt/disks", true),
+            ("/database", true),
+            ("/data", false),
+            ("/data/x", false),
+            ("/twice", false),
+        ] {
+            assert_eq!(is_follower(table, Path::new(path)), expected, "{path}");
+        }
+        assert!(!is_follower(b"", Path::new("/")), "what cannot be read");
+    }
+
+    #[test]
+    fn a_namespace_follows_what_was_shared_when_it_was_made() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: needs root");
+            return;
+        }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let place = dir.path().join("place");
+        for (how, expected) in [(MountPropagationFlags::SHARED, true), (MountPropagationFlags::PRIVATE, false)] {
+            let layout = Layout::new(dir.path().join("data"), dir.path().join("run"));
+            fs::create_dir_all(&place).expect("a folder");
+            mount_bind(&place, &place).expect("mounted");
+            mount_change(&place, how).expect("changed");
+            let mounts = NodeMounts::prepare(&layout).expect("a namespace");
+            mount_change(&place, MountPropagationFlags::SHARED).expect("too late");
+            assert_eq!(mounts.follows(std::slice::from_ref(&place)), expected, "{how:?}");
+            let later = place.join("later");
+            fs::create_dir_all(&later).expect("a folder");
+            mount_bind("/proc", &later).expect("mounted");
+            let seen = later.join("self");
+            assert_eq!(mounts.run_blocking(move || seen.exists()).expect("entered"), expected, "{how:?}");
+            NodeMounts::release(&layout);
+            unmount(&later, UnmountFlags::DETACH).expect("unmounted");
+            unmount(&place, UnmountFlags::DETACH).expect("unmounted");
+        }
+        assert!(NodeMounts::own().follows(&[place]), "the machine's own");
     }
 
     #[test]

@@ -72,6 +72,8 @@ pub(super) struct Observer {
     told: Option<(Snapshot, Instant)>,
     facts: Option<NodeFacts>,
     facts_at: Option<Instant>,
+    /// Do mounts of the machine come into the node's namespace? That is settled when it is made, and its table is long later.
+    shared_mounts: Option<bool>,
     /// When the runtime last answered, and whether it is silent since.
     heard_at: Option<Instant>,
     is_silent: bool,
@@ -85,6 +87,7 @@ impl Observer {
             told: None,
             facts: None,
             facts_at: None,
+            shared_mounts: None,
             heard_at: None,
             is_silent: false,
             departures: Departures::default(),
@@ -246,9 +249,14 @@ impl Observer {
     }
 
     async fn facts(&mut self, inner: &Inner) -> NodeFacts {
-        let layout = inner.layout.clone();
-        let machine = tokio::task::spawn_blocking(move || (gather(&layout), swap_bytes())).await;
-        let (machine, swap_bytes) = machine.unwrap_or_default();
+        let (layout, mounts, known) = (inner.layout.clone(), inner.mounts.clone(), self.shared_mounts);
+        let machine = tokio::task::spawn_blocking(move || {
+            // Where volumes by hand are, and where drivers mount theirs.
+            let places = ["/".into(), layout.data.clone()];
+            (gather(&layout), swap_bytes(), known.unwrap_or_else(|| mounts.follows(&places)))
+        });
+        let (machine, swap_bytes, shared_mounts) = machine.await.unwrap_or_default();
+        self.shared_mounts = Some(shared_mounts);
         let (runtime_problem, network_problem) = self.problems(inner).await;
         let wireguard = inner.wireguard.get();
         let network_problem = network_problem.or_else(|| wireguard?.problem());
@@ -260,6 +268,7 @@ impl Observer {
             recursive_read_only: handlers.iter().any(|it| it.recursive_read_only_mounts),
             keeps_groups_policy,
             user_namespaces: handlers.iter().any(|it| it.user_namespaces),
+            shared_mounts,
             wireguard: !wireguard.is_some_and(WireGuard::is_lacking),
         });
         NodeFacts {

@@ -34,6 +34,12 @@ pub const LOCAL_DRIVER: &str = "local.corten.dev";
 pub const MOVED_FROM: &str = "local.corten.dev/moved-from";
 /// On a claim, of Corten: its volume is to be moved to this node. Until that is done no Pod that uses it is placed.
 pub const MOVE_TO: &str = "local.corten.dev/move-to";
+/// The annotation of the CSINode of a machine that has joined, with what its drivers of others can do, as JSON: the control plane asks them
+/// where it may ([`CONTROLLER_NODES`]).
+pub const DRIVERS_OF_OTHERS: &str = "csi.corten.dev/drivers";
+/// The annotation of a CSIDriver that names the joined nodes on which the control plane may ask it in place of sidecars: names between
+/// commas, or `*`.
+pub const CONTROLLER_NODES: &str = "csi.corten.dev/controller-nodes";
 /// The provisioner of classes whose volumes are made by hand.
 pub const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 

@@ -1,7 +1,7 @@
 //! Which nodes are on machines that have joined, and have drivers that the control plane asks.
 //!
-//! The built-in driver is asked on each of them. One of somebody else's on a few alone: volumes are made once, so one of its nodes is
-//! enough ([`corten_provisioner::leases`]), and one more waits to take over when that is no longer Ready.
+//! The built-in driver is asked on each of them. One of somebody else's on a few alone, of those that its CSIDriver names: volumes are made
+//! once, so one of its nodes is enough ([`corten_provisioner::leases`]), and one more waits to take over when that is no longer Ready.
 
 mod candidates;
 mod told;
@@ -21,8 +21,8 @@ use serde::Deserialize;
 use tokio::sync::watch;
 
 use self::{
-    candidates::{Candidates, NodeSeen},
-    told::{Told, joined_nodes, nodes},
+    candidates::{Allowed, Candidates, NodeSeen},
+    told::{Told, drivers, joined_nodes, nodes},
 };
 use crate::NodeDriver;
 
@@ -44,7 +44,7 @@ pub async fn follow_joined_nodes(
 ) {
     let JoinedNodesSettings { client, viewer, driver } = settings;
     let mut joined = joined_nodes(&client, driver);
-    let mut places: Option<Informer<NodeSeen>> = None;
+    let mut others: Option<(Informer<NodeSeen>, Informer<Option<Allowed>>)> = None;
     let mut candidates = Candidates::default();
     let mut running: BTreeMap<String, (AbortHandle, watch::Sender<Vec<NodeDriver>>)> = BTreeMap::new();
     // Each is woken by itself: what happens to one node is not looked at by the loops of all others.
@@ -81,11 +81,18 @@ pub async fn follow_joined_nodes(
             }
         }
         if candidates.are_any() {
-            let places = places.get_or_insert_with(|| nodes(&viewer));
+            let (places, allowed) = others.get_or_insert_with(|| (nodes(&viewer), drivers(&client)));
             while let Poll::Ready(event) = places.poll_event(context) {
                 has_news |= match event {
                     InformerEvent::Applied(seen, identity) => candidates.see(identity.key.name, Some(seen)),
                     InformerEvent::Deleted(meta) => candidates.see(meta.name, None),
+                    InformerEvent::Synced(_) => false,
+                };
+            }
+            while let Poll::Ready(event) = allowed.poll_event(context) {
+                has_news |= match event {
+                    InformerEvent::Applied(nodes, identity) => candidates.allow(identity.key.name, nodes),
+                    InformerEvent::Deleted(meta) => candidates.allow(meta.name, None),
                     InformerEvent::Synced(_) => false,
                 };
             }

@@ -39,8 +39,8 @@ use self::{
     seen::{Informers, Seen},
 };
 use crate::{Clock, EventRecorder};
+pub(crate) use introduction::MADE_BY_CONTROL_PLANE;
 pub use introduction::run_node_drivers;
-pub(crate) use introduction::{DRIVERS_OF_OTHERS, MADE_BY_CONTROL_PLANE};
 pub(crate) use jobs::{grow_on_node, told};
 pub use shared::SharedStorage;
 pub use snapshots::SnapshotRefusal;

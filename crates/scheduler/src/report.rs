@@ -314,7 +314,8 @@ fn condition_patch(entry: &Entry, reason: &str, message: &str, now: Time) -> Val
     json!({ "metadata": metadata, "status": status })
 }
 
-/// One wait for each reason, the one that turned most nodes down first; then the node that came nearest.
+/// One wait for each reason: first what the nearest node lacks, which is the least that must change, then the one that turned most nodes
+/// down; then that node.
 pub(crate) fn waits(info: &PodInfo, failure: &Failure, snapshot: &Snapshot, profile: &Profile) -> Vec<Wait> {
     if failure.n_nodes == 0 {
         return vec![Wait::new("NoNodes", "the cluster has no node", Actor::Operator)];
@@ -328,7 +329,8 @@ pub(crate) fn waits(info: &PodInfo, failure: &Failure, snapshot: &Snapshot, prof
         }];
     }
     let mut rejections: Vec<_> = failure.rejections.iter().collect();
-    rejections.sort_by_key(|it| std::cmp::Reverse(it.n_nodes));
+    let is_nearest = |plugin_idx| failure.nearest.as_ref().is_some_and(|it| it.plugin_idx == plugin_idx);
+    rejections.sort_by_key(|it| (!is_nearest(it.plugin_idx), std::cmp::Reverse(it.n_nodes)));
     let mut waits: Vec<Wait> = rejections
         .into_iter()
         .take(WAITS_MAX)

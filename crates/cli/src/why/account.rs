@@ -126,13 +126,20 @@ impl Follows for Wait {
 }
 
 impl Account {
-    /// The deepest cause that somebody other than the cluster must end, else the deepest cause at all.
+    /// The deepest cause that somebody other than the cluster must end, else the deepest cause at all. Where room is being made, why there
+    /// was none is no longer waited for.
     pub(crate) fn root(&self) -> Option<Root<'_>> {
         let mut all = Vec::new();
         self.causes_below(&mut Vec::new(), false, None, &mut all);
         // A stable sort: of several equally deep ones that somebody must end, the first step's comes first.
         all.sort_by_key(|it| {
-            (it.wait.actor == Actor::Cluster, it.is_aside, it.wait.follows(), std::cmp::Reverse(it.path.len()))
+            (
+                it.wait.reason != "Preempting",
+                it.wait.actor == Actor::Cluster,
+                it.is_aside,
+                it.wait.follows(),
+                std::cmp::Reverse(it.path.len()),
+            )
         });
         all.into_iter().next()
     }

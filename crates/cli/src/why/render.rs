@@ -189,6 +189,9 @@ fn one_step(page: &mut Page, step: &Step, width: usize, depth: usize, now: Time)
     }
 }
 
+/// So many reasons of one object are shown.
+const CAUSES_SHOWN: usize = 3;
+
 /// What else the same object waits for.
 fn also(page: &mut Page, at: &Account, root: Option<&Root<'_>>, depth: usize) {
     let waits = at.causes.iter().map(|it| (&it.by, &it.wait));
@@ -196,10 +199,14 @@ fn also(page: &mut Page, at: &Account, root: Option<&Root<'_>>, depth: usize) {
     let is_said = |wait: &Wait| at.summary == format!("{}: {}", wait.reason, one_line(&wait.message));
     let own = waits.filter(|(_, wait)| root.is_none_or(|it| it.wait.reason != wait.reason && !wait.follows()));
     let own = own.filter(|(_, wait)| !is_said(wait));
-    for (by, wait) in own.take(3) {
+    let own: Vec<_> = own.collect();
+    for (by, wait) in own.iter().take(CAUSES_SHOWN) {
         page.push(
             Line::new(depth, format!("└ {by} waits: {}: {}", wait.reason, one_line(&wait.message))).cut().dropped(5),
         );
+    }
+    if own.len() > CAUSES_SHOWN {
+        page.push(Line::new(depth, format!("└ and {} more reasons", own.len() - CAUSES_SHOWN)).dropped(5));
     }
     let blocked = at.steps.iter().filter_map(|it| it.wait.as_ref().map(|wait| (it, wait)));
     let others = blocked.filter(|(_, wait)| root.is_some_and(|it| it.wait.reason != wait.reason));

@@ -16,10 +16,37 @@ pub(super) struct NodeSeen {
     pub(super) labels: Topology,
 }
 
+/// The nodes that may act for a driver, as its CSIDriver names them: whoever acts is handed the Secrets of its classes, and says what its
+/// volumes are, so that it is not for a node to say that it may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Allowed {
+    All,
+    Named(BTreeSet<String>),
+}
+
+impl Allowed {
+    /// `*`, or names of nodes between commas.
+    pub(super) fn parse(text: &str) -> Self {
+        match text.trim() {
+            "*" => Self::All,
+            names => Self::Named(names.split(',').map(|it| it.trim().to_owned()).filter(|it| !it.is_empty()).collect()),
+        }
+    }
+
+    fn has(&self, node: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Named(nodes) => nodes.contains(node),
+        }
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Candidates {
     drivers: BTreeMap<String, Vec<(NodeDriver, Vec<String>)>>,
     nodes: BTreeMap<String, NodeSeen>,
+    /// By driver.
+    allowed: BTreeMap<String, Allowed>,
 }
 
 impl Candidates {
@@ -46,6 +73,15 @@ impl Candidates {
         before != seen
     }
 
+    /// Which nodes may act for the driver; `None`: none.
+    pub(super) fn allow(&mut self, driver: String, nodes: Option<Allowed>) -> bool {
+        let before = match nodes.clone() {
+            Some(nodes) => self.allowed.insert(driver, nodes),
+            None => self.allowed.remove(&driver),
+        };
+        before != nodes
+    }
+
     pub(super) fn are_any(&self) -> bool {
         !self.drivers.is_empty()
     }
@@ -56,7 +92,8 @@ impl Candidates {
         let mut chosen: BTreeMap<String, Vec<NodeDriver>> = BTreeMap::new();
         for (name, drivers) in &self.drivers {
             let Some(node) = self.nodes.get(name).filter(|it| it.is_ready) else { continue };
-            for (driver, keys) in drivers {
+            let may_act = |it: &&(NodeDriver, _)| self.allowed.get(&it.0.facts.name).is_some_and(|it| it.has(name));
+            for (driver, keys) in drivers.iter().filter(may_act) {
                 let keys: BTreeSet<&String> = keys.iter().collect();
                 let here = node.labels.iter().filter(|it| keys.contains(it.0));
                 let topology: Topology = here.map(|(key, value)| (key.clone(), value.clone())).collect();
@@ -109,6 +146,10 @@ mod tests {
         for node in 1..=5 {
             assert!(all.see(format!("n{node}"), seen("a", true)));
         }
+        assert_eq!(chosen(&all), "", "no CSIDriver says that they may act for it");
+        assert!(all.allow("d".into(), Some(Allowed::parse("n5, n9"))) && all.allow("e".into(), Some(Allowed::All)));
+        assert_eq!(chosen(&all), "n5:d@a");
+        assert!(all.allow("d".into(), Some(Allowed::parse("*"))) && !all.allow("d".into(), Some(Allowed::All)));
         assert_eq!(chosen(&all), "n1:d@a n2:d@a");
         assert!(!all.see("n1".into(), seen("a", true)), "nothing new");
         assert!(all.see("n1".into(), seen("a", false)));
@@ -122,5 +163,7 @@ mod tests {
         assert!(all.tell("n3", Vec::new()));
         assert_eq!(chosen(&all), "n4:d@a n5:d@b");
         assert!(all.forget("n4") && !all.forget("n4"));
+        assert!(all.allow("d".into(), None));
+        assert_eq!(chosen(&all), "");
     }
 }

@@ -1,18 +1,16 @@
 //! What nodes say of their drivers, as far as it is believed, and what the cluster says of the nodes.
 
 use corten_api::{
-    resources::{CSI_NODES, NODES},
+    resources::{CSI_DRIVERS, CSI_NODES, NODES},
     storage::v1::CSINode,
+    volumes::{CONTROLLER_NODES, DRIVERS_OF_OTHERS},
 };
 use corten_client::{Client, Identity, Informer, InformerParams, decode, decode_projection};
 use corten_meta::ObjectMeta;
 use serde::Deserialize;
 
-use super::candidates::NodeSeen;
-use crate::{
-    NodeDriver,
-    provisioner::{DRIVERS_OF_OTHERS, MADE_BY_CONTROL_PLANE},
-};
+use super::candidates::{Allowed, NodeSeen};
+use crate::{NodeDriver, provisioner::MADE_BY_CONTROL_PLANE};
 
 pub(super) struct Told {
     pub(super) node: String,
@@ -62,6 +60,19 @@ fn others(said: &str, node: &CSINode, built_in: &str) -> Vec<(NodeDriver, Vec<St
         }
     }
     others
+}
+
+/// Which nodes may act for drivers.
+pub(super) fn drivers(client: &Client) -> Informer<Option<Allowed>> {
+    #[derive(Deserialize)]
+    struct Seen {
+        metadata: ObjectMeta,
+    }
+    Informer::decoding(client.clone(), InformerParams::all(CSI_DRIVERS).seeded_by("joined nodes"), |bytes| {
+        let Seen { metadata } = decode_projection(&bytes)?;
+        let allowed = metadata.annotations.get(CONTROLLER_NODES).map(|it| Allowed::parse(it));
+        Ok((Identity::of(&metadata), allowed))
+    })
 }
 
 pub(super) fn nodes(viewer: &Client) -> Informer<NodeSeen> {

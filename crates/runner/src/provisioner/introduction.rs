@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use corten_api::resources::{CSI_DRIVERS, CSI_NODES, NODES, STORAGE_CLASSES};
+use corten_api::volumes::DRIVERS_OF_OTHERS;
 use corten_client::{BoxFuture, Client, Error, PatchType};
 use corten_meta::{Key, ObjectMeta};
 use corten_provisioner::{csi_driver, csi_node, default_class, topology_labels};
@@ -14,8 +15,6 @@ use super::{BuiltIn, NodeDriver, VolumeHands, jobs::there, snapshots};
 
 /// The annotation of a CSINode whose machine has joined: the control plane asks its built-in driver over the kubelet's API.
 pub(crate) const MADE_BY_CONTROL_PLANE: &str = "local.corten.dev/asked-by-control-plane";
-/// The annotation of such a CSINode with what its drivers of others can do, as JSON: the control plane asks them, too.
-pub(crate) const DRIVERS_OF_OTHERS: &str = "csi.corten.dev/drivers";
 /// Annotations have room for 256 KiB. One driver takes about 500 bytes.
 const DRIVERS_BYTES_MAX: usize = 128 << 10;
 const RETRY: Duration = Duration::from_secs(2);

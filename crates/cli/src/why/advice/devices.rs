@@ -1,15 +1,28 @@
 //! Pods that wait for the devices of their claims.
 
-use corten_api::resources::DEVICE_CLASSES;
+use corten_api::resources::{DEVICE_CLASSES, RESOURCE_CLAIMS};
 
 use super::case::{Advice, Case};
 use crate::why::{command::kubectl, fields::text, nearest::nearest};
 
 /// No node has what is asked for.
-pub(super) fn allocation(_: &Case<'_>) -> Advice {
+pub(super) async fn allocation(case: &Case<'_>) -> Advice {
+    if case.wait.message.ends_with("not found") {
+        return missing(case).await;
+    }
     Advice::run(kubectl("", &["get", "resourceslices", "-o", "yaml"]))
         .who("whoever runs the cluster: have drivers offer such devices, or whoever wrote the claims: ask for others")
         .hint("a device that another claim has is not given twice")
+}
+
+/// A claim that nobody has made.
+async fn missing(case: &Case<'_>) -> Advice {
+    let name = case.wait.message.split('"').nth(1).unwrap_or_default();
+    let claims = case.reader.list(&RESOURCE_CLAIMS, case.namespace).await;
+    let near = nearest(name, claims.iter().map(|it| text(it, "/metadata/name")));
+    Advice::run(kubectl(case.namespace, &["get", "resourceclaims"]))
+        .who(format!("whoever wrote {}: make resourceclaim/{name}, or name another", case.author))
+        .hints(near.map(|it| format!("there is a claim {it:?}")))
 }
 
 /// A claim's spec cannot be changed once it is there, so that whoever wrote it makes another.

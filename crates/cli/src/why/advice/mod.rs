@@ -116,7 +116,7 @@ async fn of_nodes(case: &Case<'_>) -> Option<Option<Advice>> {
         "NodeUnschedulable" | "Cordoned" => Some(scheduling::cordoned(case)),
         "UntoleratedTaint" => scheduling::taint(case).await,
         "NodeAffinity" => scheduling::affinity(case).await,
-        "DynamicResources" | "NoDeviceMatches" => Some(devices::allocation(case)),
+        "DynamicResources" | "NoDeviceMatches" => Some(devices::allocation(case).await),
         "DevicesNotReady" => Some(devices::readiness(case)),
         "DeviceClassNotFound" => Some(devices::class(case).await),
         "DeviceSelectorFails" => Some(devices::selector(case)),

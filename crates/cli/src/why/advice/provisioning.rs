@@ -5,7 +5,7 @@
 use corten_api::{
     resources::{CSI_NODES, EVENTS, NODES, PERSISTENT_VOLUME_CLAIMS},
     snapshots::VOLUME_SNAPSHOTS,
-    volumes::{SELECTED_NODE, STORAGE_PROVISIONER},
+    volumes::{CONTROLLER_NODES, SELECTED_NODE, STORAGE_PROVISIONER},
 };
 use corten_meta::{Key, Resource};
 use serde_json::Value;
@@ -53,6 +53,14 @@ pub(super) async fn of(case: &Case<'_>) -> Advice {
     match said(case).await {
         Some(said) => refused(case, advice, (provisioner, node), &said).await,
         None => {
+            // Those beside the control plane are asked without a word.
+            let tells = |it: &&Value| text(it, "/metadata/annotations/csi.corten.dev~1drivers").contains(provisioner);
+            let advice = match nodes.iter().filter(has).all(|it| tells(&it)) {
+                true => advice.hint(format!(
+                    "without sidecars, nodes that csidriver/{provisioner} names in its annotation {CONTROLLER_NODES} make it"
+                )),
+                false => advice,
+            };
             let place = if node.is_empty() { String::new() } else { format!(" for node {node}") };
             advice
                 .headline(not_yet(case, format!("{provisioner} is making it{place}")))

@@ -1,6 +1,9 @@
 //! Claims and volumes that do not come together, and Pods that are not placed because of theirs.
 
-use corten_api::resources::{CSI_STORAGE_CAPACITIES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES};
+use corten_api::{
+    resources::{CSI_STORAGE_CAPACITIES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES},
+    volumes::NO_PROVISIONER,
+};
 use corten_meta::Key;
 use serde_json::Value;
 
@@ -170,6 +173,15 @@ pub(super) async fn placement(case: &Case<'_>) -> Advice {
         let key = Key::new(case.namespace, name);
         if let Some(claim) = case.reader.get(&PERSISTENT_VOLUME_CLAIMS, &key).await {
             advice = advice.hints(whereabouts(case, &claim).await);
+            let class = Key::cluster(text(&claim, "/spec/storageClassName"));
+            let is_unbound = text(&claim, "/spec/volumeName").is_empty() && !class.name.is_empty();
+            let class = if is_unbound { case.reader.get(&STORAGE_CLASSES, &class).await } else { None };
+            if let Some(class) = class.filter(|it| it["provisioner"] == NO_PROVISIONER) {
+                let class = text(&class, "/metadata/name");
+                advice = advice.who(format!(
+                    "whoever runs the cluster: make a persistentvolume of class {class} for claim {name}"
+                ));
+            }
         }
     }
     advice

@@ -113,7 +113,11 @@ pub(crate) fn uses(pod: &Value, claim: &str) -> bool {
 /// A driver that is asked for a volume where a Pod runs, and refuses, has the Pod placed anew: the claim's loop waits for
 /// that again, and says nothing of the refusal.
 async fn refused(reader: &Reader<'_>, claim: &Value, found: &mut Findings) {
-    let class = reader.get(&STORAGE_CLASSES, &Key::cluster(text(claim, "/spec/storageClassName"))).await;
+    let class = text(claim, "/spec/storageClassName");
+    if class.is_empty() {
+        return;
+    }
+    let class = reader.get(&STORAGE_CLASSES, &Key::cluster(class)).await;
     let waits = class.is_some_and(|it| it["volumeBindingMode"] == "WaitForFirstConsumer");
     if !waits || claim["metadata"]["annotations"][SELECTED_NODE].is_string() {
         return;

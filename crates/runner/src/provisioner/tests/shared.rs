@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use corten_api::volumes::{CONTROLLER_NODES, DRIVERS_OF_OTHERS};
 use corten_client::Client;
 
 use super::*;
-use crate::{JoinedNodesSettings, follow_joined_nodes, provisioner::DRIVERS_OF_OTHERS};
+use crate::{JoinedNodesSettings, follow_joined_nodes};
 
 const N_NODES: usize = 20;
 const SELECTED: &str = "volume.kubernetes.io/selected-node";
@@ -269,6 +270,9 @@ async fn a_driver_of_others_is_asked_on_one_node_and_on_another_when_that_is_los
     for n in [3, 5, 8] {
         joined.join_with(n, THEIRS, true);
     }
+    let allowed = json!({ CONTROLLER_NODES: "*" });
+    let driver = json!({ "metadata": { "name": THEIRS, "annotations": allowed } });
+    joined.api.put(&format!("/apis/storage.k8s.io/v1/csidrivers/{THEIRS}"), driver);
     let class = json!({ "metadata": { "name": "theirs" }, "provisioner": THEIRS, "volumeBindingMode": "Immediate" });
     joined.api.put("/apis/storage.k8s.io/v1/storageclasses/theirs", class);
     joined.settle().await;

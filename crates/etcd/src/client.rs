@@ -248,7 +248,10 @@ impl Client {
             Ok(begun) => begun.map_err(|it| Failure::of(&member.url, &it)),
             Err(_) => Err(Failure::late(&member.url)),
         };
-        self.judge(at, &begun);
+        // That it begins says nothing: a member without a leader begins it, too, and ends it then.
+        if begun.is_err() {
+            self.judge(at, &begun);
+        }
         Ok(WatchStream { member: member.url.clone(), requests, responses: begun? })
     }
 

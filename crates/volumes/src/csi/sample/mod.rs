@@ -83,7 +83,8 @@ impl SampleDriver {
     }
 
     fn has(&self, what: &str) -> bool {
-        !self.settings.without.contains(what) && !(self.settings.is_old && what == "modify")
+        let lacks = self.settings.without.contains(what) || (self.settings.is_old && what == "modify");
+        !lacks
     }
 
     async fn answer(self: Arc<Self>, path: String, question: Bytes) -> Result<Vec<u8>, Fault> {

@@ -7,6 +7,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use corten_meta::{LabelSelector, ObjectMeta, ObjectReference, Quantity, Selector};
 use serde::{Deserialize, Deserializer};
 
+use crate::core::v1::TypedObjectReference;
 use crate::scheduling::{node_field, requirement_holds, term_matches};
 
 /// On a claim: it and its volume are bound to each other; what is missing after that is lost.
@@ -69,6 +70,13 @@ pub struct DataSource {
     pub name: String,
     /// Empty: the claim's own.
     pub namespace: String,
+}
+
+impl From<TypedObjectReference> for DataSource {
+    fn from(reference: TypedObjectReference) -> Self {
+        let TypedObjectReference { api_group, kind, name, namespace } = reference;
+        Self { api_group: api_group.unwrap_or_default(), kind, name, namespace: namespace.unwrap_or_default() }
+    }
 }
 
 /// A selector may name thousands of values, and is asked for each volume: it is made ready once.

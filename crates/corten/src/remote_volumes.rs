@@ -2,13 +2,7 @@
 //! them over the kubelet's API. A node is given no right for it. What it answers of the built-in driver is believed of itself alone; what
 //! a driver of somebody else's answers is believed of its own volumes, as upstream believes the driver's controller.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use corten_client::{BoxFuture, Client};
@@ -78,21 +72,19 @@ pub(crate) struct RemoteVolumeClients {
 pub(crate) struct RemoteVolumes {
     client: Client,
     node: String,
-    /// Were they told once?
-    is_told: AtomicBool,
-    /// Those of others that are asked here.
-    others: Mutex<watch::Receiver<Vec<NodeDriver>>>,
+    /// Those of others that are asked here; and whether the loop was told of any drivers yet.
+    others: Mutex<(watch::Receiver<Vec<NodeDriver>>, bool)>,
 }
 
 impl RemoteVolumes {
     pub(crate) fn new(client: Client, node: &str) -> Self {
         let client = client.with_answers_up_to(channel::MESSAGE_BYTES_MAX);
-        let others = Mutex::new(watch::channel(Vec::new()).1);
-        Self { client, node: node.to_owned(), is_told: AtomicBool::new(false), others }
+        let others = Mutex::new((watch::channel(Vec::new()).1, false));
+        Self { client, node: node.to_owned(), others }
     }
 
     fn with_drivers(self, others: watch::Receiver<Vec<NodeDriver>>) -> Self {
-        Self { others: Mutex::new(others), ..self }
+        Self { others: Mutex::new((others, false)), ..self }
     }
 
     /// One question, with bytes of a volume where there are any; and its answer.
@@ -150,18 +142,17 @@ impl RemoteVolumes {
 impl NodeDrivers for RemoteVolumes {
     fn drivers(&self) -> BoxFuture<'_, Vec<NodeDriver>> {
         Box::pin(async {
-            let mut others = self.others.lock().await;
-            if self.is_told.load(Ordering::Relaxed) && others.changed().await.is_err() {
+            let mut guard = self.others.lock().await;
+            let (others, are_told) = &mut *guard;
+            if *are_told && others.changed().await.is_err() {
                 std::future::pending::<()>().await;
             }
             // A machine that has just joined has no certificate to serve with yet.
-            while !self.is_told.load(Ordering::Relaxed)
-                && let Err(error) = self.ask(&Asked::Capacity, &[]).await
-            {
+            while !*are_told && let Err(error) = self.ask(&Asked::Capacity, &[]).await {
                 tracing::debug!(%error, node = self.node, "a node's driver is not reached yet");
                 tokio::time::sleep(UNREACHED_PAUSE).await;
             }
-            self.is_told.store(true, Ordering::Relaxed);
+            *are_told = true;
             let mut drivers = others.borrow_and_update().clone();
             drivers.push(node_driver(LOCAL_DRIVER, local_facts(&self.node)));
             drivers

@@ -8,6 +8,7 @@
 mod attaching;
 mod capacity;
 mod claim_status;
+mod cloning;
 mod expansion;
 mod known;
 pub mod leases;
@@ -41,9 +42,8 @@ pub use provisioner::Provisioner;
 pub use secrets::{VolumeSecrets, controller_secrets_have, provisioner_secret_is};
 pub use snapshot_objects::{default_snapshot_class, snapshot_definitions};
 pub use snapshots::{snapshot_failed, snapshot_found, snapshot_not_found, snapshot_status};
-pub use sources::CLONING_PROTECTION;
 pub use words::{
-    AttachedVolume, Attaching, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure, Finality, Finding,
-    Grown, Growth, Handles, Job, Modification, NodeGrowth, Outcome, PodContainer, Published, Request, Snapshotted,
-    Source, Taking, Topology,
+    AttachedVolume, Attaching, ClaimFinalizers, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure,
+    Finality, Finding, Grown, Growth, Handles, Job, Modification, NodeGrowth, Outcome, PodContainer, Published,
+    Request, Snapshotted, Source, Taking, Topology,
 };

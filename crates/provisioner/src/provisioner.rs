@@ -22,7 +22,7 @@ use corten_meta::{Key, ObjectReference, Time};
 use corten_reconcile::EventType;
 
 use crate::{
-    attaching, capacity, expansion, leases, removal, sidecars, sources,
+    attaching, capacity, cloning, expansion, leases, removal, sidecars,
     words::{Config, DriverFacts, DriverPod, Effect, Event, Handles, Job, Topology},
 };
 
@@ -162,7 +162,8 @@ impl Provisioner {
         match event {
             Event::Claim(claim) => self.take_in_claim(claim, now),
             Event::ClaimGone(key) => {
-                let source = self.claims.remove(&key).as_deref().and_then(sources::claim_of);
+                let gone = self.claims.remove(&key);
+                let source = gone.and_then(|it| cloning::deleted_source(&it, &self.claims));
                 self.refused_changes.remove(&key);
                 self.refused_growths.remove(&key);
                 let abandoned = self.abandon(&key);
@@ -234,8 +235,9 @@ impl Provisioner {
         let was_refused = known.is_some_and(|it| expansion::is_refused_by_node(it));
         let is_refused = !was_refused && expansion::is_refused_by_node(&claim);
         let is_another = known.is_some_and(|it| it.metadata.uid != claim.metadata.uid);
+        let clones = known.into_iter().chain([&claim]);
+        let sources: Vec<Key> = clones.filter_map(|it| cloning::deleted_source(it, &self.claims)).collect();
         let abandoned = if is_another { self.abandon(&key) } else { Vec::new() };
-        let source = sources::claim_of(&claim).map(Subject::Claim);
         self.claims.insert(key, claim);
         if asks_anew {
             // What failed before is no longer what is asked for.
@@ -244,7 +246,7 @@ impl Provisioner {
             self.failed(&subject, now);
             self.put_off(&subject, RESYNC_PERIOD, now);
         }
-        abandoned.into_iter().chain([self.heard_of(subject)]).chain(source).collect()
+        abandoned.into_iter().chain([self.heard_of(subject)]).chain(sources.into_iter().map(Subject::Claim)).collect()
     }
 
     fn take_in_class(&mut self, event: Event, now: Time) -> Vec<Subject> {

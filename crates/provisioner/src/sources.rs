@@ -4,8 +4,9 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use corten_api::{
-    core::v1::{PersistentVolume, PersistentVolumeClaim, TypedObjectReference},
+    core::v1::{PersistentVolume, PersistentVolumeClaim},
     snapshots::{ALLOW_MODE_CHANGE, CONTENT_MANAGED_BY, GROUP, VolumeSnapshot, VolumeSnapshotContent},
+    volumes::DataSource,
 };
 use corten_meta::{Key, Quantity};
 
@@ -15,15 +16,14 @@ use crate::{
     words::{DriverFacts, Source},
 };
 
-/// Holds a claim whose volume others begin with until all of them have (`pvcCloneFinalizer`).
-pub const CLONING_PROTECTION: &str = "provisioner.storage.kubernetes.io/cloning-protection";
-
 /// What is known of what volumes can begin with.
 pub(crate) struct Sources<'s> {
     pub(crate) claims: &'s BTreeMap<Key, Arc<PersistentVolumeClaim>>,
     pub(crate) volumes: &'s BTreeMap<String, Arc<PersistentVolume>>,
     pub(crate) snapshots: &'s BTreeMap<Key, Arc<VolumeSnapshot>>,
     pub(crate) contents: &'s BTreeMap<String, Arc<VolumeSnapshotContent>>,
+    /// The driver was asked for this volume already, and may be making it.
+    pub(crate) is_begun: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -42,39 +42,22 @@ impl From<String> for NoSource {
     }
 }
 
-/// Is it one that a populator makes the volume of?
-fn is_populators(source: &TypedObjectReference) -> bool {
-    let group = source.api_group.as_deref().unwrap_or_default();
-    !matches!((group, &*source.kind), (GROUP, "VolumeSnapshot") | ("", "PersistentVolumeClaim"))
+/// What the claim's volume is to begin with, as the claim says it.
+fn data_source(claim: &PersistentVolumeClaim) -> Option<DataSource> {
+    claim.spec.as_ref()?.data_source_ref.clone().map(DataSource::from)
+}
+
+/// The snapshot or claim of this kind that the claim's volume begins with: of its own namespace alone.
+pub(crate) fn source_of(claim: &PersistentVolumeClaim, kind: &str) -> Option<Key> {
+    let namespace = claim.metadata.namespace.as_deref()?;
+    let source = data_source(claim).filter(|it| it.kind == kind && it.of_populator().is_none())?;
+    let is_own = source.namespace.is_empty() || source.namespace == namespace;
+    is_own.then(|| Key::new(namespace, source.name))
 }
 
 /// Does the claim's volume begin with this snapshot or claim?
 pub(crate) fn is_of(claim: &PersistentVolumeClaim, kind: &str, key: &Key) -> bool {
-    let source = claim.spec.as_ref().and_then(|it| it.data_source_ref.as_ref());
-    claim.metadata.namespace.as_deref() == Some(&*key.namespace)
-        && source.is_some_and(|it| it.kind == kind && it.name == *key.name)
-}
-
-/// The claim whose volume this one's begins with.
-pub(crate) fn claim_of(claim: &PersistentVolumeClaim) -> Option<Key> {
-    let source = claim.spec.as_ref()?.data_source_ref.as_ref()?;
-    let is_claim = source.kind == "PersistentVolumeClaim" && source.api_group.as_deref().unwrap_or_default().is_empty();
-    is_claim.then(|| Key::new(claim.metadata.namespace.as_deref().unwrap_or_default(), &*source.name))
-}
-
-/// Is it held for clones, to be deleted, and begun with by none that has no volume yet? As external-provisioner's
-/// `CloningProtectionController`.
-pub(crate) fn is_to_be_let_go<'c>(
-    claim: &PersistentVolumeClaim,
-    key: &Key,
-    mut others: impl Iterator<Item = &'c Arc<PersistentVolumeClaim>>,
-) -> bool {
-    let is_held = claim.metadata.finalizers.iter().flatten().any(|it| it == CLONING_PROTECTION);
-    let is_pending =
-        |it: &PersistentVolumeClaim| it.status.as_ref().is_none_or(|it| it.phase.as_deref() == Some("Pending"));
-    is_held
-        && claim.metadata.deletion_timestamp.is_some()
-        && !others.any(|it| is_pending(it) && claim_of(it).as_ref() == Some(key))
+    source_of(claim, kind).is_some_and(|it| it == *key)
 }
 
 impl Sources<'_> {
@@ -85,12 +68,12 @@ impl Sources<'_> {
         bytes: u64,
         (driver, node): (&DriverFacts, &str),
     ) -> Result<Option<Source>, NoSource> {
-        let Some(source) = spec(claim).data_source_ref else { return Ok(None) };
-        if is_populators(&source) {
+        let Some(source) = data_source(claim) else { return Ok(None) };
+        if source.of_populator().is_some() {
             return Err(NoSource::OfPopulator);
         }
         let namespace = claim.metadata.namespace.as_deref().unwrap_or_default();
-        if source.namespace.as_deref().is_some_and(|it| !it.is_empty() && it != namespace) {
+        if !source.namespace.is_empty() && source.namespace != namespace {
             let why = format!("data source {} is in another namespace, which is not supported", source.name);
             return Err(why.into());
         }
@@ -180,7 +163,8 @@ impl Sources<'_> {
             )
         };
         let of = self.claims.get(key).ok_or_else(missing)?;
-        if of.metadata.deletion_timestamp.is_some() {
+        // It is held until this clone is made.
+        if of.metadata.deletion_timestamp.is_some() && !self.is_begun {
             return Err(format!("the PVC DataSource {name} is currently being deleted").into());
         }
         let (status, source_spec) = (of.status.clone().unwrap_or_default(), spec(of));

@@ -1,7 +1,7 @@
 //! Short stories of claims and volumes, told as objects.
 
 mod attachments;
-mod clones;
+mod cloning;
 mod conditions;
 mod expansion;
 mod modification;
@@ -13,7 +13,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
-use crate::{Config, DriverFacts, Effect, Event, Failure, Job, Outcome, Provisioner};
+use crate::{ClaimFinalizers, Config, DriverFacts, Effect, Event, Failure, Job, Outcome, Provisioner};
 use corten_meta::{Key, Time};
 
 const DRIVER: &str = "local.corten.dev";
@@ -58,8 +58,8 @@ impl World {
         self.tell(Event::Volume(Arc::new(serde_json::from_value(volume).expect("a volume"))))
     }
 
-    /// One of others, with a controller, whose Pods are known.
-    fn add_driver(&mut self, change: impl FnOnce(&mut DriverFacts)) {
+    /// One of others, with a controller, whose Pods are known; and what is done once all is.
+    fn add_driver(&mut self, change: impl FnOnce(&mut DriverFacts)) -> Vec<String> {
         let mut facts = DriverFacts {
             name: "sample".into(),
             provisions: true,
@@ -72,7 +72,7 @@ impl World {
         self.tell(Event::Leads([crate::leases::of_driver("sample")].into()));
         self.tell(Event::PodsSynced);
         self.tell(Event::NodesSynced);
-        self.tell(Event::Synced);
+        self.tell(Event::Synced)
     }
 
     fn attachment(&mut self, patch: Value) -> Vec<String> {
@@ -123,9 +123,10 @@ fn selected() -> Value {
 fn show(effect: &Effect) -> String {
     match effect {
         Effect::Do(job) => match &**job {
-            Job::Provision { request, .. } => {
+            Job::Provision { request, source, .. } => {
+                let held = source.as_ref().map(|it| format!(" and {}", held(it))).unwrap_or_default();
                 let of = request.source.as_ref().map(|it| format!(" of {it:?}")).unwrap_or_default();
-                format!("provision {} {} {}{of}", request.name, request.bytes, request.is_block)
+                format!("provision {} {} {}{of}{held}", request.name, request.bytes, request.is_block)
             }
             Job::Select { claim, node, .. } => format!("select {node} for {claim}"),
             Job::Reschedule { claim, .. } => format!("reschedule {claim}"),
@@ -133,7 +134,6 @@ fn show(effect: &Effect) -> String {
                 1 => format!("remove {volume} {handle}"),
                 _ => format!("remove {volume} {handle} and {}", finalizers[1..].join(" ")),
             },
-            Job::LetGoOfSource { claim } => format!("let go of source {claim}"),
             Job::LetGo { volume, finalizer } => format!("let go {volume} {finalizer}"),
             Job::Attach(it) => {
                 format!("attach {} {:?} {}", it.attachment, it.volume.as_ref().map(|it| &it.handle), it.is_asked)
@@ -150,6 +150,7 @@ fn show(effect: &Effect) -> String {
             Job::Modify(it) => format!("modify {} {} {:?}", it.handle, it.class, it.parameters),
             Job::FindSnapshot(it) => format!("find {} of {}{}", it.handle, it.content, with_secret(it.secret.as_ref())),
             Job::WriteStatus { status, .. } => format!("status {status}"),
+            Job::WriteFinalizers(it) => held(it),
         },
         Effect::Event { event_type, reason, message, .. } => format!("{} {reason}: {message}", event_type.as_str()),
         Effect::PublishCapacity(it) => format!("capacity {}", it.class),
@@ -157,6 +158,10 @@ fn show(effect: &Effect) -> String {
         Effect::AskConditions { driver, handles } => format!("ask {driver} of {handles:?}"),
         Effect::WakeAt(_) => String::new(),
     }
+}
+
+fn held(it: &ClaimFinalizers) -> String {
+    format!("hold {} {} by {}", it.claim, it.version, it.finalizers.join(" "))
 }
 
 fn with_secret(secret: Option<&Key>) -> String {

@@ -175,13 +175,18 @@ pub struct Published {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Job {
     /// Makes a volume, then the PersistentVolume ([`crate::volume_object`]); one that is there already is taken.
-    Provision { claim: Box<PersistentVolumeClaim>, class: Box<StorageClass>, request: Box<Request>, others: Handles },
+    /// The claim it begins with is held before.
+    Provision {
+        claim: Box<PersistentVolumeClaim>,
+        class: Box<StorageClass>,
+        request: Box<Request>,
+        others: Handles,
+        source: Option<ClaimFinalizers>,
+    },
     /// Says that this node makes the claim's volume, where no other one was first.
     Select { claim: Key, version: String, node: String },
     /// Has the scheduler look for another node: takes the annotation of the selected one away.
     Reschedule { claim: Key, version: String },
-    /// Takes [`crate::CLONING_PROTECTION`] away from a claim that is to go.
-    LetGoOfSource { claim: Key },
     /// Removes a volume, then the PersistentVolume and the finalizers that held it.
     Remove { volume: String, driver: String, handle: String, secret: Option<Key>, finalizers: Vec<String> },
     /// Takes a finalizer of a volume away that is to be kept, whatever becomes of its object, or that is no longer attached.
@@ -206,6 +211,16 @@ pub enum Job {
     FindSnapshot(Finding),
     /// Writes this to the claim's status: a growth that was called off.
     WriteStatus { claim: Key, status: Value },
+    /// Lets a claim go that clones were made of.
+    WriteFinalizers(ClaimFinalizers),
+}
+
+/// The finalizers that a claim is to have, where it is still as it was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimFinalizers {
+    pub claim: Key,
+    pub version: String,
+    pub finalizers: Vec<String>,
 }
 
 /// The volumes of one driver that are there already: a handle, and whose it is.
@@ -491,8 +506,11 @@ pub enum Outcome {
         finding: Finding,
         result: Result<bool, Failure>,
     },
-    /// Or its finalizer was taken away.
     StatusWritten {
+        claim: Key,
+        result: Result<(), Failure>,
+    },
+    FinalizersWritten {
         claim: Key,
         result: Result<(), Failure>,
     },

@@ -206,7 +206,7 @@ fn also(page: &mut Page, at: &Account, root: Option<&Root<'_>>, depth: usize) {
         );
     }
     if own.len() > CAUSES_SHOWN {
-        page.push(Line::new(depth, format!("└ and {} more reasons", own.len() - CAUSES_SHOWN)).dropped(5));
+        page.push(Line::new(depth, format!("└ and {} more", own.len() - CAUSES_SHOWN)).dropped(5));
     }
     let blocked = at.steps.iter().filter_map(|it| it.wait.as_ref().map(|wait| (it, wait)));
     let others = blocked.filter(|(_, wait)| root.is_some_and(|it| it.wait.reason != wait.reason));

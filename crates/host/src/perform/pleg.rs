@@ -253,10 +253,10 @@ impl Observer {
         let machine = tokio::task::spawn_blocking(move || {
             // Where volumes by hand are, and where drivers mount theirs.
             let places = ["/".into(), layout.data.clone()];
-            (gather(&layout), swap_bytes(), known.unwrap_or_else(|| mounts.follows(&places)))
+            (gather(&layout), swap_bytes(), known.or_else(|| mounts.follows(&places).ok()))
         });
         let (machine, swap_bytes, shared_mounts) = machine.await.unwrap_or_default();
-        self.shared_mounts = Some(shared_mounts);
+        self.shared_mounts = shared_mounts;
         let (runtime_problem, network_problem) = self.problems(inner).await;
         let wireguard = inner.wireguard.get();
         let network_problem = network_problem.or_else(|| wireguard?.problem());
@@ -268,7 +268,7 @@ impl Observer {
             recursive_read_only: handlers.iter().any(|it| it.recursive_read_only_mounts),
             keeps_groups_policy,
             user_namespaces: handlers.iter().any(|it| it.user_namespaces),
-            shared_mounts,
+            shared_mounts: shared_mounts.unwrap_or_default(),
             wireguard: !wireguard.is_some_and(WireGuard::is_lacking),
         });
         NodeFacts {

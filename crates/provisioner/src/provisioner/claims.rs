@@ -9,9 +9,9 @@ use corten_reconcile::EventType::{Normal, Warning};
 
 use super::{Provisioner, Subject, about_claim, not_provisioned};
 use crate::{
-    expansion,
+    cloning, expansion,
     modification::{self, ModifyDecision},
-    names, places, provision, sources,
+    names, places, provision,
     words::{Config, DriverFacts, Effect, Job, Request},
 };
 
@@ -19,15 +19,14 @@ impl Provisioner {
     pub(super) fn job_of_claim(&mut self, key: &Key, now: Time, effects: &mut Vec<Effect>) -> Option<Job> {
         let claim = self.claims.get(key)?.clone();
         let spec = claim.spec.as_ref()?;
+        if let Some(released) = cloning::release(key, &self.claims).filter(|_| self.may_release(&claim)) {
+            return Some(Job::WriteFinalizers(released));
+        }
         if let Some(volume) = spec.volume_name.as_deref().filter(|it| !it.is_empty()) {
             let volume = self.volumes.get(volume)?;
             let driver = self.drivers.get(&volume.spec.as_ref()?.csi.as_ref()?.driver)?;
             if !self.is_ours(volume, driver) {
                 return None;
-            }
-            let let_go = driver.provisions && sources::is_to_be_let_go(&claim, key, self.claims.values());
-            if let_go {
-                return Some(Job::LetGoOfSource { claim: key.clone() });
             }
             let refused = self.refused_growths.get(key).copied();
             let growth = expansion::job(&claim, volume, driver, refused, now);
@@ -51,6 +50,16 @@ impl Provisioner {
             return None;
         }
         self.provision(key, &claim, &class, &driver, now, effects)
+    }
+
+    /// Is this node the one that acts for the driver of the claim? That is its volume's, or, where that is gone, its provisioner.
+    fn may_release(&self, claim: &PersistentVolumeClaim) -> bool {
+        let acting = |name: &str| self.drivers.get(name).filter(|it| it.provisions && it.socket.is_some());
+        let volume = claim.spec.as_ref().and_then(|it| self.volumes.get(it.volume_name.as_deref()?));
+        match volume.and_then(|it| Some((it, it.spec.as_ref()?.csi.as_ref()?))) {
+            Some((volume, csi)) => acting(&csi.driver).is_some_and(|it| self.is_ours(volume, it)),
+            None => provision::provisioner_of(claim).and_then(acting).is_some_and(|it| self.leads(it)),
+        }
     }
 
     fn provision(
@@ -84,8 +93,9 @@ impl Provisioner {
                 let others = self.handles(driver, &request.name);
                 let identity = driver.socket.is_some().then(|| self.identity(driver));
                 let request = Box::new(Request { identity, ..request });
+                let source = driver.socket.is_some().then(|| cloning::hold(claim, &self.claims)).flatten();
                 let (claim, class) = (Box::new(claim.clone()), Box::new(class.clone()));
-                Some(Job::Provision { claim, class, request, others })
+                Some(Job::Provision { claim, class, request, others, source })
             }
             Err(why) => {
                 let message = not_provisioned(class, &why);

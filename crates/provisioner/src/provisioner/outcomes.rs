@@ -50,7 +50,9 @@ impl Provisioner {
             }
             Outcome::Selected { claim, version, result } => self.selected(claim, &version, result.is_ok(), now),
             Outcome::Rescheduled { claim, result: Ok(()) } if self.is_for_any_node(&claim) => self.given_back(claim),
-            Outcome::Rescheduled { claim, result } | Outcome::StatusWritten { claim, result } => {
+            Outcome::Rescheduled { claim, result }
+            | Outcome::StatusWritten { claim, result }
+            | Outcome::FinalizersWritten { claim, result } => {
                 let subject = Subject::Claim(claim);
                 self.ended(&subject, result.is_ok(), now);
                 subject

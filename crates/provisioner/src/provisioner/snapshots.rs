@@ -8,7 +8,7 @@ use corten_reconcile::EventType::{Normal, Warning};
 
 use super::{Provisioner, Subject, about_claim, not_provisioned};
 use crate::{
-    provision, snapshots,
+    names, provision, snapshots,
     sources::{self, NoSource, Sources},
     words::{DriverFacts, Effect, Event, Failure, Finding, Job, Source, Taking},
 };
@@ -71,7 +71,8 @@ impl Provisioner {
     ) -> Result<Option<Source>, NoSource> {
         let Self { claims, volumes, snapshots, contents, .. } = self;
         let bytes = provision::asked_bytes(claim)?;
-        Sources { claims, volumes, snapshots, contents }.of(claim, bytes, (driver, &self.config.node_name))
+        let is_begun = self.is_begun(&names::volume_name(claim));
+        Sources { claims, volumes, snapshots, contents, is_begun }.of(claim, bytes, (driver, &self.config.node_name))
     }
 
     pub(super) fn without_source(

@@ -38,6 +38,11 @@ impl Provisioner {
         self.unfinished.insert(request.name.clone(), unfinished);
     }
 
+    /// The driver was asked for it, and has not said yet how that ended.
+    pub(super) fn is_begun(&self, volume: &str) -> bool {
+        self.unfinished.contains_key(volume)
+    }
+
     /// The claim is gone: what may be there of it is looked at by itself from now on.
     pub(super) fn abandon(&mut self, key: &Key) -> Vec<Subject> {
         let of_claim = Subject::Claim(key.clone());
@@ -71,7 +76,8 @@ impl Provisioner {
             return None;
         }
         let others = self.handles(driver, &request.name);
-        Some(Job::Provision { claim: claim.clone(), class: class.clone(), request: request.clone(), others })
+        let (claim, class, request) = (claim.clone(), class.clone(), request.clone());
+        Some(Job::Provision { claim, class, request, others, source: None })
     }
 
     /// What is known of the volume, now that the driver was asked. True: it may be there, or be under way.

@@ -2,7 +2,6 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use corten_api::core::v1::PersistentVolumeClaim;
 use corten_api::resources::{CSI_NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTACHMENTS};
 use corten_api::snapshots::{BEING_CREATED, CONTENT_FINALIZER, VOLUME_SNAPSHOT_CONTENTS};
 use corten_api::storage::v1::CSINode;
@@ -11,8 +10,8 @@ use corten_client::{Client, DeleteParams, Error, PatchType};
 use corten_kubelet::Secrets;
 use corten_meta::{Key, Resource, Time};
 use corten_provisioner::{
-    AttachedVolume, Attaching, CLONING_PROTECTION, Created, Failure, Finality, Finding, Grown, Growth, Handles, Job,
-    MESSAGE, Modification, NODE_ID, NodeGrowth, Outcome, Request, Source, Taking, snapshot_failed, snapshot_found,
+    AttachedVolume, Attaching, ClaimFinalizers, Created, Failure, Finality, Finding, Grown, Growth, Handles, Job,
+    MESSAGE, Modification, NODE_ID, NodeGrowth, Outcome, Request, Taking, snapshot_failed, snapshot_found,
     snapshot_not_found, snapshot_status, volume_object,
 };
 use futures_util::FutureExt;
@@ -112,16 +111,17 @@ pub(super) async fn carry_out(
         Job::TakeSnapshot(taking) => Outcome::SnapshotTaken { taking, result },
         Job::RemoveSnapshot { content, driver, .. } => Outcome::SnapshotRemoved { content, driver, result: done },
         Job::FindSnapshot(finding) => Outcome::SnapshotFound { finding, result },
-        Job::WriteStatus { claim, .. } | Job::LetGoOfSource { claim } => Outcome::StatusWritten { claim, result: done },
+        Job::WriteStatus { claim, .. } => Outcome::StatusWritten { claim, result: done },
+        Job::WriteFinalizers(it) => Outcome::FinalizersWritten { claim: it.claim, result: done },
     }
 }
 
 /// True: of a growth the node's part is to be done yet.
 async fn attempt(client: &Client, hands: &dyn VolumeHands, answered: &Answered, job: &Job) -> Result<bool, Failure> {
     match job {
-        Job::Provision { claim, class, request, others } => {
-            if let Some(Source::Volume(_)) = request.source {
-                hold_source(client, claim).await.map_err(unasked)?;
+        Job::Provision { claim, class, request, others, source } => {
+            if let Some(source) = source {
+                write_finalizers(client, source).await.map_err(not_written).map_err(unasked)?;
             }
             let created = create(client, hands, answered, request, others).await?;
             let volume = volume_object(claim, class, request, &created);
@@ -135,10 +135,6 @@ async fn attempt(client: &Client, hands: &dyn VolumeHands, answered: &Answered, 
             } });
             let patched = client.patch(&PERSISTENT_VOLUME_CLAIMS, claim, "", &PatchType::Merge, &patch).await;
             gone(patched).map_err(not_written)?;
-        }
-        Job::LetGoOfSource { claim } => {
-            let own = [CLONING_PROTECTION.to_owned()];
-            let_go(client, &PERSISTENT_VOLUME_CLAIMS, claim, &own).await.map_err(not_written)?;
         }
         Job::Remove { volume, driver, handle, secret, finalizers } => {
             let secrets = told(client, secret.as_ref()).await?;
@@ -164,28 +160,9 @@ async fn attempt(client: &Client, hands: &dyn VolumeHands, answered: &Answered, 
         }
         Job::Modify(it) => modify(client, hands, it).await?,
         Job::WriteStatus { claim, status } => write_status(client, claim, status).await?,
+        Job::WriteFinalizers(it) => gone(write_finalizers(client, it).await).map_err(not_written)?,
     }
     Ok(false)
-}
-
-/// Holds the claim that this one's volume begins with, which was there when that was decided (`setCloneFinalizer`).
-async fn hold_source(client: &Client, claim: &PersistentVolumeClaim) -> Result<(), Failure> {
-    let name = claim.spec.as_ref().and_then(|it| it.data_source_ref.as_ref()).map(|it| it.name.clone());
-    let key = Key::new(claim.metadata.namespace.clone().unwrap_or_default(), name.unwrap_or_default());
-    let found: Value = client.get_as(&PERSISTENT_VOLUME_CLAIMS, &key).await.map_err(not_written)?;
-    let metadata = &found["metadata"];
-    if metadata["deletionTimestamp"].is_string() {
-        return Err(failed(format!("the PVC DataSource {} is currently being deleted", key.name)));
-    }
-    let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
-    if finalizers.iter().any(|it| it == CLONING_PROTECTION) {
-        return Ok(());
-    }
-    finalizers.push(CLONING_PROTECTION.into());
-    // What another has written meanwhile is not written over: it is tried again.
-    let patch = json!({ "metadata": { "resourceVersion": metadata["resourceVersion"], "finalizers": finalizers } });
-    let patched = client.patch(&PERSISTENT_VOLUME_CLAIMS, &key, "", &PatchType::Merge, &patch).await;
-    patched.map(drop).map_err(not_written)
 }
 
 /// Has the driver make a volume that is nobody's yet, and is what was asked for.
@@ -241,6 +218,11 @@ async fn select(client: &Client, claim: &Key, version: &str, node: &str) -> Resu
         Err(error) if error.is_conflict() => Ok(()),
         other => gone(other),
     }
+}
+
+async fn write_finalizers(client: &Client, it: &ClaimFinalizers) -> Result<(), Error> {
+    let patch = json!({ "metadata": { "resourceVersion": it.version, "finalizers": it.finalizers } });
+    client.patch(&PERSISTENT_VOLUME_CLAIMS, &it.claim, "", &PatchType::Merge, &patch).await.map(drop)
 }
 
 async fn write_status(client: &Client, claim: &Key, status: &Value) -> Result<(), Failure> {
@@ -336,15 +318,13 @@ async fn remove(client: &Client, volume: &str, finalizers: &[String]) -> Result<
 /// Takes finalizers away.
 async fn let_go(client: &Client, resource: &Resource, key: &Key, own: &[String]) -> Result<(), Error> {
     for _ in 0..CONFLICTS_MAX {
-        let found = match client.get_as::<Value>(resource, key).await {
+        let mut found = match client.get_as::<Value>(resource, key).await {
             Err(error) if error.is_not_found() => return Ok(()),
             other => other?,
         };
-        let metadata = &found["metadata"];
-        let Some(finalizers) = metadata["finalizers"].as_array() else { return Ok(()) };
-        let left: Vec<_> = finalizers.iter().filter(|it| !own.iter().any(|own| *it == own)).collect();
-        let patch = json!({ "metadata": { "resourceVersion": metadata["resourceVersion"], "finalizers": left } });
-        match client.patch(resource, key, "", &PatchType::Merge, &patch).await {
+        let Some(finalizers) = found["metadata"]["finalizers"].as_array_mut() else { return Ok(()) };
+        finalizers.retain(|it| !own.iter().any(|own| it == own));
+        match client.replace(resource, key, "", &found).await {
             Err(error) if error.is_conflict() => {}
             other => return gone(other),
         }

@@ -156,9 +156,7 @@ impl StorageReader {
         }
         events
     }
-}
 
-impl StorageReader {
     /// See [`super::seen::Seen::show_drivers`]. All that is known already is read next.
     pub(super) fn show_drivers(&self, viewer: &Client, are_placed: bool) {
         let mut state = self.shared.state.lock();

@@ -18,9 +18,8 @@
 //! line contains TEXT. A command may go on over lines that begin with two blanks. Bash runs it, in the project's folder.
 //!
 //! A script for commands that older versions of kubectl do not have begins with `needs kubectl 1.26`, one that runs a
-//! program which not every machine has with `needs program NAME`, one for machines without systemd with `needs no systemd`, one for kernels
-//! without WireGuard with `needs no wireguard`; one that needs something else says what, and by which command that is seen:
-//! `needs containerd 2: containerd --version | grep -q ' 2'`.
+//! program which not every machine has with `needs program NAME`; one that needs something else says what, and by which
+//! command that is seen: `needs containerd 2: containerd --version | grep -q ' 2'`.
 
 use std::{
     fmt::Write as _,
@@ -62,8 +61,6 @@ struct Needs {
     /// The oldest minor version of kubectl that can play it.
     kubectl_minor: u32,
     program: Option<String>,
-    no_systemd: bool,
-    no_wireguard: bool,
     /// What else it needs, and the command that succeeds where that is.
     other: Option<(String, String)>,
 }
@@ -94,15 +91,6 @@ impl Script {
             && ask(&format!("PATH=$PATH:/usr/sbin:/sbin command -v {program}"))?.0 != 0
         {
             return Ok(Some(format!("{name}: needs {program}, which is not installed")));
-        }
-        if self.needs.no_systemd && ask("test -d /run/systemd/system")?.0 == 0 {
-            return Ok(Some(format!("{name}: needs a machine without systemd")));
-        }
-        if self.needs.no_wireguard
-            && ask("PATH=$PATH:/usr/sbin:/sbin; ip link add dev cwgtried type wireguard && ip link delete cwgtried")?.0
-                == 0
-        {
-            return Ok(Some(format!("{name}: needs a kernel without WireGuard")));
         }
         if let Some((what, command)) = &self.needs.other
             && ask(command)?.0 != 0
@@ -191,12 +179,6 @@ fn needs(text: &str) -> (Needs, &str) {
     if let Some(minor) = first.strip_prefix("needs kubectl 1.").and_then(|it| it.parse().ok()) {
         return (Needs { kubectl_minor: minor, ..Needs::default() }, rest);
     }
-    if first == "needs no systemd" {
-        return (Needs { no_systemd: true, ..Needs::default() }, rest);
-    }
-    if first == "needs no wireguard" {
-        return (Needs { no_wireguard: true, ..Needs::default() }, rest);
-    }
     if let Some(program) = first.strip_prefix("needs program ") {
         return (Needs { program: Some(program.to_owned()), ..Needs::default() }, rest);
     }
@@ -271,8 +253,6 @@ mod tests {
         };
         assert_eq!(needs("needs kubectl 1.26\n$ x\n"), (with(26, ""), "\n$ x\n"));
         assert_eq!(needs("needs program x\n$ x\n"), (with(0, "x"), "\n$ x\n"));
-        assert_eq!(needs("needs no systemd\n$ x\n"), (Needs { no_systemd: true, ..Needs::default() }, "\n$ x\n"));
-        assert_eq!(needs("needs no wireguard\n$ x\n"), (Needs { no_wireguard: true, ..Needs::default() }, "\n$ x\n"));
         let other = Some(("a new tool".to_owned(), "tool --version | grep ': 2'".to_owned()));
         let text = "needs a new tool: tool --version | grep ': 2'\n$ x\n";
         assert_eq!(needs(text), (Needs { other, ..Needs::default() }, "\n$ x\n"));
@@ -294,10 +274,6 @@ mod tests {
         assert!(!lacks("needs program x\n$ x\n", (0, "/bin/x")));
         assert!(lacks("needs a tool: tool\n$ x\n", (1, "")));
         assert!(!lacks("needs a tool: tool\n$ x\n", (0, "")));
-        assert!(lacks("needs no systemd\n$ x\n", (0, "")));
-        assert!(!lacks("needs no systemd\n$ x\n", (1, "")));
-        assert!(lacks("needs no wireguard\n$ x\n", (0, "")));
-        assert!(!lacks("needs no wireguard\n$ x\n", (2, "")));
         let old = (0, r#"{"clientVersion": {"gitVersion": "v1.20.5+really1.20.2"}}"#);
         assert!(lacks("needs kubectl 1.27\n$ x\n", old));
         assert!(!lacks("needs kubectl 1.20\n$ x\n", old));

@@ -5,10 +5,10 @@
 use corten_api::{
     resources::{CSI_NODES, EVENTS, NODES, PERSISTENT_VOLUME_CLAIMS},
     snapshots::VOLUME_SNAPSHOTS,
-    volumes::{CONTROLLER_NODES, SELECTED_NODE, STORAGE_PROVISIONER},
+    volumes::{CONTROLLER_NODES, DRIVERS_OF_OTHERS, SELECTED_NODE, STORAGE_PROVISIONER},
 };
 use corten_meta::{Key, Resource};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     case::{Advice, Case},
@@ -54,8 +54,11 @@ pub(super) async fn of(case: &Case<'_>) -> Advice {
         Some(said) => refused(case, advice, (provisioner, node), &said).await,
         None => {
             // Those beside the control plane are asked without a word.
-            let tells = |it: &&Value| text(it, "/metadata/annotations/csi.corten.dev~1drivers").contains(provisioner);
-            let advice = match nodes.iter().filter(has).all(|it| tells(&it)) {
+            let named = json!(provisioner).to_string();
+            let tells = |it: &Value| {
+                it["metadata"]["annotations"][DRIVERS_OF_OTHERS].as_str().is_some_and(|it| it.contains(&named))
+            };
+            let advice = match nodes.iter().filter(has).all(tells) {
                 true => advice.hint(format!(
                     "without sidecars, nodes that csidriver/{provisioner} names in its annotation {CONTROLLER_NODES} make it"
                 )),

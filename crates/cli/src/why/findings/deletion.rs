@@ -1,6 +1,7 @@
 //! What keeps an object that is deleted: its finalizers, who takes each away, and when.
 
 use corten_api::snapshots::{BOUND_FINALIZER, CLAIM_FINALIZER, CONTENT_FINALIZER, SOURCE_FINALIZER, VOLUME_SNAPSHOTS};
+use corten_api::volumes::LOCAL_DRIVER;
 use corten_kinds::{Kind, custom::CLEANUP_FINALIZER};
 use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Wait};
@@ -12,6 +13,9 @@ use crate::why::{
     fields::{condition, items, key_of, text, time},
     reader::Reader,
 };
+
+/// On a claim that clones are made of.
+const CLONING_FINALIZER: &str = "provisioner.storage.kubernetes.io/cloning-protection";
 
 /// A finalizer everybody knows: its name or how it begins, who takes it away, when.
 pub(crate) const FINALIZERS: &[(&str, Actor, &str)] = &[
@@ -26,6 +30,11 @@ pub(crate) const FINALIZERS: &[(&str, Actor, &str)] = &[
     ("kubernetes.io/pv-protection", Actor::Cluster, "it goes when no claim is bound to the volume"),
     ("kubernetes.io/pvc-protection", Actor::Cluster, "it goes when no pod uses the claim"),
     ("orphan", Actor::Cluster, "the garbage collector takes it away when it has let its dependents go"),
+    (
+        CLONING_FINALIZER,
+        Actor::External,
+        "the CSI provisioner takes it away when no clone of the claim waits for its volume",
+    ),
     ("resources-finalizer.argocd.argoproj.io", Actor::External, "Argo CD takes it away when it has pruned the app"),
     ("service.kubernetes.io/load-balancer-cleanup", Actor::External, "the cloud's service loop takes it away"),
     ("snapshot.storage.kubernetes.io/", Actor::External, "the CSI snapshotter takes it away"),
@@ -38,14 +47,12 @@ const FINALIZERS_OF_SIDECARS: &[(&str, &str)] = &[
         "external-provisioner.volume.kubernetes.io/finalizer",
         "the driver's node takes it away when the volume is removed",
     ),
+    (CLONING_FINALIZER, "the driver's node takes it away when no clone of the claim waits for its volume"),
     (CONTENT_FINALIZER, "the driver's node takes it away when the snapshot is removed"),
     (BOUND_FINALIZER, "the snapshot loop takes it away when no claim is being made of it and its content is gone"),
     (SOURCE_FINALIZER, "the snapshot loop takes it away when no claim is being made of it and its content is gone"),
     (CLAIM_FINALIZER, "the snapshot loop takes it away when no snapshot is being taken of it"),
 ];
-
-/// The driver that every node of Corten has: nobody else works for it.
-const LOCAL_DRIVER: &str = "local.corten.dev";
 
 /// As what Corten's nodes and loops write fields: the first two in the server's process, the last from elsewhere.
 const OWN_MANAGERS: [&str; 3] = ["kubelet", "kube-controller-manager", "corten"];

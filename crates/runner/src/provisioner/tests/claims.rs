@@ -66,3 +66,47 @@ async fn a_volume_whose_claim_went_meanwhile_is_made_known_and_removed() {
     world.api.put(&volume, made);
     world.until("removed", |_| world.hands.asked.lock().contains(&"delete pvc-c1".to_owned())).await;
 }
+
+/// The claim that a clone begins with stays until the clone is made.
+#[tokio::test(start_paused = true)]
+async fn a_clones_source_is_held_before_the_driver_is_asked_and_let_go_after() {
+    const FINALIZER: &str = "provisioner.storage.kubernetes.io/cloning-protection";
+    let world = World::new();
+    *world.hands.foreign.lock() = true;
+    let csi = json!({ "driver": DRIVER, "volumeHandle": "h0" });
+    let of = json!({ "namespace": "default", "name": "old", "uid": "c0" });
+    let spec = json!({ "csi": csi, "claimRef": of });
+    world.api.put(&format!("{VOLUMES}/pv0"), json!({ "metadata": { "name": "pv0" }, "spec": spec }));
+    let source = format!("{CLAIMS}/old");
+    let mut old = claim(&json!({ "status": { "phase": "Bound", "capacity": { "storage": "1Gi" } } }));
+    (old["metadata"]["name"], old["metadata"]["uid"]) = ("old".into(), "c0".into());
+    (old["spec"]["volumeName"], old["metadata"]["finalizers"]) = ("pv0".into(), json!(["somebodys/own"]));
+    world.api.put(&source, old);
+    world.until("introduced", |api| api.object("/apis/storage.k8s.io/v1/csinodes/n1").is_some()).await;
+
+    world.api.fault(Fault::Refused("PATCH", 500, "InternalError"));
+    let path = format!("{CLAIMS}/data");
+    let mut clone = claim(&Value::Null);
+    clone["spec"]["dataSourceRef"] = json!({ "kind": "PersistentVolumeClaim", "name": "old" });
+    world.api.put(&path, clone);
+    let failures = |api: &FakeApi| {
+        api.objects("/api/v1/namespaces/default/events/")
+            .iter()
+            .filter(|it| it["reason"] == "ProvisioningFailed")
+            .count()
+    };
+    world.until("not held", |api| failures(api) == 1).await;
+    assert_eq!(*world.hands.asked.lock(), [""; 0], "not before it is held");
+    world.until("made", |api| api.object(&format!("{VOLUMES}/pvc-c1")).is_some()).await;
+    let mut old = world.api.object(&source).expect("there");
+    assert_eq!(old["metadata"]["finalizers"], json!(["somebodys/own", FINALIZER]));
+
+    old["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    world.api.put(&source, old);
+    let mut bound = world.api.object(&path).expect("there");
+    bound["status"] = json!({ "phase": "Bound" });
+    world.api.put(&path, bound);
+    let is_let_go =
+        |api: &FakeApi| api.object(&source).expect("there")["metadata"]["finalizers"] == json!(["somebodys/own"]);
+    world.until("let go", is_let_go).await;
+}

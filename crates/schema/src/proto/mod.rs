@@ -1,8 +1,8 @@
 //! Kubernetes's protobuf as the same DOM that JSON gives: field numbers stand in the type table.
 //!
 //! The wire format is proto2 with all plain fields of Go structs always written, so a zero may mean "left out". The table says
-//! which these are; behind a pointer a zero means itself. Field numbers that the table does not know are an error: nothing a
-//! client sent is dropped in silence.
+//! which these are; behind a pointer a zero means itself. A field whose number the table does not know is left out, as Kubernetes
+//! does: clients of earlier releases write fields that are gone (`clusterName` of each object's metadata until v1.23).
 
 mod body;
 mod encode;
@@ -34,8 +34,6 @@ pub enum ProtoError {
     Truncated,
     #[error("malformed field in {0}")]
     Malformed(&'static str),
-    #[error("{0} has no field number {1}")]
-    UnknownField(&'static str, u32),
     #[error("there is no type for kind {0:?} in version {1:?}")]
     UnknownKind(String, String),
     #[error("exceeded max depth")]
@@ -49,23 +47,14 @@ pub enum ProtoError {
 /// # Errors
 /// See [`ProtoError`].
 pub fn decode(body: &[u8]) -> Result<Value, ProtoError> {
-    read(body, false, |_, _| None)
+    decode_stored(body, |_, _| None)
 }
 
-/// Reads a body as it is stored, as Kubernetes reads it: a field that the table does not know, of a newer release, is left out.
-/// `successor` names the version whose types say what a kind has in a version that is not served any more.
+/// Reads a body as it is stored. `successor` names the version whose types say what a kind has in a version that is not served any more.
 ///
 /// # Errors
 /// See [`ProtoError`].
 pub fn decode_stored(body: &[u8], successor: impl Fn(&str, &str) -> Option<&'static str>) -> Result<Value, ProtoError> {
-    read(body, true, successor)
-}
-
-fn read(
-    body: &[u8],
-    skips_unknown: bool,
-    successor: impl Fn(&str, &str) -> Option<&'static str>,
-) -> Result<Value, ProtoError> {
     let (type_meta, raw) = enveloped(body)?;
     let (mut api_version, kind) = read_type_meta(type_meta)?;
     if let Some(version) = successor(&api_version, &kind) {
@@ -75,7 +64,7 @@ fn read(
     let mut object = Map::new();
     object.insert("kind".into(), kind.into());
     object.insert("apiVersion".into(), api_version.into());
-    message(raw, of, &[], &mut object, inside(Scope { levels: LEVELS_MAX, skips_unknown })?)?;
+    message(raw, of, &[], &mut object, inside(Scope { levels: LEVELS_MAX })?)?;
     Ok(Value::Object(object))
 }
 
@@ -103,7 +92,7 @@ fn read_type_meta(bytes: &[u8]) -> Result<(String, String), ProtoError> {
         match number {
             1 => api_version = text(bytes)?,
             2 => kind = text(bytes)?,
-            _ => return Err(ProtoError::UnknownField("TypeMeta", number)),
+            _ => {}
         }
     }
     Ok((api_version, kind))
@@ -133,14 +122,12 @@ struct Scope {
     /// How many lists and maps may be within each other. Counted as JSON has them, for as that the object goes on: a map is two
     /// levels there, an embedded struct none.
     levels: usize,
-    /// Fields that the table does not know are left out.
-    skips_unknown: bool,
 }
 
 /// Inside another list or map.
 fn inside(scope: Scope) -> Result<Scope, ProtoError> {
     let levels = scope.levels.checked_sub(1).ok_or(ProtoError::TooDeep)?;
-    Ok(Scope { levels, ..scope })
+    Ok(Scope { levels })
 }
 
 /// Puts the fields of one message into `object`, `within` is the path of numbers of an embedded struct, whose fields are its parent's in JSON.
@@ -153,16 +140,13 @@ fn message(
 ) -> Result<(), ProtoError> {
     let mut fields = Reader(bytes);
     while let Some((number, payload)) = fields.next()? {
-        let unknown = ProtoError::UnknownField(of.name, number);
-        let Ok(last) = u8::try_from(number) else { return Err(unknown) };
+        let Ok(last) = u8::try_from(number) else { continue };
         let path = [within, &[last]].concat();
         if let Some(field) = of.fields.iter().find(|it| it.number == path) {
             put(object, field, payload, of, scope)?;
         } else if of.fields.iter().any(|it| it.number.starts_with(&path)) {
             let Payload::Bytes(embedded) = payload else { return Err(ProtoError::Malformed(of.name)) };
             message(embedded, of, &path, object, scope)?;
-        } else if !scope.skips_unknown {
-            return Err(unknown);
         }
     }
     Ok(())

@@ -189,7 +189,7 @@ impl SchedulerLoop {
     fn tell_bound(&self, event: &Event, begun: Moment) {
         let (pod, is_bound) = match event {
             Event::Bound { pod, .. } => (pod, true),
-            Event::BindFailed { pod, .. } => (pod, false),
+            Event::BindFailed { pod, .. } | Event::BoundByAnother { pod, .. } => (pod, false),
             _ => return,
         };
         if let Some(profile) = self.scheduler.profile_of(pod) {

@@ -113,6 +113,14 @@ static CONFLICTS: LoopMetric = LoopMetric {
     kind: MetricKind::Counter,
 };
 
+/// Who has bound a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Binder {
+    This,
+    /// Another scheduler was faster, and bound it to this node.
+    Another(String),
+}
+
 /// Another scheduler was faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BindingConflict {
@@ -123,10 +131,11 @@ pub(crate) enum BindingConflict {
 impl BindingConflict {
     const ALL: [Self; 2] = [Self::NoRoom, Self::BoundElsewhere];
 
-    /// Where a pod is, or why it is not bound, of which it was asked that it be bound to this node.
-    pub(crate) fn of(bound: &Result<String, Error>, node: &str) -> Option<Self> {
+    /// Who has bound a pod, or why it is not bound.
+    pub(crate) fn of(bound: &Result<Binder, Error>) -> Option<Self> {
         match bound {
-            Ok(found) => (found != node).then_some(Self::BoundElsewhere),
+            Ok(Binder::This) => None,
+            Ok(Binder::Another(_)) => Some(Self::BoundElsewhere),
             Err(error) => {
                 let mut causes = error.status()?.details.iter().flat_map(|it| &it.causes);
                 causes.any(|it| it.reason == NODE_HAS_NO_ROOM).then_some(Self::NoRoom)
@@ -411,14 +420,14 @@ mod tests {
             Err(status.into())
         };
         for bound in [
-            Ok("n1".to_owned()),
-            Ok("n2".to_owned()),
+            Ok(Binder::This),
+            Ok(Binder::Another("n2".to_owned())),
             refused(NODE_HAS_NO_ROOM),
             refused(NODE_HAS_NO_ROOM),
             refused("Other"),
             Err(Status::failure(409, "Conflict", "no details").into()),
         ] {
-            BindingConflict::of(&bound, "n1").into_iter().for_each(|it| measures.conflicted(it));
+            BindingConflict::of(&bound).into_iter().for_each(|it| measures.conflicted(it));
         }
         let expected = [("no_room".to_owned(), 2, 2.0), ("bound_elsewhere".to_owned(), 1, 1.0)];
         assert_eq!(rows(&measures, CONFLICTS.name), expected);

@@ -59,6 +59,12 @@ pub enum Event {
         uid: String,
         node: String,
     },
+    /// It did not: another scheduler had bound the pod, to this node.
+    BoundByAnother {
+        pod: Key,
+        uid: String,
+        node: String,
+    },
     /// It did not. `message` is the API server's.
     BindFailed {
         pod: Key,

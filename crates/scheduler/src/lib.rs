@@ -199,6 +199,7 @@ impl Scheduler {
             Event::VolumesFailed { pod, uid, message } => self.volumes_failed(&pod, &uid, &message, now),
             Event::ReserveFailed { pod, uid, message } => self.devices_failed(&pod, &uid, &message, now),
             Event::Bound { pod, uid, node } => self.bound(&pod, &uid, &node, now),
+            Event::BoundByAnother { pod, uid, node } => self.bound_by_another(&pod, &uid, &node, now),
             Event::BindFailed { pod, uid, retry, message } => self.bind_failed(&pod, &uid, retry, &message, now),
             Event::Cluster(object) => self.cluster_seen(*object, now),
             Event::ClusterGone(resource, key) => self.cluster_gone(&resource, &key),
@@ -422,12 +423,26 @@ impl Scheduler {
         if let PodState::Assumed(assumed) = &entry.place {
             self.tell_on_node(key, (assumed, node), now);
         }
+        self.settled(key, node).map_or_else(Vec::new, |entry| report::bound(&entry.info, node, entry.since, now))
+    }
+
+    /// Who has bound it says so, and counts it.
+    fn bound_by_another(&mut self, key: &Key, uid: &str, node: &str, now: Time) -> Vec<Effect> {
+        if self.pods.get(key).is_none_or(|it| it.info.uid != uid) {
+            return Vec::new();
+        }
+        let entry = self.settled(key, node);
+        entry.map(|it| report::found_bound(&it.info, node, it.since, now)).into_iter().collect()
+    }
+
+    /// It is on this node. Where it was assumed to be on another one, its own event moves it.
+    fn settled(&mut self, key: &Key, node: &str) -> Option<&Entry> {
         self.queue.done(key);
-        let entry = self.pods.get_mut(key).expect("it was found just now");
+        let entry = self.pods.get_mut(key)?;
         if entry.place == PodState::Assumed(node.to_owned()) {
             entry.place = PodState::Bound(node.to_owned());
         }
-        report::bound(&entry.info, node, entry.since, now)
+        Some(entry)
     }
 
     fn bind_failed(

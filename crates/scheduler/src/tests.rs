@@ -407,6 +407,20 @@ fn a_refused_binding_gives_its_room_back_and_is_tried_again() {
     );
 }
 
+/// Who has bound it sends the event.
+#[test]
+fn of_a_pod_that_another_scheduler_bound_no_event_is_sent() {
+    for node in ["n1", "n2"] {
+        let world = world("node n1 cpu=1\npod a cpu=1");
+        let mut scheduler = told(&world);
+        assert_eq!(binds(&mut scheduler, Event::Tick, world.now), ["a>n1"]);
+        let (pod, uid) = (Key::new("default", "a"), "pod-a".to_owned());
+        let effects = scheduler.step(Event::BoundByAnother { pod, uid, node: node.into() }, world.now);
+        let told = describe(&effects, world.now);
+        assert!(told.contains(&format!("on node {node}")) && !told.contains("event "), "{told}");
+    }
+}
+
 #[test]
 fn an_old_copy_of_a_pod_does_not_undo_its_placement() {
     let lines = "node n1 cpu=1\npod a cpu=1\npod b cpu=1";

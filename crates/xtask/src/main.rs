@@ -5,6 +5,8 @@
 mod bench;
 mod codegen;
 mod crash;
+mod debian;
+mod debian;
 mod dist;
 mod docs;
 mod e2e;
@@ -23,6 +25,7 @@ mod sample_device_driver;
 mod sample_device_plugin;
 mod sim;
 mod tidy;
+mod upstream;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -60,6 +63,8 @@ enum Task {
     E2e(e2e::Args),
     /// Fetch the etcd that Debian packages, and hold the store's contract against it
     Etcd(etcd::Args),
+    /// Build Kubernetes's own scheduler and controller manager from Debian's source, for the scripts that play them
+    Upstream,
     /// Play the scripts of e2e/machine/ on whole machines, which can be rebooted and cut off
     Machines(machines::Args),
     /// Serve Flunders as an API server of its own, behind an APIService
@@ -90,6 +95,7 @@ fn main() -> Result<()> {
         Task::Fuzz(args) => fuzz::run(&args),
         Task::E2e(args) => e2e::run(&args),
         Task::Etcd(args) => etcd::run(&args),
+        Task::Upstream => upstream::run(),
         Task::Machines(args) => machines::run(&args),
         Task::SampleApiserver(args) => sample_apiserver::run(&args),
         Task::KmsPlugin(args) => kms_plugin::run(&args),

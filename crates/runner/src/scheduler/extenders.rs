@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 
 use self::client::ExtenderClient;
 use super::writes::{BoundPod, bind};
+use crate::scheduler_measures::Binder;
 
 const PAGE: u32 = 500;
 /// No score is larger: sums of them stay numbers.
@@ -158,13 +159,14 @@ impl Extenders {
         extender: usize,
         (pod, uid): (&Key, &str),
         node: &str,
-    ) -> Result<String, Error> {
+    ) -> Result<Binder, Error> {
         const UNBOUND: &str = "it says that it bound the pod, which has no node";
         let extender = &self.0[extender];
         let answer = extender.bind((pod, uid), node).await;
         let found: BoundPod = api.get_as(&PODS, pod).await?;
         if found.metadata.uid == uid && !found.spec.node_name.is_empty() {
-            return Ok(found.spec.node_name);
+            let is_wanted = found.spec.node_name == node;
+            return Ok(if is_wanted { Binder::This } else { Binder::Another(found.spec.node_name) });
         }
         if extender.of.ignorable {
             return bind(api, pod, uid, node).await;

@@ -147,11 +147,12 @@ async fn written(client: Client, extenders: &Extenders, measures: &SchedulerMeas
         Job::Bind { pod, uid, node, claims, extended, extender } => {
             let binder = extender.map(|it| (extenders, it));
             let bound = bind_with_devices(&client, binder, (&pod, &uid), &node, (claims, extended)).await;
-            if let Some(conflict) = BindingConflict::of(&bound, &node) {
+            if let Some(conflict) = BindingConflict::of(&bound) {
                 measures.conflicted(conflict);
             }
             Some(match bound {
-                Ok(node) => Event::Bound { pod, uid, node },
+                Ok(Binder::This) => Event::Bound { pod, uid, node },
+                Ok(Binder::Another(node)) => Event::BoundByAnother { pod, uid, node },
                 Err(error) => {
                     tracing::debug!(node, %error, "cannot bind");
                     Event::BindFailed { pod, uid, retry: error.retry(), message: error.to_string() }
@@ -205,7 +206,7 @@ pub(super) async fn bind_with_devices(
     (pod, uid): (&Key, &str),
     node: &str,
     (claims, extended): (Vec<ClaimReservation>, Option<ExtendedClaimWrite>),
-) -> Result<String, Error> {
+) -> Result<Binder, Error> {
     let made = devices::reserve_all(client, (pod, uid), claims, extended).await?;
     let bound = match binder {
         Some((extenders, idx)) => extenders.bind(client, idx, (pod, uid), node).await,
@@ -213,7 +214,7 @@ pub(super) async fn bind_with_devices(
     };
     // Where it is not known whether it is bound, its claim stays: it is stale at the next try if there is one.
     let is_elsewhere = match &bound {
-        Ok(found) => found != node,
+        Ok(binder) => *binder != Binder::This,
         Err(error) => !error.may_have_been_done(),
     };
     if let Some(made) = made.filter(|_| is_elsewhere) {
@@ -222,9 +223,8 @@ pub(super) async fn bind_with_devices(
     bound
 }
 
-/// Binds, and does not come back before it is certain where the pod is. Gives its node, which is another than the one
-/// wanted where somebody else was faster.
-pub(super) async fn bind(client: &Client, pod: &Key, uid: &str, node: &str) -> Result<String, Error> {
+/// Binds, and does not come back before it is certain where the pod is.
+pub(super) async fn bind(client: &Client, pod: &Key, uid: &str, node: &str) -> Result<Binder, Error> {
     let binding = json!({
         "kind": "Binding",
         "apiVersion": "v1",
@@ -236,7 +236,7 @@ pub(super) async fn bind(client: &Client, pod: &Key, uid: &str, node: &str) -> R
     let mut is_in_doubt = false;
     loop {
         let error = match client.create_subresource(&PODS, pod, "binding", &binding).await {
-            Ok(_) => return Ok(node.to_owned()),
+            Ok(_) => return Ok(Binder::This),
             Err(error) => error,
         };
         is_in_doubt |= error.may_have_been_done();
@@ -245,7 +245,8 @@ pub(super) async fn bind(client: &Client, pod: &Key, uid: &str, node: &str) -> R
             // The refusal may come of an earlier try whose answer was lost, or of another scheduler's binding.
             match client.get_as::<BoundPod>(&PODS, pod).await {
                 Ok(found) if found.metadata.uid == uid && !found.spec.node_name.is_empty() => {
-                    return Ok(found.spec.node_name);
+                    let is_ours = is_in_doubt && found.spec.node_name == node;
+                    return Ok(if is_ours { Binder::This } else { Binder::Another(found.spec.node_name) });
                 }
                 Ok(_) => return Err(error),
                 Err(missing) if missing.is_not_found() => return Err(missing),

@@ -3,6 +3,7 @@
 use corten_scheduler::NewClaim;
 
 use super::*;
+use crate::scheduler_measures::Binder;
 
 const CLAIMS: &str = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims";
 const PROTECTION: &str = "resource.kubernetes.io/delete-protection";
@@ -97,7 +98,7 @@ async fn a_claim_goes_where_its_pod_is_not_bound_to_the_node() {
 
     bound["spec"]["nodeName"] = json!("n2");
     api.put(&format!("{POD}/a"), bound);
-    assert_eq!(bind(&api).await.expect("it is bound"), "n2");
+    assert_eq!(bind(&api).await.expect("it is bound"), Binder::Another("n2".into()));
     assert_eq!(api.objects(CLAIMS), Vec::<Value>::new());
 }
 

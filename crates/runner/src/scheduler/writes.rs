@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use super::{devices, extenders::Extenders};
-use crate::scheduler_measures::{BindingConflict, SchedulerMeasures};
+use crate::scheduler_measures::{Binder, BindingConflict, SchedulerMeasures};
 
 /// How long a binding may stay without a definite answer.
 const BIND_PATIENCE: Duration = Duration::from_secs(300);

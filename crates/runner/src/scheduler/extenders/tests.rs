@@ -211,7 +211,7 @@ async fn victims_are_spared_and_pods_are_bound() {
     let bound =
         json!({ "metadata": { "name": "a", "namespace": "default", "uid": "u" }, "spec": { "nodeName": "n1" } });
     api.put("/api/v1/namespaces/default/pods/a", bound);
-    assert_eq!(extenders.bind(&api.client(), 0, (&pod, "u"), "n1").await.ok().as_deref(), Some("n1"));
+    assert_eq!(extenders.bind(&api.client(), 0, (&pod, "u"), "n1").await.ok(), Some(Binder::This));
 }
 
 #[test]

@@ -6,7 +6,6 @@ mod bench;
 mod codegen;
 mod crash;
 mod debian;
-mod debian;
 mod dist;
 mod docs;
 mod e2e;

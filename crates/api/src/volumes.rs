@@ -10,6 +10,9 @@ use serde::{Deserialize, Deserializer};
 use crate::core::v1::TypedObjectReference;
 use crate::scheduling::{node_field, requirement_holds, term_matches};
 
+/// Holds a claim from before a driver of others is asked for a clone of it until none of its clones waits for its volume (external-provisioner).
+pub const CLONING_FINALIZER: &str = "provisioner.storage.kubernetes.io/cloning-protection";
+
 /// On a claim: it and its volume are bound to each other; what is missing after that is lost.
 pub const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 /// On a claim or a volume: the controller chose the other, not a person.

@@ -1,6 +1,6 @@
 //! One connection to a plugin's socket.
 
-use std::{path::Path, time::Duration};
+use std::{error::Error, path::Path, time::Duration};
 
 use http::uri::PathAndQuery;
 use prost::Message;
@@ -36,7 +36,7 @@ impl Client {
     /// Asks one question and waits for its answer, at most as long as `patience` says.
     ///
     /// # Errors
-    /// What the plugin says; `Unavailable` where nobody listens; `DeadlineExceeded`.
+    /// What the plugin says; `Unavailable` where nobody listens, or ends amid the call; `DeadlineExceeded`.
     pub async fn call<Q, A>(&self, method: &'static str, question: Q, patience: Duration) -> Result<A, Status>
     where
         Q: Message + 'static,
@@ -93,7 +93,15 @@ fn late() -> Status {
     Status::deadline_exceeded("context deadline exceeded")
 }
 
+/// The plugin's words, of bounded length. What has another error behind it comes from this side: the connection was cut amid the call, and
+/// whether that was carried out is not known (`Unavailable`, as Go's client calls it).
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
 fn shortened(status: Status) -> Status {
-    Status::new(status.code(), status.message().chars().take(MESSAGE_CHARS_MAX).collect::<String>())
+    let bounded = |it: &str| it.chars().take(MESSAGE_CHARS_MAX).collect::<String>();
+    match status.source() {
+        Some(source) if status.code() == Code::Unknown => {
+            Status::unavailable(bounded(&format!("the connection was cut: {source}")))
+        }
+        _ => Status::new(status.code(), bounded(status.message())),
+    }
 }

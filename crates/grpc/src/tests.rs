@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_util::stream;
 use prost::Message;
-use tokio::task::JoinSet;
+use tokio::{sync::Notify, task::JoinSet};
 
 use crate::{Answer, Client, Code, Service, Status, listen, one, serve};
 
@@ -20,7 +20,10 @@ fn text(it: &str) -> Text {
 }
 
 /// Says a thing again: once, letter by letter, or not at all.
-struct Echo;
+#[derive(Default)]
+struct Echo {
+    asked: Arc<Notify>,
+}
 
 impl Service for Echo {
     fn answer<'a>(
@@ -36,7 +39,10 @@ impl Service for Echo {
                     let letters = question.text.chars().map(|it| text(&it.to_string()).encode_to_vec().into());
                     Ok(Box::pin(stream::iter(letters.collect::<Vec<Bytes>>())) as Answer)
                 }
-                "/Echo/Never" => std::future::pending().await,
+                "/Echo/Never" => {
+                    self.asked.notify_one();
+                    std::future::pending().await
+                }
                 _ => Err(Status::new(Code::NotFound, "50 % of it is ünknown")),
             }
         })
@@ -44,9 +50,13 @@ impl Service for Echo {
 }
 
 fn echo(folder: &Path) -> (Client, JoinSet<()>) {
+    serving(folder, Echo::default())
+}
+
+fn serving(folder: &Path, echo: Echo) -> (Client, JoinSet<()>) {
     let socket = folder.join("sockets/echo.sock");
     let mut tasks = JoinSet::new();
-    tasks.spawn(serve(listen(&socket).expect("bound"), Arc::new(Echo)));
+    tasks.spawn(serve(listen(&socket).expect("bound"), Arc::new(echo)));
     (Client::new(&socket).expect("a path"), tasks)
 }
 
@@ -91,4 +101,20 @@ async fn a_socket_that_was_left_gives_way_and_anything_else_does_not() {
     let nobody = Client::new(&folder.path().join("nobody.sock")).expect("a path");
     let refused = nobody.call::<_, Text>("/Echo/Once", text(""), PATIENCE).await.expect_err("nobody listens");
     assert_eq!(refused.code(), Code::Unavailable);
+}
+
+/// Nobody knows whether it was carried out: that is no refusal.
+#[tokio::test]
+async fn a_plugin_that_ends_amid_a_call_is_unavailable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let echo = Echo::default();
+    let asked = echo.asked.clone();
+    let (client, mut tasks) = serving(folder.path(), echo);
+    let ends = async {
+        asked.notified().await;
+        tasks.shutdown().await;
+    };
+    let (answer, ()) = tokio::join!(client.call::<_, Text>("/Echo/Never", text(""), PATIENCE), ends);
+    let cut = answer.expect_err("it has ended");
+    assert_eq!(cut.code(), Code::Unavailable, "{cut}");
 }

@@ -1,14 +1,21 @@
 //! Pods that wait for the devices of their claims.
 
-use corten_api::resources::{DEVICE_CLASSES, RESOURCE_CLAIMS};
+use corten_api::resources::{DEVICE_CLASSES, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS};
 
 use super::case::{Advice, Case};
-use crate::why::{command::kubectl, fields::text, nearest::nearest};
+use crate::why::{
+    command::kubectl,
+    fields::{items, text},
+    nearest::nearest,
+};
 
 /// No node has what is asked for.
 pub(super) async fn allocation(case: &Case<'_>) -> Advice {
     if case.wait.message.ends_with("not found") {
         return missing(case).await;
+    }
+    if case.wait.message.contains("ResourceClaim not created yet") {
+        return unmade(case).await;
     }
     Advice::run(kubectl("", &["get", "resourceslices", "-o", "yaml"]))
         .who("whoever runs the cluster: have drivers offer such devices, or whoever wrote the claims: ask for others")
@@ -23,6 +30,24 @@ async fn missing(case: &Case<'_>) -> Advice {
     Advice::run(kubectl(case.namespace, &["get", "resourceclaims"]))
         .who(format!("whoever wrote {}: make resourceclaim/{name}, or name another", case.author))
         .hints(near.map(|it| format!("there is a claim {it:?}")))
+}
+
+/// The claims that are made of the Pod's templates are not there yet: is a template missing?
+async fn unmade(case: &Case<'_>) -> Advice {
+    let templates = case.reader.list(&RESOURCE_CLAIM_TEMPLATES, case.namespace).await;
+    let names: Vec<_> = templates.iter().map(|it| text(it, "/metadata/name")).collect();
+    let named = items(case.object, "/spec/resourceClaims").iter();
+    let mut named = named.filter_map(|it| it["resourceClaimTemplateName"].as_str());
+    let Some(missing) = named.find(|it| !names.contains(it)) else {
+        return Advice::run(kubectl(case.namespace, &["get", "resourceclaims"]))
+            .headline("its claims are being made of their templates")
+            .who("nobody, if they come soon; else whoever runs the resource claim controller");
+    };
+    let near = nearest(missing, names.iter().copied());
+    Advice::run(kubectl(case.namespace, &["get", "resourceclaimtemplates"]))
+        .headline(format!("there is no resourceclaimtemplate/{missing}, of which its claim is to be made"))
+        .who(format!("whoever wrote {}: make resourceclaimtemplate/{missing}, or name another", case.author))
+        .hints(near.map(|it| format!("there is a template {it:?}")))
 }
 
 /// A claim's spec cannot be changed once it is there, so that whoever wrote it makes another.

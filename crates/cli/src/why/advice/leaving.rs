@@ -1,5 +1,6 @@
 //! Objects that are being deleted and are held.
 
+use corten_api::volumes::CLONING_FINALIZER;
 use serde_json::{Value, json};
 
 use super::case::{Advice, Case};
@@ -44,6 +45,15 @@ pub(super) fn finalizer(case: &Case<'_>) -> Advice {
     }
     let name = case.wait.message.split('"').nth(1).unwrap_or_default();
     let place = items(case.object, "/metadata/finalizers").iter().position(|it| *it == name);
+    if let (CLONING_FINALIZER, Some(clone)) = (name, &case.wait.on) {
+        let mut why = format!("corten why {clone}");
+        if !case.namespace.is_empty() {
+            why = format!("{why} -n {}", case.namespace);
+        }
+        return Advice::run(why)
+            .headline(format!("{clone} is to begin with what is on it, and has no volume yet"))
+            .who(format!("whoever acts for {clone}: it goes when that has its volume, or is deleted"));
+    }
     let advice = Advice::default().headline(format!("the finalizer {name:?} holds it"));
     match (case.wait.actor, place) {
         (corten_reconcile::Actor::External, Some(at)) => {

@@ -1,7 +1,10 @@
 //! What keeps an object that is deleted: its finalizers, who takes each away, and when.
 
 use corten_api::snapshots::{BOUND_FINALIZER, CLAIM_FINALIZER, CONTENT_FINALIZER, SOURCE_FINALIZER, VOLUME_SNAPSHOTS};
-use corten_api::volumes::LOCAL_DRIVER;
+use corten_api::{
+    resources::PERSISTENT_VOLUME_CLAIMS,
+    volumes::{CLONING_FINALIZER, LOCAL_DRIVER},
+};
 use corten_kinds::{Kind, custom::CLEANUP_FINALIZER};
 use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Wait};
@@ -13,9 +16,6 @@ use crate::why::{
     fields::{condition, items, key_of, text, time},
     reader::Reader,
 };
-
-/// On a claim that clones are made of.
-const CLONING_FINALIZER: &str = "provisioner.storage.kubernetes.io/cloning-protection";
 
 /// A finalizer everybody knows: its name or how it begins, who takes it away, when.
 pub(crate) const FINALIZERS: &[(&str, Actor, &str)] = &[
@@ -54,8 +54,8 @@ const FINALIZERS_OF_SIDECARS: &[(&str, &str)] = &[
     (CLAIM_FINALIZER, "the snapshot loop takes it away when no snapshot is being taken of it"),
 ];
 
-/// As what Corten's nodes and loops write fields: the first two in the server's process, the last from elsewhere.
-const OWN_MANAGERS: [&str; 3] = ["kubelet", "kube-controller-manager", "corten"];
+/// As what Corten's nodes and loops write fields: the first three in the server's process, the last from elsewhere.
+const OWN_MANAGERS: [&str; 4] = ["kubelet", "kube-controller-manager", "node-volume-provisioner", "corten"];
 
 pub(super) async fn leaving(reader: &Reader<'_>, kind: &Kind, object: &Value, found: &mut Findings) {
     let Some(since) = time(&object["metadata"]["deletionTimestamp"]) else { return };
@@ -78,6 +78,7 @@ pub(super) async fn leaving(reader: &Reader<'_>, kind: &Kind, object: &Value, fo
         match finalizer {
             "foregroundDeletion" => wait.on = dependent(reader, kind, object).await,
             CLAIM_FINALIZER => wait.on = untaken(reader, object).await,
+            CLONING_FINALIZER => wait.on = unmade(reader, object).await,
             CLEANUP_FINALIZER => match undeleted(object) {
                 Some(refused) => wait = refused,
                 None => wait.on = remaining(reader, object).await,
@@ -196,6 +197,19 @@ async fn untaken(reader: &Reader<'_>, claim: &Value) -> Option<String> {
     };
     let untaken = snapshots.iter().find(is_untaken)?;
     Some(format!("{}/{}", VOLUME_SNAPSHOTS.qualified(), text(untaken, "/metadata/name")))
+}
+
+/// A clone of the claim that has no volume yet.
+async fn unmade(reader: &Reader<'_>, source: &Value) -> Option<String> {
+    let key = key_of(source);
+    let claims = reader.list(&PERSISTENT_VOLUME_CLAIMS, &key.namespace).await;
+    let is_unmade = |it: &&Value| {
+        let of = &it["spec"]["dataSourceRef"];
+        let is_clone = text(of, "/kind") == "PersistentVolumeClaim" && text(of, "/name") == key.name;
+        is_clone && !matches!(text(it, "/status/phase"), "Bound" | "Lost")
+    };
+    let unmade = claims.iter().find(is_unmade)?;
+    Some(format!("persistentvolumeclaim/{}", text(unmade, "/metadata/name")))
 }
 
 /// Objects of a definition that could not be deleted, as it says itself.

@@ -111,32 +111,39 @@ impl RemoteVolumes {
     async fn ask_driver(&self, driver: String, call: Call) -> Result<Reply, Fault> {
         let message = channel::written(&AskedOfDriver { driver, call }, &[])?;
         let body = self.post(channel::DRIVERS_PATH, message).await?;
-        channel::read::<Result<Reply, Fault>>(&body)?.0
+        channel::read::<Result<Reply, Fault>>(&body)?.0?.checked()
     }
 
-    /// One of the built-in driver. What it makes has the name it was asked for and is on this node, whatever is answered.
+    /// One of the built-in driver. What it makes has the name and the size it was asked for and is on this node, whatever is answered.
     async fn ask_built_in(&self, call: Call) -> Result<Reply, Fault> {
-        let named = match &call {
-            Call::Create(it) => it.name.clone(),
-            Call::CreateSnapshot(it) => it.name.clone(),
-            Call::FindSnapshot { handle, .. } => handle.clone(),
-            _ => String::new(),
+        let (named, bytes) = match &call {
+            Call::Create(it) => (it.name.clone(), it.required_bytes),
+            Call::CreateSnapshot(it) => (it.name.clone(), 0),
+            Call::FindSnapshot { handle, .. } => (handle.clone(), 0),
+            _ => (String::new(), 0),
         };
         let not_offered = || Fault::new(Code::Unimplemented, "the built-in driver does not do that");
         let asked = Asked::of(call).ok_or_else(not_offered)?;
         match self.ask(&asked, &[]).await?.0.reply().ok_or_else(unexpected)? {
-            Reply::Created(made) if made.handle == named => Ok(Reply::Created(CreatedVolume {
-                handle: named,
-                bytes: made.bytes,
-                fs_type: made.fs_type,
-                topology: vec![local_topology(&self.node)],
-                ..CreatedVolume::default()
-            })),
+            Reply::Created(made) if made.handle == named && made.bytes >= bytes && is_fs_type(&made.fs_type) => {
+                Ok(Reply::Created(CreatedVolume {
+                    handle: named,
+                    bytes: made.bytes,
+                    fs_type: made.fs_type,
+                    topology: vec![local_topology(&self.node)],
+                    ..CreatedVolume::default()
+                }))
+            }
             Reply::Snapshot(Some(it)) if it.handle != named => Err(unexpected()),
             Reply::Created(_) => Err(unexpected()),
             other => Ok(other),
         }
     }
+}
+
+/// Of the built-in driver.
+fn is_fs_type(name: &str) -> bool {
+    matches!(name, "" | "ext4" | "xfs")
 }
 
 impl NodeDrivers for RemoteVolumes {

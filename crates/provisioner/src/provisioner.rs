@@ -69,6 +69,8 @@ pub struct Provisioner {
     nodes: BTreeMap<String, Topology>,
     knows_nodes: bool,
     pods: BTreeMap<Key, DriverPod>,
+    /// Where those are that may be drivers'. What Pods are elsewhere changes nothing.
+    driver_namespaces: BTreeSet<String>,
     knows_pods: bool,
     /// Before that nothing is begun: a volume that is there already would be asked for again.
     is_synced: bool,
@@ -122,6 +124,7 @@ impl Provisioner {
             nodes: BTreeMap::new(),
             knows_nodes: false,
             pods: BTreeMap::new(),
+            driver_namespaces: BTreeSet::new(),
             knows_pods: false,
             is_synced: false,
             work: BTreeMap::new(),
@@ -276,14 +279,17 @@ impl Provisioner {
     fn take_in_pod(&mut self, event: Event, now: Time) -> Vec<Subject> {
         match event {
             Event::Pod(key, pod) => {
-                let is_news = self.pods.get(&key) != Some(&pod);
-                self.pods.insert(key, pod);
+                let known = self.pods.insert(key.clone(), pod);
+                let pod = &self.pods[&key];
+                let may_be_drivers = known.iter().chain([pod]).any(|it| !it.folders.is_empty())
+                    || self.driver_namespaces.contains(&*key.namespace);
                 // Until all are known, one says nothing.
-                if is_news && self.knows_pods { self.see_sidecars(now) } else { Vec::new() }
+                let is_news = self.knows_pods && may_be_drivers && known.as_ref() != Some(pod);
+                if is_news { self.see_sidecars(now) } else { Vec::new() }
             }
             Event::PodGone(key) => {
                 self.pods.remove(&key);
-                self.see_sidecars(now)
+                if self.driver_namespaces.contains(&*key.namespace) { self.see_sidecars(now) } else { Vec::new() }
             }
             Event::PodsSynced => {
                 self.knows_pods = true;
@@ -320,6 +326,7 @@ impl Provisioner {
 
     /// Leaves to sidecars what they do, and names what is to be looked at anew.
     fn see_sidecars(&mut self, now: Time) -> Vec<Subject> {
+        self.driver_namespaces = sidecars::namespaces(&self.pods);
         let pods = self.knows_pods.then_some(&self.pods);
         let own = |it: &DriverFacts| sidecars::without_theirs(it, &self.config.node_name, pods);
         let drivers = self.registered.iter().map(|it| (it.0.clone(), own(it.1))).collect();

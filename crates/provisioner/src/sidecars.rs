@@ -1,9 +1,9 @@
 //! What sidecars do for a driver of others, which Corten then leaves to them: upstream's csi-provisioner, csi-attacher, csi-resizer,
 //! csi-snapshotter and csi-external-health-monitor-controller, each its own part.
 //!
-//! No Pod says of which driver it is. It is a driver's where it mounts the folder of the driver's socket from the node; and a Pod
-//! anywhere is where it runs the same image as such a Pod beside the sidecar: so drivers are deployed whose controller has a
-//! socket of its own.
+//! No Pod says of which driver it is. It is a driver's where it mounts the folder of the driver's socket from the node; and another Pod
+//! of the same namespace is where it runs the same image as such a Pod beside the sidecar: so drivers are deployed whose controller
+//! has a socket of its own. Who may make Pods elsewhere has no say in what Corten does for a driver.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,15 +58,25 @@ pub(crate) fn without_theirs(driver: &DriverFacts, node: &str, pods: Option<&BTr
 /// The names of containers that run beside the driver with this socket.
 fn sidecars(socket: &str, node: &str, pods: &BTreeMap<Key, DriverPod>) -> BTreeSet<String> {
     let folder = socket.rsplit_once('/').map_or("", |it| it.0);
-    let alive = || pods.values().filter(|it| !it.is_finished);
-    let is_own = |it: &&DriverPod| it.node == node && it.folders.iter().any(|it| it.trim_end_matches('/') == folder);
+    let alive = || pods.iter().filter(|it| !it.1.is_finished);
+    let is_own = |pod: &DriverPod| pod.node == node && pod.folders.iter().any(|it| it.trim_end_matches('/') == folder);
     let images = |pod: &DriverPod| -> BTreeSet<String> {
         let own = pod.containers.iter().filter(|it| !is_helper(it));
         own.map(|it| it.image.clone()).filter(|it| !it.is_empty()).collect()
     };
-    let own: BTreeSet<String> = alive().filter(is_own).flat_map(images).collect();
-    let related = alive().filter(|it| is_own(it) || !images(it).is_disjoint(&own));
-    related.flat_map(|it| it.containers.iter().flat_map(names)).collect()
+    let mut own: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for (key, pod) in alive().filter(|it| is_own(it.1)) {
+        own.entry(&key.namespace).or_default().extend(images(pod));
+    }
+    let runs_driver = |(key, pod): &(&Key, &DriverPod)| {
+        own.get(&*key.namespace).is_some_and(|own| is_own(pod) || !images(pod).is_disjoint(own))
+    };
+    alive().filter(runs_driver).flat_map(|it| it.1.containers.iter().flat_map(names)).collect()
+}
+
+/// The namespaces of Pods that may be drivers': a Pod without folders of the node's that is in none of them says nothing.
+pub(crate) fn namespaces(pods: &BTreeMap<Key, DriverPod>) -> BTreeSet<String> {
+    pods.iter().filter(|it| !it.1.folders.is_empty()).map(|it| it.0.namespace.to_string()).collect()
 }
 
 fn is_helper(container: &PodContainer) -> bool {
@@ -138,10 +148,14 @@ mod tests {
         );
         // In a Pod elsewhere that runs the driver, too.
         let controller = pod("n2", &[], &["vendor/d:v1", "mirror/external-resizer", "mirror/csi-snapshotter:v8"]);
+        let controller_again = controller.clone();
         assert_eq!(left(&[driver.clone(), controller.clone()]), "provision attach health");
         let monitor = "registry.k8s.io/sig-storage/csi-external-health-monitor-controller:v0";
         assert_eq!(left(&[pod("n1", folder, &["vendor/d:v1", monitor])]), "provision expand attach snapshot");
         assert_eq!(left(&[controller]), all, "of another driver");
+        // Who may make Pods in another namespace says nothing of the driver.
+        let (Key { name, .. }, stranger) = controller_again;
+        assert_eq!(left(&[driver.clone(), (Key::new("tenant", name), stranger)]), all);
         // What runs beside every driver is no sign of one.
         let registrar = "registry.k8s.io/sig-storage/csi-node-driver-registrar:v2";
         let other = pod("n2", &[], &[registrar, "vendor/other", "mirror/csi-provisioner"]);

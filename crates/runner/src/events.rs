@@ -19,6 +19,8 @@ use serde_json::{Value, json};
 
 const QUEUE_MAX: usize = 512;
 const REMEMBERED_MAX: usize = 4096;
+/// Of one message: what others say stands in it, and many are remembered.
+const MESSAGE_CHARS_MAX: usize = 8 << 10;
 const TRIES: u32 = 3;
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// client-go's `defaultSpamBurst` and `defaultSpamQPS`: a source may tell this much of one object at once, and then one
@@ -110,7 +112,8 @@ impl EventRecorder {
             return;
         }
         let about = ObjectReference { resource_version: String::new(), ..about.clone() };
-        let (reason, message) = (reason.to_owned(), Some(message.to_owned()));
+        let message = message.chars().take(MESSAGE_CHARS_MAX).collect();
+        let (reason, message) = (reason.to_owned(), Some(message));
         let identity = Identity { about, event_type: event_type.as_str(), reason, message };
         self.queue.push_back(LastReport { identity, at });
     }

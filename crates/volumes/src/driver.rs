@@ -34,6 +34,7 @@ pub enum Code {
 #[error("rpc error: code = {code:?} desc = {message}")]
 pub struct Fault {
     pub code: Code,
+    #[serde(deserialize_with = "crate::answers::bounded_message")]
     pub message: String,
 }
 

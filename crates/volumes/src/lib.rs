@@ -4,6 +4,7 @@
 //! built in, `local.corten.dev`; others are programs that speak CSI. What is mounted is what the kernel says is mounted;
 //! records on disk say only for whom.
 
+mod answers;
 mod call;
 pub mod channel;
 mod csi;

@@ -52,3 +52,12 @@ async fn a_node_tells_where_it_is() {
     assert_eq!(event["source"], json!({"component": "kubelet", "host": "n1"}));
     assert_eq!((&event["reportingComponent"], &event["reportingInstance"]), (&json!("kubelet"), &json!("n1")));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_too_long_is_cut() {
+    let api = FakeApi::new();
+    let mut recorder = EventRecorder::new(api.client(), "replicaset-controller");
+    tell_all(&mut recorder, &[&"ü".repeat(MESSAGE_CHARS_MAX + 1)], Time::from_unix_seconds(1000)).await;
+    let lengths: Vec<_> = shown(&api).into_iter().map(|it| it.0.chars().count()).collect();
+    assert_eq!(lengths, [MESSAGE_CHARS_MAX]);
+}

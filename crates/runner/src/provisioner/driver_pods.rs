@@ -10,6 +10,9 @@ use serde::Deserialize;
 
 use super::BATCH;
 
+/// On a Pod that a node runs from its files.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
 /// Pods, as far as they show drivers and sidecars.
 pub(super) fn pods(client: &Client, node: &str) -> Informer<DriverPod> {
     #[derive(Deserialize)]
@@ -20,7 +23,7 @@ pub(super) fn pods(client: &Client, node: &str) -> Informer<DriverPod> {
         #[serde(default)]
         status: Status,
     }
-    #[derive(Deserialize)]
+    #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Spec {
         #[serde(default)]
@@ -56,7 +59,11 @@ pub(super) fn pods(client: &Client, node: &str) -> Informer<DriverPod> {
     let container =
         |it: Container| PodContainer { image: it.image, program: it.command.into_iter().next().unwrap_or_default() };
     Informer::decoding(client.clone(), InformerParams::all(PODS).seeded_by(node), move |bytes| {
-        let Seen { metadata, spec, status } = decode(&bytes)?;
+        let Seen { metadata, mut spec, status } = decode(&bytes)?;
+        // One that a node runs from its files: what stands in it is the node's word, and not that of somebody who may make Pods there.
+        if metadata.annotations.contains_key(MIRROR) {
+            spec = Spec::default();
+        }
         let pod = DriverPod {
             node: spec.node_name,
             folders: spec.volumes.into_iter().filter_map(|it| Some(it.host_path?.path)).collect(),

@@ -18,12 +18,9 @@ use super::{
 };
 use crate::{
     Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Expanded, Fault, Snapshot, StageVolume, VolumeSource,
+    answers::{check_handle, check_map},
 };
 
-/// CSI says 128 bytes; drivers of clouds name a volume by its whole address.
-const HANDLE_BYTES_MAX: usize = 1024;
-/// CSI says 4 KiB for a map; a driver is not refused for a little more, and the object has room for it.
-const MAP_BYTES_MAX: usize = 16 << 10;
 /// Of a list of volumes.
 const PAGES_MAX: usize = 10_000;
 /// Of one volume: labels of nodes that reach it.
@@ -344,22 +341,6 @@ fn access_mode(mode: &str, tells_writers_apart: bool) -> i32 {
         ("ReadOnlyMany", _) => 3,
         ("ReadWriteMany", _) => 5,
         _ => 0,
-    }
-}
-
-fn check_handle(what: &str, handle: &str) -> Result<(), Fault> {
-    let is_name = !handle.is_empty() && handle.len() <= HANDLE_BYTES_MAX && !handle.chars().any(char::is_control);
-    match is_name {
-        true => Ok(()),
-        false => Err(Fault::internal(format!("the driver answers with no {what} id, or one that is none"))),
-    }
-}
-
-fn check_map(what: &str, map: &BTreeMap<String, String>) -> Result<(), Fault> {
-    let bytes: usize = map.iter().map(|it| it.0.len() + it.1.len()).sum();
-    match bytes <= MAP_BYTES_MAX {
-        true => Ok(()),
-        false => Err(Fault::internal(format!("the driver answers with a {what} of more than {MAP_BYTES_MAX} bytes"))),
     }
 }
 

@@ -38,6 +38,15 @@ pub fn duration_seconds(spec: &Value) -> u64 {
     spec["leaseDurationSeconds"].as_u64().unwrap_or_default().clamp(1, 3600)
 }
 
+/// Does anybody hold it, for who does not stand for it? Machines' clocks may differ by some of the time that it lasts.
+pub fn is_held(spec: Option<&Value>, now: Time) -> bool {
+    let Some(spec) = spec else { return false };
+    let renewed = spec["renewTime"].as_str().and_then(|it| it.parse::<Time>().ok());
+    let lasts = i64::try_from(duration_seconds(spec)).unwrap_or(i64::MAX).saturating_mul(3);
+    let is_fresh = renewed.is_some_and(|it| now < it.after_seconds(lasts));
+    is_fresh && spec["holderIdentity"].as_str().is_some_and(|it| !it.is_empty())
+}
+
 /// What the Lease is to say so that `me` holds it; `None`: somebody else does. As client-go's `tryAcquireOrRenew`, which believes no
 /// other machine's clock: `is_stale` says that it was not changed for as long as it lasts.
 pub fn held(spec: Option<&Value>, me: &str, is_stale: bool, now: Time) -> Option<Value> {
@@ -78,6 +87,11 @@ mod tests {
         let renewed = held(Some(&first), "n1", true, now.after_seconds(5)).expect("its own");
         assert_eq!(renewed["acquireTime"], first["acquireTime"]);
         assert_ne!(renewed["renewTime"], first["renewTime"]);
+        for (seconds, is_fresh) in [(5, true), (49, true), (50, false)] {
+            assert_eq!(is_held(Some(&renewed), now.after_seconds(seconds)), is_fresh, "{seconds}");
+        }
+        let given_up = json!({ "holderIdentity": "", "renewTime": now.micro() });
+        assert!(!is_held(None, now) && !is_held(Some(&given_up), now));
         let taken = held(Some(&renewed), "n2", true, now.after_seconds(30)).expect("anybody's");
         assert_eq!((&taken["holderIdentity"], &taken["leaseTransitions"]), (&json!("n2"), &json!(1)));
         assert_eq!(duration_seconds(&json!({ "leaseDurationSeconds": -1 })), 1);

@@ -5,6 +5,7 @@
 //! [`Provisioner::step`] is told what happened and answers what to do. Each claim and each volume has at most one thing under
 //! way; what failed is tried again after a pause that doubles.
 
+mod acting;
 mod attaching;
 mod capacity;
 mod claim_status;

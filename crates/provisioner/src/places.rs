@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use corten_api::{core::v1::PersistentVolumeClaim, storage::v1::StorageClass};
 
 use crate::{
+    acting::Acting,
     provision::{SELECTED_NODE, annotation},
     words::{DriverFacts, Topology},
 };
@@ -13,12 +14,12 @@ use crate::{
 /// A class with more places says too much.
 const PLACES_MAX: usize = 256;
 
-/// The places a driver is told, the best first; none: it is told of none. `nodes`: the labels of all nodes.
+/// The places a driver is told, the best first, which is the selected node's; none: it is told of none.
 pub(crate) fn of(
     claim: &PersistentVolumeClaim,
     class: &StorageClass,
     driver: &DriverFacts,
-    nodes: &BTreeMap<String, Topology>,
+    acting: Acting<'_>,
 ) -> Result<Vec<Topology>, String> {
     let allowed = allowed(class)?;
     let selected = annotation(claim, SELECTED_NODE);
@@ -29,7 +30,7 @@ pub(crate) fn of(
         return Ok(if selected.is_some() { Vec::new() } else { allowed });
     }
     let has_named_some = class.allowed_topologies.as_ref().is_some_and(|it| !it.is_empty());
-    let mut places = if has_named_some { allowed } else { all(driver, nodes) };
+    let mut places = if has_named_some { allowed } else { all(driver, acting.nodes) };
     places.retain(|it| !it.is_empty());
     places.sort();
     places.dedup();
@@ -39,7 +40,8 @@ pub(crate) fn of(
     let first = match selected {
         Some(node) => {
             let missing = || format!("topology of selected node {node:?} is in none of the class's allowedTopologies");
-            places.iter().position(|it| is_in(it, driver)).ok_or_else(missing)?
+            let own = acting.place_of_node(node, driver)?;
+            places.iter().position(|it| is_in(it, &own)).ok_or_else(missing)?
         }
         None => spread(claim.metadata.name.as_deref().unwrap_or_default(), places.len()),
     };
@@ -61,15 +63,15 @@ fn of_built_in(allowed: Vec<Topology>, is_selected: bool, driver: &DriverFacts) 
         let own = Some(&driver.topology).filter(|it| !it.is_empty());
         return Ok(own.cloned().into_iter().collect());
     }
-    let (here, elsewhere): (Vec<_>, Vec<_>) = allowed.into_iter().partition(|it| is_in(it, driver));
+    let (here, elsewhere): (Vec<_>, Vec<_>) = allowed.into_iter().partition(|it| is_in(it, &driver.topology));
     if here.is_empty() {
         return Err("this node is in none of the class's allowedTopologies".into());
     }
     Ok(here.into_iter().chain(elsewhere).collect())
 }
 
-fn is_in(place: &Topology, driver: &DriverFacts) -> bool {
-    place.iter().all(|it| driver.topology.get(it.0) == Some(it.1))
+fn is_in(place: &Topology, labels: &Topology) -> bool {
+    place.iter().all(|it| labels.get(it.0) == Some(it.1))
 }
 
 /// Each place that the class names, with one value of each key.
@@ -111,6 +113,8 @@ fn spread(claim: &str, n_places: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -120,7 +124,7 @@ mod tests {
     }
 
     /// Nodes in zones a, b and c, and one that lacks the driver's labels; the driver is asked on n2.
-    fn told(socket: bool, selected: bool, class: Value, name: &str) -> Result<String, String> {
+    fn told(socket: bool, selected: &str, class: Value, name: &str) -> Result<String, String> {
         let nodes = [("n1", "a"), ("n2", "b"), ("n3", "c"), ("n4", "b")];
         let mut nodes: BTreeMap<String, Topology> =
             nodes.iter().map(|it| (it.0.to_owned(), place(&[("zone", it.1), ("other", "x")]))).collect();
@@ -136,11 +140,12 @@ mod tests {
             with["allowedTopologies"] = json!([{ "matchLabelExpressions": [{ "key": "zone", "values": class }] }]);
         }
         let mut claim = json!({ "metadata": { "name": name, "namespace": "default" } });
-        if selected {
-            claim["metadata"]["annotations"] = json!({ SELECTED_NODE: "n2" });
+        if !selected.is_empty() {
+            claim["metadata"]["annotations"] = json!({ SELECTED_NODE: selected });
         }
         let (claim, class) = (serde_json::from_value(claim), serde_json::from_value(with));
-        let places = of(&claim.expect("a claim"), &class.expect("a class"), &driver, &nodes)?;
+        let acting = Acting { node: "n2", leases: &BTreeSet::new(), nodes: &nodes };
+        let places = of(&claim.expect("a claim"), &class.expect("a class"), &driver, acting)?;
         let values = places.iter().map(|it| it.values().cloned().collect::<Vec<_>>().join("/"));
         Ok(values.collect::<Vec<_>>().join(" "))
     }
@@ -149,14 +154,19 @@ mod tests {
     fn a_driver_is_told_all_places_and_first_that_of_the_selected_node() {
         let any = || Value::Null;
         for (socket, selected, class, expected) in [
-            (true, true, any(), Ok("b c a")),
-            (true, true, json!(["a", "b"]), Ok("b a")),
-            (true, true, json!(["a"]), Err("is in none of the class's")),
-            (false, true, any(), Ok("b")),
-            (false, true, json!(["a"]), Ok("b")),
-            (false, false, any(), Ok("b")),
-            (false, false, json!(["a", "b"]), Ok("b a")),
-            (false, false, json!(["a"]), Err("is in none of the class's")),
+            (true, "n2", any(), Ok("b c a")),
+            (true, "n4", any(), Ok("b c a")),
+            (true, "n3", any(), Ok("c a b")),
+            (true, "n2", json!(["a", "b"]), Ok("b a")),
+            (true, "n2", json!(["a"]), Err("is in none of the class's")),
+            (true, "n1", json!(["a"]), Ok("a")),
+            (true, "n5", any(), Err("node n5 has no label zone")),
+            (true, "n6", any(), Err("node \"n6\" not found")),
+            (false, "n2", any(), Ok("b")),
+            (false, "n2", json!(["a"]), Ok("b")),
+            (false, "", any(), Ok("b")),
+            (false, "", json!(["a", "b"]), Ok("b a")),
+            (false, "", json!(["a"]), Err("is in none of the class's")),
         ] {
             let told = told(socket, selected, class.clone(), "data");
             match expected {
@@ -165,12 +175,12 @@ mod tests {
             }
         }
         let many: Vec<String> = (0..257).map(|it| it.to_string()).collect();
-        assert!(told(true, false, json!(many), "data").is_err_and(|it| it.contains("more than 256 places")));
+        assert!(told(true, "", json!(many), "data").is_err_and(|it| it.contains("more than 256 places")));
     }
 
     #[test]
     fn claims_of_a_stateful_set_are_spread() {
-        let first = |name: &str| told(true, false, Value::Null, name).expect("told")[..1].to_owned();
+        let first = |name: &str| told(true, "", Value::Null, name).expect("told")[..1].to_owned();
         let all: Vec<String> = (0..4).map(|it| first(&format!("data-web-{it}"))).collect();
         assert_eq!(all[0], all[3]);
         assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2], "{all:?}");

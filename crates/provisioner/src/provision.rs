@@ -44,17 +44,14 @@ pub(crate) fn waits_for_consumer(class: &StorageClass) -> bool {
     class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer")
 }
 
-/// Does this claim want a volume of this node?
-pub(crate) fn is_wanted(claim: &PersistentVolumeClaim, class: &StorageClass, node: &str) -> bool {
+/// Does this claim want a volume now, whoever makes it?
+pub(crate) fn is_wanted(claim: &PersistentVolumeClaim, class: &StorageClass) -> bool {
     let spec = spec(claim);
     let has_volume = spec.volume_name.as_deref().is_some_and(|it| !it.is_empty());
     if has_volume || claim.metadata.deletion_timestamp.is_some() || provisioner_of(claim) != Some(&class.provisioner) {
         return false;
     }
-    match annotation(claim, SELECTED_NODE) {
-        Some(selected) => selected == node,
-        None => !waits_for_consumer(class),
-    }
+    annotation(claim, SELECTED_NODE).is_some() || !waits_for_consumer(class)
 }
 
 /// What the driver is asked for, or why there is nothing to ask.

@@ -22,7 +22,8 @@ use corten_meta::{Key, ObjectReference, Time};
 use corten_reconcile::EventType;
 
 use crate::{
-    attaching, capacity, cloning, expansion, leases, removal, sidecars,
+    acting::{Acting, Actor},
+    attaching, capacity, cloning, expansion, provision, removal, sidecars,
     words::{Config, DriverFacts, DriverPod, Effect, Event, Handles, Job, Topology},
 };
 
@@ -32,6 +33,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(300);
 const NODE_PAUSE_MAX: Duration = Duration::from_secs(8);
 /// After so long external-resizer looks at all claims anew, those among them whose growth a node has refused for good.
 const RESYNC_PERIOD: Duration = Duration::from_secs(600);
+/// So long the nodes of a place have to elect who acts there, before it is looked whether anybody does.
+const ELECTED_WITHIN: Duration = Duration::from_secs(20);
 /// What was done is seen by the watch, or looked at again after so long.
 const SEEN_WITHIN: Duration = Duration::from_secs(10);
 /// How often what is left is told, beside after every change.
@@ -65,6 +68,8 @@ pub struct Provisioner {
     drivers: BTreeMap<String, DriverFacts>,
     /// The Leases that this node holds.
     leases: BTreeSet<String>,
+    /// Those of other places that were looked at last, for a claim, and held by nobody.
+    vacant: BTreeMap<Key, String>,
     /// Their labels.
     nodes: BTreeMap<String, Topology>,
     knows_nodes: bool,
@@ -121,6 +126,7 @@ impl Provisioner {
             are_snapshots_synced: false,
             drivers: BTreeMap::new(),
             leases: BTreeSet::new(),
+            vacant: BTreeMap::new(),
             nodes: BTreeMap::new(),
             knows_nodes: false,
             pods: BTreeMap::new(),
@@ -169,6 +175,7 @@ impl Provisioner {
                 let source = gone.and_then(|it| cloning::deleted_source(&it, &self.claims));
                 self.refused_changes.remove(&key);
                 self.refused_growths.remove(&key);
+                self.vacant.remove(&key);
                 let abandoned = self.abandon(&key);
                 self.forget(&Subject::Claim(key));
                 abandoned.into_iter().chain(source.map(Subject::Claim)).collect()
@@ -302,8 +309,9 @@ impl Provisioner {
     fn take_in_node(&mut self, event: Event) -> Vec<Subject> {
         match event {
             Event::Node(name, labels) => {
-                self.nodes.insert(name, labels);
-                Vec::new()
+                let is_news = self.knows_nodes && self.nodes.get(&name) != Some(&labels);
+                self.nodes.insert(name.clone(), labels);
+                if is_news { self.claims_for(&name) } else { Vec::new() }
             }
             Event::NodeGone(name) => {
                 self.nodes.remove(&name);
@@ -314,6 +322,19 @@ impl Provisioner {
                 self.all()
             }
         }
+    }
+
+    /// The claims whose volume is to be made for this node, which may be elsewhere now: they are looked at after no pause.
+    fn claims_for(&mut self, node: &str) -> Vec<Subject> {
+        let is_for = |it: &PersistentVolumeClaim| {
+            let has_volume =
+                it.spec.as_ref().is_some_and(|it| it.volume_name.as_ref().is_some_and(|it| !it.is_empty()));
+            !has_volume && provision::annotation(it, provision::SELECTED_NODE) == Some(node)
+        };
+        let found = self.claims.iter().filter(|it| is_for(it.1)).map(|it| Subject::Claim(it.0.clone()));
+        let subjects: Vec<Subject> = found.collect();
+        subjects.iter().for_each(|it| self.forget(it));
+        subjects
     }
 
     fn all(&self) -> Vec<Subject> {
@@ -344,26 +365,19 @@ impl Provisioner {
         let driver = self.drivers.get(&volume.spec.as_ref()?.csi.as_ref()?.driver)?;
         // One that a node still has is not removed.
         let is_attached = self.attachments.values().any(|it| attaching::volume_of(it) == Some(name));
-        let removal = driver.provisions && !is_attached && self.is_ours(volume, driver);
+        let removal = driver.provisions && !is_attached && self.acting().is_of_volume(volume, driver);
         let removal = removal.then(|| removal::job(volume, driver)).flatten();
         let attaches = (driver.attaches || driver.attaches_nothing) && self.leads(driver);
         removal.or_else(|| attaches.then(|| attaching::release(volume, is_attached)).flatten())
     }
 
+    fn acting(&self) -> Acting<'_> {
+        Acting { node: &self.config.node_name, leases: &self.leases, nodes: &self.nodes }
+    }
+
     /// Is it this node that acts for the driver?
     fn leads(&self, driver: &DriverFacts) -> bool {
-        driver.socket.is_none() || self.leases.contains(&leases::of_driver(&driver.name))
-    }
-
-    /// And for the volumes of this node's place?
-    fn leads_here(&self, driver: &DriverFacts) -> bool {
-        driver.socket.is_none() || self.leases.contains(&leases::of_place(&driver.name, &driver.topology))
-    }
-
-    /// Is the volume this node's to look after?
-    fn is_ours(&self, volume: &PersistentVolume, driver: &DriverFacts) -> bool {
-        let leads = if removal::is_placed(volume, driver) { self.leads_here(driver) } else { self.leads(driver) };
-        leads && removal::is_reached(volume, driver, &self.config.node_name)
+        self.acting().is(&Actor::Driver, driver)
     }
 
     /// The volumes of a driver of others that are somebody's: it is not believed that one of them was made anew.

@@ -1,5 +1,6 @@
 //! Short stories of claims and volumes, told as objects.
 
+mod acting;
 mod attachments;
 mod cloning;
 mod conditions;
@@ -150,6 +151,7 @@ fn show(effect: &Effect) -> String {
             Job::Modify(it) => format!("modify {} {} {:?}", it.handle, it.class, it.parameters),
             Job::FindSnapshot(it) => format!("find {} of {}{}", it.handle, it.content, with_secret(it.secret.as_ref())),
             Job::WriteStatus { status, .. } => format!("status {status}"),
+            Job::LookAtLease { claim, lease, .. } => format!("look at {lease} for {claim}"),
             Job::WriteFinalizers(it) => held(it),
         },
         Effect::Event { event_type, reason, message, .. } => format!("{} {reason}: {message}", event_type.as_str()),

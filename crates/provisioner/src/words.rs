@@ -211,6 +211,8 @@ pub enum Job {
     FindSnapshot(Finding),
     /// Writes this to the claim's status: a growth that was called off.
     WriteStatus { claim: Key, status: Value },
+    /// Looks whether anybody holds the Lease ([`crate::leases::is_held`]).
+    LookAtLease { claim: Key, lease: String, now: Time },
     /// Lets a claim go that clones were made of.
     WriteFinalizers(ClaimFinalizers),
 }
@@ -509,6 +511,12 @@ pub enum Outcome {
     StatusWritten {
         claim: Key,
         result: Result<(), Failure>,
+    },
+    /// `Ok(true)`: somebody holds it.
+    LeaseSeen {
+        claim: Key,
+        lease: String,
+        result: Result<bool, Failure>,
     },
     FinalizersWritten {
         claim: Key,

@@ -3,16 +3,18 @@
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
     storage::v1::StorageClass,
+    volumes::CONTROLLER_NODES,
 };
 use corten_meta::{Key, Time};
 use corten_reconcile::EventType::{Normal, Warning};
 
-use super::{Provisioner, Subject, about_claim, not_provisioned};
+use super::{ELECTED_WITHIN, Provisioner, Subject, about_claim, not_provisioned};
 use crate::{
-    cloning, expansion,
+    acting::{self, Actor},
+    cloning, expansion, leases,
     modification::{self, ModifyDecision},
     names, places, provision,
-    words::{Config, DriverFacts, Effect, Job, Request},
+    words::{Config, DriverFacts, Effect, Job, Request, Topology},
 };
 
 impl Provisioner {
@@ -25,7 +27,7 @@ impl Provisioner {
         if let Some(volume) = spec.volume_name.as_deref().filter(|it| !it.is_empty()) {
             let volume = self.volumes.get(volume)?;
             let driver = self.drivers.get(&volume.spec.as_ref()?.csi.as_ref()?.driver)?;
-            if !self.is_ours(volume, driver) {
+            if !self.acting().is_of_volume(volume, driver) {
                 return None;
             }
             let refused = self.refused_growths.get(key).copied();
@@ -34,11 +36,7 @@ impl Provisioner {
         }
         let class = self.classes.get(spec.storage_class_name.as_deref()?)?.clone();
         let driver = self.drivers.get(&class.provisioner).filter(|it| it.provisions)?.clone();
-        if !provision::is_wanted(&claim, &class, &self.config.node_name) {
-            return None;
-        }
-        // Where no node was selected, one acts for all.
-        if provision::annotation(&claim, provision::SELECTED_NODE).is_none() && !self.leads(&driver) {
+        if !provision::is_wanted(&claim, &class) {
             return None;
         }
         // Made already: the binder has it from here.
@@ -49,7 +47,62 @@ impl Provisioner {
         if driver.socket.is_some() && !driver.topology.is_empty() && !self.knows_nodes {
             return None;
         }
-        self.provision(key, &claim, &class, &driver, now, effects)
+        let acting = self.acting();
+        match acting.of_claim(&claim, &driver) {
+            Ok(actor) if acting.is(&actor, &driver) => self.provision(key, &claim, &class, &driver, now, effects),
+            // Who acts for the driver looks after those that nobody acts for.
+            Ok(Actor::Place(place)) if self.leads(&driver) => {
+                self.of_other_place(key, &claim, (&class, &driver), &place, now, effects)
+            }
+            Err(why) if self.leads(&driver) => {
+                self.cannot_provision(key, &claim, (&class, &driver), &why, now, effects)
+            }
+            Ok(_) | Err(_) => None,
+        }
+    }
+
+    /// The claim's volume is another place's to make, where somebody acts there.
+    fn of_other_place(
+        &mut self,
+        key: &Key,
+        claim: &PersistentVolumeClaim,
+        (class, driver): (&StorageClass, &DriverFacts),
+        place: &Topology,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Job> {
+        let (lease, subject) = (leases::of_place(&driver.name, place), Subject::Claim(key.clone()));
+        if self.vacant.remove(key).as_ref() == Some(&lease) {
+            let node = provision::annotation(claim, provision::SELECTED_NODE).unwrap_or_default();
+            let (name, place) = (&driver.name, acting::shown(place));
+            let why = format!(
+                "no node acts for {name} in the place of node {node} ({place}): of joined nodes those may that \
+                 csidriver/{name} names in its annotation {CONTROLLER_NODES}"
+            );
+            return self.cannot_provision(key, claim, (class, driver), &why, now, effects);
+        }
+        if self.work.get(&subject).is_none_or(|it| it.failures == 0) {
+            self.failed(&subject, now);
+            self.put_off(&subject, ELECTED_WITHIN, now);
+            return None;
+        }
+        Some(Job::LookAtLease { claim: key.clone(), lease, now })
+    }
+
+    /// Says why, and tries again after a pause.
+    fn cannot_provision(
+        &mut self,
+        key: &Key,
+        claim: &PersistentVolumeClaim,
+        (class, driver): (&StorageClass, &DriverFacts),
+        why: &str,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Job> {
+        let message = not_provisioned(class, why);
+        self.tell(&driver.name, &about_claim(claim), Warning, "ProvisioningFailed", message, effects);
+        self.failed(&Subject::Claim(key.clone()), now);
+        None
     }
 
     /// Is this node the one that acts for the driver of the claim? That is its volume's, or, where that is gone, its provisioner.
@@ -57,7 +110,7 @@ impl Provisioner {
         let acting = |name: &str| self.drivers.get(name).filter(|it| it.provisions && it.socket.is_some());
         let volume = claim.spec.as_ref().and_then(|it| self.volumes.get(it.volume_name.as_deref()?));
         match volume.and_then(|it| Some((it, it.spec.as_ref()?.csi.as_ref()?))) {
-            Some((volume, csi)) => acting(&csi.driver).is_some_and(|it| self.is_ours(volume, it)),
+            Some((volume, csi)) => acting(&csi.driver).is_some_and(|it| self.acting().is_of_volume(volume, it)),
             None => provision::provisioner_of(claim).and_then(acting).is_some_and(|it| self.leads(it)),
         }
     }
@@ -78,7 +131,7 @@ impl Provisioner {
         // What a sidecar does for the driver is not its lack.
         let own = self.registered.get(&driver.name).unwrap_or(driver);
         let attributes = provision::attributes(claim, own, &self.attributes_classes);
-        let request = places::of(claim, class, driver, &self.nodes)
+        let request = places::of(claim, class, driver, self.acting())
             .and_then(|places| provision::request(claim, class, driver, places, source, attributes?));
         match request {
             // All nodes see it, and all would make it: as external-provisioner where it runs on each (`becomeOwner`).
@@ -97,12 +150,7 @@ impl Provisioner {
                 let (claim, class) = (Box::new(claim.clone()), Box::new(class.clone()));
                 Some(Job::Provision { claim, class, request, others, source })
             }
-            Err(why) => {
-                let message = not_provisioned(class, &why);
-                self.tell(&driver.name, &about_claim(claim), Warning, "ProvisioningFailed", message, effects);
-                self.failed(&Subject::Claim(key.clone()), now);
-                None
-            }
+            Err(why) => self.cannot_provision(key, claim, (class, driver), &why, now, effects),
         }
     }
 

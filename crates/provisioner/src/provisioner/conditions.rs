@@ -81,7 +81,8 @@ impl Provisioner {
         };
         self.volumes.values().filter_map(move |volume| {
             let csi = volume.spec.as_ref()?.csi.as_ref().filter(|it| it.driver == driver.name)?;
-            (is_bound(volume) && self.is_ours(volume, driver)).then_some((csi.volume_handle.as_str(), &**volume))
+            (is_bound(volume) && self.acting().is_of_volume(volume, driver))
+                .then_some((csi.volume_handle.as_str(), &**volume))
         })
     }
 }

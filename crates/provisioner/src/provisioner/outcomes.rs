@@ -37,6 +37,19 @@ impl Provisioner {
         subject
     }
 
+    /// Whoever holds it acts. Where nobody does, what follows is decided at once.
+    fn lease_seen(&mut self, claim: Key, lease: String, result: Result<bool, Failure>, now: Time) -> Subject {
+        let subject = Subject::Claim(claim.clone());
+        if matches!(result, Ok(false)) {
+            self.vacant.insert(claim, lease);
+            let work = self.work.entry(subject.clone()).or_default();
+            (work.in_flight, work.retry_at) = (false, None);
+        } else {
+            self.failed(&subject, now);
+        }
+        subject
+    }
+
     /// Does no scheduler select a node for it?
     fn is_for_any_node(&self, claim: &Key) -> bool {
         let class = self.claims.get(claim).and_then(|it| it.spec.as_ref()?.storage_class_name.as_ref());
@@ -49,6 +62,7 @@ impl Provisioner {
                 self.asked_for_volume(claim, volume, &driver, result, now, effects)
             }
             Outcome::Selected { claim, version, result } => self.selected(claim, &version, result.is_ok(), now),
+            Outcome::LeaseSeen { claim, lease, result } => self.lease_seen(claim, lease, result, now),
             Outcome::Rescheduled { claim, result: Ok(()) } if self.is_for_any_node(&claim) => self.given_back(claim),
             Outcome::Rescheduled { claim, result }
             | Outcome::StatusWritten { claim, result }

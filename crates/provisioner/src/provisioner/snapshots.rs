@@ -115,7 +115,7 @@ impl Provisioner {
 
     pub(super) fn job_of_content(&mut self, name: &str, now: Time, effects: &mut Vec<Effect>) -> Option<Job> {
         let content = self.contents.get(name)?;
-        let driver = self.drivers.get(&content.spec.driver).filter(|it| self.leads_here(it))?;
+        let driver = self.drivers.get(&content.spec.driver).filter(|it| self.acting().is_of_place(it))?;
         let classes = (&self.snapshot_classes, self.are_snapshots_synced);
         match snapshots::job(content, driver, &self.config.node_name, classes, now)? {
             Ok(job) => Some(job),

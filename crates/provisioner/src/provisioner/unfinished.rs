@@ -6,10 +6,7 @@ use corten_api::{core::v1::PersistentVolumeClaim, storage::v1::StorageClass};
 use corten_meta::{Key, Time};
 
 use super::{Provisioner, Subject, key_of};
-use crate::{
-    provision,
-    words::{Failure, Finality, Job, Request},
-};
+use crate::words::{Failure, Finality, Job, Request};
 
 /// What a driver was asked for.
 #[derive(Debug)]
@@ -72,7 +69,8 @@ impl Provisioner {
         }
         let Unfinished { claim, class, request, .. } = self.unfinished.get(volume)?;
         let driver = self.drivers.get(&request.driver).filter(|it| it.provisions)?;
-        if provision::annotation(claim, provision::SELECTED_NODE).is_none() && !self.leads(driver) {
+        let acting = self.acting();
+        if acting.of_claim(claim, driver).is_ok_and(|it| !acting.is(&it, driver)) && !self.leads(driver) {
             return None;
         }
         let others = self.handles(driver, &request.name);

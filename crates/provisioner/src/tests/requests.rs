@@ -62,6 +62,7 @@ fn a_driver_that_is_not_everywhere_is_asked_once_all_places_are_known() {
     let class = json!({ "metadata": { "name": "sample" }, "provisioner": "sample" });
     world.tell(Event::Class(Arc::new(serde_json::from_value(class).expect("a class"))));
     world.tell(Event::Drivers(vec![facts]));
+    world.tell(Event::Leads([crate::leases::of_place("sample", &place("b"))].into()));
     world.tell(Event::PodsSynced);
     world.tell(Event::Synced);
     let mut patch = selected();

@@ -2,7 +2,7 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use corten_api::resources::{CSI_NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTACHMENTS};
+use corten_api::resources::{CSI_NODES, LEASES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTACHMENTS};
 use corten_api::snapshots::{BEING_CREATED, CONTENT_FINALIZER, VOLUME_SNAPSHOT_CONTENTS};
 use corten_api::storage::v1::CSINode;
 use corten_api::volumes::SELECTED_NODE;
@@ -11,7 +11,7 @@ use corten_kubelet::Secrets;
 use corten_meta::{Key, Resource, Time};
 use corten_provisioner::{
     AttachedVolume, Attaching, ClaimFinalizers, Created, Failure, Finality, Finding, Grown, Growth, Handles, Job,
-    MESSAGE, Modification, NODE_ID, NodeGrowth, Outcome, Request, Taking, snapshot_failed, snapshot_found,
+    MESSAGE, Modification, NODE_ID, NodeGrowth, Outcome, Request, Taking, leases, snapshot_failed, snapshot_found,
     snapshot_not_found, snapshot_status, volume_object,
 };
 use futures_util::FutureExt;
@@ -112,6 +112,7 @@ pub(super) async fn carry_out(
         Job::RemoveSnapshot { content, driver, .. } => Outcome::SnapshotRemoved { content, driver, result: done },
         Job::FindSnapshot(finding) => Outcome::SnapshotFound { finding, result },
         Job::WriteStatus { claim, .. } => Outcome::StatusWritten { claim, result: done },
+        Job::LookAtLease { claim, lease, .. } => Outcome::LeaseSeen { claim, lease, result },
         Job::WriteFinalizers(it) => Outcome::FinalizersWritten { claim: it.claim, result: done },
     }
 }
@@ -160,6 +161,7 @@ async fn attempt(client: &Client, hands: &dyn VolumeHands, answered: &Answered, 
         }
         Job::Modify(it) => modify(client, hands, it).await?,
         Job::WriteStatus { claim, status } => write_status(client, claim, status).await?,
+        Job::LookAtLease { lease, now, .. } => return is_held(client, lease, *now).await.map_err(not_written),
         Job::WriteFinalizers(it) => gone(write_finalizers(client, it).await).map_err(not_written)?,
     }
     Ok(false)
@@ -217,6 +219,13 @@ async fn select(client: &Client, claim: &Key, version: &str, node: &str) -> Resu
     match client.patch(&PERSISTENT_VOLUME_CLAIMS, claim, "", &PatchType::Merge, &patch).await {
         Err(error) if error.is_conflict() => Ok(()),
         other => gone(other),
+    }
+}
+
+async fn is_held(client: &Client, lease: &str, now: Time) -> Result<bool, Error> {
+    match client.get_as::<Value>(&LEASES, &Key::new(leases::NAMESPACE, lease)).await {
+        Err(error) if error.is_not_found() => Ok(false),
+        found => Ok(leases::is_held(found?.get("spec"), now)),
     }
 }
 

@@ -3,11 +3,12 @@
 //! Drivers are asked beside the loops that keep journals: what they said is read off the claim's events.
 
 use corten_api::{
-    resources::{CSI_NODES, EVENTS, NODES, PERSISTENT_VOLUME_CLAIMS},
+    resources::{CSI_NODES, EVENTS, LEASES, NODES, PERSISTENT_VOLUME_CLAIMS},
     snapshots::VOLUME_SNAPSHOTS,
     volumes::{CONTROLLER_NODES, DRIVERS_OF_OTHERS, SELECTED_NODE, STORAGE_PROVISIONER},
 };
 use corten_meta::{Key, Resource};
+use corten_provisioner::leases;
 use serde_json::{Value, json};
 
 use super::{
@@ -58,7 +59,14 @@ pub(super) async fn of(case: &Case<'_>) -> Advice {
             let tells = |it: &Value| {
                 it["metadata"]["annotations"][DRIVERS_OF_OTHERS].as_str().is_some_and(|it| it.contains(&named))
             };
-            let advice = match nodes.iter().filter(has).all(tells) {
+            let are_joined = nodes.iter().filter(has).all(tells);
+            if are_joined && !is_led(case, provisioner).await {
+                return advice
+                    .headline(not_yet(case, format!("no node acts for {provisioner}")))
+                    .hint(acting(provisioner))
+                    .who(format!("whoever runs {provisioner}: name nodes, or run csi-provisioner beside it"));
+            }
+            let advice = match are_joined {
                 true => advice.hint(format!(
                     "without sidecars, nodes that csidriver/{provisioner} names in its annotation {CONTROLLER_NODES} make it"
                 )),
@@ -69,6 +77,19 @@ pub(super) async fn of(case: &Case<'_>) -> Advice {
                 .headline(not_yet(case, format!("{provisioner} is making it{place}")))
                 .who(format!("nobody, if it comes soon; else whoever runs {provisioner}"))
         }
+    }
+}
+
+fn acting(driver: &str) -> String {
+    format!("of joined nodes those may act that csidriver/{driver} names in its annotation {CONTROLLER_NODES}")
+}
+
+/// Does a node act for the driver? Where that cannot be seen it is believed to.
+async fn is_led(case: &Case<'_>, driver: &str) -> bool {
+    let key = Key::new(leases::NAMESPACE, leases::of_driver(driver));
+    match case.reader.get(&LEASES, &key).await {
+        Some(lease) => leases::is_held(lease.get("spec"), case.reader.now),
+        None => !case.reader.is_missing(&LEASES, &key).await,
     }
 }
 
@@ -104,6 +125,13 @@ async fn refused(case: &Case<'_>, advice: Advice, (driver, node): (&str, &str), 
         return advice
             .headline(not_yet(case, format!("a populator for {what} is to make it, and none has")))
             .who(format!("whoever runs the populator for {what}; or whoever installs one, if there is none"));
+    }
+    if said.starts_with("no node acts for ") {
+        let (what, _) = said.split_once(": ").unwrap_or((said, ""));
+        return advice
+            .headline(not_yet(case, what))
+            .hint(acting(driver))
+            .who(format!("whoever runs {driver}: name a node of that place; else whoever keeps the pod from others"));
     }
     if let Some((_, rest)) = said.split_once("not enough room: ") {
         let place = if node.is_empty() { String::new() } else { format!(" on node {node}") };

@@ -31,6 +31,8 @@ pub const BEING_CREATED: &str = "snapshot.storage.kubernetes.io/volumesnapshot-b
 pub const ALLOW_MODE_CHANGE: &str = "snapshot.storage.kubernetes.io/allow-volume-mode-change";
 /// A label of a content: the node whose driver it is for.
 pub const CONTENT_MANAGED_BY: &str = "snapshot.storage.kubernetes.io/managed-by";
+/// An annotation of a content, of Corten: the labels of the nodes that reach the volume it is taken of, as JSON. Snapshots outlive volumes.
+pub const CONTENT_TOPOLOGY: &str = "csi.corten.dev/topology";
 /// Finalizers: of a snapshot that is the source of volumes, of one that has a content, of a content, and of a claim that a
 /// snapshot is taken of.
 pub const SOURCE_FINALIZER: &str = "snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection";

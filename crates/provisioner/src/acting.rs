@@ -4,9 +4,15 @@
 //! where its nodes have places (a zone each, or each its own), by whoever holds the Lease of the place that the claim, the volume or the
 //! snapshot is for ([`leases`]). A node stands for the Lease of its own place alone.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use corten_api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use corten_api::{
+    core::v1::{PersistentVolume, PersistentVolumeClaim},
+    snapshots::{CONTENT_MANAGED_BY, CONTENT_TOPOLOGY, VolumeSnapshotContent},
+};
 
 use crate::{
     leases,
@@ -33,6 +39,7 @@ pub(crate) struct Acting<'p> {
     pub(crate) leases: &'p BTreeSet<String>,
     /// The labels of all nodes.
     pub(crate) nodes: &'p BTreeMap<String, Topology>,
+    pub(crate) volumes: &'p BTreeMap<String, Arc<PersistentVolume>>,
 }
 
 impl Acting<'_> {
@@ -57,9 +64,12 @@ impl Acting<'_> {
         }
     }
 
-    /// Does it act in its own place?
-    pub(crate) fn is_of_place(&self, driver: &DriverFacts) -> bool {
-        driver.socket.is_none() || self.is(&of_place(driver.topology.clone()), driver)
+    /// Who takes the snapshot, and who removes it.
+    pub(crate) fn of_content(&self, content: &VolumeSnapshotContent, driver: &DriverFacts) -> Actor {
+        match content.metadata.labels.get(CONTENT_MANAGED_BY) {
+            Some(node) if driver.socket.is_none() => Actor::Node(node.clone()),
+            _ => self.place_of_content(content, driver).map_or(Actor::Driver, of_place),
+        }
     }
 
     /// Is the volume this node's to remove and to grow?
@@ -67,6 +77,45 @@ impl Acting<'_> {
         let is_here = driver.socket.is_some() && removal::is_placed(volume, driver);
         let actor = if is_here { of_place(driver.topology.clone()) } else { Actor::Driver };
         self.is(&actor, driver) && removal::is_reached(volume, driver, self.node)
+    }
+
+    /// Where the snapshot is; `None`: every node reaches it, as far as is known. The label is looked at last: it names a node where each
+    /// has a driver of its own.
+    pub(crate) fn place_of_content(&self, content: &VolumeSnapshotContent, driver: &DriverFacts) -> Option<Topology> {
+        let meta = &content.metadata;
+        let said = || {
+            let labels: Topology = serde_json::from_str(meta.annotations.get(CONTENT_TOPOLOGY)?).ok()?;
+            by_keys(&labels, driver)
+        };
+        let of_volume = || {
+            let handle = content.spec.source.volume_handle.as_ref()?;
+            let is_it = |it: &&Arc<PersistentVolume>| {
+                let csi = it.spec.as_ref().and_then(|it| it.csi.as_ref());
+                csi.is_some_and(|it| it.driver == driver.name && it.volume_handle == *handle)
+            };
+            self.place_of_volume(self.volumes.values().find(is_it)?, driver)
+        };
+        let of_node = || self.place_of_node(meta.labels.get(CONTENT_MANAGED_BY)?, driver).ok();
+        let is_placed = driver.socket.is_some() && !driver.topology.is_empty();
+        is_placed.then(|| said().or_else(of_volume).or_else(of_node)).flatten()
+    }
+
+    /// The first place that reaches the volume; `None`: every node does. All nodes are to say the same of it.
+    pub(crate) fn place_of_volume(&self, volume: &PersistentVolume, driver: &DriverFacts) -> Option<Topology> {
+        if driver.socket.is_none() || !removal::is_placed(volume, driver) {
+            return None;
+        }
+        let expressions = removal::terms(volume).first()?.match_expressions.iter().flatten();
+        let labels = expressions.filter(|it| it.operator == "In");
+        let labels = labels.filter_map(|it| Some((it.key.clone(), it.values.as_ref()?.first()?.clone())));
+        let reaching = || {
+            let mut places = self.nodes.keys().filter_map(|it| self.place_of_node(it, driver).ok());
+            places.find(|place| {
+                let there = DriverFacts { topology: place.clone(), ..driver.clone() };
+                removal::is_reached(volume, &there, "")
+            })
+        };
+        by_keys(&labels.collect(), driver).or_else(reaching)
     }
 
     /// Where the node is, by the keys of the driver.
@@ -88,6 +137,11 @@ impl Acting<'_> {
 
 fn of_place(place: Topology) -> Actor {
     if place.is_empty() { Actor::Driver } else { Actor::Place(place) }
+}
+
+/// The labels that say where something of the driver's is, where all of them do.
+fn by_keys(labels: &Topology, driver: &DriverFacts) -> Option<Topology> {
+    driver.topology.keys().map(|key| Some((key.clone(), labels.get(key)?.clone()))).collect()
 }
 
 /// A place for people.

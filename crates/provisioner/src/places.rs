@@ -144,7 +144,7 @@ mod tests {
             claim["metadata"]["annotations"] = json!({ SELECTED_NODE: selected });
         }
         let (claim, class) = (serde_json::from_value(claim), serde_json::from_value(with));
-        let acting = Acting { node: "n2", leases: &BTreeSet::new(), nodes: &nodes };
+        let acting = Acting { node: "n2", leases: &BTreeSet::new(), nodes: &nodes, volumes: &BTreeMap::new() };
         let places = of(&claim.expect("a claim"), &class.expect("a class"), &driver, acting)?;
         let values = places.iter().map(|it| it.values().cloned().collect::<Vec<_>>().join("/"));
         Ok(values.collect::<Vec<_>>().join(" "))

@@ -372,7 +372,7 @@ impl Provisioner {
     }
 
     fn acting(&self) -> Acting<'_> {
-        Acting { node: &self.config.node_name, leases: &self.leases, nodes: &self.nodes }
+        Acting { node: &self.config.node_name, leases: &self.leases, nodes: &self.nodes, volumes: &self.volumes }
     }
 
     /// Is it this node that acts for the driver?

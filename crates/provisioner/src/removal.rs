@@ -63,7 +63,7 @@ pub(crate) fn is_reached(volume: &PersistentVolume, driver: &DriverFacts, node: 
         })
 }
 
-fn terms(volume: &PersistentVolume) -> &[NodeSelectorTerm] {
+pub(crate) fn terms(volume: &PersistentVolume) -> &[NodeSelectorTerm] {
     let affinity = volume.spec.as_ref().and_then(|it| it.node_affinity.as_ref()?.required.as_ref());
     affinity.map_or(&[], |it| &it.node_selector_terms)
 }

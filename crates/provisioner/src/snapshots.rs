@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use corten_api::snapshots::{
-    BEING_CREATED, BEING_DELETED, CONTENT_FINALIZER, CONTENT_MANAGED_BY, VolumeSnapshotClass, VolumeSnapshotContent,
+    BEING_CREATED, BEING_DELETED, CONTENT_FINALIZER, VolumeSnapshotClass, VolumeSnapshotContent,
 };
 use corten_meta::Time;
 use serde_json::{Value, json};
@@ -14,17 +14,15 @@ use crate::words::{DriverFacts, Finding, Job, Snapshotted, Taking};
 /// All classes that are known; whether those that are not are not there.
 pub(crate) type Classes<'c> = (&'c BTreeMap<String, Arc<VolumeSnapshotClass>>, bool);
 
-/// What there is to do about a content, where it is for a driver of this node; or why it cannot be done.
+/// What there is to do about a content, which is this node's to look after; or why it cannot be done.
 pub(crate) fn job(
     content: &VolumeSnapshotContent,
     driver: &DriverFacts,
-    node: &str,
     classes: Classes<'_>,
     now: Time,
 ) -> Option<Result<Job, String>> {
     let meta = &content.metadata;
-    let is_elsewhere = meta.labels.get(CONTENT_MANAGED_BY).is_some_and(|it| it != node);
-    if is_elsewhere || content.spec.driver != driver.name || !driver.snapshots {
+    if content.spec.driver != driver.name || !driver.snapshots {
         return None;
     }
     let is_being_created = meta.annotations.contains_key(BEING_CREATED);

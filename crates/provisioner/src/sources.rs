@@ -5,12 +5,13 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
-    snapshots::{ALLOW_MODE_CHANGE, CONTENT_MANAGED_BY, GROUP, VolumeSnapshot, VolumeSnapshotContent},
+    snapshots::{ALLOW_MODE_CHANGE, GROUP, VolumeSnapshot, VolumeSnapshotContent},
     volumes::DataSource,
 };
 use corten_meta::{Key, Quantity};
 
 use crate::{
+    acting::{self, Acting, Actor},
     provision::spec,
     removal::is_reached,
     words::{DriverFacts, Source},
@@ -22,6 +23,7 @@ pub(crate) struct Sources<'s> {
     pub(crate) volumes: &'s BTreeMap<String, Arc<PersistentVolume>>,
     pub(crate) snapshots: &'s BTreeMap<Key, Arc<VolumeSnapshot>>,
     pub(crate) contents: &'s BTreeMap<String, Arc<VolumeSnapshotContent>>,
+    pub(crate) acting: Acting<'s>,
     /// The driver was asked for this volume already, and may be making it.
     pub(crate) is_begun: bool,
 }
@@ -66,7 +68,7 @@ impl Sources<'_> {
         &self,
         claim: &PersistentVolumeClaim,
         bytes: u64,
-        (driver, node): (&DriverFacts, &str),
+        driver: &DriverFacts,
     ) -> Result<Option<Source>, NoSource> {
         let Some(source) = data_source(claim) else { return Ok(None) };
         if source.of_populator().is_some() {
@@ -86,12 +88,12 @@ impl Sources<'_> {
                         .into(),
                 );
             }
-            return self.snapshot(&key, claim, bytes, (driver, node)).map(Some);
+            return self.snapshot(&key, claim, bytes, driver).map(Some);
         }
         if !driver.clones {
             return Err("CSI driver does not support clone: it must have capability CLONE_VOLUME".to_owned().into());
         }
-        self.claim(&key, claim, bytes, (driver, node)).map(Some)
+        self.claim(&key, claim, bytes, driver).map(Some)
     }
 
     fn snapshot(
@@ -99,7 +101,7 @@ impl Sources<'_> {
         key: &Key,
         claim: &PersistentVolumeClaim,
         bytes: u64,
-        (driver, node): (&DriverFacts, &str),
+        driver: &DriverFacts,
     ) -> Result<Source, NoSource> {
         let name = &key.name;
         let missing =
@@ -143,10 +145,12 @@ impl Sources<'_> {
             );
             return Err(why.into());
         }
-        match content.metadata.labels.get(CONTENT_MANAGED_BY).filter(|it| *it != node) {
-            Some(other) => Err(NoSource::Elsewhere(format!("snapshot {name} is on node {other}"))),
-            None => Ok(Source::Snapshot(handle.to_owned())),
-        }
+        let elsewhere = match self.acting.of_content(content, driver) {
+            Actor::Node(node) if node != self.acting.node => format!("on node {node}"),
+            Actor::Place(place) if place != driver.topology => format!("in another place ({})", acting::shown(&place)),
+            _ => return Ok(Source::Snapshot(handle.to_owned())),
+        };
+        Err(NoSource::Elsewhere(format!("snapshot {name} is {elsewhere}")))
     }
 
     fn claim(
@@ -154,7 +158,7 @@ impl Sources<'_> {
         key: &Key,
         claim: &PersistentVolumeClaim,
         bytes: u64,
-        (driver, node): (&DriverFacts, &str),
+        driver: &DriverFacts,
     ) -> Result<Source, NoSource> {
         let (name, namespace) = (&key.name, &key.namespace);
         let missing = || {
@@ -195,7 +199,7 @@ impl Sources<'_> {
             let why = "the source PVC and destination PVCs must have the same volume mode for cloning";
             return Err(why.to_owned().into());
         }
-        if !is_reached(volume, driver, node) {
+        if !is_reached(volume, driver, self.acting.node) {
             return Err(NoSource::Elsewhere(format!("the volume of the source PVC {name} is on another node")));
         }
         Ok(Source::Volume(csi.volume_handle.clone()))

@@ -1,15 +1,17 @@
 //! The content of a snapshot that is to be taken of a claim: which class, which driver, which volume, at which node.
 
+use std::collections::BTreeMap;
+
 use corten_api::{
     snapshots::{
-        CLAIM_FINALIZER, CONTENT_MANAGED_BY, SECRET_NAME, SECRET_NAMESPACE, VOLUME_SNAPSHOT_CLASSES,
+        CLAIM_FINALIZER, CONTENT_MANAGED_BY, CONTENT_TOPOLOGY, SECRET_NAME, SECRET_NAMESPACE, VOLUME_SNAPSHOT_CLASSES,
         VOLUME_SNAPSHOT_CONTENTS, VOLUME_SNAPSHOTS, VolumeSnapshot, VolumeSnapshotClass,
     },
-    volumes::CsiSource,
+    volumes::{CsiSource, LOCAL_DRIVER},
 };
 use corten_meta::Key;
 use corten_reconcile::{Actor, Effect, EventType, Plan, Projection, View};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{snapshot::SnapshotProblem, with_finalizers};
 use crate::{
@@ -123,8 +125,11 @@ fn content(
     if let Some(secret) = secret {
         metadata["annotations"] = json!({ SECRET_NAME: secret.name, SECRET_NAMESPACE: secret.namespace });
     }
-    if let Some(node) = node_of(view, volume) {
+    if let Some(node) = node_of(view, volume, &csi.driver) {
         metadata["labels"] = json!({ CONTENT_MANAGED_BY: node });
+    }
+    if let Some(topology) = topology_of(volume).filter(|_| csi.driver != LOCAL_DRIVER) {
+        metadata["annotations"][CONTENT_TOPOLOGY] = json!(topology.to_string());
     }
     json!({
         "apiVersion": VOLUME_SNAPSHOT_CONTENTS.api_version(),
@@ -148,9 +153,19 @@ fn content(
     })
 }
 
-/// The one node that reaches a volume which says which nodes do.
-fn node_of<'v>(view: &'v View, volume: &Volume) -> Option<&'v str> {
+/// The one node that reaches a volume which says which nodes do. Upstream says it with `--enable-distributed-snapshotting`, for drivers of
+/// which each node has its own: of several nodes that reach the volume of a driver of others none is the one.
+fn node_of<'v>(view: &'v View, volume: &Volume, driver: &str) -> Option<&'v str> {
     let required = volume.spec.node_affinity.as_ref()?.required.as_ref()?;
-    let node = view.list::<Node>().find(|it| required.matches(&it.metadata.labels, &it.metadata.name))?;
-    Some(&node.metadata.name)
+    let mut nodes = view.list::<Node>().filter(|it| required.matches(&it.metadata.labels, &it.metadata.name));
+    let node = nodes.next()?;
+    (driver == LOCAL_DRIVER || nodes.next().is_none()).then_some(&*node.metadata.name)
+}
+
+/// The first place that the volume names, by labels of nodes.
+fn topology_of(volume: &Volume) -> Option<Value> {
+    let term = volume.spec.node_affinity.as_ref()?.required.as_ref()?.node_selector_terms.first()?;
+    let expressions = term.match_expressions.iter().filter(|it| it.operator == "In");
+    let labels: BTreeMap<&String, &String> = expressions.filter_map(|it| Some((&it.key, it.values.first()?))).collect();
+    (!labels.is_empty()).then(|| json!(labels))
 }

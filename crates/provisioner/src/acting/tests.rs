@@ -39,7 +39,7 @@ fn those(is_built_in: bool, cluster: &[Node], holds: impl Fn(Acting<'_>, &Driver
             _ => leases::of_place("d", &zone(place)),
         };
         let leases = held.iter().map(lease).collect();
-        holds(Acting { node, leases: &leases, nodes: &nodes }, &driver)
+        holds(Acting { node, leases: &leases, nodes: &nodes, volumes: &BTreeMap::new() }, &driver)
     };
     cluster.iter().filter(is_it).map(|it| it.0).collect::<Vec<_>>().join(" ")
 }
@@ -83,6 +83,65 @@ fn who_makes_a_claims_volume() {
     }
 }
 
+fn content(topology: &str, label: &str) -> VolumeSnapshotContent {
+    let labels = if label.is_empty() { json!({}) } else { json!({ CONTENT_MANAGED_BY: label }) };
+    let annotations = match topology {
+        "" => json!({}),
+        zone => json!({ CONTENT_TOPOLOGY: json!({ "zone": zone, "rack": "7" }).to_string() }),
+    };
+    let source = json!({ "volumeHandle": "h" });
+    let spec = json!({ "driver": "d", "deletionPolicy": "Delete", "source": source, "volumeSnapshotRef": {} });
+    let meta = json!({ "name": "c", "labels": labels, "annotations": annotations });
+    serde_json::from_value(json!({ "metadata": meta, "spec": spec })).expect("a content")
+}
+
+#[test]
+fn who_takes_and_removes_a_snapshot() {
+    for (cluster, of, label, expected) in [
+        (ONE_NODE, "", "", "n1"),
+        (ONE_NODE, "", "n1", "n1"),
+        (ONE_PLACE, "", "", "n2"),
+        (ONE_PLACE, "", "n3", "n2"),
+        (ONE_ZONE, "a", "", "n2"),
+        (ONE_ZONE, "", "n4", "n2"),
+        (THREE_PLACES, "b", "", "n2"),
+        (THREE_PLACES, "", "n3", "n3"),
+        (THREE_PLACES, "", "", "n1"),
+        (THREE_PLACES, "", "gone", "n1"),
+        (ONE_ACTS, "b", "", ""),
+        (BESIDE, "", "joined", "n1"),
+        (BUILT_IN, "", "n2", "n2"),
+        (BUILT_IN, "", "", "n1 n2"),
+    ] {
+        let content = content(of, label);
+        let own = those(cluster == BUILT_IN, cluster, |acting, driver| {
+            acting.is(&acting.of_content(&content, driver), driver)
+        });
+        assert_eq!(own, expected, "{cluster:?} {of} {label}");
+    }
+}
+
+#[test]
+fn where_a_volume_is() {
+    let in_zones = |operator: &str, zones: &[&str]| {
+        let expression = json!({ "key": "zone", "operator": operator, "values": zones });
+        let terms = json!([{ "matchExpressions": [expression] }]);
+        let spec = json!({ "nodeAffinity": { "required": { "nodeSelectorTerms": terms } } });
+        serde_json::from_value(json!({ "metadata": { "name": "pv" }, "spec": spec })).expect("a volume")
+    };
+    for (volume, expected) in [
+        (volume("b"), Some("b")),
+        (volume(""), None),
+        (in_zones("In", &["c", "b"]), Some("c")),
+        (in_zones("NotIn", &["a"]), Some("b")),
+        (in_zones("In", &["elsewhere"]), Some("elsewhere")),
+    ] {
+        let agreed =
+            those(false, THREE_PLACES, |acting, driver| acting.place_of_volume(&volume, driver) == expected.map(zone));
+        assert_eq!(agreed, "n1 n2 n3", "{expected:?}");
+    }
+}
+
 #[test]
 fn where_a_selected_node_is_must_be_known() {
     let unknown: &[Node] = &[("n1", "a", &["driver", "place"]), ("n2", "", &[])];
@@ -91,7 +150,7 @@ fn where_a_selected_node_is_must_be_known() {
     {
         let told = those(false, &unknown[..1], |_, driver| {
             let nodes = unknown.iter().map(|it| (it.0.to_owned(), zone(it.1))).collect();
-            let acting = Acting { node: "n1", leases: &BTreeSet::new(), nodes: &nodes };
+            let acting = Acting { node: "n1", leases: &BTreeSet::new(), nodes: &nodes, volumes: &BTreeMap::new() };
             acting.of_claim(&claim(selected), driver) == Err(expected.to_owned())
         });
         assert_eq!(told, "n1", "{selected}");

@@ -44,7 +44,7 @@ impl Provisioner {
             return None;
         }
         // It is to be told of all places.
-        if driver.socket.is_some() && !driver.topology.is_empty() && !self.knows_nodes {
+        if self.waits_for_nodes(&driver) {
             return None;
         }
         let acting = self.acting();
@@ -59,6 +59,11 @@ impl Provisioner {
             }
             Ok(_) | Err(_) => None,
         }
+    }
+
+    /// Where things of the driver are is not known yet.
+    pub(super) fn waits_for_nodes(&self, driver: &DriverFacts) -> bool {
+        driver.socket.is_some() && !driver.topology.is_empty() && !self.knows_nodes
     }
 
     /// The claim's volume is another place's to make, where somebody acts there.

@@ -70,9 +70,10 @@ impl Provisioner {
         driver: &DriverFacts,
     ) -> Result<Option<Source>, NoSource> {
         let Self { claims, volumes, snapshots, contents, .. } = self;
+        let acting = self.acting();
         let bytes = provision::asked_bytes(claim)?;
         let is_begun = self.is_begun(&names::volume_name(claim));
-        Sources { claims, volumes, snapshots, contents, is_begun }.of(claim, bytes, (driver, &self.config.node_name))
+        Sources { claims, volumes, snapshots, contents, acting, is_begun }.of(claim, bytes, driver)
     }
 
     pub(super) fn without_source(
@@ -115,9 +116,13 @@ impl Provisioner {
 
     pub(super) fn job_of_content(&mut self, name: &str, now: Time, effects: &mut Vec<Effect>) -> Option<Job> {
         let content = self.contents.get(name)?;
-        let driver = self.drivers.get(&content.spec.driver).filter(|it| self.acting().is_of_place(it))?;
+        let driver = self.drivers.get(&content.spec.driver)?;
+        let acting = self.acting();
+        if self.waits_for_nodes(driver) || !acting.is(&acting.of_content(content, driver), driver) {
+            return None;
+        }
         let classes = (&self.snapshot_classes, self.are_snapshots_synced);
-        match snapshots::job(content, driver, &self.config.node_name, classes, now)? {
+        match snapshots::job(content, driver, classes, now)? {
             Ok(job) => Some(job),
             Err(why) => {
                 let (driver, about) = (driver.name.clone(), content.reference());

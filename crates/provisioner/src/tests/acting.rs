@@ -78,6 +78,90 @@ fn that_nobody_acts_in_the_selected_nodes_place_is_told() {
     assert_eq!(world.wait(60), [look], "it is looked at again");
 }
 
+/// A content that is to be taken, or one that is to be removed after its volume went.
+fn content(patch: Value) -> Event {
+    let mut content = json!({
+        "metadata": { "name": "c", "uid": "k1" },
+        "spec": {
+            "driver": "sample", "deletionPolicy": "Delete", "source": { "volumeHandle": "h0" },
+            "volumeSnapshotRef": { "namespace": "default", "name": "s", "uid": "u1" },
+        },
+    });
+    merge(&mut content, patch);
+    Event::Content(Arc::new(serde_json::from_value(content).expect("a content")))
+}
+
+fn volume_in(of: &str) -> Value {
+    let required = json!([{ "matchExpressions": [{ "key": "zone", "operator": "In", "values": [of] }] }]);
+    json!({
+        "metadata": { "name": "pv0" },
+        "spec": {
+            "claimRef": { "namespace": "default", "name": "old", "uid": "c0" },
+            "csi": { "driver": "sample", "volumeHandle": "h0" },
+            "nodeAffinity": { "required": { "nodeSelectorTerms": required } },
+        },
+    })
+}
+
+#[test]
+fn who_acts_in_the_volumes_place_takes_its_snapshots_whatever_node_is_named() {
+    let managed = "snapshot.storage.kubernetes.io/managed-by";
+    for label in [json!({}), json!({ managed: "n3" }), json!({ managed: "n2" })] {
+        for (zone, is_taken) in [("a", true), ("b", false)] {
+            let mut world = world(true, &[of_place("a")]);
+            world.volume(volume_in(zone));
+            let told = world.tell(content(json!({ "metadata": { "labels": label } })));
+            assert_eq!(!told.is_empty(), is_taken, "{zone} {label}: {told:?}");
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_whose_volume_is_gone_is_removed_where_it_was_taken() {
+    for (zone, is_removed) in [("a", true), ("b", false)] {
+        let group = "snapshot.storage.kubernetes.io";
+        let meta = json!({
+            "deletionTimestamp": "2026-11-20T11:00:00Z",
+            "finalizers": [format!("{group}/volumesnapshotcontent-bound-protection")],
+            "annotations": {
+                format!("{group}/volumesnapshot-being-deleted"): "yes",
+                "csi.corten.dev/topology": json!({ "zone": zone }).to_string(),
+            },
+        });
+        let told = world(true, &[of_place("a")]).tell(content(json!({ "metadata": meta })));
+        assert_eq!(told.len(), usize::from(is_removed), "{zone}: {told:?}");
+    }
+}
+
+#[test]
+fn a_snapshot_is_restored_on_any_node_of_its_place() {
+    for (zone, expected) in
+        [("a", "provision pvc-c1 1073741824 false of Snapshot(\"h1\")"), ("b", "reschedule default/data")]
+    {
+        let mut world = world(true, &[of_place("a")]);
+        let meta = json!({ "labels": { "snapshot.storage.kubernetes.io/managed-by": "n3" },
+            "annotations": { "csi.corten.dev/topology": json!({ "zone": zone }).to_string() } });
+        let status = json!({ "snapshotHandle": "h1", "readyToUse": true });
+        world.tell(content(json!({ "metadata": meta, "status": status })));
+        world.tell(Event::Snapshot(Arc::new(snapshot())));
+        let mut claim = waiting("n4");
+        merge(&mut claim, restored());
+        let told = world.claim(claim);
+        assert_eq!(told.last().map(String::as_str), Some(expected), "{told:?}");
+    }
+}
+
+fn snapshot() -> corten_api::snapshots::VolumeSnapshot {
+    let status = json!({ "boundVolumeSnapshotContentName": "c", "readyToUse": true });
+    let meta = json!({ "name": "s", "namespace": "default", "uid": "u1" });
+    serde_json::from_value(json!({ "metadata": meta, "spec": { "source": {} }, "status": status })).expect("a snapshot")
+}
+
+fn restored() -> Value {
+    let source = json!({ "apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "s" });
+    json!({ "spec": { "dataSourceRef": source } })
+}
+
 #[test]
 fn a_node_that_does_not_say_where_it_is_is_told_of() {
     let mut world = world(true, &[LEADS.to_owned(), of_place("a")]);

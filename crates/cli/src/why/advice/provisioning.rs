@@ -167,7 +167,7 @@ async fn refused(case: &Case<'_>, advice: Advice, (driver, node): (&str, &str), 
             .headline(not_yet(case, said))
             .who(format!("whoever wrote {}: a claim cannot be changed, make a larger one", case.at.subject));
     }
-    if said.contains(" is on node ") || said.contains(" is on another node") {
+    if said.contains(" is on node ") || said.contains(" is on another node") || said.contains(" is in another place ") {
         return advice
             .headline(not_yet(case, said))
             .who("nobody, where its pod may run on that node; else whoever keeps the pod from it");

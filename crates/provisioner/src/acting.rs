@@ -52,15 +52,20 @@ impl Acting<'_> {
         }
     }
 
-    /// Who makes the claim's volume.
+    /// Who makes the claim's volume: for no selected node, where `source` is that it begins with.
     ///
     /// # Errors
     /// Where the selected node is cannot be said.
-    pub(crate) fn of_claim(&self, claim: &PersistentVolumeClaim, driver: &DriverFacts) -> Result<Actor, String> {
+    pub(crate) fn of_claim(
+        &self,
+        claim: &PersistentVolumeClaim,
+        source: Option<Topology>,
+        driver: &DriverFacts,
+    ) -> Result<Actor, String> {
         match annotation(claim, SELECTED_NODE) {
             Some(node) if driver.socket.is_none() => Ok(Actor::Node(node.to_owned())),
             Some(node) => Ok(of_place(self.place_of_node(node, driver)?)),
-            None => Ok(Actor::Driver),
+            None => Ok(source.map_or(Actor::Driver, of_place)),
         }
     }
 

@@ -182,9 +182,10 @@ impl Provisioner {
             }
             Event::Volume(volume) => {
                 let name = volume.metadata.name.clone().unwrap_or_default();
-                let claim = claim_of(&volume).map(Subject::Claim);
-                self.volumes.insert(name.clone(), volume);
-                let subjects = std::iter::once(Subject::Volume(name)).chain(claim);
+                let claim = claim_of(&volume);
+                let is_new = self.volumes.insert(name.clone(), volume).is_none();
+                let clones = claim.iter().filter(|_| is_new).flat_map(|it| self.clones_of(it)).collect::<Vec<_>>();
+                let subjects = std::iter::once(Subject::Volume(name)).chain(claim.map(Subject::Claim)).chain(clones);
                 subjects.map(|it| self.heard_of(it)).collect()
             }
             Event::VolumeGone(name) => {
@@ -247,8 +248,12 @@ impl Provisioner {
         let is_another = known.is_some_and(|it| it.metadata.uid != claim.metadata.uid);
         let clones = known.into_iter().chain([&claim]);
         let sources: Vec<Key> = clones.filter_map(|it| cloning::deleted_source(it, &self.claims)).collect();
+        let is_bound =
+            |it: &PersistentVolumeClaim| it.status.as_ref().and_then(|it| it.phase.as_deref()) == Some("Bound");
+        let is_bound_now = is_bound(&claim) && !known.is_some_and(|it| is_bound(it));
         let abandoned = if is_another { self.abandon(&key) } else { Vec::new() };
-        self.claims.insert(key, claim);
+        self.claims.insert(key.clone(), claim);
+        let clones = if is_bound_now { self.clones_of(&key) } else { Vec::new() };
         if asks_anew {
             // What failed before is no longer what is asked for.
             self.forget(&subject);
@@ -256,7 +261,8 @@ impl Provisioner {
             self.failed(&subject, now);
             self.put_off(&subject, RESYNC_PERIOD, now);
         }
-        abandoned.into_iter().chain([self.heard_of(subject)]).chain(sources.into_iter().map(Subject::Claim)).collect()
+        let others = clones.into_iter().chain(sources.into_iter().map(Subject::Claim));
+        abandoned.into_iter().chain([self.heard_of(subject)]).chain(others).collect()
     }
 
     fn take_in_class(&mut self, event: Event, now: Time) -> Vec<Subject> {
@@ -322,6 +328,13 @@ impl Provisioner {
                 self.all()
             }
         }
+    }
+
+    /// The claims that are to begin with what this one has, which is told by now: where that is says who makes them.
+    fn clones_of(&mut self, claim: &Key) -> Vec<Subject> {
+        let is_placed = |it: &DriverFacts| it.socket.is_some() && !it.topology.is_empty();
+        let are_looked_at = self.is_synced && self.drivers.values().any(is_placed);
+        if are_looked_at { self.made_of("PersistentVolumeClaim", claim) } else { Vec::new() }
     }
 
     /// The claims whose volume is to be made for this node, which may be elsewhere now: they are looked at after no pause.

@@ -26,6 +26,8 @@ pub(crate) struct Sources<'s> {
     pub(crate) acting: Acting<'s>,
     /// The driver was asked for this volume already, and may be making it.
     pub(crate) is_begun: bool,
+    /// It is not asked where that is: whoever acts is found by that already, or there is nobody, and the driver says whether it can.
+    pub(crate) is_anywhere: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -145,6 +147,9 @@ impl Sources<'_> {
             );
             return Err(why.into());
         }
+        if self.is_anywhere {
+            return Ok(Source::Snapshot(handle.to_owned()));
+        }
         let elsewhere = match self.acting.of_content(content, driver) {
             Actor::Node(node) if node != self.acting.node => format!("on node {node}"),
             Actor::Place(place) if place != driver.topology => format!("in another place ({})", acting::shown(&place)),
@@ -199,7 +204,7 @@ impl Sources<'_> {
             let why = "the source PVC and destination PVCs must have the same volume mode for cloning";
             return Err(why.to_owned().into());
         }
-        if !is_reached(volume, driver, self.acting.node) {
+        if !self.is_anywhere && !is_reached(volume, driver, self.acting.node) {
             return Err(NoSource::Elsewhere(format!("the volume of the source PVC {name} is on another node")));
         }
         Ok(Source::Volume(csi.volume_handle.clone()))

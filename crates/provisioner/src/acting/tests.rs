@@ -77,9 +77,30 @@ fn who_makes_a_claims_volume() {
         (BUILT_IN, "n9", ""),
     ] {
         let made = those(cluster == BUILT_IN, cluster, |acting, driver| {
-            acting.of_claim(&claim(selected), driver).is_ok_and(|it| acting.is(&it, driver))
+            acting.of_claim(&claim(selected), None, driver).is_ok_and(|it| acting.is(&it, driver))
         });
         assert_eq!(made, expected, "{cluster:?} {selected}");
+    }
+}
+
+#[test]
+fn who_makes_a_volume_that_begins_with_another() {
+    for (cluster, selected, source, expected) in [
+        (ONE_NODE, "", "", "n1"),
+        (ONE_PLACE, "", "", "n2"),
+        (ONE_ZONE, "", "a", "n2"),
+        (THREE_PLACES, "", "c", "n3"),
+        (THREE_PLACES, "", "", "n1"),
+        (THREE_PLACES, "n2", "c", "n2"),
+        (ONE_ACTS, "", "b", ""),
+        (BESIDE, "joined", "", "n1"),
+        (BUILT_IN, "", "", "n1 n2"),
+    ] {
+        let made = those(cluster == BUILT_IN, cluster, |acting, driver| {
+            let source = acting.place_of_volume(&volume(source), driver);
+            acting.of_claim(&claim(selected), source, driver).is_ok_and(|it| acting.is(&it, driver))
+        });
+        assert_eq!(made, expected, "{cluster:?} {selected} {source}");
     }
 }
 
@@ -151,7 +172,7 @@ fn where_a_selected_node_is_must_be_known() {
         let told = those(false, &unknown[..1], |_, driver| {
             let nodes = unknown.iter().map(|it| (it.0.to_owned(), zone(it.1))).collect();
             let acting = Acting { node: "n1", leases: &BTreeSet::new(), nodes: &nodes, volumes: &BTreeMap::new() };
-            acting.of_claim(&claim(selected), driver) == Err(expected.to_owned())
+            acting.of_claim(&claim(selected), None, driver) == Err(expected.to_owned())
         });
         assert_eq!(told, "n1", "{selected}");
     }

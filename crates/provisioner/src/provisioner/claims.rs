@@ -48,7 +48,7 @@ impl Provisioner {
             return None;
         }
         let acting = self.acting();
-        match acting.of_claim(&claim, &driver) {
+        match acting.of_claim(&claim, self.place_of_source(&claim, &driver), &driver) {
             Ok(actor) if acting.is(&actor, &driver) => self.provision(key, &claim, &class, &driver, now, effects),
             // Who acts for the driver looks after those that nobody acts for.
             Ok(Actor::Place(place)) if self.leads(&driver) => {
@@ -66,7 +66,8 @@ impl Provisioner {
         driver.socket.is_some() && !driver.topology.is_empty() && !self.knows_nodes
     }
 
-    /// The claim's volume is another place's to make, where somebody acts there.
+    /// The claim's volume is another place's to make, where somebody acts there. Where nobody does, and the place is that of what it begins
+    /// with, the driver is asked here: it may have one controller for all places, and says so where it has not.
     fn of_other_place(
         &mut self,
         key: &Key,
@@ -78,7 +79,9 @@ impl Provisioner {
     ) -> Option<Job> {
         let (lease, subject) = (leases::of_place(&driver.name, place), Subject::Claim(key.clone()));
         if self.vacant.remove(key).as_ref() == Some(&lease) {
-            let node = provision::annotation(claim, provision::SELECTED_NODE).unwrap_or_default();
+            let Some(node) = provision::annotation(claim, provision::SELECTED_NODE) else {
+                return self.provision(key, claim, class, driver, now, effects);
+            };
             let (name, place) = (&driver.name, acting::shown(place));
             let why = format!(
                 "no node acts for {name} in the place of node {node} ({place}): of joined nodes those may that \

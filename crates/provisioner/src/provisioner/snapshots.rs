@@ -10,7 +10,7 @@ use super::{Provisioner, Subject, about_claim, not_provisioned};
 use crate::{
     names, provision, snapshots,
     sources::{self, NoSource, Sources},
-    words::{DriverFacts, Effect, Event, Failure, Finding, Job, Source, Taking},
+    words::{DriverFacts, Effect, Event, Failure, Finding, Job, Source, Taking, Topology},
 };
 
 /// The longest pause before a driver is asked again how far a snapshot is.
@@ -57,7 +57,7 @@ impl Provisioner {
     }
 
     /// The claims that are to begin with it: they are looked at now, not after their pause.
-    fn made_of(&mut self, kind: &str, key: &Key) -> Vec<Subject> {
+    pub(super) fn made_of(&mut self, kind: &str, key: &Key) -> Vec<Subject> {
         let found = self.claims.iter().filter(|it| sources::is_of(it.1, kind, key)).map(|it| it.0.clone());
         let subjects: Vec<Subject> = found.map(Subject::Claim).collect();
         subjects.iter().for_each(|it| self.forget(it));
@@ -70,10 +70,22 @@ impl Provisioner {
         driver: &DriverFacts,
     ) -> Result<Option<Source>, NoSource> {
         let Self { claims, volumes, snapshots, contents, .. } = self;
-        let acting = self.acting();
         let bytes = provision::asked_bytes(claim)?;
         let is_begun = self.is_begun(&names::volume_name(claim));
-        Sources { claims, volumes, snapshots, contents, acting, is_begun }.of(claim, bytes, driver)
+        let is_anywhere = driver.socket.is_some() && provision::annotation(claim, provision::SELECTED_NODE).is_none();
+        let acting = self.acting();
+        Sources { claims, volumes, snapshots, contents, acting, is_begun, is_anywhere }.of(claim, bytes, driver)
+    }
+
+    /// Where that is which the claim's volume begins with; `None`: nowhere, everywhere, or it is not known.
+    pub(super) fn place_of_source(&self, claim: &PersistentVolumeClaim, driver: &DriverFacts) -> Option<Topology> {
+        if let Some(source) = sources::source_of(claim, "PersistentVolumeClaim") {
+            let volume = self.claims.get(&source)?.spec.as_ref()?.volume_name.as_ref()?;
+            return self.acting().place_of_volume(self.volumes.get(volume)?, driver);
+        }
+        let snapshot = self.snapshots.get(&sources::source_of(claim, "VolumeSnapshot")?)?;
+        let content = self.contents.get(&snapshot.status.bound_volume_snapshot_content_name)?;
+        self.acting().place_of_content(content, driver)
     }
 
     pub(super) fn without_source(

@@ -70,7 +70,9 @@ impl Provisioner {
         let Unfinished { claim, class, request, .. } = self.unfinished.get(volume)?;
         let driver = self.drivers.get(&request.driver).filter(|it| it.provisions)?;
         let acting = self.acting();
-        if acting.of_claim(claim, driver).is_ok_and(|it| !acting.is(&it, driver)) && !self.leads(driver) {
+        if acting.of_claim(claim, self.place_of_source(claim, driver), driver).is_ok_and(|it| !acting.is(&it, driver))
+            && !self.leads(driver)
+        {
             return None;
         }
         let others = self.handles(driver, &request.name);

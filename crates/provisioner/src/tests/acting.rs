@@ -162,6 +162,81 @@ fn restored() -> Value {
     json!({ "spec": { "dataSourceRef": source } })
 }
 
+/// A claim of a class that binds at once, that begins with what is in this zone.
+fn of_zone(world: &mut World, zone: &str, kind: &str) -> Vec<String> {
+    world.volume(volume_in(zone));
+    let status = json!({ "snapshotHandle": "h1", "readyToUse": true });
+    world.tell(content(json!({ "status": status })));
+    world.tell(Event::Snapshot(Arc::new(snapshot())));
+    world.claim(json!({
+        "metadata": { "name": "old", "uid": "c0", "finalizers": ["provisioner.storage.kubernetes.io/cloning-protection"] },
+        "spec": { "volumeName": "pv0" },
+        "status": { "phase": "Bound", "capacity": { "storage": "1Gi" } },
+    }));
+    let source = match kind {
+        "snapshot" => restored(),
+        _ => json!({ "spec": { "dataSourceRef": { "kind": "PersistentVolumeClaim", "name": "old" } } }),
+    };
+    let mut claim = json!({
+        "metadata": { "annotations": { "volume.kubernetes.io/storage-provisioner": "sample" } },
+        "spec": { "storageClassName": "sample" },
+    });
+    merge(&mut claim, source);
+    world.claim(claim)
+}
+
+#[test]
+fn what_begins_with_another_is_made_where_that_is() {
+    let both = [LEADS.to_owned(), of_place("a")];
+    for kind in ["snapshot", "clone"] {
+        for (held, zone, is_made) in [
+            (&both[1..], "a", true),
+            (&both[1..], "b", false),
+            (&both[..1], "a", false),
+            (&both[..], "b", false),
+            (&both[..], "a", true),
+        ] {
+            let told = of_zone(&mut world(true, held), zone, kind);
+            let made = told.iter().any(|it| it.starts_with("provision "));
+            assert_eq!(made, is_made, "{kind} {held:?} {zone}: {told:?}");
+        }
+    }
+}
+
+#[test]
+fn where_nobody_acts_in_the_sources_place_the_driver_is_asked_by_who_leads() {
+    for (kind, source) in [("snapshot", "Snapshot(\"h1\")"), ("clone", "Volume(\"h0\")")] {
+        let mut world = world(true, &[LEADS.to_owned(), of_place("a")]);
+        assert_eq!(of_zone(&mut world, "b", kind), [""; 0], "they elect who acts there");
+        let look = format!("look at {} for default/data", of_place("b"));
+        assert_eq!(world.wait(20), [look.as_str()]);
+        let made = format!("provision pvc-c1 1073741824 false of {source}");
+        assert_eq!(world.tell(seen("b", Ok(false))).last(), Some(&made));
+        let (claim, volume) = (Key::new("default", "data"), "pvc-c1".to_owned());
+        let result = Err(failure("rpc error: code = NotFound desc = it is not here", false));
+        let told = world.tell(Event::Done(Outcome::Provisioned { claim, volume, driver: "sample".into(), result }));
+        assert!(told[0].contains("ProvisioningFailed") && told[0].contains("it is not here"), "{told:?}");
+        assert_eq!(world.wait(20), [look], "somebody may act there by then");
+    }
+}
+
+#[test]
+fn a_clone_is_looked_at_when_it_is_known_where_its_source_is() {
+    let mut world = world(true, &[of_place("a")]);
+    let claim = json!({
+        "metadata": { "annotations": { "volume.kubernetes.io/storage-provisioner": "sample" } },
+        "spec": { "storageClassName": "sample", "dataSourceRef": { "kind": "PersistentVolumeClaim", "name": "old" } },
+    });
+    assert_eq!(world.claim(claim), [""; 0], "who leads says what is missing");
+    world.volume(volume_in("a"));
+    let told = world.claim(json!({
+        "metadata": { "name": "old", "uid": "c0", "finalizers": ["provisioner.storage.kubernetes.io/cloning-protection"] },
+        "spec": { "volumeName": "pv0" },
+        "status": { "phase": "Bound", "capacity": { "storage": "1Gi" } },
+    }));
+    assert!(told.iter().any(|it| it.starts_with("provision pvc-c1 ")), "{told:?}");
+}
+
 #[test]
 fn a_node_that_does_not_say_where_it_is_is_told_of() {
     let mut world = world(true, &[LEADS.to_owned(), of_place("a")]);

@@ -20,6 +20,9 @@ pub(crate) struct Args {
     /// Other nodes, on which others of it have the same folder
     #[arg(long, value_delimiter = ',')]
     others: Vec<String>,
+    /// Where it is, with others of it: its volumes are everywhere there, and not on its node alone
+    #[arg(long)]
+    zone: Option<String>,
     /// What it does not offer: controller, attach, snapshot, clone, expand, capacity, modify, list, list-snapshots, stage, node-expand, stats, condition, group, topology
     #[arg(long, value_delimiter = ',')]
     without: Vec<String>,
@@ -41,6 +44,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
         name: args.name,
         node: args.node,
         others: args.others.into_iter().collect(),
+        zone: args.zone,
         without: args.without.into_iter().collect(),
         capacity: args.capacity,
         mounts: !args.no_mounts,

@@ -1,6 +1,10 @@
 //! Drivers as others write them: they come, are used, fail, lie, and go.
 
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use corten_grpc::{PLUGINS, PluginInfo, follow_plugins};
 use corten_kubelet::{Backend, CsiVolume, PersistentMount, Secrets, VolumeGrowth, VolumeOwner};
@@ -39,6 +43,7 @@ impl World {
             name: name.into(),
             node: "node-7".into(),
             others: BTreeSet::new(),
+            zone: None,
             without: without.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>(),
             capacity: 1 << 30,
             mounts: false,
@@ -315,6 +320,19 @@ async fn a_volume_is_grown_where_a_pod_has_it() {
     let mounter = world.mounter();
     mounter.set_up("u1", &mount(&made.handle)).await.expect("published");
     assert!(mounter.growable().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_driver_of_a_zone_says_of_its_volumes_that_they_are_there() {
+    let mut world = World::new();
+    let settings = SampleSettings { zone: Some("a".into()), ..world.settings(NAME, &["attach"]) };
+    let sample = Arc::new(SampleDriver::new(settings).expect("opened"));
+    world.tasks.spawn(async move { drop(sample.serve().await) });
+    world.until(true).await;
+    let driver = world.drivers.get(NAME).expect("there");
+    let zone: BTreeMap<String, String> = [("topology.sample.example/zone".to_owned(), "a".to_owned())].into();
+    assert_eq!(driver.facts().topology, zone);
+    assert_eq!(driver.create(wanted("v1")).await.expect("made").topology, [zone]);
 }
 
 #[tokio::test]

@@ -110,3 +110,25 @@ async fn a_clones_source_is_held_before_the_driver_is_asked_and_let_go_after() {
         |api: &FakeApi| api.object(&source).expect("there")["metadata"]["finalizers"] == json!(["somebodys/own"]);
     world.until("let go", is_let_go).await;
 }
+
+/// The driver's node leads, and the Lease of the other one's place is nobody's.
+#[tokio::test(start_paused = true)]
+async fn that_nobody_acts_for_a_driver_in_a_place_is_told() {
+    let world = World::new();
+    *world.hands.foreign.lock() = true;
+    for node in ["n1", "n2"] {
+        let labels = json!({ "kubernetes.io/hostname": node });
+        world.api.put(&format!("/api/v1/nodes/{node}"), json!({ "metadata": { "name": node, "labels": labels } }));
+    }
+    let mut claim = claim(&Value::Null);
+    claim["metadata"]["annotations"]["volume.kubernetes.io/selected-node"] = "n2".into();
+    world.api.put(&format!("{CLAIMS}/data"), claim);
+    let words = format!("no node acts for {DRIVER} in the place of node n2 (kubernetes.io/hostname=n2)");
+    world
+        .until("told", |api| {
+            let events = api.objects("/api/v1/namespaces/default/events/");
+            events.iter().any(|it| it["message"].as_str().is_some_and(|it| it.contains(&words)))
+        })
+        .await;
+    assert!(world.hands.asked.lock().is_empty(), "n1 is not where it is to be");
+}

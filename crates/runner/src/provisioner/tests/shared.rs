@@ -277,16 +277,17 @@ async fn a_driver_of_others_is_asked_on_one_node_and_on_another_when_that_is_los
     joined.api.put("/apis/storage.k8s.io/v1/storageclasses/theirs", class);
     joined.settle().await;
     joined.woken();
-    let claim = |name: &str| {
+    let claim = |name: &str, selected: Option<&str>| {
         let mut it = claim(&Value::Null);
         (it["metadata"]["name"], it["metadata"]["uid"]) = (name.into(), name.into());
         it["spec"]["storageClassName"] = "theirs".into();
         let annotations = it["metadata"]["annotations"].as_object_mut().expect("there");
         annotations.remove(SELECTED);
         annotations.insert("volume.kubernetes.io/storage-provisioner".into(), THEIRS.into());
+        annotations.extend(selected.map(|it| (SELECTED.to_owned(), it.into())));
         joined.api.put(&format!("{CLAIMS}/{name}"), it);
     };
-    claim("first");
+    claim("first", None);
     joined.until("made", |_| joined.volume("first").is_some()).await;
     joined.settle().await;
     let first = joined.makers();
@@ -300,11 +301,16 @@ async fn a_driver_of_others_is_asked_on_one_node_and_on_another_when_that_is_los
     joined.settle().await;
     assert_eq!(joined.woken(), names(&["n3", "n5"]));
 
+    // Where the Pod runs nobody asks the driver.
+    claim("elsewhere", Some("n8"));
+    joined.until("made", |_| joined.volume("elsewhere").is_some()).await;
+    assert_eq!(joined.makers(), first);
+
     let lost = if first == names(&["n3"]) { 3 } else { 5 };
     joined.join_with(lost, THEIRS, false);
     joined.settle().await;
     joined.makers();
-    claim("second");
+    claim("second", None);
     joined.until("made", |_| joined.volume("second").is_some()).await;
     let second = joined.makers();
     assert!(second.len() == 1 && second != first, "{second:?}");

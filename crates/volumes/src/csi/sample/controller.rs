@@ -178,8 +178,12 @@ impl SampleDriver {
     }
 
     pub(super) fn topology(&self) -> m::Topology {
-        let key = format!("topology.{}/node", self.settings.name);
-        m::Topology { segments: BTreeMap::from([(key, self.settings.node.clone())]) }
+        let (key, value) = match &self.settings.zone {
+            Some(zone) => ("zone", zone),
+            None => ("node", &self.settings.node),
+        };
+        let key = format!("topology.{}/{key}", self.settings.name);
+        m::Topology { segments: BTreeMap::from([(key, value.clone())]) }
     }
 
     fn source(

@@ -44,6 +44,8 @@ pub struct SampleSettings {
     pub node: String,
     /// Other nodes, on which others of it have the same folder.
     pub others: BTreeSet<String>,
+    /// Where it is, with others: then its volumes are everywhere there, and not on its node alone.
+    pub zone: Option<String>,
     /// Of `controller`, `attach`, `snapshot`, `clone`, `expand`, `capacity`, `modify`, `list`, `list-snapshots`, `stage`,
     /// `node-expand`, `stats`, `condition`, `group`, `topology`: what it does not offer.
     pub without: BTreeSet<String>,

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use corten_api::core::v1::PersistentVolumeClaim;
+use corten_api::{core::v1::PersistentVolumeClaim, volumes::CLONING_FINALIZER as FINALIZER};
 use corten_meta::Key;
 
 use crate::{
@@ -12,7 +12,6 @@ use crate::{
     words::ClaimFinalizers,
 };
 
-const FINALIZER: &str = "provisioner.storage.kubernetes.io/cloning-protection";
 const CLAIM: &str = "PersistentVolumeClaim";
 
 type Claims = BTreeMap<Key, Arc<PersistentVolumeClaim>>;
@@ -29,14 +28,27 @@ pub(crate) fn hold(clone: &PersistentVolumeClaim, claims: &Claims) -> Option<Cla
     Some(written(key, source, finalizers))
 }
 
-/// What lets go a claim that is deleted, once all its clones are made.
-pub(crate) fn release(key: &Key, claims: &Claims) -> Option<ClaimFinalizers> {
+/// May the clone begin with this claim, though that is deleted? Where it is held, those that were asked for before are made; else the source
+/// would wait for the clone, and the clone for the source.
+pub(crate) fn outlasts_deletion(source: &PersistentVolumeClaim, clone: &PersistentVolumeClaim) -> bool {
+    let is_held = source.metadata.finalizers.iter().flatten().any(|it| it == FINALIZER);
+    is_held && clone.metadata.creation_timestamp <= source.metadata.deletion_timestamp
+}
+
+/// What lets go a claim that is deleted, once all its clones are made. `unfinished`: those that are gone themselves, and that a driver may
+/// still be making.
+pub(crate) fn release<'c>(
+    key: &Key,
+    claims: &Claims,
+    mut unfinished: impl Iterator<Item = &'c PersistentVolumeClaim>,
+) -> Option<ClaimFinalizers> {
     let source = claims.get(key).filter(|it| it.metadata.deletion_timestamp.is_some())?;
     let mut finalizers = source.metadata.finalizers.clone()?;
     let n_before = finalizers.len();
     finalizers.retain(|it| it != FINALIZER);
     let is_held = finalizers.len() < n_before;
-    (is_held && !claims.values().any(|it| is_waiting(it) && is_of(it, CLAIM, key)))
+    let is_waited_for = claims.values().any(|it| is_waiting(it) && is_of(it, CLAIM, key));
+    (is_held && !is_waited_for && !unfinished.any(|it| is_of(it, CLAIM, key)))
         .then(|| written(key.clone(), source, finalizers))
 }
 

@@ -226,7 +226,10 @@ impl Provisioner {
             }
             Event::Pod(..) | Event::PodGone(_) | Event::PodsSynced => self.take_in_pod(event, now),
             Event::Node(..) | Event::NodeGone(_) | Event::NodesSynced => self.take_in_node(event),
-            Event::Done(outcome) => vec![self.done(outcome, now, effects)],
+            Event::Done(outcome) => {
+                let source = self.source_of_abandoned(&outcome).map(Subject::Claim);
+                std::iter::once(self.done(outcome, now, effects)).chain(source).collect()
+            }
             Event::Conditions(driver, told) => {
                 self.conditions_told(&driver, told.as_ref(), effects);
                 Vec::new()

@@ -12,6 +12,7 @@ use corten_meta::{Key, Quantity};
 
 use crate::{
     acting::{self, Acting, Actor},
+    cloning,
     provision::spec,
     removal::is_reached,
     words::{DriverFacts, Source},
@@ -24,8 +25,6 @@ pub(crate) struct Sources<'s> {
     pub(crate) snapshots: &'s BTreeMap<Key, Arc<VolumeSnapshot>>,
     pub(crate) contents: &'s BTreeMap<String, Arc<VolumeSnapshotContent>>,
     pub(crate) acting: Acting<'s>,
-    /// The driver was asked for this volume already, and may be making it.
-    pub(crate) is_begun: bool,
     /// It is not asked where that is: whoever acts is found by that already, or there is nobody, and the driver says whether it can.
     pub(crate) is_anywhere: bool,
 }
@@ -172,8 +171,7 @@ impl Sources<'_> {
             )
         };
         let of = self.claims.get(key).ok_or_else(missing)?;
-        // It is held until this clone is made.
-        if of.metadata.deletion_timestamp.is_some() && !self.is_begun {
+        if of.metadata.deletion_timestamp.is_some() && !cloning::outlasts_deletion(of, claim) {
             return Err(format!("the PVC DataSource {name} is currently being deleted").into());
         }
         let (status, source_spec) = (of.status.clone().unwrap_or_default(), spec(of));

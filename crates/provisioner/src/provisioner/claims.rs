@@ -21,7 +21,9 @@ impl Provisioner {
     pub(super) fn job_of_claim(&mut self, key: &Key, now: Time, effects: &mut Vec<Effect>) -> Option<Job> {
         let claim = self.claims.get(key)?.clone();
         let spec = claim.spec.as_ref()?;
-        if let Some(released) = cloning::release(key, &self.claims).filter(|_| self.may_release(&claim)) {
+        if let Some(released) =
+            cloning::release(key, &self.claims, self.abandoned_claims()).filter(|_| self.may_release(&claim))
+        {
             return Some(Job::WriteFinalizers(released));
         }
         if let Some(volume) = spec.volume_name.as_deref().filter(|it| !it.is_empty()) {

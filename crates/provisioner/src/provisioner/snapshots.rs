@@ -8,7 +8,7 @@ use corten_reconcile::EventType::{Normal, Warning};
 
 use super::{Provisioner, Subject, about_claim, not_provisioned};
 use crate::{
-    names, provision, snapshots,
+    provision, snapshots,
     sources::{self, NoSource, Sources},
     words::{DriverFacts, Effect, Event, Failure, Finding, Job, Source, Taking, Topology},
 };
@@ -71,10 +71,9 @@ impl Provisioner {
     ) -> Result<Option<Source>, NoSource> {
         let Self { claims, volumes, snapshots, contents, .. } = self;
         let bytes = provision::asked_bytes(claim)?;
-        let is_begun = self.is_begun(&names::volume_name(claim));
         let is_anywhere = driver.socket.is_some() && provision::annotation(claim, provision::SELECTED_NODE).is_none();
         let acting = self.acting();
-        Sources { claims, volumes, snapshots, contents, acting, is_begun, is_anywhere }.of(claim, bytes, driver)
+        Sources { claims, volumes, snapshots, contents, acting, is_anywhere }.of(claim, bytes, driver)
     }
 
     /// Where that is which the claim's volume begins with; `None`: nowhere, everywhere, or it is not known.

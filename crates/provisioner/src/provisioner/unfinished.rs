@@ -6,7 +6,10 @@ use corten_api::{core::v1::PersistentVolumeClaim, storage::v1::StorageClass};
 use corten_meta::{Key, Time};
 
 use super::{Provisioner, Subject, key_of};
-use crate::words::{Failure, Finality, Job, Request};
+use crate::{
+    cloning,
+    words::{Failure, Finality, Job, Outcome, Request},
+};
 
 /// What a driver was asked for.
 #[derive(Debug)]
@@ -35,9 +38,16 @@ impl Provisioner {
         self.unfinished.insert(request.name.clone(), unfinished);
     }
 
-    /// The driver was asked for it, and has not said yet how that ended.
-    pub(super) fn is_begun(&self, volume: &str) -> bool {
-        self.unfinished.contains_key(volume)
+    /// Claims that are gone, and whose volume a driver may still be making.
+    pub(super) fn abandoned_claims(&self) -> impl Iterator<Item = &PersistentVolumeClaim> {
+        self.unfinished.values().filter(|it| it.is_abandoned).map(|it| &*it.claim)
+    }
+
+    /// The claim that is held for the volume this tells of, whose own claim is gone.
+    pub(super) fn source_of_abandoned(&self, outcome: &Outcome) -> Option<Key> {
+        let Outcome::Provisioned { volume, .. } = outcome else { return None };
+        let unfinished = self.unfinished.get(volume).filter(|it| it.is_abandoned)?;
+        cloning::deleted_source(&unfinished.claim, &self.claims)
     }
 
     /// The claim is gone: what may be there of it is looked at by itself from now on.

@@ -152,24 +152,42 @@ fn a_source_of_a_driver_that_a_sidecar_acts_for_is_the_sidecars_to_let_go() {
     assert_eq!(world.claim(old(&[FINALIZER], deleted())), [""; 0]);
 }
 
-/// What is begun is ended: else the source would wait for the clone, and the clone for the source.
+/// What was asked for before is made, also after a restart and a refusal: else the source would wait for the clone, and the clone for the source.
 #[test]
-fn of_a_source_that_is_deleted_no_clone_is_begun_and_what_is_begun_goes_on() {
+fn of_a_source_that_is_deleted_the_clones_are_made_that_it_is_held_for() {
     let why = "the PVC DataSource old is currently being deleted";
-    for (is_begun, finality, expected) in [
-        (false, Finality::Open, why),
-        (true, Finality::Open, MADE),
-        (true, Finality::Refused, why),
-        (true, Finality::Unasked, why),
+    for (finalizers, created, expected) in [
+        (&[FINALIZER][..], "2025-12-31T23:59:59Z", MADE),
+        (&[FINALIZER], "2026-01-01T00:00:01Z", why),
+        (&[], "2025-12-31T23:59:59Z", why),
     ] {
         let mut world = world(|_| {});
-        if is_begun {
-            world.claim(old(&[], json!({})));
-            world.claim(clone("Pending"));
-            world.tell(ended(finality));
+        world.claim(old(finalizers, deleted()));
+        let mut clone = clone("Pending");
+        merge(&mut clone, json!({ "metadata": { "creationTimestamp": created } }));
+        let told = asked(&world.claim(clone));
+        assert!(told.contains(expected), "{created}: {told}");
+        if expected == MADE {
+            world.tell(ended(Finality::Refused));
+            let told = asked(&world.wait(10));
+            assert!(told.contains(MADE), "refused: {told}");
         }
-        world.claim(old(&[FINALIZER], deleted()));
-        let told = if is_begun { world.wait(10) } else { world.claim(clone("Pending")) };
-        assert!(asked(&told).contains(expected), "{is_begun} {finality:?}: {told:?}");
     }
+}
+
+/// The claim of the clone is gone, and its driver has not said yet what became of the volume.
+#[test]
+fn a_source_is_held_while_a_driver_may_be_making_a_clone_that_nobody_has_any_more() {
+    let mut world = world(|_| {});
+    world.claim(old(&[], json!({})));
+    world.claim(clone("Pending"));
+    world.tell(ended(Finality::Open));
+    world.claim(old(&[FINALIZER], json!({})));
+    world.tell(Event::ClaimGone(Key::new("default", "data")));
+    let told = world.claim(old(&[FINALIZER], deleted()));
+    assert!(!told.contains(&HELD.to_owned()), "{told:?}");
+    let asked = asked(&world.wait(10));
+    assert!(asked.contains(MADE), "{asked}");
+    let told = world.tell(ended(Finality::Refused));
+    assert!(told.contains(&HELD.to_owned()), "{told:?}");
 }

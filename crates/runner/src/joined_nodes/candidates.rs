@@ -86,13 +86,17 @@ impl Candidates {
         !self.drivers.is_empty()
     }
 
-    /// The drivers that each node is to ask. Of those that can, the first by name: that changes only when one comes or goes.
+    /// The drivers that each node is to ask: first where volumes can be made, for a driver need not have its controller on each node. Of these
+    /// the first by name: that changes only when one comes or goes.
     pub(super) fn chosen(&self) -> BTreeMap<String, Vec<NodeDriver>> {
         let mut places: BTreeMap<(&str, Topology), usize> = BTreeMap::new();
         let mut chosen: BTreeMap<String, Vec<NodeDriver>> = BTreeMap::new();
-        for (name, drivers) in &self.drivers {
+        let by_parts = [true, false].into_iter().flat_map(|makes| self.drivers.iter().map(move |it| (makes, it)));
+        for (makes, (name, drivers)) in by_parts {
             let Some(node) = self.nodes.get(name).filter(|it| it.is_ready) else { continue };
-            let may_act = |it: &&(NodeDriver, _)| self.allowed.get(&it.0.facts.name).is_some_and(|it| it.has(name));
+            let may_act = |(it, _): &&(NodeDriver, _)| {
+                it.facts.provisions == makes && self.allowed.get(&it.facts.name).is_some_and(|it| it.has(name))
+            };
             for (driver, keys) in drivers.iter().filter(may_act) {
                 let keys: BTreeSet<&String> = keys.iter().collect();
                 let here = node.labels.iter().filter(|it| keys.contains(it.0));
@@ -165,5 +169,18 @@ mod tests {
         assert!(all.forget("n4") && !all.forget("n4"));
         assert!(all.allow("d".into(), None));
         assert_eq!(chosen(&all), "");
+    }
+
+    #[test]
+    fn a_node_where_no_volumes_can_be_made_acts_where_no_other_does() {
+        let mut all = Candidates::default();
+        all.allow("d".into(), Some(Allowed::All));
+        for (name, provisions) in [("n1", false), ("n2", false), ("n3", true), ("n4", false)] {
+            all.see(name.into(), seen("a", true));
+            let (mut driver, keys) = driver("d");
+            driver.facts.provisions = provisions;
+            all.tell(name, vec![(driver, keys)]);
+        }
+        assert_eq!(all.chosen().into_keys().collect::<Vec<_>>(), ["n1", "n3"]);
     }
 }

@@ -217,6 +217,28 @@ pub enum Job {
     WriteFinalizers(ClaimFinalizers),
 }
 
+impl Job {
+    /// The driver that is asked; `None`: none is.
+    pub fn driver(&self) -> Option<&str> {
+        match self {
+            Self::Provision { request, .. } => Some(&request.driver),
+            Self::Remove { driver, .. } | Self::RemoveSnapshot { driver, .. } => Some(driver),
+            Self::Attach(it) | Self::Detach(it) => Some(&it.driver),
+            Self::Expand(it) => Some(&it.driver),
+            Self::ExpandOnNode(it) => Some(&it.driver),
+            Self::Modify(it) => Some(&it.driver),
+            Self::TakeSnapshot(it) => Some(&it.driver),
+            Self::FindSnapshot(it) => Some(&it.driver),
+            Self::Select { .. }
+            | Self::Reschedule { .. }
+            | Self::LetGo { .. }
+            | Self::WriteStatus { .. }
+            | Self::LookAtLease { .. }
+            | Self::WriteFinalizers(_) => None,
+        }
+    }
+}
+
 /// The finalizers that a claim is to have, where it is still as it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimFinalizers {

@@ -7,6 +7,7 @@ mod election;
 mod introduction;
 mod jobs;
 mod nodes;
+mod queues;
 mod seen;
 mod shared;
 mod snapshots;
@@ -27,7 +28,7 @@ use corten_provisioner::{
     AttachedVolume, CAPACITY_NAMESPACE, Config, Created, DriverFacts, Effect, Event, Failure, Finality, Grown,
     Provisioner, Published, Request, Snapshotted, Taking, capacity_name, capacity_object,
 };
-use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::{Instant, Sleep};
@@ -36,6 +37,7 @@ use self::{
     answered::Answered,
     election::Elections,
     jobs::{carry_out, there},
+    queues::Queues,
     seen::{Informers, Seen},
 };
 use crate::{Clock, EventRecorder};
@@ -157,7 +159,6 @@ pub struct ProvisionerSettings {
     pub clock: Clock,
 }
 
-const JOBS: usize = 8;
 const BATCH: usize = 256;
 const IDLE: Duration = Duration::from_secs(3600);
 /// A driver with many volumes may take long to say of all whether they are well.
@@ -176,8 +177,6 @@ pub async fn run_provisioner(settings: ProvisionerSettings, shutdown: impl Futur
     .await;
 }
 
-type Work = BoxFuture<'static, Option<Event>>;
-
 struct ProvisionerLoop {
     mind: Provisioner,
     client: Client,
@@ -191,8 +190,7 @@ struct ProvisionerLoop {
     drivers: BoxFuture<'static, Vec<NodeDriver>>,
     /// Writes what the cluster has from the start, and what the node has.
     introduction: Option<BoxFuture<'static, ()>>,
-    waiting: std::collections::VecDeque<Work>,
-    running: FuturesUnordered<Work>,
+    queues: Queues,
     recorders: std::collections::BTreeMap<String, EventRecorder>,
     tick_at: Option<Instant>,
     alarm: Pin<Box<Sleep>>,
@@ -219,8 +217,7 @@ impl ProvisionerLoop {
             elections: Elections::new(client.clone(), node_name.clone(), clock.clone()),
             drivers: drivers(&hands),
             introduction: None,
-            waiting: std::collections::VecDeque::new(),
-            running: FuturesUnordered::new(),
+            queues: Queues::default(),
             recorders: std::collections::BTreeMap::new(),
             tick_at: None,
             alarm: Box::pin(tokio::time::sleep(IDLE)),
@@ -237,7 +234,7 @@ impl ProvisionerLoop {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             let mut events = self.news(context);
-            events.extend(self.poll_work(context));
+            events.extend(self.queues.poll(context));
             let now = Instant::now();
             if self.tick_at.is_some_and(|it| it <= now) {
                 self.tick_at = None;
@@ -279,44 +276,30 @@ impl ProvisionerLoop {
         events
     }
 
-    fn poll_work(&mut self, context: &mut Context<'_>) -> Vec<Event> {
-        let mut ended = Vec::new();
-        loop {
-            while self.running.len() < JOBS
-                && let Some(next) = self.waiting.pop_front()
-            {
-                self.running.push(next);
-            }
-            match self.running.poll_next_unpin(context) {
-                Poll::Ready(Some(event)) => ended.extend(event),
-                Poll::Ready(None) | Poll::Pending => return ended,
-            }
-        }
-    }
-
     fn step(&mut self, event: Event) {
         let now = (self.clock)();
         for effect in self.mind.step(event, now) {
             match effect {
                 Effect::Do(job) => {
+                    let driver = job.driver().map(str::to_owned);
                     let work = carry_out(self.client.clone(), self.hands.clone(), self.answered.clone(), *job);
-                    self.waiting.push_back(Box::pin(work.map(|it| Some(Event::Done(it)))));
+                    self.queues.push(driver.as_deref(), work.map(|it| Some(Event::Done(it))));
                 }
                 Effect::PublishCapacity(published) => {
                     let (client, hands) = (self.client.clone(), self.hands.clone());
                     let config = self.mind.config().clone();
-                    self.waiting.push_back(Box::pin(async move {
-                        publish(&client, &*hands, published, &config).await;
-                        None
-                    }));
+                    let (driver, name) =
+                        (published.driver.clone(), capacity_name(&published.driver, &published.class, &config));
+                    let work = async move { publish(&client, &*hands, published, &config).await };
+                    self.queues.publish(&driver, name, work);
                 }
                 Effect::WithdrawCapacity { name } => {
                     let client = self.client.clone();
-                    self.waiting.push_back(Box::pin(async move {
+                    self.queues.push(None, async move {
                         let key = Key::new(CAPACITY_NAMESPACE, name);
                         let _ = client.delete(&CSI_STORAGE_CAPACITIES, &key, &DeleteParams::default()).await;
                         None
-                    }));
+                    });
                 }
                 Effect::Event { driver, about, event_type, reason, message } => {
                     let (client, node) = (&self.client, &self.mind.config().node_name);
@@ -327,10 +310,11 @@ impl ProvisionerLoop {
                 }
                 Effect::AskConditions { driver, handles } => {
                     let hands = self.hands.clone();
-                    self.waiting.push_back(Box::pin(async move {
+                    let asked = driver.clone();
+                    self.queues.push(Some(&asked), async move {
                         let told = conditions(&*hands, &driver, handles).await;
                         Some(Event::Conditions(driver, told))
-                    }));
+                    });
                 }
                 Effect::WakeAt(at) => {
                     self.tick_at = Some(Instant::now() + at.since(now) + Duration::from_millis(1));

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use super::{Refusal, Unchanged, VolumeHands, answered::Answered};
 use crate::node_volumes::secrets;
 
-/// A driver may take minutes; one that hangs holds up its own volume alone.
+/// A driver may take minutes; one that hangs holds up its own volumes alone.
 const JOB_PATIENCE: Duration = Duration::from_secs(300);
 const CONFLICTS_MAX: u32 = 5;
 /// gRPC's code.

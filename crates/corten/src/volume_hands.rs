@@ -160,9 +160,10 @@ impl<N: NodeDrivers> VolumeHands for Hands<N> {
         driver: String,
         handle: String,
         parameters: BTreeMap<String, String>,
+        Secrets(secrets): Secrets,
     ) -> BoxFuture<'_, Result<(), Unchanged>> {
         Box::pin(async move {
-            let changed = self.done(driver, Call::Modify { handle, parameters }).await;
+            let changed = self.done(driver, Call::Modify { handle, parameters, secrets }).await;
             changed.map_err(|fault| {
                 let finality = match fault.code {
                     Code::InvalidArgument => Finality::Infeasible,

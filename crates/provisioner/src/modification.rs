@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     claim_status::{MESSAGE, key},
     provision::spec,
+    secrets,
     words::{DriverFacts, Job, Modification},
 };
 
@@ -108,6 +109,7 @@ fn modification(
         handle: handle.to_owned(),
         class: target.to_owned(),
         parameters: class.parameters.clone().unwrap_or_default(),
+        secret: secrets::of_modification(volume),
         begun: with("InProgress", condition("ModifyingVolume", "ModifyVolume operation in progress.")),
         done: settled(status, target),
         failed: with("InProgress", refused()),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     names::volume_name,
-    secrets::{self, DELETION_NAME, DELETION_NAMESPACE},
+    secrets::{self, DELETION_NAME, DELETION_NAMESPACE, MODIFICATION_NAME, MODIFICATION_NAMESPACE},
     words::{Created, DriverFacts, Request, Source, Topology},
 };
 
@@ -196,6 +196,9 @@ pub fn volume(claim: &PersistentVolumeClaim, class: &StorageClass, request: &Req
     let mut annotations = BTreeMap::from([(PROVISIONED_BY, &request.driver)]);
     if let Some(key) = &request.secrets.provisioner {
         annotations.extend([(DELETION_NAME, &key.name), (DELETION_NAMESPACE, &key.namespace)]);
+    }
+    if let Some(key) = &request.secrets.modification {
+        annotations.extend([(MODIFICATION_NAME, &key.name), (MODIFICATION_NAMESPACE, &key.namespace)]);
     }
     json!({
         "kind": "PersistentVolume",

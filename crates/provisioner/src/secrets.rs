@@ -14,7 +14,13 @@ use crate::names::volume_name;
 pub(crate) const DELETION_NAME: &str = "volume.kubernetes.io/provisioner-deletion-secret-name";
 pub(crate) const DELETION_NAMESPACE: &str = "volume.kubernetes.io/provisioner-deletion-secret-namespace";
 
+/// On a volume: the Secret its driver is told when its VolumeAttributesClass is changed.
+pub(crate) const MODIFICATION_NAME: &str = "volume.kubernetes.io/controller-modify-secret-name";
+pub(crate) const MODIFICATION_NAMESPACE: &str = "volume.kubernetes.io/controller-modify-secret-namespace";
+
 const PROVISIONER: &str = "provisioner-secret";
+/// The volume has no field for it.
+const MODIFICATION: &str = "controller-modify-secret";
 /// What a class calls them, and the field of the volume that keeps each.
 const OF_VOLUME: [(&str, &str); 5] = [
     ("controller-publish-secret", "controllerPublishSecretRef"),
@@ -29,6 +35,8 @@ const OF_VOLUME: [(&str, &str); 5] = [
 pub struct VolumeSecrets {
     /// For making and removing it.
     pub provisioner: Option<Key>,
+    /// For changing what its VolumeAttributesClass says.
+    pub modification: Option<Key>,
     /// By the fields of the PersistentVolume that name them.
     pub by_field: BTreeMap<&'static str, Key>,
 }
@@ -49,7 +57,7 @@ pub(crate) fn of(
             by_field.insert(field, key);
         }
     }
-    Ok(VolumeSecrets { provisioner: find(PROVISIONER)?, by_field })
+    Ok(VolumeSecrets { provisioner: find(PROVISIONER)?, modification: find(MODIFICATION)?, by_field })
 }
 
 /// Is it this Secret that the class has the driver told when it makes a volume for the claim?
@@ -62,19 +70,19 @@ pub fn provisioner_secret_is(
     found.is_ok_and(|it| it.is_some_and(|it| it.namespace == namespace && it.name == name))
 }
 
-/// Is it one that the driver is told when it attaches, grows or removes the volume?
+/// Is it one that the driver is told when it attaches, grows, changes or removes the volume?
 pub fn controller_secrets_have(volume: &PersistentVolume, (namespace, name): (&str, &str)) -> bool {
     let csi = volume.spec.as_ref().and_then(|it| it.csi.as_ref());
     let named = csi.into_iter().flat_map(|it| {
         [&it.controller_publish_secret_ref, &it.controller_expand_secret_ref, &it.node_expand_secret_ref]
     });
-    let named = named.filter_map(|it| key_of(it.as_ref())).chain(of_removal(volume));
+    let named = named.filter_map(|it| key_of(it.as_ref())).chain(of_removal(volume)).chain(of_modification(volume));
     named.into_iter().any(|it| it.namespace == namespace && it.name == name)
 }
 
 /// Is it a parameter of the provisioner that means something?
 pub(crate) fn is_known(parameter: &str) -> bool {
-    let names = OF_VOLUME.iter().map(|it| it.0).chain([PROVISIONER]);
+    let names = OF_VOLUME.iter().map(|it| it.0).chain([PROVISIONER, MODIFICATION]);
     let Some(own) = parameter.strip_prefix(OWN_PARAMETERS) else { return true };
     own == "fstype"
         || names.into_iter().any(|it| own.strip_prefix(it).is_some_and(|it| it == "-name" || it == "-namespace"))
@@ -101,8 +109,19 @@ fn reference(
 
 /// The Secret that the driver is told when the volume is removed.
 pub(crate) fn of_removal(volume: &PersistentVolume) -> Option<Key> {
+    annotated(volume, DELETION_NAMESPACE, DELETION_NAME)
+}
+
+/// The Secret that the driver is told when the volume's class of attributes is changed, as by external-resizer: that for growing it where
+/// there is none of its own.
+pub(crate) fn of_modification(volume: &PersistentVolume) -> Option<Key> {
+    let own = annotated(volume, MODIFICATION_NAMESPACE, MODIFICATION_NAME);
+    own.or_else(|| key_of(volume.spec.as_ref()?.csi.as_ref()?.controller_expand_secret_ref.as_ref()))
+}
+
+fn annotated(volume: &PersistentVolume, namespace: &str, name: &str) -> Option<Key> {
     let annotations = volume.metadata.annotations.as_ref()?;
-    Some(Key::new(annotations.get(DELETION_NAMESPACE)?.clone(), annotations.get(DELETION_NAME)?.clone()))
+    Some(Key::new(annotations.get(namespace)?.clone(), annotations.get(name)?.clone()))
 }
 
 pub(crate) fn key_of(reference: Option<&SecretReference>) -> Option<Key> {
@@ -123,15 +142,35 @@ mod tests {
     }
 
     #[test]
+    fn the_secret_for_growing_serves_for_changing_too() {
+        let growing = serde_json::json!({ "name": "grow", "namespace": "ns" });
+        let csi = serde_json::json!({ "driver": "d", "volumeHandle": "h", "controllerExpandSecretRef": growing });
+        let mut volume = serde_json::json!({ "metadata": {}, "spec": { "csi": csi } });
+        let secret = |volume: &serde_json::Value| {
+            let volume = serde_json::from_value(volume.clone()).expect("a volume");
+            let found = of_modification(&volume).expect("there is one");
+            assert!(controller_secrets_have(&volume, (&found.namespace, &found.name)));
+            found.name.to_string()
+        };
+        assert_eq!(secret(&volume), "grow");
+        volume["metadata"]["annotations"] =
+            serde_json::json!({ MODIFICATION_NAME: "change", MODIFICATION_NAMESPACE: "ns" });
+        assert_eq!(secret(&volume), "change");
+    }
+
+    #[test]
     fn placeholders_are_the_claims_and_the_volumes() {
         let told = secrets(&[
             ("provisioner-secret-name", "${pvc.name}-${pv.name}"),
             ("provisioner-secret-namespace", "${pvc.namespace}"),
             ("node-stage-secret-name", "s-${pvc.annotations['k/e']}"),
             ("node-stage-secret-namespace", "fixed"),
+            ("controller-modify-secret-name", "${pvc.name}"),
+            ("controller-modify-secret-namespace", "fixed"),
         ]);
         let told = told.expect("resolved");
         assert_eq!(told.provisioner, Some(Key::new("ns", "data-pvc-1")));
+        assert_eq!(told.modification, Some(Key::new("fixed", "data")));
         assert_eq!(told.by_field, BTreeMap::from([("nodeStageSecretRef", Key::new("fixed", "s-x"))]));
         for (parameters, words) in [
             (&[("node-stage-secret-name", "x")][..], "Both must be specified"),
@@ -156,6 +195,7 @@ mod tests {
         assert!(provisioner_secret_is(&class, &claim, ("ns", "data-key")));
         assert!(!provisioner_secret_is(&class, &claim, ("other", "data-key")));
         assert!(!provisioner_secret_is(&BTreeMap::new(), &claim, ("ns", "data-key")));
+        assert!(is_known("csi.storage.k8s.io/controller-modify-secret-name"));
         assert!(is_known("type") && is_known("csi.storage.k8s.io/fstype"));
         assert!(!is_known("csi.storage.k8s.io/node-stage-secret"));
     }

@@ -451,6 +451,7 @@ pub struct Modification {
     /// The VolumeAttributesClass.
     pub class: String,
     pub parameters: BTreeMap<String, String>,
+    pub secret: Option<Key>,
     /// Before the driver is asked.
     pub begun: Value,
     /// After it did it, and the PersistentVolume says so.

@@ -125,6 +125,7 @@ pub trait VolumeHands: Send + Sync + 'static {
         driver: String,
         handle: String,
         parameters: BTreeMap<String, String>,
+        secrets: Secrets,
     ) -> BoxFuture<'_, Result<(), Unchanged>>;
     /// What is left, and the largest volume; `None`: the driver does not say.
     fn capacity(&self, of: Published) -> BoxFuture<'_, Option<(u64, Option<u64>)>>;

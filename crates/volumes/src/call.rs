@@ -13,16 +13,46 @@ use crate::{Capacity, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expan
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Call {
     Create(CreateVolume),
-    Delete { handle: String, secrets: BTreeMap<String, String> },
-    Expand { volume: StageVolume, bytes: u64 },
-    Attach { volume: StageVolume, node_id: String, read_only: bool },
-    Detach { handle: String, node_id: String, secrets: BTreeMap<String, String> },
+    Delete {
+        handle: String,
+        secrets: BTreeMap<String, String>,
+    },
+    Expand {
+        volume: StageVolume,
+        bytes: u64,
+    },
+    Attach {
+        volume: StageVolume,
+        node_id: String,
+        read_only: bool,
+    },
+    Detach {
+        handle: String,
+        node_id: String,
+        secrets: BTreeMap<String, String>,
+    },
     CreateSnapshot(CreateSnapshot),
-    DeleteSnapshot { handle: String, secrets: BTreeMap<String, String> },
-    FindSnapshot { handle: String, secrets: BTreeMap<String, String> },
-    Conditions { handles: BTreeSet<String> },
-    Modify { handle: String, parameters: BTreeMap<String, String> },
-    Capacity { parameters: BTreeMap<String, String> },
+    DeleteSnapshot {
+        handle: String,
+        secrets: BTreeMap<String, String>,
+    },
+    FindSnapshot {
+        handle: String,
+        secrets: BTreeMap<String, String>,
+    },
+    Conditions {
+        handles: BTreeSet<String>,
+    },
+    Modify {
+        handle: String,
+        parameters: BTreeMap<String, String>,
+        /// A control plane of before does not tell them.
+        #[serde(default)]
+        secrets: BTreeMap<String, String>,
+    },
+    Capacity {
+        parameters: BTreeMap<String, String>,
+    },
 }
 
 /// What is answered; each question has its answer.
@@ -54,8 +84,7 @@ impl Call {
             Self::DeleteSnapshot { handle, secrets } => driver.delete_snapshot(handle, secrets).await.map(done),
             Self::FindSnapshot { handle, secrets } => driver.find_snapshot(handle, secrets).await.map(Reply::Snapshot),
             Self::Conditions { handles } => driver.conditions(handles).await.map(Reply::Conditions),
-            // As external-resizer: no Secret.
-            Self::Modify { handle, parameters } => driver.modify(handle, parameters, BTreeMap::new()).await.map(done),
+            Self::Modify { handle, parameters, secrets } => driver.modify(handle, parameters, secrets).await.map(done),
             Self::Capacity { parameters } => driver.capacity(parameters).await.map(Reply::Capacity),
         }
     }

@@ -182,7 +182,7 @@ mod tests {
             Call::DeleteSnapshot { handle: handle(), secrets: secrets() },
             Call::FindSnapshot { handle: handle(), secrets: secrets() },
             Call::Conditions { handles: [handle()].into() },
-            Call::Modify { handle: handle(), parameters: secrets() },
+            Call::Modify { handle: handle(), parameters: secrets(), secrets: secrets() },
             Call::Capacity { parameters: secrets() },
         ];
         for call in calls {

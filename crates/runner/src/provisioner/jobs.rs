@@ -304,7 +304,8 @@ fn with_message(status: &Value, message: &str) -> Value {
 /// As external-resizer's `controllerModifyVolumeWithTarget`: the volume's object before the claim's.
 async fn modify(client: &Client, hands: &dyn VolumeHands, it: &Modification) -> Result<(), Failure> {
     write_status(client, &it.claim, &it.begun).await.map_err(unasked)?;
-    let changed = hands.modify(it.driver.clone(), it.handle.clone(), it.parameters.clone()).await;
+    let secrets = told(client, it.secret.as_ref()).await?;
+    let changed = hands.modify(it.driver.clone(), it.handle.clone(), it.parameters.clone(), secrets).await;
     if let Err(Unchanged { message, finality }) = changed {
         let status = if finality == Finality::Infeasible { &it.infeasible } else { &it.failed };
         let why = format!("ModifyVolume failed with error: {message}. Waiting for retry.");

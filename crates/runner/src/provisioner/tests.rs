@@ -169,8 +169,9 @@ impl VolumeHands for FakeVolumes {
         _: String,
         handle: String,
         parameters: BTreeMap<String, String>,
+        secrets: Secrets,
     ) -> BoxFuture<'_, Result<(), Unchanged>> {
-        let changed = self.ask(format!("modify {handle} {parameters:?}"));
+        let changed = self.ask(format!("modify {handle} {parameters:?} {secrets:?}"));
         let changed = changed.map_err(|it| Unchanged { finality: it.finality, message: it.message });
         Box::pin(std::future::ready(changed))
     }

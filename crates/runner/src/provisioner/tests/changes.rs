@@ -9,7 +9,11 @@ async fn a_volume_is_changed_as_another_class_says_with_the_drivers_words_before
     world.api.put("/apis/storage.k8s.io/v1/volumeattributesclasses/fast", class);
     let csi = json!({ "driver": DRIVER, "volumeHandle": "h1" });
     let spec = json!({ "capacity": { "storage": "1Gi" }, "csi": csi });
-    world.api.put(&format!("{VOLUMES}/pv1"), json!({ "metadata": { "name": "pv1" }, "spec": spec }));
+    let annotations = json!({ "volume.kubernetes.io/controller-modify-secret-name": "login",
+        "volume.kubernetes.io/controller-modify-secret-namespace": "storage" });
+    let metadata = json!({ "name": "pv1", "annotations": annotations });
+    world.api.put(&format!("{VOLUMES}/pv1"), json!({ "metadata": metadata, "spec": spec }));
+    world.api.put("/api/v1/namespaces/storage/secrets/login", json!({ "data": { "user": "YQ==" } }));
     *world.hands.refusal.lock() = Some(refusal("too busy", Finality::Open));
     let path = format!("{CLAIMS}/data");
     let mut bound = claim(&json!({ "status": { "phase": "Bound", "capacity": { "storage": "1Gi" } } }));
@@ -30,7 +34,7 @@ async fn a_volume_is_changed_as_another_class_says_with_the_drivers_words_before
     assert!(told["modifyVolumeStatus"].is_null() && told["conditions"] == json!([]), "{told}");
     let volume = world.api.object(&format!("{VOLUMES}/pv1")).expect("there");
     assert_eq!(volume["spec"]["volumeAttributesClassName"], "fast");
-    let asked = world.hands.asked.lock().iter().filter(|it| *it == r#"modify h1 {"iops": "9"}"#).count();
+    let asked = world.hands.asked.lock().iter().filter(|it| *it == r#"modify h1 {"iops": "9"} {"user"}"#).count();
     assert_eq!(asked, 2);
 }
 

@@ -62,7 +62,7 @@ enum Task {
     E2e(e2e::Args),
     /// Fetch the etcd that Debian packages, and hold the store's contract against it
     Etcd(etcd::Args),
-    /// Build Kubernetes's own scheduler and controller manager from Debian's source, for the scripts that play them
+    /// Build Kubernetes's own API server, scheduler and controller manager from Debian's source, for the scripts that play them
     Upstream,
     /// Play the scripts of e2e/machine/ on whole machines, which can be rebooted and cut off
     Machines(machines::Args),

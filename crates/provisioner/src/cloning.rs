@@ -28,13 +28,6 @@ pub(crate) fn hold(clone: &PersistentVolumeClaim, claims: &Claims) -> Option<Cla
     Some(written(key, source, finalizers))
 }
 
-/// May the clone begin with this claim, though that is deleted? Where it is held, those that were asked for before are made; else the source
-/// would wait for the clone, and the clone for the source.
-pub(crate) fn outlasts_deletion(source: &PersistentVolumeClaim, clone: &PersistentVolumeClaim) -> bool {
-    let is_held = source.metadata.finalizers.iter().flatten().any(|it| it == FINALIZER);
-    is_held && clone.metadata.creation_timestamp <= source.metadata.deletion_timestamp
-}
-
 /// What lets go a claim that is deleted, once all its clones are made. `unfinished`: those that are gone themselves, and that a driver may
 /// still be making.
 pub(crate) fn release<'c>(

@@ -6,13 +6,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
     snapshots::{ALLOW_MODE_CHANGE, GROUP, VolumeSnapshot, VolumeSnapshotContent},
-    volumes::DataSource,
+    volumes::{CLONING_FINALIZER, DataSource},
 };
 use corten_meta::{Key, Quantity};
 
 use crate::{
     acting::{self, Acting, Actor},
-    cloning,
     provision::spec,
     removal::is_reached,
     words::{DriverFacts, Source},
@@ -61,6 +60,13 @@ pub(crate) fn source_of(claim: &PersistentVolumeClaim, kind: &str) -> Option<Key
 /// Does the claim's volume begin with this snapshot or claim?
 pub(crate) fn is_of(claim: &PersistentVolumeClaim, kind: &str, key: &Key) -> bool {
     source_of(claim, kind).is_some_and(|it| it == *key)
+}
+
+/// May the clone begin with this claim, though that is deleted? Where it is held, those that were asked for before are made; else the source
+/// would wait for the clone, and the clone for the source.
+fn outlasts_deletion(source: &PersistentVolumeClaim, clone: &PersistentVolumeClaim) -> bool {
+    let is_held = source.metadata.finalizers.iter().flatten().any(|it| it == CLONING_FINALIZER);
+    is_held && clone.metadata.creation_timestamp <= source.metadata.deletion_timestamp
 }
 
 impl Sources<'_> {
@@ -171,7 +177,7 @@ impl Sources<'_> {
             )
         };
         let of = self.claims.get(key).ok_or_else(missing)?;
-        if of.metadata.deletion_timestamp.is_some() && !cloning::outlasts_deletion(of, claim) {
+        if of.metadata.deletion_timestamp.is_some() && !outlasts_deletion(of, claim) {
             return Err(format!("the PVC DataSource {name} is currently being deleted").into());
         }
         let (status, source_spec) = (of.status.clone().unwrap_or_default(), spec(of));

@@ -3,15 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer};
-
-use crate::{CreatedVolume, Fault, call::Reply};
+use crate::{CreatedVolume, Fault, call::Reply, driver::MESSAGE_CHARS_MAX};
 
 /// CSI says 128 bytes; drivers of clouds name a volume by its whole address.
 const HANDLE_BYTES_MAX: usize = 1024;
 /// CSI says 4 KiB for a map; a driver is not refused for a little more, and the object has room for it.
 const MAP_BYTES_MAX: usize = 16 << 10;
-const MESSAGE_CHARS_MAX: usize = 2048;
 
 pub(crate) fn check_handle(what: &str, handle: &str) -> Result<(), Fault> {
     let is_name = !handle.is_empty() && handle.len() <= HANDLE_BYTES_MAX && !handle.chars().any(char::is_control);
@@ -27,11 +24,6 @@ pub(crate) fn check_map(what: &str, map: &BTreeMap<String, String>) -> Result<()
         true => Ok(()),
         false => Err(Fault::internal(format!("the driver answers with a {what} of more than {MAP_BYTES_MAX} bytes"))),
     }
-}
-
-/// Why something failed, as far as there is room for it.
-pub(crate) fn bounded_message<'de, D: Deserializer<'de>>(message: D) -> Result<String, D::Error> {
-    Ok(String::deserialize(message)?.chars().take(MESSAGE_CHARS_MAX).collect())
 }
 
 impl Reply {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::future::BoxFuture;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// gRPC's words for what went wrong, those that a storage driver uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,12 +29,19 @@ pub enum Code {
     Unknown,
 }
 
+/// Of what a driver says.
+pub(crate) const MESSAGE_CHARS_MAX: usize = 2048;
+
+fn bounded<'de, D: Deserializer<'de>>(message: D) -> Result<String, D::Error> {
+    Ok(String::deserialize(message)?.chars().take(MESSAGE_CHARS_MAX).collect())
+}
+
 /// Why a driver did not do what it was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("rpc error: code = {code:?} desc = {message}")]
 pub struct Fault {
     pub code: Code,
-    #[serde(deserialize_with = "crate::answers::bounded_message")]
+    #[serde(deserialize_with = "bounded")]
     pub message: String,
 }
 

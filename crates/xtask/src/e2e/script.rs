@@ -35,7 +35,8 @@ use parking_lot::Mutex;
 static FAILURES: Mutex<()> = Mutex::new(());
 /// A step that takes longer is named.
 const SLOW: Duration = Duration::from_secs(5);
-const BETWEEN_TRIES: Duration = Duration::from_millis(250);
+/// What is waited for long is asked for less often: each kubectl takes as much of a processor as what it waits for.
+const BETWEEN_TRIES: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(2)];
 
 /// What runs the commands of a script.
 pub(crate) trait Shell {
@@ -126,14 +127,16 @@ impl Script {
 
 impl Step {
     fn play(&self, shell: &mut dyn Shell) -> Result<(), String> {
-        let deadline = Instant::now() + self.patience.mul_f64(shell.slowness());
+        let begin = Instant::now();
+        let deadline = begin + self.patience.mul_f64(shell.slowness());
+        let [shortest, longest] = BETWEEN_TRIES;
         loop {
             let (exit, text) = shell.run(&self.command).map_err(|it| format!("  {it:#}"))?;
             match self.judge(exit, &text) {
                 Ok(()) => return Ok(()),
                 Err(why) if Instant::now() >= deadline => return Err(format!("  {why}\n--- it printed\n{text}---")),
                 // Between two tries the machine belongs to the cluster.
-                Err(_) => std::thread::park_timeout(BETWEEN_TRIES),
+                Err(_) => std::thread::park_timeout((begin.elapsed() / 8).clamp(shortest, longest)),
             }
         }
     }

@@ -6,7 +6,7 @@ use corten_access::{
     tokens::ISSUER,
 };
 use corten_api::resources::{
-    CSI_DRIVERS, CSI_NODES, LEASES, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
+    CSI_DRIVERS, CSI_NODES, LEASES, MIRROR_POD, NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES,
     POD_CERTIFICATE_REQUESTS_V1BETA1, PODS, RESOURCE_SLICES, SERVICE_ACCOUNTS,
 };
 use corten_cacher::body::BoxFuture;
@@ -20,7 +20,6 @@ mod pod_certificate;
 
 pub(crate) struct NodeRestriction;
 
-const MIRROR: &str = "kubernetes.io/config.mirror";
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 
 impl Admission for NodeRestriction {
@@ -117,8 +116,10 @@ impl Writer<'_> {
 
     fn new_pod(&self, pod: &Value) -> Judged {
         let node = self.node;
-        if pod["metadata"]["annotations"][MIRROR].is_null() {
-            return no(format!("pod does not have {MIRROR:?} annotation, node {node:?} can only create mirror pods"));
+        if pod["metadata"]["annotations"][MIRROR_POD].is_null() {
+            return no(format!(
+                "pod does not have {MIRROR_POD:?} annotation, node {node:?} can only create mirror pods"
+            ));
         }
         if pod["spec"]["nodeName"] != node {
             return no(format!("node {node:?} can only create pods with spec.nodeName set to itself"));

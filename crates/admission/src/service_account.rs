@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use corten_api::resources::{PODS, SERVICE_ACCOUNTS};
+use corten_api::resources::{MIRROR_POD, PODS, SERVICE_ACCOUNTS};
 use corten_cacher::{
     body::BoxFuture,
     watch_cache::{Caches, Stored},
@@ -25,7 +25,6 @@ struct Account {
 }
 
 const DEFAULT: &str = "default";
-const MIRROR: &str = "kubernetes.io/config.mirror";
 /// As in `getServiceAccount`: a Pod of a new namespace waits a little for the account that a controller makes there.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
@@ -79,7 +78,7 @@ impl Admission for ServiceAccount {
 }
 
 fn is_mirror(pod: &Value) -> bool {
-    !pod["metadata"]["annotations"][MIRROR].is_null()
+    !pod["metadata"]["annotations"][MIRROR_POD].is_null()
 }
 
 /// A mirror of a static Pod must not lean on objects of the API.

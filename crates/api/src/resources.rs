@@ -7,6 +7,8 @@ pub const EVENTS: Resource = Resource::namespaced("", "v1", "Event", "events");
 pub const NAMESPACES: Resource = Resource::cluster("", "v1", "Namespace", "namespaces");
 pub const NODES: Resource = Resource::cluster("", "v1", "Node", "nodes");
 pub const PODS: Resource = Resource::namespaced("", "v1", "Pod", "pods");
+/// The annotation of a Pod that a node runs from its files: the node has made it, for others to see.
+pub const MIRROR_POD: &str = "kubernetes.io/config.mirror";
 pub const SECRETS: Resource = Resource::namespaced("", "v1", "Secret", "secrets");
 pub const SERVICE_ACCOUNTS: Resource = Resource::namespaced("", "v1", "ServiceAccount", "serviceaccounts");
 pub const DEPLOYMENTS: Resource = Resource::namespaced("apps", "v1", "Deployment", "deployments");

@@ -39,10 +39,11 @@ pub(crate) fn release<'c>(
     let mut finalizers = source.metadata.finalizers.clone()?;
     let n_before = finalizers.len();
     finalizers.retain(|it| it != FINALIZER);
-    let is_held = finalizers.len() < n_before;
+    if finalizers.len() == n_before {
+        return None;
+    }
     let is_waited_for = claims.values().any(|it| is_waiting(it) && is_of(it, CLAIM, key));
-    (is_held && !is_waited_for && !unfinished.any(|it| is_of(it, CLAIM, key)))
-        .then(|| written(key.clone(), source, finalizers))
+    (!is_waited_for && !unfinished.any(|it| is_of(it, CLAIM, key))).then(|| written(key.clone(), source, finalizers))
 }
 
 /// The claim that this one begins with, where that one is deleted: it may be let go now.

@@ -428,8 +428,9 @@ impl Scheduler {
 
     /// Who has bound it says so, and counts it.
     fn bound_by_another(&mut self, key: &Key, uid: &str, node: &str, now: Time) -> Vec<Effect> {
-        if self.pods.get(key).is_none_or(|it| it.info.uid != uid) {
-            return Vec::new();
+        let Some(entry) = self.pods.get(key).filter(|it| it.info.uid == uid) else { return Vec::new() };
+        if matches!(entry.place, PodState::Assumed(_)) {
+            self.tell_too_late(key);
         }
         let entry = self.settled(key, node);
         entry.map(|it| report::found_bound(&it.info, node, it.since, now)).into_iter().collect()

@@ -39,13 +39,20 @@ impl Scheduler {
 
     /// The pod that had this node here is on this one: the try has ended, well where they are the same.
     pub(crate) fn tell_on_node(&self, key: &Key, (assumed, node): (&str, &str), now: Time) {
-        let Some((entry, tried)) = self.pods.get(key).zip(self.queue.trying(key)) else { return };
         if assumed != node {
-            return self.tell_tried(&entry.info, Some(tried), TryResult::Error);
+            return self.tell_too_late(key);
         }
+        let Some((entry, tried)) = self.pods.get(key).zip(self.queue.trying(key)) else { return };
         self.tell_tried(&entry.info, Some(tried), TryResult::Scheduled);
         let waited = now.since(tried.entered);
         self.observer.tell(&Fact::Scheduled { n_tries: tried.number, waited });
+    }
+
+    /// Another scheduler has bound the pod: the try has come to nothing.
+    pub(crate) fn tell_too_late(&self, key: &Key) {
+        if let Some((entry, tried)) = self.pods.get(key).zip(self.queue.trying(key)) {
+            self.tell_tried(&entry.info, Some(tried), TryResult::Error);
+        }
     }
 
     /// What had to be done before a pod is bound is done, where any of this binds one.

@@ -7,6 +7,8 @@ use crate::{CreatedVolume, Fault, call::Reply, driver::MESSAGE_CHARS_MAX};
 
 /// CSI says 128 bytes; drivers of clouds name a volume by its whole address.
 const HANDLE_BYTES_MAX: usize = 1024;
+/// Of one volume: labels of nodes that reach it.
+const TOPOLOGIES_MAX: usize = 256;
 /// CSI says 4 KiB for a map; a driver is not refused for a little more, and the object has room for it.
 const MAP_BYTES_MAX: usize = 16 << 10;
 
@@ -26,6 +28,13 @@ pub(crate) fn check_map(what: &str, map: &BTreeMap<String, String>) -> Result<()
     }
 }
 
+pub(crate) fn check_places(n_places: usize) -> Result<(), Fault> {
+    match n_places <= TOPOLOGIES_MAX {
+        true => Ok(()),
+        false => Err(Fault::internal(format!("the driver answers with more than {TOPOLOGIES_MAX} topologies"))),
+    }
+}
+
 impl Reply {
     /// What came over a node.
     ///
@@ -37,7 +46,9 @@ impl Reply {
             Self::Attached(context) => check_map("publish_context", context)?,
             Self::Snapshot(Some(it)) => {
                 check_handle("snapshot", &it.handle)?;
-                check_handle("source volume", &it.source)?;
+                if !it.source.is_empty() {
+                    check_handle("source volume", &it.source)?;
+                }
             }
             Self::Conditions(all) => {
                 let long = |it: &&String| it.chars().count() > MESSAGE_CHARS_MAX;
@@ -54,6 +65,7 @@ impl Reply {
 fn check_created(made: &CreatedVolume) -> Result<(), Fault> {
     check_handle("volume", &made.handle)?;
     check_map("volume_context", &made.context)?;
+    check_places(made.topology.len())?;
     made.topology.iter().try_for_each(|it| check_map("topology", it))
 }
 
@@ -80,7 +92,9 @@ mod tests {
             (Reply::Attached(long()), false),
             (snapshot("s", "h"), true),
             (snapshot("s\n", "h"), false),
-            (snapshot("s", ""), false),
+            (snapshot("s", ""), true),
+            (snapshot("s", "h\n"), false),
+            (Reply::Created(CreatedVolume { topology: vec![BTreeMap::new(); TOPOLOGIES_MAX + 1], ..made("h") }), false),
             (condition("sick".into()), true),
             (condition("x".repeat(MESSAGE_CHARS_MAX + 1)), false),
         ] {

@@ -1,10 +1,10 @@
 //! A node asks for certificates of its own Pods only (upstream's `admitPodCertificateRequest`).
 
-use corten_api::resources::{NODES, PODS, SERVICE_ACCOUNTS};
+use corten_api::resources::{MIRROR_POD, NODES, PODS, SERVICE_ACCOUNTS};
 use corten_meta::{Resource, Status};
 use serde_json::Value;
 
-use super::{Attributes, Judged, MIRROR, Operation, YES, no};
+use super::{Attributes, Judged, Operation, YES, no};
 
 pub(super) fn judge(request: &Attributes<'_>, node: &str, object: &Value) -> Judged {
     if request.operation != Operation::Create {
@@ -43,7 +43,7 @@ pub(super) fn judge(request: &Attributes<'_>, node: &str, object: &Value) -> Jud
     if pod["spec"]["nodeName"] != node {
         return no(format!("pod {pod_key:?} is not running on node {node:?} named in the PodCertificateRequest"));
     }
-    if !pod["metadata"]["annotations"][MIRROR].is_null() {
+    if !pod["metadata"]["annotations"][MIRROR_POD].is_null() {
         return no(format!("pod {pod_key:?} is a mirror pod"));
     }
     if pod["spec"]["serviceAccountName"] != account_name {

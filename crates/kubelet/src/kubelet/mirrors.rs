@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use corten_api::{apimachinery::pkg::apis::meta::v1::OwnerReference, core::v1::Pod};
+use corten_api::{apimachinery::pkg::apis::meta::v1::OwnerReference, core::v1::Pod, resources::MIRROR_POD};
 use corten_meta::{Key, Time};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     backoff::pause,
     kubelet::{Kubelet, version},
     static_pods::{
-        manifest::{HASH, MIRROR},
+        manifest::HASH,
         mirror::{Task, annotation, shows},
     },
 };
@@ -132,7 +132,7 @@ impl Kubelet {
         let meta = &mut mirror.metadata;
         (meta.uid, meta.resource_version, meta.generation) = (None, None, None);
         let mark = annotation(&machine.pod, HASH).unwrap_or_default().to_owned();
-        meta.annotations.get_or_insert_default().insert(MIRROR.into(), mark);
+        meta.annotations.get_or_insert_default().insert(MIRROR_POD.into(), mark);
         meta.owner_references = Some(vec![OwnerReference {
             api_version: "v1".into(),
             kind: "Node".into(),

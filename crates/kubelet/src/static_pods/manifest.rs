@@ -11,7 +11,6 @@ use crate::{
     spec::{pod::spec_of, sources},
 };
 
-pub(crate) const MIRROR: &str = "kubernetes.io/config.mirror";
 pub(crate) const HASH: &str = "kubernetes.io/config.hash";
 const SOURCE: &str = "kubernetes.io/config.source";
 pub(crate) const SEEN: &str = "kubernetes.io/config.seen";

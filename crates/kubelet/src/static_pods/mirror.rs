@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use corten_api::core::v1::Pod;
 use corten_meta::{Key, Time};
 
-use crate::static_pods::manifest::MIRROR;
+use corten_api::resources::MIRROR_POD;
 
 /// The mirror pods the API has, and what is under way about each name.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Task {
 
 /// Is this an image of a static pod?
 pub(crate) fn is_mirror(pod: &Pod) -> bool {
-    annotation(pod, MIRROR).is_some()
+    annotation(pod, MIRROR_POD).is_some()
 }
 
 pub(crate) fn annotation<'a>(pod: &'a Pod, name: &str) -> Option<&'a str> {
@@ -33,5 +33,5 @@ pub(crate) fn annotation<'a>(pod: &'a Pod, name: &str) -> Option<&'a str> {
 }
 
 pub(crate) fn shows(mirror: &Pod, uid: &str) -> bool {
-    annotation(mirror, MIRROR) == Some(uid)
+    annotation(mirror, MIRROR_POD) == Some(uid)
 }

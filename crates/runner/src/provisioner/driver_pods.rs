@@ -2,16 +2,13 @@
 
 use std::task::{Context, Poll};
 
-use corten_api::resources::PODS;
+use corten_api::resources::{MIRROR_POD, PODS};
 use corten_client::{Client, Identity, Informer, InformerEvent, InformerParams, decode};
 use corten_meta::ObjectMeta;
 use corten_provisioner::{DriverPod, Event, PodContainer};
 use serde::Deserialize;
 
 use super::BATCH;
-
-/// On a Pod that a node runs from its files.
-const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// Pods, as far as they show drivers and sidecars.
 pub(super) fn pods(client: &Client, node: &str) -> Informer<DriverPod> {
@@ -61,7 +58,7 @@ pub(super) fn pods(client: &Client, node: &str) -> Informer<DriverPod> {
     Informer::decoding(client.clone(), InformerParams::all(PODS).seeded_by(node), move |bytes| {
         let Seen { metadata, mut spec, status } = decode(&bytes)?;
         // One that a node runs from its files: what stands in it is the node's word, and not that of somebody who may make Pods there.
-        if metadata.annotations.contains_key(MIRROR) {
+        if metadata.annotations.contains_key(MIRROR_POD) {
             spec = Spec::default();
         }
         let pod = DriverPod {

@@ -303,8 +303,8 @@ fn with_message(status: &Value, message: &str) -> Value {
 
 /// As external-resizer's `controllerModifyVolumeWithTarget`: the volume's object before the claim's.
 async fn modify(client: &Client, hands: &dyn VolumeHands, it: &Modification) -> Result<(), Failure> {
-    write_status(client, &it.claim, &it.begun).await.map_err(unasked)?;
     let secrets = told(client, it.secret.as_ref()).await?;
+    write_status(client, &it.claim, &it.begun).await.map_err(unasked)?;
     let changed = hands.modify(it.driver.clone(), it.handle.clone(), it.parameters.clone(), secrets).await;
     if let Err(Unchanged { message, finality }) = changed {
         let status = if finality == Finality::Infeasible { &it.infeasible } else { &it.failed };
@@ -328,13 +328,15 @@ async fn remove(client: &Client, volume: &str, finalizers: &[String]) -> Result<
 /// Takes finalizers away.
 async fn let_go(client: &Client, resource: &Resource, key: &Key, own: &[String]) -> Result<(), Error> {
     for _ in 0..CONFLICTS_MAX {
-        let mut found = match client.get_as::<Value>(resource, key).await {
+        let found = match client.get_as::<Value>(resource, key).await {
             Err(error) if error.is_not_found() => return Ok(()),
             other => other?,
         };
-        let Some(finalizers) = found["metadata"]["finalizers"].as_array_mut() else { return Ok(()) };
-        finalizers.retain(|it| !own.iter().any(|own| it == own));
-        match client.replace(resource, key, "", &found).await {
+        let metadata = &found["metadata"];
+        let Some(finalizers) = metadata["finalizers"].as_array() else { return Ok(()) };
+        let left: Vec<_> = finalizers.iter().filter(|it| !own.iter().any(|own| *it == own)).collect();
+        let patch = json!({ "metadata": { "resourceVersion": metadata["resourceVersion"], "finalizers": left } });
+        match client.patch(resource, key, "", &PatchType::Merge, &patch).await {
             Err(error) if error.is_conflict() => {}
             other => return gone(other),
         }

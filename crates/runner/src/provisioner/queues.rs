@@ -38,7 +38,7 @@ impl Queues {
         self.queue(driver).waiting.push_back(Box::pin(async { Ended::Told(work.await) }));
     }
 
-    /// Nothing is done where the time before has not ended: what it finds is newer than what is asked for now.
+    /// Nothing is done where the time before has not ended. What that does not see yet the next look finds, a minute later.
     pub(super) fn publish(&mut self, driver: &str, name: String, work: impl Future<Output = ()> + Send + 'static) {
         if self.publishing.insert(name.clone()) {
             self.queue(Some(driver)).waiting.push_back(Box::pin(async {

@@ -112,10 +112,21 @@ fn a_pod_that_is_seen_on_its_node_before_the_answer_comes_is_told_of_once() {
 
 #[test]
 fn a_pod_that_somebody_else_bound_is_an_error() {
-    let (mut scheduler, notes, now) = observed("node n1 cpu=1\nnode n2 cpu=1 cordoned\npod a cpu=1");
-    scheduler.step(Event::Tick, now);
-    notes.latest();
-    scheduler.step(bound("a", "n2"), now);
+    let begin = || {
+        let (mut scheduler, notes, now) = observed("node n1 cpu=1\nnode n2 cpu=1 cordoned\npod a cpu=1");
+        scheduler.step(Event::Tick, now);
+        notes.latest();
+        (scheduler, notes, now)
+    };
+    let by_another = |node: &str| {
+        let (pod, uid) = (Key::new("default", "a"), "pod-a".into());
+        Event::BoundByAnother { pod, uid, node: node.into() }
+    };
+    let (mut scheduler, notes, now) = begin();
+    scheduler.step(by_another("n1"), now);
+    assert_eq!(notes.tried(), ["tried: error"], "to the same node");
+    let (mut scheduler, notes, now) = begin();
+    scheduler.step(by_another("n2"), now);
     assert_eq!(notes.tried(), ["tried: error"]);
     scheduler.step(pod(&object("pod a cpu=1 node=n2", "a")), now);
     assert_eq!(notes.tried(), [""; 0]);

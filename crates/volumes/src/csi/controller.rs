@@ -18,13 +18,11 @@ use super::{
 };
 use crate::{
     Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Expanded, Fault, Snapshot, StageVolume, VolumeSource,
-    answers::{check_handle, check_map},
+    answers::{check_handle, check_map, check_places},
 };
 
 /// Of a list of volumes.
 const PAGES_MAX: usize = 10_000;
-/// Of one volume: labels of nodes that reach it.
-const TOPOLOGIES_MAX: usize = 256;
 
 #[derive(Clone, Debug)]
 pub(super) struct Controller {
@@ -354,9 +352,7 @@ fn check_made(volume: &cm::Volume, source: Option<&ContentSource>, (bytes, requi
         let why = format!("created volume capacity {bytes} less than requested capacity {required}");
         return Err(Fault::new(Code::OutOfRange, why));
     }
-    if volume.accessible_topology.len() > TOPOLOGIES_MAX {
-        return Err(Fault::internal("the driver answers with more places than there can be"));
-    }
+    check_places(volume.accessible_topology.len())?;
     volume.accessible_topology.iter().try_for_each(|it| check_map("topology", &it.segments))
 }
 

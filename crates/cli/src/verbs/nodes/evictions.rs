@@ -1,12 +1,12 @@
 //! Which Pods leave a node that is drained, as `kubectl drain` has it, and their eviction.
 
-use corten_api::{core::v1::Pod, resources::PODS};
+use corten_api::{
+    core::v1::Pod,
+    resources::{MIRROR_POD, PODS},
+};
 use corten_client::{Client, Error};
 use corten_meta::Key;
 use serde_json::json;
-
-/// Of a static Pod: its kubelet's.
-const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// A Pod that is to leave.
 #[derive(Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub(super) fn leaving(pods: &[Pod]) -> Leaving {
     for pod in pods {
         let metadata = &pod.metadata;
         let controller = metadata.owner_references.iter().flatten().find(|it| it.controller == Some(true));
-        let is_static = metadata.annotations.as_ref().is_some_and(|it| it.contains_key(MIRROR));
+        let is_static = metadata.annotations.as_ref().is_some_and(|it| it.contains_key(MIRROR_POD));
         let phase = pod.status.as_ref().and_then(|it| it.phase.as_deref()).unwrap_or_default();
         if is_static || matches!(phase, "Succeeded" | "Failed") || controller.is_some_and(|it| it.kind == "DaemonSet") {
             continue;
@@ -78,7 +78,7 @@ mod tests {
             pod["status"] = json!({ "phase": phase });
         }
         if more["static"] == true {
-            pod["metadata"]["annotations"] = json!({ MIRROR: "x" });
+            pod["metadata"]["annotations"] = json!({ MIRROR_POD: "x" });
         }
         if more["going"] == true {
             pod["metadata"]["deletionTimestamp"] = json!("2026-11-26T10:00:00Z");

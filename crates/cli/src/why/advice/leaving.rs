@@ -46,11 +46,7 @@ pub(super) fn finalizer(case: &Case<'_>) -> Advice {
     let name = case.wait.message.split('"').nth(1).unwrap_or_default();
     let place = items(case.object, "/metadata/finalizers").iter().position(|it| *it == name);
     if let (CLONING_FINALIZER, Some(clone)) = (name, &case.wait.on) {
-        let mut why = format!("corten why {clone}");
-        if !case.namespace.is_empty() {
-            why = format!("{why} -n {}", case.namespace);
-        }
-        return Advice::run(why)
+        return Advice::run(format!("corten why {clone} -n {}", case.namespace))
             .headline(format!("{clone} is to begin with what is on it, and has no volume yet"))
             .who(format!("whoever acts for {clone}: it goes when that has its volume, or is deleted"));
     }

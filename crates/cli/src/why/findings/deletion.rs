@@ -205,8 +205,8 @@ async fn unmade(reader: &Reader<'_>, source: &Value) -> Option<String> {
     let claims = reader.list(&PERSISTENT_VOLUME_CLAIMS, &key.namespace).await;
     let is_unmade = |it: &&Value| {
         let of = &it["spec"]["dataSourceRef"];
-        let is_clone = text(of, "/kind") == "PersistentVolumeClaim" && text(of, "/name") == key.name;
-        is_clone && !matches!(text(it, "/status/phase"), "Bound" | "Lost")
+        let is_claim = text(of, "/kind") == "PersistentVolumeClaim" && text(of, "/apiGroup").is_empty();
+        is_claim && text(of, "/name") == key.name && !matches!(text(it, "/status/phase"), "Bound" | "Lost")
     };
     let unmade = claims.iter().find(is_unmade)?;
     Some(format!("persistentvolumeclaim/{}", text(unmade, "/metadata/name")))

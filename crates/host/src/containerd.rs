@@ -4,6 +4,7 @@
 
 mod archives;
 mod blobs;
+pub(crate) mod left_tasks;
 mod other_runtimes;
 mod records;
 mod synced_images;

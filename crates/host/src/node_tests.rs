@@ -9,7 +9,9 @@ use rustix::process::{Signal, kill_process};
 use tokio::{sync::watch, time::timeout};
 
 use crate::{
-    Containerd, Cri, Options, RuntimeEvent, containerd, cri, events,
+    Containerd, Cri, Options, RuntimeEvent,
+    containerd::{self, left_tasks},
+    cri, events,
     logs::{self, LogOptions, RotateLimits},
     stop_all,
 };
@@ -142,6 +144,20 @@ async fn run_demo(layout: Layout, node: Containerd) {
     assert!(last.contains("\"ping\":\"PONG\"") && last.contains("-MariaDB") && last.contains("\"visits\":1"), "{last}");
 }
 
+/// containerd's part for CRI does not know of the task, as after a start that was taken back.
+async fn remove_what_runs_unknown(layout: &Layout, cri: &Cri, pod: &str, config: cri::PodSandboxConfig) {
+    let left = cri.create_container(pod, shell("left", "sleep 1000"), config).await.expect("created");
+    let socket = layout.containerd_socket();
+    let of_node = ["--address", &socket.to_string_lossy(), "--namespace", "k8s.io"];
+    let started = [&of_node[..], &["tasks", "start", "--detach", "--null-io", &left]].concat();
+    command::run("ctr", &started, "").await.expect("started");
+
+    let refused = cri.remove_container(&left).await.expect_err("its task runs");
+    assert!(refused.message.contains("failed precondition"), "{refused}");
+    assert!(left_tasks::end(layout, &refused.message).await, "{refused}");
+    cri.remove_container(&left).await.expect("removed");
+}
+
 /// What the Pod says, as soon as it is what is waited for.
 async fn answer(ip: &str, wanted: impl Fn(&str) -> bool) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -198,6 +214,7 @@ async fn run_pods(layout: Layout, node: Containerd) {
         ended = cri.container_status(&brief).await.expect("answered");
     }
     assert_eq!(ended.exit_code, 3);
+    remove_what_runs_unknown(&layout, &cri, &pod, config.clone()).await;
     let (_, ended) = watch::channel(false);
     let log = layout.container_log("default", "web", "u1", "brief", 0);
     let text: Vec<_> = logs::read(log, LogOptions { tail_lines: Some(1), ..Default::default() }, ended).collect().await;

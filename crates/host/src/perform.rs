@@ -37,7 +37,7 @@ use tokio::sync::{Mutex, Notify};
 
 use crate::{
     Containerd, Cri, CriError, VolumeError, Volumes,
-    containerd::SyncedImages,
+    containerd::{SyncedImages, left_tasks},
     cri, logs, node_paths,
     oci_runtime::records,
     stats::{
@@ -403,13 +403,19 @@ impl Inner {
         self.end(|| self.cri.remove_pod_sandbox(id)).await
     }
 
-    /// Has something ended that may be gone already. What the runtime has lost of it is made again, then it is asked anew.
+    /// Has something ended that may be gone already. What the runtime has lost of it is made again, and what it has kept of it is
+    /// ended; then it is asked anew.
     async fn end<A>(&self, ask: impl Fn() -> A) -> Result<(), Failure>
     where
         A: Future<Output = Result<(), CriError>>,
     {
         let result = match ask().await {
-            Err(error) if records::make_again(&self.layout, &error.message) => ask().await,
+            Err(error)
+                if records::make_again(&self.layout, &error.message)
+                    || left_tasks::end(&self.layout, &error.message).await =>
+            {
+                ask().await
+            }
             other => other,
         };
         gone_is_fine(result)

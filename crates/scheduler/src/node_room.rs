@@ -72,7 +72,7 @@ pub struct PodDemand {
 impl From<Pod> for PodDemand {
     fn from(pod: Pod) -> Self {
         let has_ended = matches!(&*pod.status.phase, "Succeeded" | "Failed");
-        let (requested, ports) = (requests::requested(&pod.spec), HostPort::of(&pod));
+        let (requested, ports) = (requests::requested(&pod), HostPort::of(&pod));
         Self { node: if has_ended { String::new() } else { pod.spec.node_name }, requested, ports }
     }
 }

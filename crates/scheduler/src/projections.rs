@@ -254,9 +254,28 @@ pub(crate) struct PodStatus {
     pub(crate) conditions: Vec<serde_json::Value>,
     pub(crate) resource_claim_statuses: Vec<ResourceClaim>,
     pub(crate) extended_resource_claim_status: Option<serde_json::Value>,
+    pub(crate) init_container_statuses: Vec<ContainerStatus>,
+    pub(crate) container_statuses: Vec<ContainerStatus>,
+    /// What the pod as a whole has, once its node has said so, and what it is allowed.
+    pub(crate) resources: Option<Requirements>,
+    pub(crate) allocated_resources: Quantities,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ContainerStatus {
+    pub(crate) name: String,
+    /// What it has, once its node has said so, and what it is allowed.
+    pub(crate) resources: Option<Requirements>,
+    pub(crate) allocated_resources: Quantities,
 }
 
 impl Pod {
+    /// Has its node said that it never gives what the pod has been changed to ask for?
+    pub(crate) fn is_resize_infeasible(&self) -> bool {
+        self.status.conditions.iter().any(|it| it["type"] == "PodResizePending" && it["reason"] == "Infeasible")
+    }
+
     /// The message of its PodScheduled condition, where that says False.
     pub(crate) fn scheduled_message(&self) -> Option<String> {
         let condition =

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use corten_api::scheduling::{self, aggregate};
+use corten_api::scheduling::{self, Amounts as _, aggregate};
 
-use crate::projections::{Container, PodSpec, Quantities};
+use crate::projections::{Container, ContainerStatus, Pod, Quantities, Requirements};
 
 /// Amounts of what a node has and a pod asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -151,46 +151,161 @@ pub(crate) fn for_each_lack<'p>(
     }
 }
 
-/// What the whole pod asks for.
-pub(crate) fn requested(spec: &PodSpec) -> Amounts {
-    let mut sum = of_containers(spec, |it| Amounts::of(&it.resources.requests));
-    override_with(&mut sum, &spec.resources.requests);
-    sum.add(&Amounts::of(&spec.overhead));
-    sum
+/// What the whole pod asks for, or has where that is more (KEP-1287): a node that has not done a resize yet holds what it gave, and one
+/// that never does it holds that alone.
+pub(crate) fn requested(pod: &Pod) -> Amounts {
+    let wanted = |container: &Container| Amounts::of(&container.resources.requests);
+    of_pod(pod, wanted)
 }
 
 /// As [`requested`], with a guess for containers that ask for nothing.
-pub(crate) fn guessed(spec: &PodSpec) -> Amounts {
-    let mut sum = of_containers(spec, |it| {
-        let mut amounts = Amounts::of(&it.resources.requests);
-        if !it.resources.requests.contains_key("cpu") && !spec.resources.requests.contains_key("cpu") {
+pub(crate) fn guessed(pod: &Pod) -> Amounts {
+    let of_the_pod = &pod.spec.resources.requests;
+    of_pod(pod, |container| {
+        let of_the_container = &container.resources.requests;
+        let mut amounts = Amounts::of(of_the_container);
+        if !of_the_container.contains_key("cpu") && !of_the_pod.contains_key("cpu") {
             amounts.cpu_millis = UNASKED_CPU_MILLIS;
         }
-        if !it.resources.requests.contains_key("memory") && !spec.resources.requests.contains_key("memory") {
+        if !of_the_container.contains_key("memory") && !of_the_pod.contains_key("memory") {
             amounts.memory_bytes = UNASKED_MEMORY_BYTES;
         }
         amounts
-    });
-    override_with(&mut sum, &spec.resources.requests);
+    })
+}
+
+fn of_pod(pod: &Pod, wanted: impl Fn(&Container) -> Amounts) -> Amounts {
+    let (spec, status) = (&pod.spec, &pod.status);
+    let is_infeasible = pod.is_resize_infeasible();
+    let of = |container: &Container, statuses: &[ContainerStatus]| {
+        let status = statuses.iter().find(|it| it.name == container.name);
+        let had = status.and_then(|it| had(it.resources.as_ref()?, &it.allocated_resources));
+        held(wanted(container), had, is_infeasible)
+    };
+    let init = spec.init_containers.iter();
+    let init = init.map(|it| (of(it, &status.init_container_statuses), it.restart_policy == "Always"));
+    let mut sum = aggregate(spec.containers.iter().map(|it| of(it, &status.container_statuses)), init);
+    if !spec.resources.requests.is_empty() {
+        let had = status.resources.as_ref().and_then(|it| had(it, &status.allocated_resources));
+        override_with(&mut sum, &spec.resources.requests, had.as_ref(), is_infeasible);
+    }
     sum.add(&Amounts::of(&spec.overhead));
     sum
 }
 
-fn of_containers(spec: &PodSpec, amounts: impl Fn(&Container) -> Amounts) -> Amounts {
-    let init = spec.init_containers.iter().map(|it| (amounts(it), it.restart_policy == "Always"));
-    aggregate(spec.containers.iter().map(&amounts), init)
+/// What a node has said that it has given; nothing where it has only said that there is no request.
+fn had(resources: &Requirements, allocated: &Quantities) -> Option<Amounts> {
+    let mut amounts = Amounts::of(&resources.requests);
+    amounts.raise_to(&Amounts::of(allocated));
+    (!resources.requests.is_empty() || !allocated.is_empty()).then_some(amounts)
+}
+
+fn held(wanted: Amounts, had: Option<Amounts>, is_infeasible: bool) -> Amounts {
+    match had {
+        None => wanted,
+        Some(had) if is_infeasible => had,
+        Some(mut had) => {
+            had.raise_to(&wanted);
+            had
+        }
+    }
 }
 
 /// What the pod as a whole asks for goes before the sum of its containers.
-fn override_with(sum: &mut Amounts, pod_level: &Quantities) {
+fn override_with(sum: &mut Amounts, pod_level: &Quantities, had: Option<&Amounts>, is_infeasible: bool) {
+    let amount = |name: &str, wanted: i64| match had.map(|it| it.of_resource(name)) {
+        Some(had) if is_infeasible => had,
+        Some(had) => had.max(wanted),
+        None => wanted,
+    };
     for (name, quantity) in pod_level {
         match &**name {
-            "cpu" => sum.cpu_millis = quantity.milli_value(),
-            "memory" => sum.memory_bytes = quantity.value(),
+            "cpu" => sum.cpu_millis = amount(name, quantity.milli_value()),
+            "memory" => sum.memory_bytes = amount(name, quantity.value()),
             it if it.starts_with("hugepages-") => {
-                sum.extended.insert(name.clone(), quantity.value());
+                sum.extended.insert(name.clone(), amount(name, quantity.value()));
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Millicores of a pod whose containers ask for these, with its status.
+    fn cpu(containers: &Value, status: &Value) -> (i64, i64) {
+        let pod = json!({ "metadata": { "name": "p" }, "spec": { "containers": containers }, "status": status });
+        let pod: Pod = serde_json::from_value(pod).expect("a pod");
+        (requested(&pod).cpu_millis, guessed(&pod).cpu_millis)
+    }
+
+    fn asking(cpu: &str) -> Value {
+        json!([{ "name": "c", "resources": { "requests": { "cpu": cpu } } }])
+    }
+
+    /// Of a container that has `cpu` of the `allocated`.
+    fn has(cpu: &str, allocated: &str, pending: &str) -> Value {
+        let status = json!({
+            "name": "c", "resources": { "requests": { "cpu": cpu } }, "allocatedResources": { "cpu": allocated },
+        });
+        let condition = json!({ "type": "PodResizePending", "status": "True", "reason": pending });
+        json!({ "containerStatuses": [status], "conditions": [condition] })
+    }
+
+    /// As in `PodRequests` of k8s.io/component-helpers/resource, with `UseStatusResources`.
+    #[test]
+    fn what_a_node_has_given_counts_until_it_is_taken_back() {
+        let cases = [
+            ("nothing said yet", json!({}), "2", 2_000),
+            ("done", has("2", "2", ""), "2", 2_000),
+            ("more, which the node has not done", has("1", "1", "Deferred"), "2", 2_000),
+            ("more, which it never does", has("1", "1", "Infeasible"), "10000", 1_000),
+            ("less, which it has not done", has("3", "3", "Deferred"), "1", 3_000),
+            ("less, which is allowed and not done", has("3", "1", ""), "1", 3_000),
+            ("less, which it never does", has("3", "3", "Infeasible"), "1", 3_000),
+        ];
+        for (what, status, wanted, expected) in cases {
+            assert_eq!(cpu(&asking(wanted), &status), (expected, expected), "{what}");
+        }
+        let of_another =
+            json!({ "containerStatuses": [{ "name": "other", "resources": { "requests": { "cpu": "8" } } }] });
+        assert_eq!(cpu(&asking("2"), &of_another).0, 2_000);
+        // What asks for nothing has no request to be told of.
+        let empty = json!({ "containerStatuses": [{ "name": "c", "resources": {} }] });
+        assert_eq!(cpu(&json!([{ "name": "c" }]), &empty), (0, UNASKED_CPU_MILLIS));
+    }
+
+    #[test]
+    fn what_the_pod_as_a_whole_has_goes_before_the_sum_of_its_containers() {
+        let of = |wanted: &str, had: &str, pending: &str| {
+            let pod = json!({
+                "metadata": { "name": "p" },
+                "spec": { "containers": asking("1"), "resources": { "requests": { "cpu": wanted } } },
+                "status": {
+                    "resources": { "requests": { "cpu": had } }, "allocatedResources": { "cpu": had },
+                    "conditions": [{ "type": "PodResizePending", "status": "True", "reason": pending }],
+                },
+            });
+            requested(&serde_json::from_value(pod).expect("a pod")).cpu_millis
+        };
+        let all = [of("2", "2", ""), of("4", "2", "Deferred"), of("400", "2", "Infeasible"), of("1", "2", "Deferred")];
+        assert_eq!(all, [2_000, 4_000, 2_000, 2_000]);
+    }
+
+    #[test]
+    fn a_sidecar_holds_what_it_has_too() {
+        let pod = json!({
+            "metadata": { "name": "p" },
+            "spec": {
+                "initContainers": [{ "name": "s", "restartPolicy": "Always", "resources": { "requests": { "cpu": "1" } } }],
+                "containers": asking("1"),
+            },
+            "status": { "initContainerStatuses": [{ "name": "s", "resources": { "requests": { "cpu": "3" } } }] },
+        });
+        assert_eq!(requested(&serde_json::from_value(pod).expect("a pod")).cpu_millis, 4_000);
     }
 }

@@ -107,13 +107,7 @@ impl Policy for Node {
             let spec = node.at("spec");
             ranges(spec.at("podCIDRs"));
             taints(node);
-            for resources in ["capacity", "allocatable"] {
-                for (_, quantity) in node.at("status").at(resources).entries() {
-                    if quantity.quantity().is_some_and(corten_meta::Quantity::is_negative) {
-                        quantity.invalid("must be greater than or equal to 0");
-                    }
-                }
-            }
+            resources(node);
         })
     }
 
@@ -134,8 +128,23 @@ impl Policy for Node {
         })
     }
 
+    fn validate_status_update(&self, new: &Value, _old: &Value) -> Vec<Violation> {
+        violations(new, resources)
+    }
+
     fn has_generation(&self) -> bool {
         false
+    }
+}
+
+/// `ValidateNodeResources`.
+fn resources(node: Cursor<'_>) {
+    for resources in ["capacity", "allocatable"] {
+        for (_, quantity) in node.at("status").at(resources).entries() {
+            if quantity.quantity().is_some_and(corten_meta::Quantity::is_negative) {
+                quantity.invalid("must be greater than or equal to 0");
+            }
+        }
     }
 }
 

@@ -33,7 +33,10 @@ mod words;
 mod tests;
 
 pub use attaching::NODE_ID;
-pub use capacity::{NAMESPACE as CAPACITY_NAMESPACE, object as capacity_object, object_name as capacity_name};
+pub use capacity::{
+    DRIVER_NAME, MANAGED_BY, NAMESPACE as CAPACITY_NAMESPACE, managed_node, manager, object as capacity_object,
+    object_name as capacity_name,
+};
 pub use claim_status::MESSAGE;
 pub use known::{Known, Whom};
 pub use node_expansion::NodeExpansion;

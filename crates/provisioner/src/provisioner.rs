@@ -1,6 +1,7 @@
 //! All claims, volumes and snapshots that drivers of this node have to do with.
 
 mod attachments;
+mod capacities;
 mod claims;
 mod conditions;
 mod outcomes;
@@ -23,7 +24,7 @@ use corten_reconcile::EventType;
 
 use crate::{
     acting::{Acting, Actor},
-    attaching, capacity, cloning, expansion, provision, removal, sidecars,
+    attaching, cloning, expansion, provision, removal, sidecars,
     words::{Config, DriverFacts, DriverPod, Effect, Event, Handles, Job, Topology},
 };
 
@@ -37,10 +38,6 @@ const RESYNC_PERIOD: Duration = Duration::from_secs(600);
 const ELECTED_WITHIN: Duration = Duration::from_secs(20);
 /// What was done is seen by the watch, or looked at again after so long.
 const SEEN_WITHIN: Duration = Duration::from_secs(10);
-/// How often what is left is told, beside after every change.
-const CAPACITY_PERIOD: Duration = Duration::from_secs(60);
-/// Changes that follow each other closer are told together: drivers look at all of their volumes for it.
-const CAPACITY_PAUSE: Duration = Duration::from_secs(1);
 
 /// See the crate's documentation.
 #[derive(Debug)]
@@ -80,10 +77,7 @@ pub struct Provisioner {
     /// Before that nothing is begun: a volume that is there already would be asked for again.
     is_synced: bool,
     work: BTreeMap<Subject, Work>,
-    /// What was told to be left, by the objects' names.
-    published: BTreeSet<String>,
-    capacity_at: Option<Time>,
-    capacity_told: Option<Time>,
+    capacity: capacities::Capacities,
     conditions: conditions::Conditions,
     wake: Option<Time>,
 }
@@ -134,9 +128,7 @@ impl Provisioner {
             knows_pods: false,
             is_synced: false,
             work: BTreeMap::new(),
-            published: BTreeSet::new(),
-            capacity_at: None,
-            capacity_told: None,
+            capacity: capacities::Capacities::default(),
             conditions: conditions::Conditions::default(),
             wake: None,
         }
@@ -158,7 +150,7 @@ impl Provisioner {
             self.ask_conditions(now, &mut effects);
         }
         let retries = self.work.values().filter(|it| !it.in_flight).filter_map(|it| it.retry_at);
-        let wake = retries.chain(self.capacity_at).chain(self.conditions.next).min();
+        let wake = retries.chain(self.capacity.next).chain(self.conditions.next).min();
         if wake.is_some() && wake != self.wake {
             effects.extend(wake.map(Effect::WakeAt));
         }
@@ -205,7 +197,7 @@ impl Provisioner {
             | Event::SnapshotsSynced => self.take_in_snapshot(event),
             Event::Synced => {
                 self.is_synced = true;
-                self.capacity_at = Some(now);
+                self.capacity.tell_at(now);
                 self.all()
             }
             Event::Attachment(attachment) => {
@@ -216,7 +208,7 @@ impl Provisioner {
             Event::AttachmentGone(name) => self.attachment_gone(name),
             Event::Drivers(drivers) => {
                 self.registered = drivers.into_iter().map(|it| (it.name.clone(), it)).collect();
-                self.capacity_at = Some(now);
+                self.capacity.tell_at(now);
                 self.see_sidecars(now);
                 self.all()
             }
@@ -232,6 +224,14 @@ impl Provisioner {
             }
             Event::Conditions(driver, told) => {
                 self.conditions_told(&driver, told.as_ref(), effects);
+                Vec::new()
+            }
+            Event::CapacityTold(name) => {
+                self.capacity_told(name, effects);
+                Vec::new()
+            }
+            Event::Capacities(found) => {
+                self.capacity.found_earlier(found);
                 Vec::new()
             }
             Event::Tick => {
@@ -272,12 +272,12 @@ impl Provisioner {
         match event {
             Event::Class(class) => {
                 self.classes.insert(class.metadata.name.clone().unwrap_or_default(), class);
-                self.capacity_at = Some(now);
+                self.capacity.tell_at(now);
                 self.all()
             }
             Event::ClassGone(name) => {
                 self.classes.remove(&name);
-                self.capacity_at = Some(now);
+                self.capacity.tell_at(now);
                 Vec::new()
             }
             Event::AttributesClass(class) => {
@@ -371,7 +371,7 @@ impl Provisioner {
             return Vec::new();
         }
         self.drivers = drivers;
-        self.capacity_at = Some(now);
+        self.capacity.tell_at(now);
         self.all()
     }
 
@@ -489,29 +489,10 @@ impl Provisioner {
         if is_ok {
             let retry_at = Some(now.after(SEEN_WITHIN));
             self.work.insert(subject.clone(), Work { in_flight: false, failures: 0, retry_at });
-            let soon = self.capacity_told.map_or(now, |it| it.after(CAPACITY_PAUSE));
-            self.capacity_at = Some(self.capacity_at.map_or(soon, |it| it.min(soon)));
+            self.capacity.tell_soon(now);
         } else {
             self.failed(subject, now);
         }
-    }
-
-    fn tell_capacity(&mut self, now: Time, effects: &mut Vec<Effect>) {
-        if self.capacity_at.is_some_and(|it| it > now) {
-            return;
-        }
-        (self.capacity_at, self.capacity_told) = (Some(now.after(CAPACITY_PERIOD)), Some(now));
-        let of = |class: &Arc<StorageClass>| {
-            let driver = self.drivers.get(&class.provisioner).filter(|it| it.tells_capacity)?;
-            Some(capacity::of(class, driver))
-        };
-        let told: Vec<_> = self.classes.values().filter_map(of).collect();
-        let names: BTreeSet<String> =
-            told.iter().map(|it| capacity::object_name(&it.driver, &it.class, &self.config)).collect();
-        let gone = self.published.difference(&names).cloned();
-        effects.extend(gone.map(|name| Effect::WithdrawCapacity { name }));
-        effects.extend(told.into_iter().map(Effect::PublishCapacity));
-        self.published = names;
     }
 }
 

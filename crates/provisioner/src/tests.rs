@@ -2,6 +2,7 @@
 
 mod acting;
 mod attachments;
+mod capacities;
 mod cloning;
 mod conditions;
 mod expansion;
@@ -22,6 +23,8 @@ const DRIVER: &str = "local.corten.dev";
 struct World {
     provisioner: Provisioner,
     now: Time,
+    /// No driver answers how much is left.
+    is_capacity_silent: bool,
 }
 
 impl World {
@@ -29,6 +32,7 @@ impl World {
         let mut world = Self {
             provisioner: Provisioner::new(Config { node_name: "n1".into(), identity: "1700-4".into() }),
             now: Time::from_unix_seconds(0),
+            is_capacity_silent: false,
         };
         let facts = DriverFacts {
             name: DRIVER.into(),
@@ -47,7 +51,16 @@ impl World {
     }
 
     fn tell(&mut self, event: Event) -> Vec<String> {
-        self.provisioner.step(event, self.now).iter().map(show).filter(|it| !it.is_empty()).collect()
+        let mut effects = self.provisioner.step(event, self.now);
+        let asked = effects.iter().filter_map(|it| match it {
+            Effect::PublishCapacity(it) => Some(crate::capacity_name(&it.driver, &it.class, self.provisioner.config())),
+            _ => None,
+        });
+        let answers: Vec<String> = asked.filter(|_| !self.is_capacity_silent).collect();
+        for name in answers {
+            effects.extend(self.provisioner.step(Event::CapacityTold(name), self.now));
+        }
+        effects.iter().map(show).filter(|it| !it.is_empty()).collect()
     }
 
     fn claim(&mut self, patch: Value) -> Vec<String> {

@@ -117,6 +117,10 @@ pub enum Event {
     Done(Outcome),
     /// A driver's answer to [`Effect::AskConditions`], where it gave one: why a volume is not well, by handle; `None`: it is.
     Conditions(String, Option<BTreeMap<String, Option<String>>>),
+    /// [`Effect::PublishCapacity`] is carried out, whatever the driver said: the object's name.
+    CapacityTold(String),
+    /// What there is of this node from before it began: the names of the objects that say what is left, each with its driver.
+    Capacities(BTreeMap<String, String>),
     /// The time of the last [`Effect::WakeAt`] has come.
     Tick,
 }
@@ -148,9 +152,9 @@ pub enum Effect {
         reason: &'static str,
         message: String,
     },
-    /// Has the API tell how much is left of this class. Best effort; no answer.
+    /// Has the API tell how much is left of this class, as far as its driver says it. → [`Event::CapacityTold`], once.
     PublishCapacity(Published),
-    /// This class is no more: what was told of it goes.
+    /// What was told of a class goes: it, or its driver, is no more. No answer.
     WithdrawCapacity {
         name: String,
     },

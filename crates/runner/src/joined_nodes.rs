@@ -6,25 +6,28 @@
 mod candidates;
 mod told;
 
-use std::{collections::BTreeMap, future::poll_fn, task::Poll};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    future::poll_fn,
+    task::Poll,
+};
 
-use corten_api::resources::CSI_STORAGE_CAPACITIES;
-use corten_client::{BoxFuture, Client, DeleteParams, Informer, InformerEvent, ListParams};
-use corten_meta::{Key, ObjectMeta};
-use corten_provisioner::CAPACITY_NAMESPACE;
+use corten_client::{BoxFuture, Client, Informer, InformerEvent};
 use futures_util::{
     StreamExt,
     future::{AbortHandle, abortable},
     stream::FuturesUnordered,
 };
-use serde::Deserialize;
 use tokio::sync::watch;
 
 use self::{
     candidates::{Allowed, Candidates, NodeSeen},
     told::{Told, drivers, joined_nodes, nodes},
 };
-use crate::NodeDriver;
+use crate::{
+    NodeDriver,
+    provisioner::{withdraw_but_of, withdraw_of},
+};
 
 /// What it is given.
 pub struct JoinedNodesSettings {
@@ -49,10 +52,15 @@ pub async fn follow_joined_nodes(
     let mut running: BTreeMap<String, (AbortHandle, watch::Sender<Vec<NodeDriver>>)> = BTreeMap::new();
     // Each is woken by itself: what happens to one node is not looked at by the loops of all others.
     let mut loops = FuturesUnordered::new();
-    let mut leaving = FuturesUnordered::new();
+    let mut leaving = FuturesUnordered::<BoxFuture<'static, ()>>::new();
+    // Every node of which something can be told.
+    let mut found = BTreeSet::new();
     poll_fn(move |context| {
         let mut has_news = false;
         while let Poll::Ready(event) = joined.poll_event(context) {
+            if let InformerEvent::Applied(told, _) = &event {
+                found.insert(told.node.clone());
+            }
             match event {
                 InformerEvent::Applied(Told { node, is_asked: true, others }, _) => {
                     has_news |= candidates.tell(&node, others);
@@ -71,13 +79,14 @@ pub async fn follow_joined_nodes(
                     }
                 }
                 InformerEvent::Deleted(meta) => {
+                    found.remove(&meta.name);
                     has_news |= candidates.forget(&meta.name);
                     if let Some((handle, _)) = running.remove(&meta.name) {
                         handle.abort();
-                        leaving.push(withdraw(client.clone(), meta.name));
+                        leaving.push(Box::pin(withdraw_of(client.clone(), meta.name)));
                     }
                 }
-                InformerEvent::Synced(_) => {}
+                InformerEvent::Synced(_) => leaving.push(Box::pin(withdraw_but_of(client.clone(), found.clone()))),
             }
         }
         if candidates.are_any() {
@@ -114,26 +123,4 @@ pub async fn follow_joined_nodes(
         Poll::<()>::Pending
     })
     .await;
-}
-
-/// A node that is gone has no room.
-async fn withdraw(client: Client, node: String) {
-    #[derive(Deserialize)]
-    struct OnlyMeta {
-        metadata: ObjectMeta,
-    }
-    let of_node = ListParams {
-        namespace: CAPACITY_NAMESPACE.to_owned(),
-        label_selector: format!("csi.storage.k8s.io/managed-by=corten-{node}"),
-        ..ListParams::default()
-    };
-    match client.list_as::<OnlyMeta>(&CSI_STORAGE_CAPACITIES, &of_node).await {
-        Ok(found) => {
-            for it in found {
-                let key = Key::new(CAPACITY_NAMESPACE, it.metadata.name);
-                let _ = client.delete(&CSI_STORAGE_CAPACITIES, &key, &DeleteParams::default()).await;
-            }
-        }
-        Err(error) => tracing::debug!(%error, node, "what a node had left is still told"),
-    }
 }

@@ -161,7 +161,9 @@ fn show(effect: &Effect) -> String {
             Job::RemoveSnapshot { content, handle, secret, .. } => {
                 format!("remove {content} {}{}", handle.clone().unwrap_or_default(), with_secret(secret.as_ref()))
             }
-            Job::Modify(it) => format!("modify {} {} {:?}", it.handle, it.class, it.parameters),
+            Job::Modify(it) => {
+                format!("modify {} {} {:?}{}", it.handle, it.class, it.parameters, with_secret(it.secret.as_ref()))
+            }
             Job::FindSnapshot(it) => format!("find {} of {}{}", it.handle, it.content, with_secret(it.secret.as_ref())),
             Job::WriteStatus { status, .. } => format!("status {status}"),
             Job::LookAtLease { claim, lease, .. } => format!("look at {lease} for {claim}"),
@@ -517,6 +519,8 @@ fn the_drivers_secrets_are_those_of_the_class() {
             "csi.storage.k8s.io/provisioner-secret-name": "s", "csi.storage.k8s.io/provisioner-secret-namespace": "x",
             "csi.storage.k8s.io/node-stage-secret-name": "${pvc.name}",
             "csi.storage.k8s.io/node-stage-secret-namespace": "${pvc.namespace}",
+            "csi.storage.k8s.io/controller-modify-secret-name": "${pv.name}",
+            "csi.storage.k8s.io/controller-modify-secret-namespace": "y",
         },
     });
     let class: corten_api::storage::v1::StorageClass = serde_json::from_value(class).expect("a class");
@@ -528,6 +532,8 @@ fn the_drivers_secrets_are_those_of_the_class() {
     assert_eq!(volume["spec"]["csi"]["nodeStageSecretRef"], json!({ "name": "data", "namespace": "default" }));
     let annotations = &volume["metadata"]["annotations"];
     assert_eq!(annotations["volume.kubernetes.io/provisioner-deletion-secret-name"], "s");
+    assert_eq!(annotations["volume.kubernetes.io/controller-modify-secret-name"], "pvc-c1");
+    assert_eq!(annotations["volume.kubernetes.io/controller-modify-secret-namespace"], "y");
     let mut unknown = class;
     unknown.parameters = Some([("csi.storage.k8s.io/x".to_owned(), String::new())].into());
     let error =

@@ -195,6 +195,13 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_earlier_control_planes_change_is_read() {
+        let message = br#"{"driver":"d","call":{"Modify":{"handle":"h","parameters":{}}}}"#;
+        let call = Call::Modify { handle: "h".into(), parameters: BTreeMap::new(), secrets: BTreeMap::new() };
+        assert!(read::<AskedOfDriver>(message).is_ok_and(|it| it.0.call == call));
+    }
+
     #[tokio::test]
     async fn a_driver_that_is_not_there_is_an_answer() {
         let call = Call::Capacity { parameters: BTreeMap::new() };

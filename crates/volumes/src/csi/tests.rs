@@ -12,7 +12,10 @@ use corten_machine::{Layout, NodeMounts};
 use tokio::task::JoinSet;
 
 use super::{CsiPlugins, SampleDriver, SampleSettings, messages as m};
-use crate::{Code, CreateSnapshot, CreateVolume, Driver, Drivers, Fault, Mounter, StageVolume};
+use crate::{
+    Call, Code, CreateSnapshot, CreateVolume, Driver, Drivers, Fault, Mounter, Reply, StageVolume,
+    channel::{self, AskedOfDriver},
+};
 
 mod sanity;
 
@@ -230,6 +233,21 @@ async fn a_snapshot_that_was_there_before_is_asked_for() {
     let (world, driver) = World::driver(&["list-snapshots"]).await;
     assert_eq!(driver.find_snapshot("any".into(), secret()).await.expect("no fault"), None);
     assert!(world.asked().iter().all(|it| !it.starts_with("ListSnapshots")));
+}
+
+/// Over the node's own API, as the control plane asks.
+#[tokio::test]
+async fn a_driver_is_told_the_secret_for_a_change() {
+    let (world, driver) = World::driver(&[]).await;
+    let handle = driver.create(wanted("v1")).await.expect("made").handle;
+    world.asked();
+    let secrets = [("key".to_owned(), "s3cret".to_owned())].into();
+    let call = Call::Modify { handle: handle.clone(), parameters: BTreeMap::new(), secrets };
+    let message = channel::written(&AskedOfDriver { driver: NAME.into(), call }, &[]).expect("it can be written");
+    let answer = channel::put(&message, |name| world.drivers.get(name)).await.expect("an answer");
+    let (told, _) = channel::read::<Result<Reply, Fault>>(&answer).expect("it can be read");
+    assert_eq!(told, Ok(Reply::Done));
+    assert_eq!(world.asked(), [format!("ControllerModifyVolume {handle} key")]);
 }
 
 #[tokio::test]

@@ -396,7 +396,7 @@ fn modify(state: &mut State, asked: cm::ControllerModify) -> Result<Served, Faul
     }
     state.volume_mut(&asked.volume_id)?.mutable = asked.mutable_parameters;
     state.save()?;
-    Ok(Served::of(&asked.volume_id, &m::Empty {}))
+    Ok(Served::of(&with_secrets(&asked.volume_id, &asked.secrets), &m::Empty {}))
 }
 
 /// Is it a disk? All are of one kind, with an access mode.

@@ -4,6 +4,7 @@ mod attachments;
 mod capacities;
 mod claims;
 mod conditions;
+mod metadata;
 mod outcomes;
 mod snapshots;
 mod unfinished;
@@ -67,6 +68,8 @@ pub struct Provisioner {
     leases: BTreeSet<String>,
     /// Those of other places that were looked at last, for a claim, and held by nobody.
     vacant: BTreeMap<Key, String>,
+    /// Drivers that are told for whom they make what they make.
+    want_metadata: BTreeSet<String>,
     /// Their labels.
     nodes: BTreeMap<String, Topology>,
     knows_nodes: bool,
@@ -121,6 +124,7 @@ impl Provisioner {
             drivers: BTreeMap::new(),
             leases: BTreeSet::new(),
             vacant: BTreeMap::new(),
+            want_metadata: BTreeSet::new(),
             nodes: BTreeMap::new(),
             knows_nodes: false,
             pods: BTreeMap::new(),
@@ -206,6 +210,14 @@ impl Provisioner {
                 vec![self.heard_of(Subject::Attachment(name))]
             }
             Event::AttachmentGone(name) => self.attachment_gone(name),
+            Event::CsiDriver(name, wants_metadata) => {
+                self.take_in_csi_driver(name, wants_metadata);
+                Vec::new()
+            }
+            Event::CsiDriverGone(name) => {
+                self.take_in_csi_driver(name, false);
+                Vec::new()
+            }
             Event::Drivers(drivers) => {
                 self.registered = drivers.into_iter().map(|it| (it.name.clone(), it)).collect();
                 self.capacity.tell_at(now);

@@ -6,6 +6,7 @@ mod capacities;
 mod cloning;
 mod conditions;
 mod expansion;
+mod metadata;
 mod modification;
 mod requests;
 mod snapshots;

@@ -91,6 +91,9 @@ pub enum Event {
     AttributesClassGone(String),
     Attachment(Arc<VolumeAttachment>),
     AttachmentGone(String),
+    /// A CSIDriver, and whether it has its driver told for whom that makes what it makes.
+    CsiDriver(String, bool),
+    CsiDriverGone(String),
     /// A node's labels, as far as they are known.
     Node(String, Topology),
     NodeGone(String),
@@ -100,7 +103,7 @@ pub enum Event {
     PodGone(Key),
     /// Every Pod has been told once.
     PodsSynced,
-    /// Every claim, volume, class (of volumes and of their attributes) and attachment has been told once.
+    /// Every claim, volume, class (of volumes and of their attributes), attachment and CSIDriver has been told once.
     Synced,
     Snapshot(Arc<VolumeSnapshot>),
     SnapshotGone(Key),

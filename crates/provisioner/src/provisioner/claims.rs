@@ -155,7 +155,7 @@ impl Provisioner {
                 self.tell(&driver.name, &about_claim(claim), Normal, "Provisioning", message, effects);
                 let others = self.handles(driver, &request.name);
                 let identity = driver.socket.is_some().then(|| self.identity(driver));
-                let request = Box::new(Request { identity, ..request });
+                let request = Box::new(self.with_metadata(Request { identity, ..request }, claim));
                 let source = driver.socket.is_some().then(|| cloning::hold(claim, &self.claims)).flatten();
                 let (claim, class) = (Box::new(claim.clone()), Box::new(class.clone()));
                 Some(Job::Provision { claim, class, request, others, source })

@@ -134,7 +134,7 @@ impl Provisioner {
         }
         let classes = (&self.snapshot_classes, self.are_snapshots_synced);
         match snapshots::job(content, driver, classes, now)? {
-            Ok(job) => Some(job),
+            Ok(job) => Some(self.with_snapshot_metadata(job)),
             Err(why) => {
                 let (driver, about) = (driver.name.clone(), content.reference());
                 self.tell(&driver, &about, Warning, "SnapshotContentCheckandUpdateFailed", why, effects);

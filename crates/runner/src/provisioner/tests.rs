@@ -85,7 +85,9 @@ impl VolumeHands for FakeVolumes {
     }
 
     fn create(&self, request: Request, _: Secrets) -> BoxFuture<'_, Result<Created, Refusal>> {
-        let made = self.ask(format!("create {} {}", request.name, request.bytes));
+        let told = format!(" {:?}", request.parameters);
+        let told = if request.parameters.is_empty() { "" } else { &told };
+        let made = self.ask(format!("create {} {}{told}", request.name, request.bytes));
         if request.driver == HANGS {
             return Box::pin(std::future::pending());
         }

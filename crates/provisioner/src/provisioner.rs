@@ -1,5 +1,6 @@
 //! All claims, volumes and snapshots that drivers of this node have to do with.
 
+mod attached;
 mod attachments;
 mod capacities;
 mod claims;
@@ -82,6 +83,7 @@ pub struct Provisioner {
     work: BTreeMap<Subject, Work>,
     capacity: capacities::Capacities,
     conditions: conditions::Conditions,
+    attached: attached::Attached,
     wake: Option<Time>,
 }
 
@@ -134,6 +136,7 @@ impl Provisioner {
             work: BTreeMap::new(),
             capacity: capacities::Capacities::default(),
             conditions: conditions::Conditions::default(),
+            attached: attached::Attached::default(),
             wake: None,
         }
     }
@@ -152,9 +155,10 @@ impl Provisioner {
             }
             self.tell_capacity(now, &mut effects);
             self.ask_conditions(now, &mut effects);
+            self.ask_attached(now, &mut effects);
         }
         let retries = self.work.values().filter(|it| !it.in_flight).filter_map(|it| it.retry_at);
-        let wake = retries.chain(self.capacity.next).chain(self.conditions.next).min();
+        let wake = retries.chain(self.capacity.next).chain(self.conditions.next).chain(self.attached.next).min();
         if wake.is_some() && wake != self.wake {
             effects.extend(wake.map(Effect::WakeAt));
         }
@@ -238,6 +242,7 @@ impl Provisioner {
                 self.conditions_told(&driver, told.as_ref(), effects);
                 Vec::new()
             }
+            Event::Attached(driver, told) => self.attached_told(&driver, told.as_ref()),
             Event::CapacityTold(name) => {
                 self.capacity_told(name, effects);
                 Vec::new()

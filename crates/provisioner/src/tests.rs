@@ -173,6 +173,7 @@ fn show(effect: &Effect) -> String {
         Effect::Event { event_type, reason, message, .. } => format!("{} {reason}: {message}", event_type.as_str()),
         Effect::PublishCapacity(it) => format!("capacity {}", it.class),
         Effect::WithdrawCapacity { .. } => "withdraw".into(),
+        Effect::AskAttached { driver, places } => format!("ask {driver} where {places:?}"),
         Effect::AskConditions { driver, handles } => format!("ask {driver} of {handles:?}"),
         Effect::WakeAt(_) => String::new(),
     }

@@ -17,6 +17,9 @@ use serde_json::Value;
 
 use crate::secrets::VolumeSecrets;
 
+/// Handles of volumes, each with the driver's name for a node.
+pub type AttachedTo = BTreeSet<(String, String)>;
+
 /// Labels of nodes.
 pub type Topology = BTreeMap<String, String>;
 
@@ -47,6 +50,8 @@ pub struct DriverFacts {
     pub attaches_read_only: bool,
     /// Has nothing to do when a volume is attached, and nobody else says so for it.
     pub attaches_nothing: bool,
+    /// Says where its volumes are attached, and nobody else asks for it.
+    pub tells_attached: bool,
     /// Keeps snapshots, and nobody else does it for this driver.
     pub snapshots: bool,
     /// Makes volumes with what others hold.
@@ -120,6 +125,8 @@ pub enum Event {
     Done(Outcome),
     /// A driver's answer to [`Effect::AskConditions`], where it gave one: why a volume is not well, by handle; `None`: it is.
     Conditions(String, Option<BTreeMap<String, Option<String>>>),
+    /// A driver's answer to [`Effect::AskAttached`], where it gave one: those that are so.
+    Attached(String, Option<AttachedTo>),
     /// [`Effect::PublishCapacity`] is carried out, whatever the driver said: the object's name.
     CapacityTold(String),
     /// What there is of this node from before it began: the names of the objects that say what is left, each with its driver.
@@ -162,6 +169,11 @@ pub enum Effect {
         name: String,
     },
     /// Has a driver say of these volumes, by handle, whether they are well. → [`Event::Conditions`], once.
+    /// Has a driver say which of these volumes are attached to these nodes. → [`Event::Attached`], once.
+    AskAttached {
+        driver: String,
+        places: AttachedTo,
+    },
     AskConditions {
         driver: String,
         handles: BTreeSet<String>,

@@ -24,8 +24,8 @@ use std::{
 use corten_client::{BoxFuture, Client};
 use corten_kubelet::Secrets;
 use corten_provisioner::{
-    AttachedVolume, Config, Created, DriverFacts, Effect, Event, Failure, Finality, Grown, Job, Provisioner, Published,
-    Request, Snapshotted, Taking,
+    AttachedTo, AttachedVolume, Config, Created, DriverFacts, Effect, Event, Failure, Finality, Grown, Job,
+    Provisioner, Published, Request, Snapshotted, Taking,
 };
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
@@ -118,6 +118,8 @@ pub trait VolumeHands: Send + Sync + 'static {
         driver: String,
         handles: BTreeSet<String>,
     ) -> BoxFuture<'_, Result<BTreeMap<String, Option<String>>, Refusal>>;
+    /// Of these those that the driver says are so.
+    fn attached(&self, driver: String, places: AttachedTo) -> BoxFuture<'_, Result<AttachedTo, Refusal>>;
     /// Has a volume be as its VolumeAttributesClass says.
     fn modify(
         &self,
@@ -301,10 +303,18 @@ impl ProvisionerLoop {
                         .or_insert_with_key(|driver| EventRecorder::on_node(client.clone(), driver.clone(), node));
                     recorder.record(&about, event_type, reason, &message, now);
                 }
+                Effect::AskAttached { driver, places } => {
+                    let (hands, line) = (self.hands.clone(), Line::Looks(driver.clone()));
+                    let told = async move {
+                        let told = told_in_time(&driver, hands.attached(driver.clone(), places)).await;
+                        Some(Event::Attached(driver, told))
+                    };
+                    self.queues.push(line, told);
+                }
                 Effect::AskConditions { driver, handles } => {
                     let (hands, line) = (self.hands.clone(), Line::Looks(driver.clone()));
                     let told = async move {
-                        let told = conditions(&*hands, &driver, handles).await;
+                        let told = told_in_time(&driver, hands.conditions(driver.clone(), handles)).await;
                         Some(Event::Conditions(driver, told))
                     };
                     self.queues.push(line, told);
@@ -345,20 +355,16 @@ impl ProvisionerLoop {
     }
 }
 
-async fn conditions(
-    hands: &dyn VolumeHands,
-    driver: &str,
-    handles: BTreeSet<String>,
-) -> Option<BTreeMap<String, Option<String>>> {
-    let asked = tokio::time::timeout(LOOK_PATIENCE, hands.conditions(driver.to_owned(), handles));
-    match asked.await {
+/// What is only asked so that it can be told.
+async fn told_in_time<T>(driver: &str, asked: impl Future<Output = Result<T, Refusal>>) -> Option<T> {
+    match tokio::time::timeout(LOOK_PATIENCE, asked).await {
         Ok(Ok(told)) => Some(told),
         Ok(Err(refusal)) => {
-            tracing::debug!(why = refusal.message, driver, "a driver does not say whether its volumes are well");
+            tracing::debug!(why = refusal.message, driver, "a driver does not say how its volumes are");
             None
         }
         Err(_) => {
-            tracing::debug!(driver, "a driver takes too long to say whether its volumes are well");
+            tracing::debug!(driver, "a driver takes too long to say how its volumes are");
             None
         }
     }

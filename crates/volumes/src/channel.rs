@@ -44,7 +44,11 @@ impl Asked {
             Call::DeleteSnapshot { handle, .. } => Self::DeleteSnapshot { handle },
             Call::FindSnapshot { handle, .. } => Self::FindSnapshot { handle },
             Call::Capacity { .. } => Self::Capacity,
-            Call::Attach { .. } | Call::Detach { .. } | Call::Conditions { .. } | Call::Modify { .. } => return None,
+            Call::Attach { .. }
+            | Call::Detach { .. }
+            | Call::Conditions { .. }
+            | Call::Attached { .. }
+            | Call::Modify { .. } => return None,
         })
     }
 }
@@ -182,6 +186,7 @@ mod tests {
             Call::DeleteSnapshot { handle: handle(), secrets: secrets() },
             Call::FindSnapshot { handle: handle(), secrets: secrets() },
             Call::Conditions { handles: [handle()].into() },
+            Call::Attached { places: [(handle(), handle())].into() },
             Call::Modify { handle: handle(), parameters: secrets(), secrets: secrets() },
             Call::Capacity { parameters: secrets() },
         ];

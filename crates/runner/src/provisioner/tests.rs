@@ -36,6 +36,8 @@ struct FakeVolumes {
     repeats: Mutex<bool>,
     /// Why what it makes is not what it was asked for.
     refused: Mutex<Option<String>>,
+    /// It lists no volume as attached, once.
+    is_detached: Mutex<bool>,
     /// How large it says a volume is that it has grown.
     grown: Mutex<u64>,
     /// The node it is on, where that is not `n1`.
@@ -58,6 +60,7 @@ impl VolumeHands for FakeVolumes {
         let facts = DriverFacts {
             name: DRIVER.into(),
             attaches: foreign,
+            tells_attached: foreign,
             socket: foreign.then(|| "/x/csi.sock".into()),
             provisions: true,
             expands: true,
@@ -169,6 +172,11 @@ impl VolumeHands for FakeVolumes {
         handles: BTreeSet<String>,
     ) -> BoxFuture<'_, Result<BTreeMap<String, Option<String>>, Refusal>> {
         let told = handles.into_iter().map(|it| (it, Some("bad blocks".to_owned()))).collect();
+        Box::pin(std::future::ready(Ok(told)))
+    }
+
+    fn attached(&self, _: String, places: AttachedTo) -> BoxFuture<'_, Result<AttachedTo, Refusal>> {
+        let told = if std::mem::take(&mut *self.is_detached.lock()) { AttachedTo::new() } else { places };
         Box::pin(std::future::ready(Ok(told)))
     }
 

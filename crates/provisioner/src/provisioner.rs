@@ -27,7 +27,7 @@ use corten_reconcile::EventType;
 use crate::{
     acting::{Acting, Actor},
     attaching, cloning, expansion, provision, removal, sidecars,
-    words::{Config, DriverFacts, DriverPod, Effect, Event, Handles, Job, Topology},
+    words::{Config, CsiDriverSettings, DriverFacts, DriverPod, Effect, Event, Handles, Job, Topology},
 };
 
 /// The longest pause before the next try, as external-provisioner's `--retry-interval-max`.
@@ -69,8 +69,7 @@ pub struct Provisioner {
     leases: BTreeSet<String>,
     /// Those of other places that were looked at last, for a claim, and held by nobody.
     vacant: BTreeMap<Key, String>,
-    /// Drivers that are told for whom they make what they make.
-    want_metadata: BTreeSet<String>,
+    csi_drivers: BTreeMap<String, CsiDriverSettings>,
     /// Their labels.
     nodes: BTreeMap<String, Topology>,
     knows_nodes: bool,
@@ -126,7 +125,7 @@ impl Provisioner {
             drivers: BTreeMap::new(),
             leases: BTreeSet::new(),
             vacant: BTreeMap::new(),
-            want_metadata: BTreeSet::new(),
+            csi_drivers: BTreeMap::new(),
             nodes: BTreeMap::new(),
             knows_nodes: false,
             pods: BTreeMap::new(),
@@ -214,12 +213,12 @@ impl Provisioner {
                 vec![self.heard_of(Subject::Attachment(name))]
             }
             Event::AttachmentGone(name) => self.attachment_gone(name),
-            Event::CsiDriver(name, wants_metadata) => {
-                self.take_in_csi_driver(name, wants_metadata);
+            Event::CsiDriver(name, settings) => {
+                self.csi_drivers.insert(name, settings);
                 Vec::new()
             }
             Event::CsiDriverGone(name) => {
-                self.take_in_csi_driver(name, false);
+                self.csi_drivers.remove(&name);
                 Vec::new()
             }
             Event::Drivers(drivers) => {

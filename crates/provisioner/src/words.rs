@@ -66,6 +66,15 @@ pub struct DriverFacts {
     pub topology: Topology,
 }
 
+/// What a CSIDriver says, in Corten's annotations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CsiDriverSettings {
+    /// Its driver is told for whom it makes what it makes.
+    pub wants_metadata: bool,
+    /// The nodes that may act for it, between commas; `*`: all.
+    pub controller_nodes: String,
+}
+
 /// What a Pod shows of the drivers and sidecars in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DriverPod {
@@ -96,8 +105,7 @@ pub enum Event {
     AttributesClassGone(String),
     Attachment(Arc<VolumeAttachment>),
     AttachmentGone(String),
-    /// A CSIDriver, and whether it has its driver told for whom that makes what it makes.
-    CsiDriver(String, bool),
+    CsiDriver(String, CsiDriverSettings),
     CsiDriverGone(String),
     /// A node's labels, as far as they are known.
     Node(String, Topology),

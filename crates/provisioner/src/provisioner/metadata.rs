@@ -14,13 +14,6 @@ const SNAPSHOT_NAMESPACE: &str = "csi.storage.k8s.io/volumesnapshot/namespace";
 const CONTENT_NAME: &str = "csi.storage.k8s.io/volumesnapshotcontent/name";
 
 impl Provisioner {
-    pub(super) fn take_in_csi_driver(&mut self, name: String, wants_metadata: bool) {
-        match wants_metadata {
-            true => _ = self.want_metadata.insert(name),
-            false => _ = self.want_metadata.remove(&name),
-        }
-    }
-
     pub(super) fn with_metadata(&self, mut request: Request, claim: &PersistentVolumeClaim) -> Request {
         if self.wants_metadata(&request.driver) {
             let (key, volume) = (key_of(claim), request.name.clone());
@@ -48,6 +41,7 @@ impl Provisioner {
 
     /// The built-in driver takes no parameters that it does not know.
     fn wants_metadata(&self, driver: &str) -> bool {
-        self.want_metadata.contains(driver) && self.drivers.get(driver).is_some_and(|it| it.socket.is_some())
+        self.csi_drivers.get(driver).is_some_and(|it| it.wants_metadata)
+            && self.drivers.get(driver).is_some_and(|it| it.socket.is_some())
     }
 }

@@ -1,6 +1,11 @@
 //! Drivers that are told for whom they make what they make.
 
 use super::*;
+use crate::CsiDriverSettings;
+
+fn driver(name: &str, wants_metadata: bool) -> Event {
+    Event::CsiDriver(name.into(), CsiDriverSettings { wants_metadata, ..CsiDriverSettings::default() })
+}
 
 fn told(world: &mut World, event: Event) -> Vec<(String, String)> {
     let effects = world.provisioner.step(event, world.now);
@@ -24,10 +29,10 @@ fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 fn a_driver_is_told_whose_volume_it_makes_where_its_object_says_so() {
     for (events, expected) in [
         (vec![], pairs(&[("x", "y")])),
-        (vec![Event::CsiDriver("other".into(), true)], pairs(&[("x", "y")])),
-        (vec![Event::CsiDriver("sample".into(), true), Event::CsiDriver("sample".into(), false)], pairs(&[("x", "y")])),
+        (vec![driver("other", true)], pairs(&[("x", "y")])),
+        (vec![driver("sample", true), driver("sample", false)], pairs(&[("x", "y")])),
         (
-            vec![Event::CsiDriver("sample".into(), true)],
+            vec![driver("sample", true)],
             pairs(&[("pv/name", "pvc-c1"), ("pvc/name", "data"), ("pvc/namespace", "default"), ("x", "y")]),
         ),
     ] {
@@ -48,7 +53,7 @@ fn a_driver_is_told_whose_snapshot_it_takes_where_its_object_says_so() {
     let mut world = World::new();
     world.add_driver(|it| it.snapshots = true);
     world.tell(Event::SnapshotsSynced);
-    world.tell(Event::CsiDriver("sample".into(), true));
+    world.tell(driver("sample", true));
     let content = json!({
         "metadata": { "name": "snapcontent-u1", "uid": "k1" },
         "spec": {
@@ -69,7 +74,7 @@ fn a_driver_is_told_whose_snapshot_it_takes_where_its_object_says_so() {
 fn the_built_in_driver_is_told_nothing_more() {
     let mut world = World::new();
     world.tell(Event::Synced);
-    world.tell(Event::CsiDriver(DRIVER.into(), true));
+    world.tell(driver(DRIVER, true));
     let claim = serde_json::from_value(claim(selected())).expect("a claim");
     assert_eq!(told(&mut world, Event::Claim(Arc::new(claim))), []);
 }

@@ -133,7 +133,7 @@ fn a_volume_is_made_as_its_class_says() {
         "spec": { "storageClassName": "sample", "volumeAttributesClassName": "fast" },
     });
     let failed = world.claim(claim.clone());
-    assert!(failed[0].contains(r#"volumeattributesclass.storage.k8s.io "fast" not found"#), "{failed:?}");
+    assert!(failed[1].contains(r#"volumeattributesclass.storage.k8s.io "fast" not found"#), "{failed:?}");
     world.attributes_class("fast", "sample");
     assert!(world.wait(2).iter().any(|it| it.starts_with("provision pvc-c1")));
 }

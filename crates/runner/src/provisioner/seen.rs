@@ -13,11 +13,11 @@ use corten_api::{
         VOLUME_ATTRIBUTES_CLASSES,
     },
     storage::v1::{StorageClass, VolumeAttachment, VolumeAttributesClass},
-    volumes::EXTRA_CREATE_METADATA,
+    volumes::{CONTROLLER_NODES, EXTRA_CREATE_METADATA},
 };
 use corten_client::{Client, Identity, Informer, InformerEvent, InformerParams, decode, decode_projection};
 use corten_meta::{ObjectMeta, Resource};
-use corten_provisioner::{DriverPod, Event, Topology};
+use corten_provisioner::{CsiDriverSettings, DriverPod, Event, Topology};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
@@ -57,8 +57,7 @@ pub(super) struct Informers {
     classes: Informer<Arc<StorageClass>>,
     attributes_classes: Informer<Arc<VolumeAttributesClass>>,
     attachments: Informer<Arc<VolumeAttachment>>,
-    /// Whether each has its driver told for whom that makes what it makes.
-    csi_drivers: Informer<(String, bool)>,
+    csi_drivers: Informer<(String, CsiDriverSettings)>,
     synced: [bool; 6],
     snapshots: snapshots::Feed,
     /// Of all nodes, once there is a driver that may have sidecars.
@@ -72,12 +71,16 @@ struct OnlyMeta {
     metadata: ObjectMeta,
 }
 
-fn csi_drivers(client: &Client, seed: &str) -> Informer<(String, bool)> {
+fn csi_drivers(client: &Client, seed: &str) -> Informer<(String, CsiDriverSettings)> {
     let params = InformerParams::all(CSI_DRIVERS).seeded_by(seed);
     Informer::decoding(client.clone(), params, |bytes| {
         let OnlyMeta { metadata } = decode_projection(&bytes)?;
-        let wants_metadata = metadata.annotations.get(EXTRA_CREATE_METADATA).is_some_and(|it| it == "true");
-        Ok((Identity::of(&metadata), (metadata.name, wants_metadata)))
+        let annotation = |name| metadata.annotations.get(name).cloned().unwrap_or_default();
+        let settings = CsiDriverSettings {
+            wants_metadata: annotation(EXTRA_CREATE_METADATA) == "true",
+            controller_nodes: annotation(CONTROLLER_NODES),
+        };
+        Ok((Identity::of(&metadata), (metadata.name, settings)))
     })
 }
 
@@ -148,7 +151,7 @@ impl Informers {
         let classes = &mut self.attributes_classes;
         self.synced[4] |= drain(classes, on, all, Event::AttributesClass, |it| Event::AttributesClassGone(it.name));
         let drivers = &mut self.csi_drivers;
-        let told = |it: (String, bool)| Event::CsiDriver(it.0, it.1);
+        let told = |it: (String, CsiDriverSettings)| Event::CsiDriver(it.0, it.1);
         self.synced[5] |= drain(drivers, on, all, told, |it| Event::CsiDriverGone(it.name));
         if !was_synced && self.synced == [true; 6] {
             events.push(Event::Synced);

@@ -351,7 +351,7 @@ impl Provisioner {
 
     /// The claims that are to begin with what this one has, which is told by now: where that is says who makes them.
     fn clones_of(&mut self, claim: &Key) -> Vec<Subject> {
-        let is_placed = |it: &DriverFacts| it.socket.is_some() && !it.topology.is_empty();
+        let is_placed = |it: &DriverFacts| !it.is_built_in() && !it.topology.is_empty();
         let are_looked_at = self.is_synced && self.drivers.values().any(is_placed);
         if are_looked_at { self.made_of("PersistentVolumeClaim", claim) } else { Vec::new() }
     }
@@ -418,10 +418,7 @@ impl Provisioner {
             let (name, csi) = (volume.metadata.name.clone()?, volume.spec.as_ref()?.csi.as_ref()?);
             (csi.driver == driver.name && name != but).then(|| (csi.volume_handle.clone(), name))
         };
-        match driver.socket {
-            Some(_) => self.volumes.values().filter_map(of).collect(),
-            None => Handles::new(),
-        }
+        if driver.is_built_in() { Handles::new() } else { self.volumes.values().filter_map(of).collect() }
     }
 
     /// What is under way ends, and is forgotten then.

@@ -66,6 +66,14 @@ pub struct DriverFacts {
     pub topology: Topology,
 }
 
+impl DriverFacts {
+    /// Is it Corten's own? Others are programs of somebody else's.
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
+        self.socket.is_none()
+    }
+}
+
 /// What a CSIDriver says, in Corten's annotations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CsiDriverSettings {

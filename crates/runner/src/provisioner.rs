@@ -263,7 +263,7 @@ impl ProvisionerLoop {
         let mut events = Vec::new();
         if let Poll::Ready(found) = self.drivers.as_mut().poll(context) {
             self.drivers = drivers(&self.hands);
-            let mut others = found.iter().filter(|it| it.facts.socket.is_some()).peekable();
+            let mut others = found.iter().filter(|it| !it.facts.is_built_in()).peekable();
             if others.peek().is_some() {
                 let are_placed = others.any(|it| !it.facts.topology.is_empty());
                 self.seen.show_drivers(&self.viewer, &self.mind.config().node_name, are_placed);

@@ -239,6 +239,14 @@ pub struct Facts {
     pub limit: Option<i32>,
 }
 
+impl Facts {
+    /// Is it Corten's own? Others are programs of somebody else's.
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
+        self.socket.is_none()
+    }
+}
+
 /// Handles of volumes, each with the driver's name for a node.
 pub type AttachedTo = BTreeSet<(String, String)>;
 

@@ -109,7 +109,7 @@ impl Provisioner {
             return Vec::new();
         }
         // Whether a sidecar tells it is not known before its Pods are.
-        let may_come = |it: &DriverFacts| it.socket.is_some() && !self.knows_pods;
+        let may_come = |it: &DriverFacts| !it.is_built_in() && !self.knows_pods;
         let is_left = |driver: &String| !self.registered.get(driver).is_some_and(may_come);
         let (left, kept) = std::mem::take(&mut capacity.earlier).into_iter().partition(|it| is_left(&it.1));
         capacity.earlier = kept;

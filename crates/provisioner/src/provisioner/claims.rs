@@ -69,7 +69,7 @@ impl Provisioner {
 
     /// Where things of the driver are is not known yet.
     pub(super) fn waits_for_nodes(&self, driver: &DriverFacts) -> bool {
-        driver.socket.is_some() && !driver.topology.is_empty() && !self.knows_nodes
+        !driver.is_built_in() && !driver.topology.is_empty() && !self.knows_nodes
     }
 
     /// The claim's volume is another place's to make, where somebody acts there. Where nobody does, and the place is that of what it begins
@@ -129,7 +129,7 @@ impl Provisioner {
 
     /// Is this node the one that acts for the driver of the claim? That is its volume's, or, where that is gone, its provisioner.
     fn may_release(&self, claim: &PersistentVolumeClaim) -> bool {
-        let acting = |name: &str| self.drivers.get(name).filter(|it| it.provisions && it.socket.is_some());
+        let acting = |name: &str| self.drivers.get(name).filter(|it| it.provisions && !it.is_built_in());
         let volume = claim.spec.as_ref().and_then(|it| self.volumes.get(it.volume_name.as_deref()?));
         match volume.and_then(|it| Some((it, it.spec.as_ref()?.csi.as_ref()?))) {
             Some((volume, csi)) => acting(&csi.driver).is_some_and(|it| self.acting().is_of_volume(volume, it)),
@@ -150,7 +150,7 @@ impl Provisioner {
         let request = self.request(claim, class, driver);
         match &request {
             // All nodes see it, and all would make it: as external-provisioner where it runs on each (`becomeOwner`).
-            Ok(_) if driver.socket.is_none() && !is_selected => {
+            Ok(_) if driver.is_built_in() && !is_selected => {
                 let version = claim.metadata.resource_version.clone().unwrap_or_default();
                 return Some(Job::Select { claim: key.clone(), version, node: self.config.node_name.clone() });
             }
@@ -166,9 +166,9 @@ impl Provisioner {
         match request {
             Ok(request) => {
                 let others = self.handles(driver, &request.name);
-                let identity = driver.socket.is_some().then(|| self.identity(driver));
+                let identity = (!driver.is_built_in()).then(|| self.identity(driver));
                 let request = Box::new(self.with_metadata(Request { identity, ..request }, claim));
-                let source = driver.socket.is_some().then(|| cloning::hold(claim, &self.claims)).flatten();
+                let source = (!driver.is_built_in()).then(|| cloning::hold(claim, &self.claims)).flatten();
                 let (claim, class) = (Box::new(claim.clone()), Box::new(class.clone()));
                 Some(Job::Provision { claim, class, request, others, source })
             }

@@ -42,6 +42,6 @@ impl Provisioner {
     /// The built-in driver takes no parameters that it does not know.
     fn wants_metadata(&self, driver: &str) -> bool {
         self.csi_drivers.get(driver).is_some_and(|it| it.wants_metadata)
-            && self.drivers.get(driver).is_some_and(|it| it.socket.is_some())
+            && self.drivers.get(driver).is_some_and(|it| !it.is_built_in())
     }
 }

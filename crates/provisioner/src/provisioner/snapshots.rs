@@ -71,7 +71,7 @@ impl Provisioner {
     ) -> Result<Option<Source>, NoSource> {
         let Self { claims, volumes, snapshots, contents, .. } = self;
         let bytes = provision::asked_bytes(claim)?;
-        let is_anywhere = driver.socket.is_some() && provision::annotation(claim, provision::SELECTED_NODE).is_none();
+        let is_anywhere = !driver.is_built_in() && provision::annotation(claim, provision::SELECTED_NODE).is_none();
         let acting = self.acting();
         Sources { claims, volumes, snapshots, contents, acting, is_anywhere }.of(claim, bytes, driver)
     }

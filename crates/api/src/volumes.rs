@@ -44,6 +44,9 @@ pub const DRIVERS_OF_OTHERS: &str = "csi.corten.dev/drivers";
 /// The annotation of a CSIDriver that names the joined nodes on which the control plane may ask it in place of sidecars: names between
 /// commas, or `*`.
 pub const CONTROLLER_NODES: &str = "csi.corten.dev/controller-nodes";
+/// The annotation of a CSIDriver that is told for whom it makes volumes and snapshots, where it says `true`: what sidecars do with
+/// `--extra-create-metadata`.
+pub const EXTRA_CREATE_METADATA: &str = "csi.corten.dev/extra-create-metadata";
 /// The provisioner of classes whose volumes are made by hand.
 pub const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 

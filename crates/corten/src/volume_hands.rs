@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use corten_client::BoxFuture;
 use corten_kubelet::Secrets;
 use corten_provisioner::{
-    AttachedVolume, Created, DriverFacts, Failure, Finality, Grown, Published, Request, Snapshotted, Source, Taking,
+    AttachedTo, AttachedVolume, Created, DriverFacts, Failure, Finality, Grown, Published, Request, Snapshotted,
+    Source, Taking,
 };
 use corten_runner::{BuiltIn, NodeDriver, Refusal, SnapshotRefusal, Unchanged, VolumeHands};
 use corten_volumes::{
@@ -155,6 +156,15 @@ impl<N: NodeDrivers> VolumeHands for Hands<N> {
         })
     }
 
+    fn attached(&self, driver: String, places: AttachedTo) -> BoxFuture<'_, Result<AttachedTo, Refusal>> {
+        Box::pin(async move {
+            match self.0.call(driver, Call::Attached { places }).await.map_err(refusal)? {
+                Reply::AttachedTo(it) => Ok(it),
+                _ => Err(refusal(unexpected())),
+            }
+        })
+    }
+
     fn modify(
         &self,
         driver: String,
@@ -289,16 +299,17 @@ pub(crate) fn node_driver(name: &str, facts: Facts) -> NodeDriver {
             name: name.to_owned(),
             provisions: facts.provisions,
             expands: facts.expands,
-            expands_nothing: facts.socket.is_some() && facts.node_expands && !facts.expands,
+            expands_nothing: !facts.is_built_in() && facts.node_expands && !facts.expands,
             node_expands: facts.node_expands,
             tells_capacity: facts.tells_capacity,
             attaches: facts.attaches,
             attaches_read_only: facts.attaches_read_only,
-            attaches_nothing: facts.socket.is_some() && !facts.attaches,
+            attaches_nothing: !facts.is_built_in() && !facts.attaches,
             snapshots: facts.snapshots,
             clones: facts.clones,
             modifies: facts.modifies,
             tells_conditions: facts.tells_conditions,
+            tells_attached: facts.tells_attached,
             socket: facts.socket.map(|it| it.display().to_string()),
             topology: facts.topology,
         },

@@ -47,7 +47,7 @@ impl Acting<'_> {
     pub(crate) fn is(&self, actor: &Actor, driver: &DriverFacts) -> bool {
         match actor {
             Actor::Node(node) => node == self.node,
-            Actor::Driver => driver.socket.is_none() || self.leases.contains(&leases::of_driver(&driver.name)),
+            Actor::Driver => driver.is_built_in() || self.leases.contains(&leases::of_driver(&driver.name)),
             Actor::Place(place) => self.leases.contains(&leases::of_place(&driver.name, place)),
         }
     }
@@ -63,7 +63,7 @@ impl Acting<'_> {
         driver: &DriverFacts,
     ) -> Result<Actor, String> {
         match annotation(claim, SELECTED_NODE) {
-            Some(node) if driver.socket.is_none() => Ok(Actor::Node(node.to_owned())),
+            Some(node) if driver.is_built_in() => Ok(Actor::Node(node.to_owned())),
             Some(node) => Ok(of_place(self.place_of_node(node, driver)?)),
             None => Ok(source.map_or(Actor::Driver, of_place)),
         }
@@ -72,14 +72,14 @@ impl Acting<'_> {
     /// Who takes the snapshot, and who removes it.
     pub(crate) fn of_content(&self, content: &VolumeSnapshotContent, driver: &DriverFacts) -> Actor {
         match content.metadata.labels.get(CONTENT_MANAGED_BY) {
-            Some(node) if driver.socket.is_none() => Actor::Node(node.clone()),
+            Some(node) if driver.is_built_in() => Actor::Node(node.clone()),
             _ => self.place_of_content(content, driver).map_or(Actor::Driver, of_place),
         }
     }
 
     /// Is the volume this node's to remove and to grow?
     pub(crate) fn is_of_volume(&self, volume: &PersistentVolume, driver: &DriverFacts) -> bool {
-        let is_here = driver.socket.is_some() && removal::is_placed(volume, driver);
+        let is_here = !driver.is_built_in() && removal::is_placed(volume, driver);
         let actor = if is_here { of_place(driver.topology.clone()) } else { Actor::Driver };
         self.is(&actor, driver) && removal::is_reached(volume, driver, self.node)
     }
@@ -101,13 +101,13 @@ impl Acting<'_> {
             self.place_of_volume(self.volumes.values().find(is_it)?, driver)
         };
         let of_node = || self.place_of_node(meta.labels.get(CONTENT_MANAGED_BY)?, driver).ok();
-        let is_placed = driver.socket.is_some() && !driver.topology.is_empty();
+        let is_placed = !driver.is_built_in() && !driver.topology.is_empty();
         is_placed.then(|| said().or_else(of_volume).or_else(of_node)).flatten()
     }
 
     /// The first place that reaches the volume; `None`: every node does. All nodes are to say the same of it.
     pub(crate) fn place_of_volume(&self, volume: &PersistentVolume, driver: &DriverFacts) -> Option<Topology> {
-        if driver.socket.is_none() || !removal::is_placed(volume, driver) {
+        if driver.is_built_in() || !removal::is_placed(volume, driver) {
             return None;
         }
         let expressions = removal::terms(volume).first()?.match_expressions.iter().flatten();

@@ -24,12 +24,13 @@ pub(crate) fn volume_of(attachment: &VolumeAttachment) -> Option<&str> {
     attachment.spec.source.persistent_volume_name.as_deref()
 }
 
-/// What there is to do about the attachment. `rival`: one to another node goes before it, and the volume may be on one alone.
+/// What there is to do about the attachment. `rival`: one to another node goes before it, and the volume may be on one alone. `is_doubted`:
+/// the driver says otherwise than it, and is asked once more.
 pub(crate) fn job(
     attachment: &VolumeAttachment,
     volume: Option<&PersistentVolume>,
     driver: &DriverFacts,
-    rival: Option<&VolumeAttachment>,
+    (rival, is_doubted): (Option<&VolumeAttachment>, bool),
     now: Time,
 ) -> Option<Job> {
     if !driver.attaches && !driver.attaches_nothing {
@@ -39,8 +40,8 @@ pub(crate) fn job(
     let own = finalizer(&driver.name);
     let held = meta.finalizers.clone().unwrap_or_default();
     let (is_leaving, is_held) = (meta.deletion_timestamp.is_some(), held.contains(&own));
-    // Attached already, or detached already.
-    if (!is_leaving && is_attached(attachment)) || (is_leaving && !is_held) {
+    let is_done = if is_leaving { !is_held } else { is_attached(attachment) };
+    if is_done && !is_doubted {
         return None;
     }
     let others = held.into_iter().filter(|it| *it != own);

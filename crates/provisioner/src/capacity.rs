@@ -12,6 +12,20 @@ use crate::{
 /// Where they are kept.
 pub const NAMESPACE: &str = "kube-system";
 
+/// Labels: of which driver, and who tells it.
+pub const DRIVER_NAME: &str = "csi.storage.k8s.io/drivername";
+pub const MANAGED_BY: &str = "csi.storage.k8s.io/managed-by";
+const MANAGER: &str = "corten-";
+
+pub fn manager(node: &str) -> String {
+    format!("{MANAGER}{node}")
+}
+
+/// The node of which an object tells with this label; `None`: it is somebody else's.
+pub fn managed_node(manager: &str) -> Option<&str> {
+    manager.strip_prefix(MANAGER)
+}
+
 pub(crate) fn of(class: &StorageClass, driver: &DriverFacts) -> Published {
     Published {
         driver: driver.name.clone(),
@@ -37,8 +51,8 @@ pub fn object(published: &Published, config: &Config, available_bytes: u64, maxi
             "name": object_name(&published.driver, &published.class, config),
             "namespace": NAMESPACE,
             "labels": {
-                "csi.storage.k8s.io/drivername": published.driver,
-                "csi.storage.k8s.io/managed-by": format!("corten-{}", config.node_name),
+                DRIVER_NAME: published.driver,
+                MANAGED_BY: manager(&config.node_name),
             },
         },
         "storageClassName": published.class,

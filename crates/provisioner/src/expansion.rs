@@ -70,7 +70,7 @@ pub(crate) fn job(
     match next {
         Next::Node if volume_has >= allocated.unwrap_or(asked) => {
             // Of others' drivers each node that has the volume does its part itself.
-            let is_here = driver.node_expands && driver.socket.is_none();
+            let is_here = driver.node_expands && driver.is_built_in();
             let growth =
                 is_here.then(|| node_expansion::growth(claim, &status, volume, csi, volume_has, now)).flatten()?;
             // It is asked whether a Pod has the volume or not: nothing is begun before the driver says so.

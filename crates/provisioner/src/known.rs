@@ -16,7 +16,7 @@ use corten_api::{
 use corten_meta::Key;
 
 use crate::{
-    attaching,
+    CsiDriverSettings, attaching,
     provision::{SELECTED_NODE, annotation, provisioner_of, waits_for_consumer},
     sources,
     words::{DriverPod, Event, Topology},
@@ -64,6 +64,7 @@ pub struct Known {
     snapshots: BTreeMap<Key, Arc<VolumeSnapshot>>,
     contents: BTreeMap<String, Arc<VolumeSnapshotContent>>,
     snapshot_classes: BTreeMap<String, Arc<VolumeSnapshotClass>>,
+    csi_drivers: BTreeMap<String, CsiDriverSettings>,
     is_synced: bool,
     are_snapshots_synced: bool,
     pods: BTreeMap<Key, DriverPod>,
@@ -85,6 +86,7 @@ impl Known {
             snapshots: BTreeMap::new(),
             contents: BTreeMap::new(),
             snapshot_classes: BTreeMap::new(),
+            csi_drivers: BTreeMap::new(),
             is_synced: false,
             are_snapshots_synced: false,
             pods: BTreeMap::new(),
@@ -196,6 +198,14 @@ impl Known {
                 self.snapshot_classes.remove(name);
                 false
             }
+            Event::CsiDriver(name, settings) => {
+                self.csi_drivers.insert(name.clone(), settings.clone());
+                false
+            }
+            Event::CsiDriverGone(name) => {
+                self.csi_drivers.remove(name);
+                false
+            }
             Event::Synced => {
                 self.is_synced = true;
                 true
@@ -216,6 +226,7 @@ impl Known {
         told.extend(self.attachments.values().cloned().map(Event::Attachment));
         told.extend(self.volumes.values().cloned().map(Event::Volume));
         told.extend(self.claims.values().cloned().map(Event::Claim));
+        told.extend(self.csi_drivers.iter().map(|(name, it)| Event::CsiDriver(name.clone(), it.clone())));
         told.extend(self.is_synced.then_some(Event::Synced));
         told.extend(self.snapshot_classes.values().cloned().map(Event::SnapshotClass));
         told.extend(self.contents.values().cloned().map(Event::Content));

@@ -27,10 +27,10 @@ pub fn of_place(driver: &str, place: &Topology) -> String {
 
 /// Those that a node with this driver stands for; none for the one that is built in, whose volumes are their node's.
 pub fn names(driver: &DriverFacts) -> Vec<String> {
-    match driver.socket {
-        Some(_) => vec![of_driver(&driver.name), of_place(&driver.name, &driver.topology)],
-        None => Vec::new(),
+    if driver.is_built_in() {
+        return Vec::new();
     }
+    vec![of_driver(&driver.name), of_place(&driver.name, &driver.topology)]
 }
 
 /// After how many seconds without a change somebody else may have the Lease.

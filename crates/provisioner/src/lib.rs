@@ -33,7 +33,10 @@ mod words;
 mod tests;
 
 pub use attaching::NODE_ID;
-pub use capacity::{NAMESPACE as CAPACITY_NAMESPACE, object as capacity_object, object_name as capacity_name};
+pub use capacity::{
+    DRIVER_NAME, MANAGED_BY, NAMESPACE as CAPACITY_NAMESPACE, managed_node, manager, object as capacity_object,
+    object_name as capacity_name,
+};
 pub use claim_status::MESSAGE;
 pub use known::{Known, Whom};
 pub use node_expansion::NodeExpansion;
@@ -43,8 +46,9 @@ pub use provisioner::Provisioner;
 pub use secrets::{VolumeSecrets, controller_secrets_have, provisioner_secret_is};
 pub use snapshot_objects::{default_snapshot_class, snapshot_definitions};
 pub use snapshots::{snapshot_failed, snapshot_found, snapshot_not_found, snapshot_status};
+pub use sources::{RING, RING_OF_ONE};
 pub use words::{
-    AttachedVolume, Attaching, ClaimFinalizers, Config, Created, DriverFacts, DriverPod, Effect, Event, Failure,
-    Finality, Finding, Grown, Growth, Handles, Job, Modification, NodeGrowth, Outcome, PodContainer, Published,
-    Request, Snapshotted, Source, Taking, Topology,
+    AttachedTo, AttachedVolume, Attaching, ClaimFinalizers, Config, Created, CsiDriverSettings, DriverFacts, DriverPod,
+    Effect, Event, Failure, Finality, Finding, Grown, Growth, Handles, Job, Modification, NodeGrowth, Outcome,
+    PodContainer, Published, Request, Snapshotted, Source, Taking, Topology,
 };

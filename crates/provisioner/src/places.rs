@@ -23,7 +23,7 @@ pub(crate) fn of(
 ) -> Result<Vec<Topology>, String> {
     let allowed = allowed(class)?;
     let selected = annotation(claim, SELECTED_NODE);
-    if driver.socket.is_none() {
+    if driver.is_built_in() {
         return of_built_in(allowed, selected.is_some(), driver);
     }
     if driver.topology.is_empty() {

@@ -1,8 +1,11 @@
 //! All claims, volumes and snapshots that drivers of this node have to do with.
 
+mod attached;
 mod attachments;
+mod capacities;
 mod claims;
 mod conditions;
+mod metadata;
 mod outcomes;
 mod snapshots;
 mod unfinished;
@@ -23,8 +26,8 @@ use corten_reconcile::EventType;
 
 use crate::{
     acting::{Acting, Actor},
-    attaching, capacity, cloning, expansion, provision, removal, sidecars,
-    words::{Config, DriverFacts, DriverPod, Effect, Event, Handles, Job, Topology},
+    attaching, cloning, expansion, provision, removal, sidecars,
+    words::{Config, CsiDriverSettings, DriverFacts, DriverPod, Effect, Event, Handles, Job, Topology},
 };
 
 /// The longest pause before the next try, as external-provisioner's `--retry-interval-max`.
@@ -37,10 +40,6 @@ const RESYNC_PERIOD: Duration = Duration::from_secs(600);
 const ELECTED_WITHIN: Duration = Duration::from_secs(20);
 /// What was done is seen by the watch, or looked at again after so long.
 const SEEN_WITHIN: Duration = Duration::from_secs(10);
-/// How often what is left is told, beside after every change.
-const CAPACITY_PERIOD: Duration = Duration::from_secs(60);
-/// Changes that follow each other closer are told together: drivers look at all of their volumes for it.
-const CAPACITY_PAUSE: Duration = Duration::from_secs(1);
 
 /// See the crate's documentation.
 #[derive(Debug)]
@@ -70,6 +69,7 @@ pub struct Provisioner {
     leases: BTreeSet<String>,
     /// Those of other places that were looked at last, for a claim, and held by nobody.
     vacant: BTreeMap<Key, String>,
+    csi_drivers: BTreeMap<String, CsiDriverSettings>,
     /// Their labels.
     nodes: BTreeMap<String, Topology>,
     knows_nodes: bool,
@@ -80,11 +80,9 @@ pub struct Provisioner {
     /// Before that nothing is begun: a volume that is there already would be asked for again.
     is_synced: bool,
     work: BTreeMap<Subject, Work>,
-    /// What was told to be left, by the objects' names.
-    published: BTreeSet<String>,
-    capacity_at: Option<Time>,
-    capacity_told: Option<Time>,
+    capacity: capacities::Capacities,
     conditions: conditions::Conditions,
+    attached: attached::Attached,
     wake: Option<Time>,
 }
 
@@ -127,6 +125,7 @@ impl Provisioner {
             drivers: BTreeMap::new(),
             leases: BTreeSet::new(),
             vacant: BTreeMap::new(),
+            csi_drivers: BTreeMap::new(),
             nodes: BTreeMap::new(),
             knows_nodes: false,
             pods: BTreeMap::new(),
@@ -134,10 +133,9 @@ impl Provisioner {
             knows_pods: false,
             is_synced: false,
             work: BTreeMap::new(),
-            published: BTreeSet::new(),
-            capacity_at: None,
-            capacity_told: None,
+            capacity: capacities::Capacities::default(),
             conditions: conditions::Conditions::default(),
+            attached: attached::Attached::default(),
             wake: None,
         }
     }
@@ -156,9 +154,10 @@ impl Provisioner {
             }
             self.tell_capacity(now, &mut effects);
             self.ask_conditions(now, &mut effects);
+            self.ask_attached(now, &mut effects);
         }
         let retries = self.work.values().filter(|it| !it.in_flight).filter_map(|it| it.retry_at);
-        let wake = retries.chain(self.capacity_at).chain(self.conditions.next).min();
+        let wake = retries.chain(self.capacity.next).chain(self.conditions.next).chain(self.attached.next).min();
         if wake.is_some() && wake != self.wake {
             effects.extend(wake.map(Effect::WakeAt));
         }
@@ -205,7 +204,7 @@ impl Provisioner {
             | Event::SnapshotsSynced => self.take_in_snapshot(event),
             Event::Synced => {
                 self.is_synced = true;
-                self.capacity_at = Some(now);
+                self.capacity.tell_at(now);
                 self.all()
             }
             Event::Attachment(attachment) => {
@@ -214,9 +213,17 @@ impl Provisioner {
                 vec![self.heard_of(Subject::Attachment(name))]
             }
             Event::AttachmentGone(name) => self.attachment_gone(name),
+            Event::CsiDriver(name, settings) => {
+                self.csi_drivers.insert(name, settings);
+                Vec::new()
+            }
+            Event::CsiDriverGone(name) => {
+                self.csi_drivers.remove(&name);
+                Vec::new()
+            }
             Event::Drivers(drivers) => {
                 self.registered = drivers.into_iter().map(|it| (it.name.clone(), it)).collect();
-                self.capacity_at = Some(now);
+                self.capacity.tell_at(now);
                 self.see_sidecars(now);
                 self.all()
             }
@@ -232,6 +239,15 @@ impl Provisioner {
             }
             Event::Conditions(driver, told) => {
                 self.conditions_told(&driver, told.as_ref(), effects);
+                Vec::new()
+            }
+            Event::Attached(driver, told) => self.attached_told(&driver, told.as_ref()),
+            Event::CapacityTold(name) => {
+                self.capacity_told(name, effects);
+                Vec::new()
+            }
+            Event::Capacities(found) => {
+                self.capacity.found_earlier(found);
                 Vec::new()
             }
             Event::Tick => {
@@ -272,12 +288,12 @@ impl Provisioner {
         match event {
             Event::Class(class) => {
                 self.classes.insert(class.metadata.name.clone().unwrap_or_default(), class);
-                self.capacity_at = Some(now);
+                self.capacity.tell_at(now);
                 self.all()
             }
             Event::ClassGone(name) => {
                 self.classes.remove(&name);
-                self.capacity_at = Some(now);
+                self.capacity.tell_at(now);
                 Vec::new()
             }
             Event::AttributesClass(class) => {
@@ -335,7 +351,7 @@ impl Provisioner {
 
     /// The claims that are to begin with what this one has, which is told by now: where that is says who makes them.
     fn clones_of(&mut self, claim: &Key) -> Vec<Subject> {
-        let is_placed = |it: &DriverFacts| it.socket.is_some() && !it.topology.is_empty();
+        let is_placed = |it: &DriverFacts| !it.is_built_in() && !it.topology.is_empty();
         let are_looked_at = self.is_synced && self.drivers.values().any(is_placed);
         if are_looked_at { self.made_of("PersistentVolumeClaim", claim) } else { Vec::new() }
     }
@@ -371,7 +387,7 @@ impl Provisioner {
             return Vec::new();
         }
         self.drivers = drivers;
-        self.capacity_at = Some(now);
+        self.capacity.tell_at(now);
         self.all()
     }
 
@@ -402,10 +418,7 @@ impl Provisioner {
             let (name, csi) = (volume.metadata.name.clone()?, volume.spec.as_ref()?.csi.as_ref()?);
             (csi.driver == driver.name && name != but).then(|| (csi.volume_handle.clone(), name))
         };
-        match driver.socket {
-            Some(_) => self.volumes.values().filter_map(of).collect(),
-            None => Handles::new(),
-        }
+        if driver.is_built_in() { Handles::new() } else { self.volumes.values().filter_map(of).collect() }
     }
 
     /// What is under way ends, and is forgotten then.
@@ -489,29 +502,10 @@ impl Provisioner {
         if is_ok {
             let retry_at = Some(now.after(SEEN_WITHIN));
             self.work.insert(subject.clone(), Work { in_flight: false, failures: 0, retry_at });
-            let soon = self.capacity_told.map_or(now, |it| it.after(CAPACITY_PAUSE));
-            self.capacity_at = Some(self.capacity_at.map_or(soon, |it| it.min(soon)));
+            self.capacity.tell_soon(now);
         } else {
             self.failed(subject, now);
         }
-    }
-
-    fn tell_capacity(&mut self, now: Time, effects: &mut Vec<Effect>) {
-        if self.capacity_at.is_some_and(|it| it > now) {
-            return;
-        }
-        (self.capacity_at, self.capacity_told) = (Some(now.after(CAPACITY_PERIOD)), Some(now));
-        let of = |class: &Arc<StorageClass>| {
-            let driver = self.drivers.get(&class.provisioner).filter(|it| it.tells_capacity)?;
-            Some(capacity::of(class, driver))
-        };
-        let told: Vec<_> = self.classes.values().filter_map(of).collect();
-        let names: BTreeSet<String> =
-            told.iter().map(|it| capacity::object_name(&it.driver, &it.class, &self.config)).collect();
-        let gone = self.published.difference(&names).cloned();
-        effects.extend(gone.map(|name| Effect::WithdrawCapacity { name }));
-        effects.extend(told.into_iter().map(Effect::PublishCapacity));
-        self.published = names;
     }
 }
 

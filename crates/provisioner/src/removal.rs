@@ -46,7 +46,7 @@ pub(crate) fn is_placed(volume: &PersistentVolume, driver: &DriverFacts) -> bool
 /// One node stands for all in a place of a driver of others, and places are told apart by the driver's own keys: what is asked for
 /// beside these says nothing about who acts. The built-in driver's volumes are each node's own.
 pub(crate) fn is_reached(volume: &PersistentVolume, driver: &DriverFacts, node: &str) -> bool {
-    let (terms, is_built_in) = (terms(volume), driver.socket.is_none());
+    let (terms, is_built_in) = (terms(volume), driver.is_built_in());
     let holds = |it: &NodeSelectorRequirement, value: Option<&str>| {
         let values = it.values.iter().flatten().map(String::as_str);
         requirement_holds(&it.operator, values, value)

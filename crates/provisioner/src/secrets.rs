@@ -142,20 +142,25 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_for_growing_serves_for_changing_too() {
+    fn the_secret_for_growing_serves_for_changing_where_there_is_no_other() {
         let growing = serde_json::json!({ "name": "grow", "namespace": "ns" });
-        let csi = serde_json::json!({ "driver": "d", "volumeHandle": "h", "controllerExpandSecretRef": growing });
-        let mut volume = serde_json::json!({ "metadata": {}, "spec": { "csi": csi } });
-        let secret = |volume: &serde_json::Value| {
-            let volume = serde_json::from_value(volume.clone()).expect("a volume");
-            let found = of_modification(&volume).expect("there is one");
-            assert!(controller_secrets_have(&volume, (&found.namespace, &found.name)));
-            found.name.to_string()
-        };
-        assert_eq!(secret(&volume), "grow");
-        volume["metadata"]["annotations"] =
-            serde_json::json!({ MODIFICATION_NAME: "change", MODIFICATION_NAMESPACE: "ns" });
-        assert_eq!(secret(&volume), "change");
+        let own = serde_json::json!({ MODIFICATION_NAME: "change", MODIFICATION_NAMESPACE: "ns" });
+        for (annotations, growing, expected) in [
+            (own.clone(), Some(&growing), Some("change")),
+            (own, None, Some("change")),
+            (serde_json::json!({ MODIFICATION_NAME: "change" }), Some(&growing), Some("grow")),
+            (serde_json::json!({}), Some(&growing), Some("grow")),
+            (serde_json::json!({}), None, None),
+        ] {
+            let csi = serde_json::json!({ "driver": "d", "volumeHandle": "h", "controllerExpandSecretRef": growing });
+            let volume = serde_json::json!({ "metadata": { "annotations": annotations }, "spec": { "csi": csi } });
+            let volume: PersistentVolume = serde_json::from_value(volume).expect("a volume");
+            assert_eq!(of_modification(&volume), expected.map(|it| Key::new("ns", it)), "{annotations} {growing:?}");
+            for name in ["change", "grow", "other"] {
+                let may = expected == Some(name) || growing.is_some() && name == "grow";
+                assert_eq!(controller_secrets_have(&volume, ("ns", name)), may, "{annotations} {name}");
+            }
+        }
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub(crate) fn without_theirs(driver: &DriverFacts, node: &str, pods: Option<&BTr
             tells_capacity: false,
             attaches: false,
             attaches_nothing: false,
+            tells_attached: false,
             snapshots: false,
             modifies: false,
             tells_conditions: false,
@@ -49,6 +50,7 @@ pub(crate) fn without_theirs(driver: &DriverFacts, node: &str, pods: Option<&BTr
         modifies: driver.modifies && expands,
         attaches: driver.attaches && attaches,
         attaches_nothing: driver.attaches_nothing && attaches,
+        tells_attached: driver.tells_attached && attaches,
         snapshots: driver.snapshots && !has(SNAPSHOTTER),
         tells_conditions: driver.tells_conditions && !has(HEALTH_MONITOR),
         ..driver.clone()
@@ -118,11 +120,13 @@ mod tests {
             expands: true,
             attaches: true,
             snapshots: true,
+            tells_attached: true,
             tells_conditions: true,
             socket: Some("/var/lib/kubelet/plugins/d/csi.sock".into()),
             ..DriverFacts::default()
         };
         let left = without_theirs(&driver, "n1", Some(&pods.iter().cloned().collect()));
+        assert_eq!(left.attaches, left.tells_attached, "one sidecar does both");
         let parts = [("provision", left.provisions), ("expand", left.expands), ("attach", left.attaches)];
         let parts = parts
             .into_iter()

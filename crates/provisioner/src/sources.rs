@@ -17,6 +17,13 @@ use crate::{
     words::{DriverFacts, Source},
 };
 
+/// Longer ones wait without being told that they are rings.
+const RING_CLAIMS_MAX: usize = 16;
+
+/// What is said of claims that are to begin with themselves.
+pub const RING_OF_ONE: &str = "is its own data source";
+pub const RING: &str = "are each other's data sources";
+
 /// What is known of what volumes can begin with.
 pub(crate) struct Sources<'s> {
     pub(crate) claims: &'s BTreeMap<Key, Arc<PersistentVolumeClaim>>,
@@ -163,6 +170,21 @@ impl Sources<'_> {
         Err(NoSource::Elsewhere(format!("snapshot {name} is {elsewhere}")))
     }
 
+    /// Claims without volumes each of which is to begin with the next, and the last with the first; none: the claim leads to no such ring.
+    fn ring(&self, claim: &PersistentVolumeClaim, source: &Key) -> Vec<String> {
+        let own = Key::new(source.namespace.clone(), claim.metadata.name.clone().unwrap_or_default());
+        let (mut seen, mut next) = (vec![own], source.clone());
+        while seen.len() < RING_CLAIMS_MAX {
+            if let Some(first) = seen.iter().position(|it| *it == next) {
+                return seen[first..].iter().map(|it| it.name.to_string()).collect();
+            }
+            let claim = self.claims.get(&next).filter(|it| spec(it).volume_name.is_none_or(|it| it.is_empty()));
+            let Some(source) = claim.and_then(|it| source_of(it, "PersistentVolumeClaim")) else { return Vec::new() };
+            seen.push(std::mem::replace(&mut next, source));
+        }
+        Vec::new()
+    }
+
     fn claim(
         &self,
         key: &Key,
@@ -188,7 +210,11 @@ impl Sources<'_> {
             claim.is_some_and(|it| it.uid == of.metadata.uid)
         };
         let volume = volume.filter(|_| phase == "Bound").filter(is_bound);
-        let unbound = || format!("the PVC DataSource {name} must be bound to a PersistentVolume, and is {phase}");
+        let unbound = || match self.ring(claim, key).as_slice() {
+            [] => format!("the PVC DataSource {name} must be bound to a PersistentVolume, and is {phase}"),
+            [one] => format!("the PVC {one} {RING_OF_ONE}: it never has a volume"),
+            ring => format!("the PVCs {} {RING}: they never have volumes", ring.join(", ")),
+        };
         let volume = volume.ok_or_else(unbound)?;
         let csi = volume.spec.as_ref().and_then(|it| it.csi.as_ref()).filter(|it| it.driver == driver.name);
         let other = || format!("the source PVC {name} is not of driver {}", driver.name);

@@ -2,9 +2,11 @@
 
 mod acting;
 mod attachments;
+mod capacities;
 mod cloning;
 mod conditions;
 mod expansion;
+mod metadata;
 mod modification;
 mod requests;
 mod snapshots;
@@ -19,9 +21,13 @@ use corten_meta::{Key, Time};
 
 const DRIVER: &str = "local.corten.dev";
 
+const BEGUN: &str = "Normal Provisioning: External provisioner is provisioning volume for claim \"default/data\"";
+
 struct World {
     provisioner: Provisioner,
     now: Time,
+    /// No driver answers how much is left.
+    is_capacity_silent: bool,
 }
 
 impl World {
@@ -29,6 +35,7 @@ impl World {
         let mut world = Self {
             provisioner: Provisioner::new(Config { node_name: "n1".into(), identity: "1700-4".into() }),
             now: Time::from_unix_seconds(0),
+            is_capacity_silent: false,
         };
         let facts = DriverFacts {
             name: DRIVER.into(),
@@ -47,7 +54,16 @@ impl World {
     }
 
     fn tell(&mut self, event: Event) -> Vec<String> {
-        self.provisioner.step(event, self.now).iter().map(show).filter(|it| !it.is_empty()).collect()
+        let mut effects = self.provisioner.step(event, self.now);
+        let asked = effects.iter().filter_map(|it| match it {
+            Effect::PublishCapacity(it) => Some(crate::capacity_name(&it.driver, &it.class, self.provisioner.config())),
+            _ => None,
+        });
+        let answers: Vec<String> = asked.filter(|_| !self.is_capacity_silent).collect();
+        for name in answers {
+            effects.extend(self.provisioner.step(Event::CapacityTold(name), self.now));
+        }
+        effects.iter().map(show).filter(|it| !it.is_empty()).collect()
     }
 
     fn claim(&mut self, patch: Value) -> Vec<String> {
@@ -148,7 +164,9 @@ fn show(effect: &Effect) -> String {
             Job::RemoveSnapshot { content, handle, secret, .. } => {
                 format!("remove {content} {}{}", handle.clone().unwrap_or_default(), with_secret(secret.as_ref()))
             }
-            Job::Modify(it) => format!("modify {} {} {:?}", it.handle, it.class, it.parameters),
+            Job::Modify(it) => {
+                format!("modify {} {} {:?}{}", it.handle, it.class, it.parameters, with_secret(it.secret.as_ref()))
+            }
             Job::FindSnapshot(it) => format!("find {} of {}{}", it.handle, it.content, with_secret(it.secret.as_ref())),
             Job::WriteStatus { status, .. } => format!("status {status}"),
             Job::LookAtLease { claim, lease, .. } => format!("look at {lease} for {claim}"),
@@ -157,6 +175,7 @@ fn show(effect: &Effect) -> String {
         Effect::Event { event_type, reason, message, .. } => format!("{} {reason}: {message}", event_type.as_str()),
         Effect::PublishCapacity(it) => format!("capacity {}", it.class),
         Effect::WithdrawCapacity { .. } => "withdraw".into(),
+        Effect::AskAttached { driver, places } => format!("ask {driver} where {places:?}"),
         Effect::AskConditions { driver, handles } => format!("ask {driver} of {handles:?}"),
         Effect::WakeAt(_) => String::new(),
     }
@@ -183,14 +202,7 @@ fn failure(message: &str, is_exhausted: bool) -> Failure {
 fn a_claim_is_given_a_volume_on_the_selected_node() {
     let mut world = World::new();
     assert_eq!(world.claim(selected()), [""; 0], "not before all is known");
-    assert_eq!(
-        world.tell(Event::Synced),
-        [
-            "Normal Provisioning: External provisioner is provisioning volume for claim \"default/data\"",
-            "provision pvc-c1 1073741824 false",
-            "capacity local",
-        ]
-    );
+    assert_eq!(world.tell(Event::Synced), [BEGUN, "provision pvc-c1 1073741824 false", "capacity local",]);
     assert_eq!(world.claim(selected()), [""; 0], "it is under way");
     let done = world.tell(provisioned(Ok(())));
     assert_eq!(done, ["Normal ProvisioningSucceeded: Successfully provisioned volume pvc-c1"]);
@@ -281,7 +293,7 @@ fn what_cannot_be_made_says_why() {
     let mut patch = selected();
     merge(&mut patch, json!({ "spec": { "selector": { "matchLabels": { "a": "b" } } } }));
     let prefix = "Warning ProvisioningFailed: failed to provision volume with StorageClass \"local\": ";
-    assert_eq!(world.claim(patch), [format!("{prefix}claim Selector is not supported")]);
+    assert_eq!(world.claim(patch), [BEGUN, &format!("{prefix}claim Selector is not supported")]);
 }
 
 fn released(policy: &str, by: &str, host: &str) -> Value {
@@ -504,6 +516,8 @@ fn the_drivers_secrets_are_those_of_the_class() {
             "csi.storage.k8s.io/provisioner-secret-name": "s", "csi.storage.k8s.io/provisioner-secret-namespace": "x",
             "csi.storage.k8s.io/node-stage-secret-name": "${pvc.name}",
             "csi.storage.k8s.io/node-stage-secret-namespace": "${pvc.namespace}",
+            "csi.storage.k8s.io/controller-modify-secret-name": "${pv.name}",
+            "csi.storage.k8s.io/controller-modify-secret-namespace": "y",
         },
     });
     let class: corten_api::storage::v1::StorageClass = serde_json::from_value(class).expect("a class");
@@ -515,6 +529,8 @@ fn the_drivers_secrets_are_those_of_the_class() {
     assert_eq!(volume["spec"]["csi"]["nodeStageSecretRef"], json!({ "name": "data", "namespace": "default" }));
     let annotations = &volume["metadata"]["annotations"];
     assert_eq!(annotations["volume.kubernetes.io/provisioner-deletion-secret-name"], "s");
+    assert_eq!(annotations["volume.kubernetes.io/controller-modify-secret-name"], "pvc-c1");
+    assert_eq!(annotations["volume.kubernetes.io/controller-modify-secret-namespace"], "y");
     let mut unknown = class;
     unknown.parameters = Some([("csi.storage.k8s.io/x".to_owned(), String::new())].into());
     let error =

@@ -17,6 +17,9 @@ use serde_json::Value;
 
 use crate::secrets::VolumeSecrets;
 
+/// Handles of volumes, each with the driver's name for a node.
+pub type AttachedTo = BTreeSet<(String, String)>;
+
 /// Labels of nodes.
 pub type Topology = BTreeMap<String, String>;
 
@@ -47,6 +50,8 @@ pub struct DriverFacts {
     pub attaches_read_only: bool,
     /// Has nothing to do when a volume is attached, and nobody else says so for it.
     pub attaches_nothing: bool,
+    /// Says where its volumes are attached, and nobody else asks for it.
+    pub tells_attached: bool,
     /// Keeps snapshots, and nobody else does it for this driver.
     pub snapshots: bool,
     /// Makes volumes with what others hold.
@@ -59,6 +64,23 @@ pub struct DriverFacts {
     pub socket: Option<String>,
     /// This node's labels of the driver's own keys.
     pub topology: Topology,
+}
+
+impl DriverFacts {
+    /// Is it Corten's own? Others are programs of somebody else's.
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
+        self.socket.is_none()
+    }
+}
+
+/// What a CSIDriver says, in Corten's annotations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CsiDriverSettings {
+    /// Its driver is told for whom it makes what it makes.
+    pub wants_metadata: bool,
+    /// The nodes that may act for it, between commas; `*`: all.
+    pub controller_nodes: String,
 }
 
 /// What a Pod shows of the drivers and sidecars in it.
@@ -91,6 +113,8 @@ pub enum Event {
     AttributesClassGone(String),
     Attachment(Arc<VolumeAttachment>),
     AttachmentGone(String),
+    CsiDriver(String, CsiDriverSettings),
+    CsiDriverGone(String),
     /// A node's labels, as far as they are known.
     Node(String, Topology),
     NodeGone(String),
@@ -100,7 +124,7 @@ pub enum Event {
     PodGone(Key),
     /// Every Pod has been told once.
     PodsSynced,
-    /// Every claim, volume, class (of volumes and of their attributes) and attachment has been told once.
+    /// Every claim, volume, class (of volumes and of their attributes), attachment and CSIDriver has been told once.
     Synced,
     Snapshot(Arc<VolumeSnapshot>),
     SnapshotGone(Key),
@@ -117,6 +141,12 @@ pub enum Event {
     Done(Outcome),
     /// A driver's answer to [`Effect::AskConditions`], where it gave one: why a volume is not well, by handle; `None`: it is.
     Conditions(String, Option<BTreeMap<String, Option<String>>>),
+    /// A driver's answer to [`Effect::AskAttached`], where it gave one: those that are so.
+    Attached(String, Option<AttachedTo>),
+    /// [`Effect::PublishCapacity`] is carried out, whatever the driver said: the object's name.
+    CapacityTold(String),
+    /// What there is of this node from before it began: the names of the objects that say what is left, each with its driver.
+    Capacities(BTreeMap<String, String>),
     /// The time of the last [`Effect::WakeAt`] has come.
     Tick,
 }
@@ -148,13 +178,18 @@ pub enum Effect {
         reason: &'static str,
         message: String,
     },
-    /// Has the API tell how much is left of this class. Best effort; no answer.
+    /// Has the API tell how much is left of this class, as far as its driver says it. → [`Event::CapacityTold`], once.
     PublishCapacity(Published),
-    /// This class is no more: what was told of it goes.
+    /// What was told of a class goes: it, or its driver, is no more. No answer.
     WithdrawCapacity {
         name: String,
     },
     /// Has a driver say of these volumes, by handle, whether they are well. → [`Event::Conditions`], once.
+    /// Has a driver say which of these volumes are attached to these nodes. → [`Event::Attached`], once.
+    AskAttached {
+        driver: String,
+        places: AttachedTo,
+    },
     AskConditions {
         driver: String,
         handles: BTreeSet<String>,

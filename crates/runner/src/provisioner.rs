@@ -2,6 +2,7 @@
 //! came of that to the API.
 
 mod answered;
+mod capacities;
 mod driver_pods;
 mod election;
 mod introduction;
@@ -20,27 +21,25 @@ use std::{
     time::Duration,
 };
 
-use corten_api::resources::CSI_STORAGE_CAPACITIES;
-use corten_client::{BoxFuture, Client, DeleteParams, PatchType};
+use corten_client::{BoxFuture, Client};
 use corten_kubelet::Secrets;
-use corten_meta::Key;
 use corten_provisioner::{
-    AttachedVolume, CAPACITY_NAMESPACE, Config, Created, DriverFacts, Effect, Event, Failure, Finality, Grown,
-    Provisioner, Published, Request, Snapshotted, Taking, capacity_name, capacity_object,
+    AttachedTo, AttachedVolume, Config, Created, DriverFacts, Effect, Event, Failure, Finality, Grown, Job,
+    Provisioner, Published, Request, Snapshotted, Taking,
 };
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use tokio::time::{Instant, Sleep};
 
 use self::{
     answered::Answered,
     election::Elections,
-    jobs::{carry_out, there},
-    queues::Queues,
+    jobs::carry_out,
+    queues::{Line, Queues},
     seen::{Informers, Seen},
 };
 use crate::{Clock, EventRecorder};
+pub(crate) use capacities::{withdraw_but_of, withdraw_of};
 pub(crate) use introduction::MADE_BY_CONTROL_PLANE;
 pub use introduction::run_node_drivers;
 pub(crate) use jobs::{grow_on_node, told};
@@ -119,6 +118,8 @@ pub trait VolumeHands: Send + Sync + 'static {
         driver: String,
         handles: BTreeSet<String>,
     ) -> BoxFuture<'_, Result<BTreeMap<String, Option<String>>, Refusal>>;
+    /// Of these those that the driver says are so.
+    fn attached(&self, driver: String, places: AttachedTo) -> BoxFuture<'_, Result<AttachedTo, Refusal>>;
     /// Has a volume be as its VolumeAttributesClass says.
     fn modify(
         &self,
@@ -162,8 +163,8 @@ pub struct ProvisionerSettings {
 
 const BATCH: usize = 256;
 const IDLE: Duration = Duration::from_secs(3600);
-/// A driver with many volumes may take long to say of all whether they are well.
-const CONDITIONS_PATIENCE: Duration = Duration::from_secs(60);
+/// A driver with many volumes may take long to say of all whether they are well, or how much they leave.
+const LOOK_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs until `shutdown` is ready. What is under way is given up, and begun again by the next run.
 pub async fn run_provisioner(settings: ProvisionerSettings, shutdown: impl Future<Output = ()> + Send) {
@@ -191,8 +192,10 @@ struct ProvisionerLoop {
     drivers: BoxFuture<'static, Vec<NodeDriver>>,
     /// Writes what the cluster has from the start, and what the node has.
     introduction: Option<BoxFuture<'static, ()>>,
+    /// Learns what an earlier run has told of how much is left.
+    before: Option<BoxFuture<'static, BTreeMap<String, String>>>,
     queues: Queues,
-    recorders: std::collections::BTreeMap<String, EventRecorder>,
+    recorders: BTreeMap<String, EventRecorder>,
     tick_at: Option<Instant>,
     alarm: Pin<Box<Sleep>>,
 }
@@ -218,8 +221,9 @@ impl ProvisionerLoop {
             elections: Elections::new(client.clone(), node_name.clone(), clock.clone()),
             drivers: drivers(&hands),
             introduction: None,
+            before: Some(Box::pin(capacities::of_before(client.clone(), node_name.clone()))),
             queues: Queues::default(),
-            recorders: std::collections::BTreeMap::new(),
+            recorders: BTreeMap::new(),
             tick_at: None,
             alarm: Box::pin(tokio::time::sleep(IDLE)),
             mind: Provisioner::new(Config { node_name, identity: identity(&clock) }),
@@ -259,7 +263,7 @@ impl ProvisionerLoop {
         let mut events = Vec::new();
         if let Poll::Ready(found) = self.drivers.as_mut().poll(context) {
             self.drivers = drivers(&self.hands);
-            let mut others = found.iter().filter(|it| it.facts.socket.is_some()).peekable();
+            let mut others = found.iter().filter(|it| !it.facts.is_built_in()).peekable();
             if others.peek().is_some() {
                 let are_placed = others.any(|it| !it.facts.topology.is_empty());
                 self.seen.show_drivers(&self.viewer, &self.mind.config().node_name, are_placed);
@@ -272,6 +276,10 @@ impl ProvisionerLoop {
         if self.introduction.as_mut().is_some_and(|it| it.as_mut().poll(context).is_ready()) {
             self.introduction = None;
         }
+        if let Some(Poll::Ready(found)) = self.before.as_mut().map(|it| it.as_mut().poll(context)) {
+            self.before = None;
+            events.push(Event::Capacities(found));
+        }
         events.extend(self.elections.poll(context).map(Event::Leads));
         events.extend(self.seen.poll(context));
         events
@@ -281,26 +289,12 @@ impl ProvisionerLoop {
         let now = (self.clock)();
         for effect in self.mind.step(event, now) {
             match effect {
-                Effect::Do(job) => {
-                    let driver = job.driver().map(str::to_owned);
-                    let work = carry_out(self.client.clone(), self.hands.clone(), self.answered.clone(), *job);
-                    self.queues.push(driver.as_deref(), work.map(|it| Some(Event::Done(it))));
-                }
-                Effect::PublishCapacity(published) => {
-                    let (client, hands) = (self.client.clone(), self.hands.clone());
-                    let config = self.mind.config().clone();
-                    let (driver, name) =
-                        (published.driver.clone(), capacity_name(&published.driver, &published.class, &config));
-                    let work = async move { publish(&client, &*hands, published, &config).await };
-                    self.queues.publish(&driver, name, work);
-                }
+                Effect::Do(job) => self.begin(*job),
+                Effect::PublishCapacity(published) => self.publish(published),
                 Effect::WithdrawCapacity { name } => {
                     let client = self.client.clone();
-                    self.queues.push(None, async move {
-                        let key = Key::new(CAPACITY_NAMESPACE, name);
-                        let _ = client.delete(&CSI_STORAGE_CAPACITIES, &key, &DeleteParams::default()).await;
-                        None
-                    });
+                    let withdrawn = async move { capacities::withdraw(&client, name).await };
+                    self.queues.push(Line::Api, withdrawn.map(|()| None));
                 }
                 Effect::Event { driver, about, event_type, reason, message } => {
                     let (client, node) = (&self.client, &self.mind.config().node_name);
@@ -309,19 +303,40 @@ impl ProvisionerLoop {
                         .or_insert_with_key(|driver| EventRecorder::on_node(client.clone(), driver.clone(), node));
                     recorder.record(&about, event_type, reason, &message, now);
                 }
+                Effect::AskAttached { driver, places } => {
+                    let (hands, line) = (self.hands.clone(), Line::Looks(driver.clone()));
+                    let told = async move {
+                        let told = told_in_time(&driver, hands.attached(driver.clone(), places)).await;
+                        Some(Event::Attached(driver, told))
+                    };
+                    self.queues.push(line, told);
+                }
                 Effect::AskConditions { driver, handles } => {
-                    let hands = self.hands.clone();
-                    let asked = driver.clone();
-                    self.queues.push(Some(&asked), async move {
-                        let told = conditions(&*hands, &driver, handles).await;
+                    let (hands, line) = (self.hands.clone(), Line::Looks(driver.clone()));
+                    let told = async move {
+                        let told = told_in_time(&driver, hands.conditions(driver.clone(), handles)).await;
                         Some(Event::Conditions(driver, told))
-                    });
+                    };
+                    self.queues.push(line, told);
                 }
                 Effect::WakeAt(at) => {
                     self.tick_at = Some(Instant::now() + at.since(now) + Duration::from_millis(1));
                 }
             }
         }
+    }
+
+    fn begin(&mut self, job: Job) {
+        let line = Line::of(job.driver());
+        let work = carry_out(self.client.clone(), self.hands.clone(), self.answered.clone(), job);
+        self.queues.push(line, work.map(|it| Some(Event::Done(it))));
+    }
+
+    fn publish(&mut self, of: Published) {
+        let (client, hands, config) = (self.client.clone(), self.hands.clone(), self.mind.config().clone());
+        let line = Line::Looks(of.driver.clone());
+        let told = async move { capacities::publish(&client, &*hands, of, &config).await };
+        self.queues.push(line, told.map(|it| Some(Event::CapacityTold(it))));
     }
 
     /// Tells the cluster of the drivers, until it has heard.
@@ -340,39 +355,18 @@ impl ProvisionerLoop {
     }
 }
 
-async fn conditions(
-    hands: &dyn VolumeHands,
-    driver: &str,
-    handles: BTreeSet<String>,
-) -> Option<BTreeMap<String, Option<String>>> {
-    let asked = tokio::time::timeout(CONDITIONS_PATIENCE, hands.conditions(driver.to_owned(), handles));
-    match asked.await {
+/// What is only asked so that it can be told.
+async fn told_in_time<T>(driver: &str, asked: impl Future<Output = Result<T, Refusal>>) -> Option<T> {
+    match tokio::time::timeout(LOOK_PATIENCE, asked).await {
         Ok(Ok(told)) => Some(told),
         Ok(Err(refusal)) => {
-            tracing::debug!(why = refusal.message, driver, "a driver does not say whether its volumes are well");
+            tracing::debug!(why = refusal.message, driver, "a driver does not say how its volumes are");
             None
         }
         Err(_) => {
-            tracing::debug!(driver, "a driver takes too long to say whether its volumes are well");
+            tracing::debug!(driver, "a driver takes too long to say how its volumes are");
             None
         }
-    }
-}
-
-async fn publish(client: &Client, hands: &dyn VolumeHands, published: Published, config: &Config) {
-    let Some((available, maximum)) = hands.capacity(published.clone()).await else { return };
-    let object = capacity_object(&published, config, available, maximum);
-    let name = capacity_name(&published.driver, &published.class, config);
-    let patch = json!({ "capacity": object["capacity"], "maximumVolumeSize": object.get("maximumVolumeSize") });
-    let key = Key::new(CAPACITY_NAMESPACE, name);
-    let result = match client.patch(&CSI_STORAGE_CAPACITIES, &key, "", &PatchType::Merge, &patch).await {
-        Err(error) if error.is_not_found() => {
-            there(client.create(&CSI_STORAGE_CAPACITIES, CAPACITY_NAMESPACE, &object).await)
-        }
-        other => other.map(drop),
-    };
-    if let Err(error) = result {
-        tracing::debug!(%error, driver = published.driver, "what is left of a class is not told");
     }
 }
 

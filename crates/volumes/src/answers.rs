@@ -56,7 +56,8 @@ impl Reply {
                     return Err(Fault::internal("the driver says more of a volume's condition than there is room for"));
                 }
             }
-            Self::Done | Self::Expanded(_) | Self::Snapshot(None) | Self::Capacity(_) => {}
+            // Nobody looks at more of these than was asked about.
+            Self::AttachedTo(_) | Self::Done | Self::Expanded(_) | Self::Snapshot(None) | Self::Capacity(_) => {}
         }
         Ok(self)
     }

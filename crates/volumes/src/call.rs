@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Capacity, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expanded, Fault, Snapshot, StageVolume};
+use crate::{
+    AttachedTo, Capacity, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expanded, Fault, Snapshot, StageVolume,
+};
 
 /// A question; [`Driver`] says of each what it means.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +45,9 @@ pub enum Call {
     Conditions {
         handles: BTreeSet<String>,
     },
+    Attached {
+        places: AttachedTo,
+    },
     Modify {
         handle: String,
         parameters: BTreeMap<String, String>,
@@ -64,6 +69,7 @@ pub enum Reply {
     Attached(BTreeMap<String, String>),
     Snapshot(Option<Snapshot>),
     Conditions(BTreeMap<String, Option<String>>),
+    AttachedTo(AttachedTo),
     Capacity(Option<Capacity>),
 }
 
@@ -84,6 +90,7 @@ impl Call {
             Self::DeleteSnapshot { handle, secrets } => driver.delete_snapshot(handle, secrets).await.map(done),
             Self::FindSnapshot { handle, secrets } => driver.find_snapshot(handle, secrets).await.map(Reply::Snapshot),
             Self::Conditions { handles } => driver.conditions(handles).await.map(Reply::Conditions),
+            Self::Attached { places } => driver.attached(places).await.map(Reply::AttachedTo),
             Self::Modify { handle, parameters, secrets } => driver.modify(handle, parameters, secrets).await.map(done),
             Self::Capacity { parameters } => driver.capacity(parameters).await.map(Reply::Capacity),
         }

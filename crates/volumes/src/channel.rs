@@ -44,7 +44,11 @@ impl Asked {
             Call::DeleteSnapshot { handle, .. } => Self::DeleteSnapshot { handle },
             Call::FindSnapshot { handle, .. } => Self::FindSnapshot { handle },
             Call::Capacity { .. } => Self::Capacity,
-            Call::Attach { .. } | Call::Detach { .. } | Call::Conditions { .. } | Call::Modify { .. } => return None,
+            Call::Attach { .. }
+            | Call::Detach { .. }
+            | Call::Conditions { .. }
+            | Call::Attached { .. }
+            | Call::Modify { .. } => return None,
         })
     }
 }
@@ -182,6 +186,7 @@ mod tests {
             Call::DeleteSnapshot { handle: handle(), secrets: secrets() },
             Call::FindSnapshot { handle: handle(), secrets: secrets() },
             Call::Conditions { handles: [handle()].into() },
+            Call::Attached { places: [(handle(), handle())].into() },
             Call::Modify { handle: handle(), parameters: secrets(), secrets: secrets() },
             Call::Capacity { parameters: secrets() },
         ];
@@ -193,6 +198,13 @@ mod tests {
             let told = Asked::of(call).map(|it| serde_json::to_string(&it).expect("JSON"));
             assert!(!told.is_some_and(|it| it.contains("\"key\"")));
         }
+    }
+
+    #[test]
+    fn an_earlier_control_planes_change_is_read() {
+        let message = br#"{"driver":"d","call":{"Modify":{"handle":"h","parameters":{}}}}"#;
+        let call = Call::Modify { handle: "h".into(), parameters: BTreeMap::new(), secrets: BTreeMap::new() };
+        assert!(read::<AskedOfDriver>(message).is_ok_and(|it| it.0.call == call));
     }
 
     #[tokio::test]

@@ -213,6 +213,8 @@ pub struct Facts {
     pub attaches: bool,
     /// Attaches volumes that are read only as such.
     pub attaches_read_only: bool,
+    /// Says where its volumes are attached ([`Driver::attached`]).
+    pub tells_attached: bool,
     /// Keeps snapshots.
     pub snapshots: bool,
     /// Makes volumes with what others hold.
@@ -236,6 +238,17 @@ pub struct Facts {
     /// How many of its volumes this node takes.
     pub limit: Option<i32>,
 }
+
+impl Facts {
+    /// Is it Corten's own? Others are programs of somebody else's.
+    #[must_use]
+    pub fn is_built_in(&self) -> bool {
+        self.socket.is_none()
+    }
+}
+
+/// Handles of volumes, each with the driver's name for a node.
+pub type AttachedTo = BTreeSet<(String, String)>;
 
 type Done<'a, T> = BoxFuture<'a, Result<T, Fault>>;
 
@@ -293,6 +306,10 @@ pub trait Driver: Send + Sync + 'static {
     /// Of those of these volumes that it knows: why one is not well; `None`: it is.
     fn conditions(&self, _handles: BTreeSet<String>) -> Done<'_, BTreeMap<String, Option<String>>> {
         not_offered("say whether volumes are well")
+    }
+    /// Of these those that are so.
+    fn attached(&self, _places: AttachedTo) -> Done<'_, AttachedTo> {
+        not_offered("say where volumes are attached")
     }
     /// Changes what may be changed of a volume that is there.
     fn modify(

@@ -25,8 +25,8 @@ pub use csi::{CsiPlugins, drivers_root, forget_drivers_root};
 #[cfg(any(test, feature = "sample"))]
 pub use csi::{SampleDriver, SampleSettings};
 pub use driver::{
-    Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, NodeExpand, Snapshot,
-    StageVolume, VolumeSource, VolumeStats, with_faults_named,
+    AttachedTo, Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault,
+    NodeExpand, Snapshot, StageVolume, VolumeSource, VolumeStats, with_faults_named,
 };
 pub use local::{
     LocalDriver, NAME as LOCAL_DRIVER, Reserve, detach_all, facts as local_facts, topology as local_topology,

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// Where it is, with others of it: its volumes are everywhere there, and not on its node alone
     #[arg(long)]
     zone: Option<String>,
-    /// What it does not offer: controller, attach, snapshot, clone, expand, capacity, modify, list, list-snapshots, stage, node-expand, stats, condition, group, topology
+    /// What it does not offer: controller, attach, attached, snapshot, clone, expand, capacity, modify, list, list-snapshots, stage, node-expand, stats, condition, group, topology
     #[arg(long, value_delimiter = ',')]
     without: Vec<String>,
     /// What it has for all volumes together, in bytes

@@ -114,6 +114,10 @@ fn a_loop_that_begins_is_told_all_there_is() {
     known.take(&claim("gone", None, &json!({ "storageClassName": "local" })));
     known.take(&Event::ClaimGone(Key::new("default", "gone")));
     assert_eq!(known.told().len(), 4);
+    assert_eq!(known.take(&Event::CsiDriver("csi.example".into(), CsiDriverSettings::default())), nodes(&[]));
+    known.take(&Event::CsiDriver("csi.gone".into(), CsiDriverSettings::default()));
+    known.take(&Event::CsiDriverGone("csi.gone".into()));
+    assert_eq!(known.told().last(), Some(&Event::CsiDriver("csi.example".into(), CsiDriverSettings::default())));
     known.take(&Event::Synced);
     assert_eq!(known.told().last(), Some(&Event::Synced));
 }

@@ -7,14 +7,15 @@ use super::{Provisioner, Subject};
 use crate::{attaching, words::Job};
 
 impl Provisioner {
-    pub(super) fn job_of_attachment(&self, name: &str, now: Time) -> Option<Job> {
+    pub(super) fn job_of_attachment(&mut self, name: &str, now: Time) -> Option<Job> {
+        let is_doubted = self.attached.take_doubt(name);
         let attachment = self.attachments.get(name)?;
         let driver = self.drivers.get(&attachment.spec.attacher).filter(|it| self.leads(it))?;
         let rival = if driver.attaches { self.rival(attachment) } else { None };
-        attaching::job(attachment, self.volume_of(attachment), driver, rival, now)
+        attaching::job(attachment, self.volume_of(attachment), driver, (rival, is_doubted), now)
     }
 
-    fn volume_of(&self, attachment: &VolumeAttachment) -> Option<&PersistentVolume> {
+    pub(super) fn volume_of(&self, attachment: &VolumeAttachment) -> Option<&PersistentVolume> {
         Some(&**self.volumes.get(attaching::volume_of(attachment)?)?)
     }
 

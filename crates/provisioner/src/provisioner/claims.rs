@@ -14,8 +14,12 @@ use crate::{
     cloning, expansion, leases,
     modification::{self, ModifyDecision},
     names, places, provision,
+    sources::NoSource,
     words::{Config, DriverFacts, Effect, Job, Request, Topology},
 };
+
+/// Of nodes, in a message.
+const NAMES_MAX: usize = 5;
 
 impl Provisioner {
     pub(super) fn job_of_claim(&mut self, key: &Key, now: Time, effects: &mut Vec<Effect>) -> Option<Job> {
@@ -65,7 +69,7 @@ impl Provisioner {
 
     /// Where things of the driver are is not known yet.
     pub(super) fn waits_for_nodes(&self, driver: &DriverFacts) -> bool {
-        driver.socket.is_some() && !driver.topology.is_empty() && !self.knows_nodes
+        !driver.is_built_in() && !driver.topology.is_empty() && !self.knows_nodes
     }
 
     /// The claim's volume is another place's to make, where somebody acts there. Where nobody does, and the place is that of what it begins
@@ -84,10 +88,10 @@ impl Provisioner {
             let Some(node) = provision::annotation(claim, provision::SELECTED_NODE) else {
                 return self.provision(key, claim, class, driver, now, effects);
             };
-            let (name, place) = (&driver.name, acting::shown(place));
+            let (name, place, named) = (&driver.name, acting::shown(place), self.unknown_nodes(&driver.name));
             let why = format!(
                 "no node acts for {name} in the place of node {node} ({place}): of joined nodes those may that \
-                 csidriver/{name} names in its annotation {CONTROLLER_NODES}"
+                 csidriver/{name} names in its annotation {CONTROLLER_NODES}{named}"
             );
             return self.cannot_provision(key, claim, (class, driver), &why, now, effects);
         }
@@ -97,6 +101,14 @@ impl Provisioner {
             return None;
         }
         Some(Job::LookAtLease { claim: key.clone(), lease, now })
+    }
+
+    /// Of the nodes that may act for the driver, those that are not there.
+    fn unknown_nodes(&self, driver: &str) -> String {
+        let named = self.csi_drivers.get(driver).map_or("", |it| &it.controller_nodes);
+        let names = named.split(',').map(str::trim).filter(|it| !it.is_empty() && *it != "*");
+        let unknown: Vec<&str> = names.filter(|it| !self.nodes.contains_key(*it)).take(NAMES_MAX).collect();
+        if unknown.is_empty() { String::new() } else { format!("; there is no node {}", unknown.join(", ")) }
     }
 
     /// Says why, and tries again after a pause.
@@ -117,7 +129,7 @@ impl Provisioner {
 
     /// Is this node the one that acts for the driver of the claim? That is its volume's, or, where that is gone, its provisioner.
     fn may_release(&self, claim: &PersistentVolumeClaim) -> bool {
-        let acting = |name: &str| self.drivers.get(name).filter(|it| it.provisions && it.socket.is_some());
+        let acting = |name: &str| self.drivers.get(name).filter(|it| it.provisions && !it.is_built_in());
         let volume = claim.spec.as_ref().and_then(|it| self.volumes.get(it.volume_name.as_deref()?));
         match volume.and_then(|it| Some((it, it.spec.as_ref()?.csi.as_ref()?))) {
             Some((volume, csi)) => acting(&csi.driver).is_some_and(|it| self.acting().is_of_volume(volume, it)),
@@ -134,34 +146,48 @@ impl Provisioner {
         now: Time,
         effects: &mut Vec<Effect>,
     ) -> Option<Job> {
-        let source = match self.source(claim, driver) {
-            Ok(source) => source,
-            Err(why) => return self.without_source(key, claim, (class, driver), why, now, effects),
-        };
-        // What a sidecar does for the driver is not its lack.
-        let own = self.registered.get(&driver.name).unwrap_or(driver);
-        let attributes = provision::attributes(claim, own, &self.attributes_classes);
-        let request = places::of(claim, class, driver, self.acting())
-            .and_then(|places| provision::request(claim, class, driver, places, source, attributes?));
-        match request {
+        let is_selected = provision::annotation(claim, provision::SELECTED_NODE).is_some();
+        let request = self.request(claim, class, driver);
+        match &request {
             // All nodes see it, and all would make it: as external-provisioner where it runs on each (`becomeOwner`).
-            Ok(_) if driver.socket.is_none() && provision::annotation(claim, provision::SELECTED_NODE).is_none() => {
+            Ok(_) if driver.is_built_in() && !is_selected => {
                 let version = claim.metadata.resource_version.clone().unwrap_or_default();
-                Some(Job::Select { claim: key.clone(), version, node: self.config.node_name.clone() })
+                return Some(Job::Select { claim: key.clone(), version, node: self.config.node_name.clone() });
             }
-            Ok(request) => {
+            // It is somebody else's to make.
+            Err(NoSource::OfPopulator) => {}
+            Err(NoSource::Elsewhere(_)) if !is_selected => {}
+            Ok(_) | Err(_) => {
                 let message =
                     format!("External provisioner is provisioning volume for claim \"{}/{}\"", key.namespace, key.name);
                 self.tell(&driver.name, &about_claim(claim), Normal, "Provisioning", message, effects);
+            }
+        }
+        match request {
+            Ok(request) => {
                 let others = self.handles(driver, &request.name);
-                let identity = driver.socket.is_some().then(|| self.identity(driver));
-                let request = Box::new(Request { identity, ..request });
-                let source = driver.socket.is_some().then(|| cloning::hold(claim, &self.claims)).flatten();
+                let identity = (!driver.is_built_in()).then(|| self.identity(driver));
+                let request = Box::new(self.with_metadata(Request { identity, ..request }, claim));
+                let source = (!driver.is_built_in()).then(|| cloning::hold(claim, &self.claims)).flatten();
                 let (claim, class) = (Box::new(claim.clone()), Box::new(class.clone()));
                 Some(Job::Provision { claim, class, request, others, source })
             }
-            Err(why) => self.cannot_provision(key, claim, (class, driver), &why, now, effects),
+            Err(why) => self.without_source(key, claim, (class, driver), why, now, effects),
         }
+    }
+
+    fn request(
+        &self,
+        claim: &PersistentVolumeClaim,
+        class: &StorageClass,
+        driver: &DriverFacts,
+    ) -> Result<Request, NoSource> {
+        let source = self.source(claim, driver)?;
+        // What a sidecar does for the driver is not its lack.
+        let own = self.registered.get(&driver.name).unwrap_or(driver);
+        let attributes = provision::attributes(claim, own, &self.attributes_classes);
+        let places = places::of(claim, class, driver, self.acting())?;
+        Ok(provision::request(claim, class, driver, places, source, attributes?)?)
     }
 
     /// As external-provisioner where it runs on each node.

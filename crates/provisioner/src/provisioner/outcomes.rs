@@ -273,7 +273,7 @@ impl Provisioner {
             work.in_flight = true;
             let version = claim.metadata.resource_version.clone().unwrap_or_default();
             effects.push(Effect::Do(Box::new(Job::Reschedule { claim: key.clone(), version })));
-            self.capacity_at = Some(now);
+            self.capacity.tell_at(now);
         }
     }
 }

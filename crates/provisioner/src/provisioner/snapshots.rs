@@ -71,7 +71,7 @@ impl Provisioner {
     ) -> Result<Option<Source>, NoSource> {
         let Self { claims, volumes, snapshots, contents, .. } = self;
         let bytes = provision::asked_bytes(claim)?;
-        let is_anywhere = driver.socket.is_some() && provision::annotation(claim, provision::SELECTED_NODE).is_none();
+        let is_anywhere = !driver.is_built_in() && provision::annotation(claim, provision::SELECTED_NODE).is_none();
         let acting = self.acting();
         Sources { claims, volumes, snapshots, contents, acting, is_anywhere }.of(claim, bytes, driver)
     }
@@ -134,7 +134,7 @@ impl Provisioner {
         }
         let classes = (&self.snapshot_classes, self.are_snapshots_synced);
         match snapshots::job(content, driver, classes, now)? {
-            Ok(job) => Some(job),
+            Ok(job) => Some(self.with_snapshot_metadata(job)),
             Err(why) => {
                 let (driver, about) = (driver.name.clone(), content.reference());
                 self.tell(&driver, &about, Warning, "SnapshotContentCheckandUpdateFailed", why, effects);

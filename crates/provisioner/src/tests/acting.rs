@@ -1,6 +1,7 @@
 //! Claims of a driver of others whose selected node, or whose source, is not where this node is.
 
 use super::*;
+use crate::CsiDriverSettings;
 
 const LEADS: &str = "corten-csi-sample";
 
@@ -75,7 +76,14 @@ fn that_nobody_acts_in_the_selected_nodes_place_is_told() {
                the place of node n2 (zone=b): of joined nodes those may that csidriver/sample names in its annotation \
                csi.corten.dev/controller-nodes";
     assert_eq!(world.tell(seen("b", Ok(false))), [why]);
-    assert_eq!(world.wait(60), [look], "it is looked at again");
+    assert_eq!(world.wait(60), [look.as_str()], "it is looked at again");
+    // Whom the CSIDriver names says who could act, if there were such nodes.
+    for (named, more) in [("n2, n3", ""), ("*", ""), ("n2,n7, n8", "; there is no node n7, n8")] {
+        let settings = CsiDriverSettings { controller_nodes: named.into(), ..CsiDriverSettings::default() };
+        world.tell(Event::CsiDriver("sample".into(), settings));
+        assert_eq!(world.tell(seen("b", Ok(false))), [format!("{why}{more}")], "{named}");
+        world.wait(300);
+    }
 }
 
 /// A content that is to be taken, or one that is to be removed after its volume went.

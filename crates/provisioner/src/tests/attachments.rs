@@ -95,3 +95,62 @@ fn drivers_with_nothing_to_attach_are_not_asked_and_those_of_sidecars_left_alone
     assert_eq!(world.attachment(json!({})), [""; 0]);
     assert_eq!(world.tell(Event::PodGone(Key::new("x", "controller"))), ["attach csi-1 Ok(\"vol-1\") true"]);
 }
+
+/// One that its driver lists, or not, and what the driver is asked for after that. It is listed each minute.
+#[test]
+fn a_driver_that_lists_a_volume_otherwise_is_asked_once_more() {
+    let asked = || vec![r#"ask sample where {("vol-1", "node-1")}"#.to_owned()];
+    for (finalizers, status, is_leaving, is_listed, then) in [
+        (&[ATTACHER][..], true, false, true, None),
+        (&[ATTACHER], true, false, false, Some("attach csi-1 Ok(\"vol-1\") true")),
+        (&[], false, true, true, Some("detach csi-1 Ok(\"vol-1\")")),
+        (&[], false, true, false, None),
+    ] {
+        let mut world = World::new();
+        world.add_driver(|it| it.tells_attached = true);
+        world.volume(sample_volume(json!({})));
+        let leaving = is_leaving.then_some("1970-01-01T00:00:00Z");
+        let mut attachment = json!({
+            "metadata": {
+                "finalizers": finalizers, "deletionTimestamp": leaving,
+                "annotations": { "csi.alpha.kubernetes.io/node-id": "node-1" },
+            },
+            "status": { "attached": status },
+        });
+        assert!(world.attachment(attachment.clone()).is_empty());
+        assert_eq!(world.wait(60), asked());
+        let told = |is_listed: bool| {
+            let places = is_listed.then(|| ("vol-1".to_owned(), "node-1".to_owned())).into_iter().collect();
+            Event::Attached("sample".into(), Some(places))
+        };
+        let then: Vec<&str> = then.into_iter().collect();
+        assert_eq!(world.tell(told(is_listed)), then, "{status} {is_leaving}");
+        if then.is_empty() {
+            // What has changed meanwhile is not believed to be otherwise.
+            assert_eq!(world.wait(60), asked());
+            merge(&mut attachment, json!({ "metadata": { "resourceVersion": "10" } }));
+            world.attachment(attachment);
+            assert!(world.tell(told(!is_listed)).is_empty());
+            continue;
+        }
+        // One that says no is asked again after the next look, and not sooner.
+        let refused = Outcome::Attached { attachment: "csi-1".into(), result: Err(failure("no", false)) };
+        world.tell(Event::Done(refused));
+        assert!(world.wait(30).is_empty());
+        assert_eq!(world.wait(30), asked());
+        assert!(world.wait(60).is_empty(), "it has not answered");
+        assert_eq!(world.tell(told(is_listed)), then);
+    }
+}
+
+#[test]
+fn where_volumes_are_attached_is_asked_by_who_attaches_them() {
+    let mut world = World::new();
+    world.add_driver(|it| it.tells_attached = true);
+    world.volume(sample_volume(json!({})));
+    world.tell(Event::Leads([].into()));
+    let annotations = json!({ "csi.alpha.kubernetes.io/node-id": "node-1" });
+    let attached = json!({ "metadata": { "annotations": annotations }, "status": { "attached": true } });
+    assert!(world.attachment(attached).is_empty());
+    assert!(world.wait(60).is_empty());
+}

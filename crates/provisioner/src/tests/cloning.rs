@@ -191,3 +191,35 @@ fn a_source_is_held_while_a_driver_may_be_making_a_clone_that_nobody_has_any_mor
     let told = world.tell(ended(Finality::Refused));
     assert!(told.contains(&HELD.to_owned()), "{told:?}");
 }
+
+/// Each is called by its name, with what it is to begin with; the last of them is looked at.
+#[test]
+fn claims_that_are_to_begin_with_themselves_say_so() {
+    let unbound = "the PVC DataSource old must be bound to a PersistentVolume, and is Pending";
+    for (claims, why) in [
+        (&[("data", "data")][..], "the PVC data is its own data source: it never has a volume"),
+        (
+            &[("old", "data"), ("data", "old")],
+            "the PVCs data, old are each other's data sources: they never have volumes",
+        ),
+        (
+            &[("a", "b"), ("b", "data"), ("data", "a")],
+            "the PVCs data, a, b are each other's data sources: they never have volumes",
+        ),
+        (&[("old", "old"), ("data", "old")], "the PVC old is its own data source: it never has a volume"),
+        (&[("older", ""), ("old", "older"), ("data", "old")], unbound),
+    ] {
+        let mut world = world(|_| {});
+        let mut told = Vec::new();
+        for (name, source) in claims {
+            let source = (!source.is_empty()).then(|| json!({ "kind": "PersistentVolumeClaim", "name": source }));
+            told = world.claim(of_sample(json!({
+                "metadata": { "name": name, "uid": name },
+                "spec": { "dataSourceRef": source },
+                "status": { "phase": "Pending" },
+            })));
+        }
+        let expected = format!("failed to provision volume with StorageClass \"sample\": {why}");
+        assert!(told.iter().any(|it| it.ends_with(&expected)), "{expected}: {told:?}");
+    }
+}

@@ -63,6 +63,23 @@ fn a_volume_is_changed_once() {
 }
 
 #[test]
+fn the_driver_is_told_the_volumes_secret_for_it() {
+    let mut world = world();
+    world.volume(json!({
+        "metadata": { "name": "pv1", "annotations": {
+            "volume.kubernetes.io/controller-modify-secret-name": "s",
+            "volume.kubernetes.io/controller-modify-secret-namespace": "x",
+        } },
+        "spec": {
+            "capacity": { "storage": "1Gi" },
+            "csi": { "driver": "sample", "volumeHandle": "h1" },
+            "claimRef": { "namespace": "default", "name": "data" },
+        },
+    }));
+    assert_eq!(world.bound("fast", json!({})).last(), Some(&format!("{FAST} with x/s")));
+}
+
+#[test]
 fn a_class_that_is_missing_is_waited_for() {
     let mut world = world();
     let pending = r#"status {"modifyVolumeStatus":{"status":"Pending"}}"#;
@@ -116,7 +133,7 @@ fn a_volume_is_made_as_its_class_says() {
         "spec": { "storageClassName": "sample", "volumeAttributesClassName": "fast" },
     });
     let failed = world.claim(claim.clone());
-    assert!(failed[0].contains(r#"volumeattributesclass.storage.k8s.io "fast" not found"#), "{failed:?}");
+    assert!(failed[1].contains(r#"volumeattributesclass.storage.k8s.io "fast" not found"#), "{failed:?}");
     world.attributes_class("fast", "sample");
     assert!(world.wait(2).iter().any(|it| it.starts_with("provision pvc-c1")));
 }

@@ -98,7 +98,7 @@ async fn of_node(own: &Client, node: &str, found: &[NodeDriver], is_joined: bool
 }
 
 fn of_others(found: &[NodeDriver]) -> Option<String> {
-    let others: Vec<&NodeDriver> = found.iter().filter(|it| it.facts.socket.is_some()).collect();
+    let others: Vec<&NodeDriver> = found.iter().filter(|it| !it.facts.is_built_in()).collect();
     let told = serde_json::to_string(&others).ok().filter(|_| !others.is_empty())?;
     if told.len() > DRIVERS_BYTES_MAX {
         tracing::warn!(drivers = others.len(), "too many drivers: only sidecars make volumes with those of this node");

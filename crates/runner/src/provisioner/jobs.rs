@@ -1,32 +1,36 @@
 //! Carries out what the provisioner decides: has drivers do it, in the order it is written, and writes what came of that.
 
+mod attaching;
+mod changing;
+mod making;
+mod snapshots;
+
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use corten_api::resources::{CSI_NODES, LEASES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, VOLUME_ATTACHMENTS};
-use corten_api::snapshots::{BEING_CREATED, CONTENT_FINALIZER, VOLUME_SNAPSHOT_CONTENTS};
-use corten_api::storage::v1::CSINode;
+use corten_api::resources::{LEASES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
 use corten_api::volumes::SELECTED_NODE;
 use corten_client::{Client, DeleteParams, Error, PatchType};
 use corten_kubelet::Secrets;
 use corten_meta::{Key, Resource, Time};
 use corten_provisioner::{
-    AttachedVolume, Attaching, ClaimFinalizers, Created, Failure, Finality, Finding, Grown, Growth, Handles, Job,
-    MESSAGE, Modification, NODE_ID, NodeGrowth, Outcome, Request, Taking, leases, snapshot_failed, snapshot_found,
-    snapshot_not_found, snapshot_status, volume_object,
+    ClaimFinalizers, Failure, Finality, Growth, Job, Modification, NodeGrowth, Outcome, Request, leases, volume_object,
 };
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 
-use super::{Refusal, Unchanged, VolumeHands, answered::Answered};
+use self::{
+    attaching::{attach, detach},
+    changing::{expand, modify},
+    making::create,
+    snapshots::{find_snapshot, remove_snapshot, take_snapshot},
+};
+use super::{Refusal, VolumeHands, answered::Answered};
 use crate::node_volumes::secrets;
+pub(crate) use changing::grow_on_node;
 
 /// A driver may take minutes; one that hangs holds up its own volumes alone.
 const JOB_PATIENCE: Duration = Duration::from_secs(300);
 const CONFLICTS_MAX: u32 = 5;
-/// gRPC's code.
-const RESOURCE_EXHAUSTED: i32 = 8;
-/// How often a volume is to be deleted that is not what was asked for, before that is told.
-const DELETIONS_MAX: u32 = 5;
 
 /// It is there, whoever made it.
 pub(super) fn there<T>(result: Result<T, Error>) -> Result<(), Error> {
@@ -167,51 +171,6 @@ async fn attempt(client: &Client, hands: &dyn VolumeHands, answered: &Answered, 
     Ok(false)
 }
 
-/// Has the driver make a volume that is nobody's yet, and is what was asked for.
-async fn create(
-    client: &Client,
-    hands: &dyn VolumeHands,
-    answered: &Answered,
-    request: &Request,
-    others: &Handles,
-) -> Result<Created, Failure> {
-    let secrets = told(client, request.secrets.provisioner.as_ref()).await?;
-    let created = hands.create(request.clone(), secrets.clone()).await.map_err(refused)?;
-    let other = others.get(&created.handle).cloned();
-    let taken = || answered.take(&request.driver, &created.handle, &request.name).err();
-    if let Some(other) = other.or_else(taken) {
-        let handle = &created.handle;
-        let message = format!("the driver answers with volume {handle:?}, which is that of PersistentVolume {other}");
-        return Err(Failure { message, finality: Finality::Refused, ..Failure::default() });
-    }
-    match created.refused {
-        Some(why) => Err(clean_up(hands, answered, (request, &created.handle), secrets, why).await),
-        None => Ok(created),
-    }
-}
-
-/// As external-provisioner's `cleanupVolume`. What cannot be removed is asked for again, and removed then.
-async fn clean_up(
-    hands: &dyn VolumeHands,
-    answered: &Answered,
-    (request, handle): (&Request, &str),
-    secrets: Secrets,
-    why: String,
-) -> Failure {
-    let mut failure = None;
-    for _ in 0..DELETIONS_MAX {
-        match hands.delete(request.driver.clone(), handle.to_owned(), secrets.clone()).await {
-            Ok(()) => {
-                answered.forget(&request.driver, handle);
-                return Failure { message: why, finality: Finality::Refused, ..Failure::default() };
-            }
-            Err(refusal) => failure = Some(refusal.message),
-        }
-    }
-    let failure = failure.unwrap_or_default();
-    failed(format!("{why}. Cleanup of volume {} failed, volume is orphaned: {failure}", request.name))
-}
-
 /// Another node may have been first, or somebody has changed the claim: what it is now is seen.
 async fn select(client: &Client, claim: &Key, version: &str, node: &str) -> Result<(), Error> {
     let annotations = json!({ SELECTED_NODE: node });
@@ -240,84 +199,6 @@ async fn write_status(client: &Client, claim: &Key, status: &Value) -> Result<()
     gone(patched).map_err(not_written)
 }
 
-/// The node's part: what is done with the driver, between what is written of it.
-pub(crate) async fn grow_on_node(
-    client: &Client,
-    growth: &NodeGrowth,
-    grown: impl Future<Output = Result<(), Failure>>,
-) -> Result<(), Failure> {
-    let write = async |status: &Option<Value>| match status {
-        Some(status) => write_status(client, &growth.claim, status).await,
-        None => Ok(()),
-    };
-    write(&growth.begun).await?;
-    let Err(failure) = grown.await else { return write(&growth.done).await };
-    let status = match failure.finality {
-        Finality::Open | Finality::Unasked => &None,
-        Finality::Refused => &growth.failed,
-        Finality::Infeasible => &growth.infeasible,
-    };
-    let why = format!("failed to expand pvc with {}", failure.message);
-    write(&status.as_ref().map(|it| with_message(it, &why))).await?;
-    Err(failure)
-}
-
-async fn expand(client: &Client, hands: &dyn VolumeHands, growth: &Growth) -> Result<bool, Failure> {
-    write_status(client, &growth.claim, &growth.begun).await.map_err(unasked)?;
-    let secrets = told(client, growth.secret.as_ref()).await?;
-    let expanded = match growth.is_asked {
-        true => hands.expand(growth.driver.clone(), growth.told.clone(), growth.bytes, secrets).await,
-        // As external-resizer's `trivialResizer`.
-        false => Ok(Grown { bytes: 0, needs_node: true }),
-    };
-    match expanded {
-        Ok(grown) => {
-            let (size, status) = growth.ended(grown);
-            if let Some(size) = size {
-                let patch = json!({ "spec": { "capacity": { "storage": size } } });
-                let key = Key::cluster(growth.volume.as_str());
-                let patched = client.patch(&PERSISTENT_VOLUMES, &key, "", &PatchType::Merge, &patch).await;
-                patched.map_err(not_written)?;
-            }
-            write_status(client, &growth.claim, &status).await?;
-            Ok(grown.needs_node)
-        }
-        Err(refusal) => {
-            let status = if refusal.finality == Finality::Infeasible { &growth.infeasible } else { &growth.failed };
-            write_status(client, &growth.claim, &with_message(status, &refusal.message)).await?;
-            Err(refused(refusal))
-        }
-    }
-}
-
-/// A status whose condition says why.
-fn with_message(status: &Value, message: &str) -> Value {
-    let mut status = status.clone();
-    for condition in status["conditions"].as_array_mut().into_iter().flatten() {
-        if condition["message"] == MESSAGE {
-            condition["message"] = message.into();
-        }
-    }
-    status
-}
-
-/// As external-resizer's `controllerModifyVolumeWithTarget`: the volume's object before the claim's.
-async fn modify(client: &Client, hands: &dyn VolumeHands, it: &Modification) -> Result<(), Failure> {
-    let secrets = told(client, it.secret.as_ref()).await?;
-    write_status(client, &it.claim, &it.begun).await.map_err(unasked)?;
-    let changed = hands.modify(it.driver.clone(), it.handle.clone(), it.parameters.clone(), secrets).await;
-    if let Err(Unchanged { message, finality }) = changed {
-        let status = if finality == Finality::Infeasible { &it.infeasible } else { &it.failed };
-        let why = format!("ModifyVolume failed with error: {message}. Waiting for retry.");
-        write_status(client, &it.claim, &with_message(status, &why)).await?;
-        return Err(Failure { message, finality, ..Failure::default() });
-    }
-    let patch = json!({ "spec": { "volumeAttributesClassName": it.class } });
-    let key = Key::cluster(it.volume.as_str());
-    client.patch(&PERSISTENT_VOLUMES, &key, "", &PatchType::Merge, &patch).await.map_err(not_written)?;
-    write_status(client, &it.claim, &it.done).await
-}
-
 /// Deletes a PersistentVolume whose volume is gone, and lets it go.
 async fn remove(client: &Client, volume: &str, finalizers: &[String]) -> Result<(), Error> {
     let key = Key::cluster(volume);
@@ -343,161 +224,4 @@ async fn let_go(client: &Client, resource: &Resource, key: &Key, own: &[String])
     }
     // Others change it all the time: at the next try.
     Ok(())
-}
-
-/// As external-attacher's `csiHandler`: marked, attached, told; what fails is told, too.
-async fn attach(client: &Client, hands: &dyn VolumeHands, it: &Attaching) -> Result<(), Failure> {
-    let attached = async {
-        let volume = it.volume.clone().map_err(failed)?;
-        let node_id = node_id(client, it).await?;
-        mark(client, it, &volume, &node_id).await?;
-        if !it.is_asked {
-            return Ok(Default::default());
-        }
-        let secrets = told(client, it.secret.as_ref()).await?;
-        hands.attach(it.driver.clone(), volume, node_id, secrets).await.map_err(refused)
-    };
-    match attached.await {
-        Ok(metadata) => {
-            let status = json!({ "attached": true, "attachmentMetadata": metadata, "attachError": null });
-            write_attachment(client, it, "status", json!({ "status": status })).await
-        }
-        Err(failure) => tell_refused(client, it, "attachError", failure).await,
-    }
-}
-
-async fn detach(client: &Client, hands: &dyn VolumeHands, it: &Attaching) -> Result<(), Failure> {
-    let detached = async {
-        if !it.is_asked {
-            return Ok(());
-        }
-        let volume = it.volume.clone().map_err(failed)?;
-        let node_id = node_id(client, it).await?;
-        let secrets = told(client, it.secret.as_ref()).await?;
-        hands.detach(it.driver.clone(), volume.handle, node_id, secrets).await.map_err(refused)
-    };
-    if let Err(failure) = detached.await {
-        return tell_refused(client, it, "detachError", failure).await;
-    }
-    let status = json!({ "attached": false, "attachmentMetadata": null, "detachError": null });
-    write_attachment(client, it, "status", json!({ "status": status })).await?;
-    // Somebody's finalizer may have come in between: then it is looked at again.
-    let seen = client.get_as::<Value>(&VOLUME_ATTACHMENTS, &Key::cluster(it.attachment.as_str())).await;
-    let mut found = match seen {
-        Err(error) if error.is_not_found() => return Ok(()),
-        other => other.map_err(not_written)?,
-    };
-    let held = found["metadata"]["finalizers"].take();
-    let own = format!("external-attacher/{}", it.driver.replace('/', "-"));
-    let left: Vec<Value> = held.as_array().into_iter().flatten().filter(|it| **it != *own).cloned().collect();
-    let version = found["metadata"]["resourceVersion"].take();
-    write_attachment(client, it, "", json!({ "metadata": { "resourceVersion": version, "finalizers": left } })).await
-}
-
-/// Says in the attachment and the volume that they are held, before the driver does anything.
-async fn mark(client: &Client, it: &Attaching, volume: &AttachedVolume, node_id: &str) -> Result<(), Failure> {
-    let marks =
-        json!({ "annotations": { NODE_ID: node_id }, "finalizers": it.finalizers, "resourceVersion": it.version });
-    let (key, patch) = (Key::cluster(it.attachment.as_str()), json!({ "metadata": marks }));
-    // One that is gone is attached no more: nobody would detach it.
-    let marked = client.patch(&VOLUME_ATTACHMENTS, &key, "", &PatchType::Merge, &patch).await;
-    marked.map_err(not_written)?;
-    let Some((version, finalizers)) = &volume.hold else { return Ok(()) };
-    let patch = json!({ "metadata": { "resourceVersion": version, "finalizers": finalizers } });
-    let key = Key::cluster(volume.volume.as_str());
-    client.patch(&PERSISTENT_VOLUMES, &key, "", &PatchType::Merge, &patch).await.map(drop).map_err(not_written)
-}
-
-async fn write_attachment(client: &Client, it: &Attaching, subresource: &str, patch: Value) -> Result<(), Failure> {
-    let key = Key::cluster(it.attachment.as_str());
-    gone(client.patch(&VOLUME_ATTACHMENTS, &key, subresource, &PatchType::Merge, &patch).await).map_err(not_written)
-}
-
-async fn tell_refused(client: &Client, it: &Attaching, field: &str, failure: Failure) -> Result<(), Failure> {
-    let time: Time = it.now;
-    // The one code that kubelets look at. An earlier one goes.
-    let code = failure.is_exhausted.then_some(RESOURCE_EXHAUSTED);
-    let patch = json!({ "status": { field: { "time": time, "message": failure.message, "errorCode": code } } });
-    write_attachment(client, it, "status", patch).await?;
-    Err(failure)
-}
-
-/// The driver's name for the node.
-async fn node_id(client: &Client, it: &Attaching) -> Result<String, Failure> {
-    if let Some(known) = &it.node_id {
-        return Ok(known.clone());
-    }
-    let found = client.get_as::<CSINode>(&CSI_NODES, &Key::cluster(it.node.as_str())).await;
-    let found = found.map_err(|error| failed(format!("CSINode {}: {error}", it.node)))?;
-    let driver = found.spec.drivers.into_iter().find(|driver| driver.name == it.driver);
-    let missing = || failed(format!("CSINode {} does not contain driver {}", it.node, it.driver));
-    driver.map(|it| it.node_id).ok_or_else(missing)
-}
-
-/// True: it is ready.
-async fn take_snapshot(client: &Client, hands: &dyn VolumeHands, taking: &Taking) -> Result<bool, Failure> {
-    let secrets = told(client, taking.secret.as_ref()).await?;
-    mark_content(client, &taking.content, &json!("yes")).await?;
-    match hands.create_snapshot(taking.clone(), secrets).await {
-        Ok(taken) => {
-            tell_content(client, &taking.content, &snapshot_status(&taken)).await?;
-            mark_content(client, &taking.content, &Value::Null).await?;
-            Ok(taken.is_ready)
-        }
-        Err(refusal) => {
-            tell_content(client, &taking.content, &snapshot_failed(taking, &refusal.message)).await?;
-            if refusal.is_final {
-                mark_content(client, &taking.content, &Value::Null).await?;
-            }
-            Err(failed(refusal.message))
-        }
-    }
-}
-
-/// True: it is ready.
-async fn find_snapshot(client: &Client, hands: &dyn VolumeHands, finding: &Finding) -> Result<bool, Failure> {
-    let found = match told(client, finding.secret.as_ref()).await {
-        Ok(secrets) => {
-            let (driver, handle) = (finding.driver.clone(), finding.handle.clone());
-            hands.find_snapshot(driver, handle, secrets).await.map_err(refused)
-        }
-        Err(failure) => Err(failure),
-    };
-    match found {
-        Ok(found) => {
-            tell_content(client, &finding.content, &snapshot_found(finding, found.as_ref())).await?;
-            Ok(found.is_none_or(|it| it.is_ready))
-        }
-        Err(failure) => {
-            tell_content(client, &finding.content, &snapshot_not_found(finding, &failure.message)).await?;
-            Err(failure)
-        }
-    }
-}
-
-/// Says that the driver is asked, or that it has answered for good.
-async fn mark_content(client: &Client, content: &str, mark: &Value) -> Result<(), Failure> {
-    let patch = json!({ "metadata": { "annotations": { BEING_CREATED: mark } } });
-    let key = Key::cluster(content);
-    gone(client.patch(&VOLUME_SNAPSHOT_CONTENTS, &key, "", &PatchType::Merge, &patch).await).map_err(not_written)
-}
-
-async fn tell_content(client: &Client, content: &str, status: &Value) -> Result<(), Failure> {
-    let (key, patch) = (Key::cluster(content), json!({ "status": status }));
-    gone(client.patch(&VOLUME_SNAPSHOT_CONTENTS, &key, "status", &PatchType::Merge, &patch).await).map_err(not_written)
-}
-
-async fn remove_snapshot(
-    client: &Client,
-    hands: &dyn VolumeHands,
-    (content, driver): (&str, &str),
-    handle: Option<&str>,
-    secret: Option<&Key>,
-) -> Result<(), Failure> {
-    if let Some(handle) = handle {
-        let secrets = told(client, secret).await?;
-        hands.delete_snapshot(driver.to_owned(), handle.to_owned(), secrets).await.map_err(refused)?;
-    }
-    let own = [CONTENT_FINALIZER.to_string()];
-    let_go(client, &VOLUME_SNAPSHOT_CONTENTS, &Key::cluster(content), &own).await.map_err(not_written)
 }

@@ -1,86 +1,81 @@
-//! What is asked of drivers, each of which has a queue of its own: one that hangs holds up nobody else's volumes.
+//! What is under way for the drivers of one node. Each driver has places of its own, and what is only asked of it, so that it can be
+//! told, has others than what somebody waits for: a driver that hangs holds up its own volumes alone.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, VecDeque},
     task::{Context, Poll},
 };
 
 use corten_client::BoxFuture;
 use corten_provisioner::Event;
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
-/// Of one driver at once.
-const JOBS: usize = 8;
+/// So much at once of each line.
+const JOBS_MAX: usize = 8;
+const LOOKS_MAX: usize = 2;
 
-type Work = BoxFuture<'static, Ended>;
-
-enum Ended {
-    Told(Option<Event>),
-    /// The capacity of this name is published.
-    Published(String),
+/// What waits for the same places.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Line {
+    /// What no driver is asked for.
+    Api,
+    Driver(String),
+    /// How much a driver has left, and whether its volumes are well.
+    Looks(String),
 }
 
+impl Line {
+    pub(super) fn of(driver: Option<&str>) -> Self {
+        driver.map_or(Self::Api, |it| Self::Driver(it.to_owned()))
+    }
+}
+
+type Work = BoxFuture<'static, Option<Event>>;
+
+/// The mind bounds it: each claim, volume, attachment and content has one thing under way, each class of a driver one telling.
 #[derive(Default)]
 pub(super) struct Queues {
-    /// By driver; what asks none has a queue, too.
-    of: BTreeMap<Option<String>, Queue>,
-    publishing: BTreeSet<String>,
+    lines: BTreeMap<Line, Queue>,
+    running: FuturesUnordered<BoxFuture<'static, (Line, Option<Event>)>>,
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Work>,
-    running: FuturesUnordered<Work>,
+    n_running: usize,
 }
 
 impl Queues {
-    pub(super) fn push(&mut self, driver: Option<&str>, work: impl Future<Output = Option<Event>> + Send + 'static) {
-        self.queue(driver).waiting.push_back(Box::pin(async { Ended::Told(work.await) }));
+    pub(super) fn push(&mut self, line: Line, work: impl Future<Output = Option<Event>> + Send + 'static) {
+        self.lines.entry(line.clone()).or_default().waiting.push_back(Box::pin(work));
+        self.begin(line);
     }
 
-    /// Nothing is done where the time before has not ended. What that does not see yet the next look finds, a minute later.
-    pub(super) fn publish(&mut self, driver: &str, name: String, work: impl Future<Output = ()> + Send + 'static) {
-        if self.publishing.insert(name.clone()) {
-            self.queue(Some(driver)).waiting.push_back(Box::pin(async {
-                work.await;
-                Ended::Published(name)
-            }));
-        }
-    }
-
-    fn queue(&mut self, driver: Option<&str>) -> &mut Queue {
-        self.of.entry(driver.map(str::to_owned)).or_default()
-    }
-
-    /// What has ended.
+    /// What has come of what has ended.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Vec<Event> {
-        let mut told = Vec::new();
-        let Self { of, publishing } = self;
-        of.retain(|_, queue| {
-            queue.poll(context, |ended| match ended {
-                Ended::Told(event) => told.extend(event),
-                Ended::Published(name) => {
-                    publishing.remove(&name);
-                }
-            });
-            !queue.running.is_empty()
-        });
-        told
+        let mut ended = Vec::new();
+        while let Poll::Ready(Some((line, event))) = self.running.poll_next_unpin(context) {
+            if let Some(places) = self.lines.get_mut(&line) {
+                places.n_running -= 1;
+            }
+            self.begin(line);
+            ended.extend(event);
+        }
+        ended
     }
-}
 
-impl Queue {
-    fn poll(&mut self, context: &mut Context<'_>, mut take: impl FnMut(Ended)) {
-        loop {
-            while self.running.len() < JOBS
-                && let Some(next) = self.waiting.pop_front()
-            {
-                self.running.push(next);
-            }
-            match self.running.poll_next_unpin(context) {
-                Poll::Ready(Some(ended)) => take(ended),
-                Poll::Ready(None) | Poll::Pending => return,
-            }
+    fn begin(&mut self, line: Line) {
+        let Some(places) = self.lines.get_mut(&line) else { return };
+        let n_max = if matches!(line, Line::Looks(_)) { LOOKS_MAX } else { JOBS_MAX };
+        while places.n_running < n_max
+            && let Some(next) = places.waiting.pop_front()
+        {
+            places.n_running += 1;
+            let line = line.clone();
+            self.running.push(Box::pin(next.map(move |it| (line, it))));
+        }
+        if places.n_running == 0 {
+            self.lines.remove(&line);
         }
     }
 }
@@ -89,48 +84,52 @@ impl Queue {
 mod tests {
     use std::sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicUsize, Ordering},
     };
+
+    use tokio::sync::Semaphore;
 
     use super::*;
 
-    fn poll(queues: &mut Queues) -> usize {
-        queues.poll(&mut Context::from_waker(std::task::Waker::noop())).len()
-    }
-
-    #[test]
-    fn a_driver_that_hangs_holds_up_its_own_volumes_alone() {
-        let mut queues = Queues::default();
-        for _ in 0..100 {
-            queues.push(Some("hangs"), std::future::pending());
+    /// How many of so many are begun while none of them ends, and how many end then.
+    async fn begun(queue: &mut Queues, line: Line, n: usize) -> (usize, usize) {
+        let (count, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+        for _ in 0..n {
+            let (count, gate) = (count.clone(), gate.clone());
+            let work = async move {
+                count.fetch_add(1, Ordering::Relaxed);
+                gate.acquire().await.expect("it stays open").forget();
+                Some(Event::Tick)
+            };
+            queue.push(line.clone(), work);
         }
-        queues.push(Some("well"), async { Some(Event::Tick) });
-        queues.push(None, async { Some(Event::Tick) });
-        assert_eq!((poll(&mut queues), poll(&mut queues)), (2, 0));
+        let poll = |queue: &mut Queues| {
+            let mut context = Context::from_waker(std::task::Waker::noop());
+            queue.poll(&mut context).len()
+        };
+        assert_eq!(poll(queue), 0);
+        let at_first = count.load(Ordering::Relaxed);
+        gate.add_permits(n);
+        let mut n_ended = 0;
+        for _ in 0..n {
+            n_ended += poll(queue);
+        }
+        (at_first, n_ended)
     }
 
-    #[test]
-    fn what_is_left_is_asked_once_at_a_time() {
-        let mut queues = Queues::default();
-        let n_asked = Arc::new(AtomicUsize::new(0));
-        let (answer, answered) = tokio::sync::oneshot::channel::<()>();
-        let mut answered = Some(answered);
-        let mut ask = |queues: &mut Queues| {
-            let (n_asked, answered) = (n_asked.clone(), answered.take());
-            queues.publish("d", "d of a class".into(), async move {
-                n_asked.fetch_add(1, Relaxed);
-                if let Some(answered) = answered {
-                    answered.await.expect("answered");
-                }
-            });
-            poll(queues);
-        };
-        ask(&mut queues);
-        ask(&mut queues);
-        assert_eq!(n_asked.load(Relaxed), 1);
-        answer.send(()).expect("it is waited for");
-        poll(&mut queues);
-        ask(&mut queues);
-        assert_eq!(n_asked.load(Relaxed), 2);
+    #[tokio::test]
+    async fn each_line_has_places_of_its_own() {
+        let mut queue = Queues::default();
+        for _ in 0..2 * JOBS_MAX {
+            queue.push(Line::Driver("hangs".into()), std::future::pending());
+            queue.push(Line::Looks("hangs".into()), std::future::pending());
+        }
+        for (line, n_max) in
+            [(Line::Api, JOBS_MAX), (Line::Driver("other".into()), JOBS_MAX), (Line::Looks("other".into()), LOOKS_MAX)]
+        {
+            assert_eq!(begun(&mut queue, line.clone(), 20).await, (n_max, 20), "{line:?}");
+        }
+        assert_eq!(queue.running.len(), JOBS_MAX + LOOKS_MAX);
+        assert_eq!(queue.lines.len(), 2, "what is done is forgotten");
     }
 }

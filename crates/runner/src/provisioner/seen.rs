@@ -9,13 +9,15 @@ use std::{
 use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
     resources::{
-        PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, VOLUME_ATTACHMENTS, VOLUME_ATTRIBUTES_CLASSES,
+        CSI_DRIVERS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, VOLUME_ATTACHMENTS,
+        VOLUME_ATTRIBUTES_CLASSES,
     },
     storage::v1::{StorageClass, VolumeAttachment, VolumeAttributesClass},
+    volumes::{CONTROLLER_NODES, EXTRA_CREATE_METADATA},
 };
 use corten_client::{Client, Identity, Informer, InformerEvent, InformerParams, decode, decode_projection};
 use corten_meta::{ObjectMeta, Resource};
-use corten_provisioner::{DriverPod, Event, Topology};
+use corten_provisioner::{CsiDriverSettings, DriverPod, Event, Topology};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::{
@@ -55,7 +57,8 @@ pub(super) struct Informers {
     classes: Informer<Arc<StorageClass>>,
     attributes_classes: Informer<Arc<VolumeAttributesClass>>,
     attachments: Informer<Arc<VolumeAttachment>>,
-    synced: [bool; 5],
+    csi_drivers: Informer<(String, CsiDriverSettings)>,
+    synced: [bool; 6],
     snapshots: snapshots::Feed,
     /// Of all nodes, once there is a driver that may have sidecars.
     pods: Option<Informer<DriverPod>>,
@@ -63,15 +66,29 @@ pub(super) struct Informers {
     nodes: Option<Informer<Topology>>,
 }
 
+#[derive(Deserialize)]
+struct OnlyMeta {
+    metadata: ObjectMeta,
+}
+
+fn csi_drivers(client: &Client, seed: &str) -> Informer<(String, CsiDriverSettings)> {
+    let params = InformerParams::all(CSI_DRIVERS).seeded_by(seed);
+    Informer::decoding(client.clone(), params, |bytes| {
+        let OnlyMeta { metadata } = decode_projection(&bytes)?;
+        let annotation = |name| metadata.annotations.get(name).cloned().unwrap_or_default();
+        let settings = CsiDriverSettings {
+            wants_metadata: annotation(EXTRA_CREATE_METADATA) == "true",
+            controller_nodes: annotation(CONTROLLER_NODES),
+        };
+        Ok((Identity::of(&metadata), (metadata.name, settings)))
+    })
+}
+
 pub(super) fn informer<T: DeserializeOwned + 'static>(
     client: &Client,
     resource: Resource,
     seed: &str,
 ) -> Informer<Arc<T>> {
-    #[derive(Deserialize)]
-    struct OnlyMeta {
-        metadata: ObjectMeta,
-    }
     let params = InformerParams::all(resource).seeded_by(seed);
     Informer::decoding(client.clone(), params, |bytes| {
         let meta: OnlyMeta = decode_projection(&bytes)?;
@@ -108,7 +125,8 @@ impl Informers {
             classes: informer(client, STORAGE_CLASSES, seed),
             attributes_classes: informer(client, VOLUME_ATTRIBUTES_CLASSES, seed),
             attachments: informer(client, VOLUME_ATTACHMENTS, seed),
-            synced: [false; 5],
+            csi_drivers: csi_drivers(client, seed),
+            synced: [false; 6],
             snapshots: snapshots::Feed::new(client, seed),
             pods: None,
             nodes: None,
@@ -124,7 +142,7 @@ impl Informers {
 
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Vec<Event> {
         let mut events = Vec::new();
-        let was_synced = self.synced == [true; 5];
+        let was_synced = self.synced == [true; 6];
         let (on, all) = (&mut *context, &mut events);
         self.synced[0] |= drain(&mut self.classes, on, all, Event::Class, |it| Event::ClassGone(it.name));
         self.synced[1] |= drain(&mut self.volumes, on, all, Event::Volume, |it| Event::VolumeGone(it.name));
@@ -132,7 +150,10 @@ impl Informers {
         self.synced[3] |= drain(&mut self.attachments, on, all, Event::Attachment, |it| Event::AttachmentGone(it.name));
         let classes = &mut self.attributes_classes;
         self.synced[4] |= drain(classes, on, all, Event::AttributesClass, |it| Event::AttributesClassGone(it.name));
-        if !was_synced && self.synced == [true; 5] {
+        let drivers = &mut self.csi_drivers;
+        let told = |it: (String, CsiDriverSettings)| Event::CsiDriver(it.0, it.1);
+        self.synced[5] |= drain(drivers, on, all, told, |it| Event::CsiDriverGone(it.name));
+        if !was_synced && self.synced == [true; 6] {
             events.push(Event::Synced);
         }
         events.extend(self.snapshots.poll(context));

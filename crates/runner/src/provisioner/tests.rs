@@ -1,4 +1,5 @@
 mod attachments;
+mod capacities;
 mod changes;
 mod claims;
 mod handles;
@@ -9,13 +10,15 @@ use std::time::Duration;
 
 use corten_provisioner::{DriverFacts, Snapshotted};
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::*;
 use crate::fake::{FakeApi, Fault, clock};
 
 const DRIVER: &str = "local.corten.dev";
+/// One that makes nothing and says nothing.
+const HANGS: &str = "hangs.corten.dev";
 const CLAIMS: &str = "/api/v1/namespaces/default/persistentvolumeclaims";
 const VOLUMES: &str = "/api/v1/persistentvolumes";
 
@@ -33,6 +36,8 @@ struct FakeVolumes {
     repeats: Mutex<bool>,
     /// Why what it makes is not what it was asked for.
     refused: Mutex<Option<String>>,
+    /// It lists no volume as attached, once.
+    is_detached: Mutex<bool>,
     /// How large it says a volume is that it has grown.
     grown: Mutex<u64>,
     /// The node it is on, where that is not `n1`.
@@ -55,6 +60,7 @@ impl VolumeHands for FakeVolumes {
         let facts = DriverFacts {
             name: DRIVER.into(),
             attaches: foreign,
+            tells_attached: foreign,
             socket: foreign.then(|| "/x/csi.sock".into()),
             provisions: true,
             expands: true,
@@ -82,7 +88,12 @@ impl VolumeHands for FakeVolumes {
     }
 
     fn create(&self, request: Request, _: Secrets) -> BoxFuture<'_, Result<Created, Refusal>> {
-        let made = self.ask(format!("create {} {}", request.name, request.bytes));
+        let told = format!(" {:?}", request.parameters);
+        let told = if request.parameters.is_empty() { "" } else { &told };
+        let made = self.ask(format!("create {} {}{told}", request.name, request.bytes));
+        if request.driver == HANGS {
+            return Box::pin(std::future::pending());
+        }
         let handle = if *self.repeats.lock() { "one".into() } else { request.name };
         let topology = self.node.iter().map(|it| [("kubernetes.io/hostname".to_owned(), it.clone())].into()).collect();
         let refused = self.refused.lock().take();
@@ -164,6 +175,11 @@ impl VolumeHands for FakeVolumes {
         Box::pin(std::future::ready(Ok(told)))
     }
 
+    fn attached(&self, _: String, places: AttachedTo) -> BoxFuture<'_, Result<AttachedTo, Refusal>> {
+        let told = if std::mem::take(&mut *self.is_detached.lock()) { AttachedTo::new() } else { places };
+        Box::pin(std::future::ready(Ok(told)))
+    }
+
     fn modify(
         &self,
         _: String,
@@ -176,7 +192,11 @@ impl VolumeHands for FakeVolumes {
         Box::pin(std::future::ready(changed))
     }
 
-    fn capacity(&self, _: Published) -> BoxFuture<'_, Option<(u64, Option<u64>)>> {
+    fn capacity(&self, of: Published) -> BoxFuture<'_, Option<(u64, Option<u64>)>> {
+        if of.driver == HANGS {
+            self.asked.lock().push(format!("capacity {}", of.class));
+            return Box::pin(std::future::pending());
+        }
         Box::pin(std::future::ready(Some((5 << 30, Some(1 << 30)))))
     }
 
@@ -211,7 +231,11 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let (api, hands) = (FakeApi::new(), Arc::new(FakeVolumes::default()));
+        Self::with(FakeVolumes::default())
+    }
+
+    fn with(hands: FakeVolumes) -> Self {
+        let (api, hands) = (FakeApi::new(), Arc::new(hands));
         api.put("/api/v1/nodes/n1", json!({ "metadata": { "name": "n1", "uid": "node-1" } }));
         let settings = ProvisionerSettings {
             node_name: "n1".into(),
@@ -277,6 +301,38 @@ async fn a_cluster_is_told_of_the_node_and_given_its_class_once() {
     let capacities = "/apis/storage.k8s.io/v1/namespaces/kube-system/csistoragecapacities/";
     world.until("told what is left", |api| !api.objects(capacities).is_empty()).await;
     assert_eq!(world.api.objects(capacities)[0]["capacity"], "5Gi");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_that_hangs_holds_up_its_own_volumes_alone() {
+    let facts = DriverFacts {
+        name: HANGS.into(),
+        provisions: true,
+        tells_capacity: true,
+        topology: [("kubernetes.io/hostname".to_owned(), "n1".to_owned())].into(),
+        ..DriverFacts::default()
+    };
+    let (tell, told) = watch::channel(Vec::new());
+    tell.send_replace(vec![NodeDriver { facts, node_id: "n1".into(), limit: None }]);
+    let world = World::with(FakeVolumes { others: tokio::sync::Mutex::new(Some(told)), ..FakeVolumes::default() });
+    for n in 0..20 {
+        let class = json!({ "metadata": { "name": format!("hangs-{n}") }, "provisioner": HANGS });
+        world.api.put(&format!("/apis/storage.k8s.io/v1/storageclasses/hangs-{n}"), class);
+        let mut theirs = claim(&Value::Null);
+        (theirs["metadata"]["name"], theirs["metadata"]["uid"]) = (format!("h{n}").into(), format!("h{n}").into());
+        theirs["metadata"]["annotations"]["volume.kubernetes.io/storage-provisioner"] = HANGS.into();
+        theirs["spec"]["storageClassName"] = format!("hangs-{n}").into();
+        world.api.put(&format!("{CLAIMS}/h{n}"), theirs);
+    }
+    let n_asked = |what: &str| world.hands.asked.lock().iter().filter(|it| it.starts_with(what)).count();
+    world.until("asked", |_| n_asked("create pvc-h") > 0 && n_asked("capacity") > 0).await;
+    let begun = tokio::time::Instant::now();
+    world.api.put(&format!("{CLAIMS}/data"), claim(&Value::Null));
+    world.until("made", |api| api.object(&format!("{VOLUMES}/pvc-c1")).is_some()).await;
+    let capacities = "/apis/storage.k8s.io/v1/namespaces/kube-system/csistoragecapacities/";
+    world.until("told what is left", |api| !api.objects(capacities).is_empty()).await;
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(n_asked("create pvc-h") <= 8, "so much of one driver at once");
 }
 
 #[tokio::test(start_paused = true)]

@@ -17,7 +17,8 @@ use super::{
     messages::{AccessMode, Capabilities, CapacityRange, Empty, MountVolume, Topology, VolumeCapability},
 };
 use crate::{
-    Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Expanded, Fault, Snapshot, StageVolume, VolumeSource,
+    AttachedTo, Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Expanded, Fault, Snapshot, StageVolume,
+    VolumeSource,
     answers::{check_handle, check_map, check_places},
 };
 
@@ -249,13 +250,38 @@ impl Controller {
             }
             return Ok(told);
         }
+        let take = |it| told.extend(condition(it).filter(|it| handles.contains(&it.0)));
+        self.list_volumes(take).await?;
+        Ok(told)
+    }
+
+    pub(super) fn tells_attached(&self) -> bool {
+        [can::PUBLISH, can::LIST, can::TELL_ATTACHED].into_iter().all(|it| self.can(it))
+    }
+
+    /// As external-attacher's reconciler: of these those that the driver lists.
+    pub(super) async fn attached(&self, places: AttachedTo) -> Result<AttachedTo, Fault> {
+        if !self.tells_attached() {
+            return Err(Fault::new(Code::Unimplemented, "the driver does not say where volumes are attached"));
+        }
+        let mut told = AttachedTo::new();
+        let take = |it: VolumeStanding| {
+            let Some((volume, status)) = it.volume.zip(it.status) else { return };
+            let all = status.published_node_ids.into_iter().map(|node| (volume.volume_id.clone(), node));
+            told.extend(all.filter(|it| places.contains(it)));
+        };
+        self.list_volumes(take).await?;
+        Ok(told)
+    }
+
+    async fn list_volumes(&self, mut take: impl FnMut(VolumeStanding)) -> Result<(), Fault> {
         let mut starting_token = String::new();
         for _ in 0..PAGES_MAX {
             let request = List { max_entries: 0, starting_token };
             let page: ListedVolumes = self.client.call(LIST, request).await?;
-            told.extend(page.entries.into_iter().filter_map(condition).filter(|it| handles.contains(&it.0)));
+            page.entries.into_iter().for_each(&mut take);
             if page.next_token.is_empty() {
-                return Ok(told);
+                return Ok(());
             }
             starting_token = page.next_token;
         }

@@ -65,6 +65,7 @@ pub(crate) mod can {
     pub(crate) const CLONE: i32 = 7;
     pub(crate) const PUBLISH_READ_ONLY: i32 = 8;
     pub(crate) const EXPAND: i32 = 9;
+    pub(crate) const TELL_ATTACHED: i32 = 10;
     pub(crate) const TELL_CONDITION: i32 = 11;
     pub(crate) const GET: i32 = 12;
     pub(crate) const SINGLE_NODE_MULTI_WRITER: i32 = 13;

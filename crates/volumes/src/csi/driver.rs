@@ -21,8 +21,8 @@ use super::{
     },
 };
 use crate::{
-    Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault, NodeExpand, Snapshot,
-    StageVolume, VolumeStats,
+    AttachedTo, Capacity, Code, CreateSnapshot, CreateVolume, CreatedVolume, Driver, Expanded, Facts, Fault,
+    NodeExpand, Snapshot, StageVolume, VolumeStats,
 };
 
 /// CSI's bound for what identifies a node.
@@ -76,6 +76,7 @@ impl CsiDriver {
             tells_capacity: can(can::TELL_CAPACITY),
             attaches: can(can::PUBLISH),
             attaches_read_only: can(can::PUBLISH_READ_ONLY),
+            tells_attached: controller.as_ref().is_some_and(Controller::tells_attached),
             snapshots: can(can::SNAPSHOT),
             clones: can(can::CLONE),
             modifies: can(can::MODIFY),
@@ -196,6 +197,10 @@ impl Driver for CsiDriver {
 
     fn conditions(&self, handles: BTreeSet<String>) -> BoxFuture<'_, Result<BTreeMap<String, Option<String>>, Fault>> {
         Box::pin(async { self.controller()?.conditions(handles).await })
+    }
+
+    fn attached(&self, places: AttachedTo) -> BoxFuture<'_, Result<AttachedTo, Fault>> {
+        Box::pin(async { self.controller()?.attached(places).await })
     }
 
     fn modify(

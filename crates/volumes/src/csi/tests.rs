@@ -12,7 +12,10 @@ use corten_machine::{Layout, NodeMounts};
 use tokio::task::JoinSet;
 
 use super::{CsiPlugins, SampleDriver, SampleSettings, messages as m};
-use crate::{Code, CreateSnapshot, CreateVolume, Driver, Drivers, Fault, Mounter, StageVolume};
+use crate::{
+    AttachedTo, Call, Code, CreateSnapshot, CreateVolume, Driver, Drivers, Fault, Mounter, Reply, StageVolume,
+    channel::{self, AskedOfDriver},
+};
 
 mod sanity;
 
@@ -232,6 +235,21 @@ async fn a_snapshot_that_was_there_before_is_asked_for() {
     assert!(world.asked().iter().all(|it| !it.starts_with("ListSnapshots")));
 }
 
+/// Over the node's own API, as the control plane asks.
+#[tokio::test]
+async fn a_driver_is_told_the_secret_for_a_change() {
+    let (world, driver) = World::driver(&[]).await;
+    let handle = driver.create(wanted("v1")).await.expect("made").handle;
+    world.asked();
+    let secrets = [("key".to_owned(), "s3cret".to_owned())].into();
+    let call = Call::Modify { handle: handle.clone(), parameters: BTreeMap::new(), secrets };
+    let message = channel::written(&AskedOfDriver { driver: NAME.into(), call }, &[]).expect("it can be written");
+    let answer = channel::put(&message, |name| world.drivers.get(name)).await.expect("an answer");
+    let (told, _) = channel::read::<Result<Reply, Fault>>(&answer).expect("it can be read");
+    assert_eq!(told, Ok(Reply::Done));
+    assert_eq!(world.asked(), [format!("ControllerModifyVolume {handle} key")]);
+}
+
 #[tokio::test]
 async fn whether_volumes_are_well_is_asked_in_a_list_or_one_by_one() {
     for (without, method) in [(&[][..], "ListVolumes"), (&["list"][..], "ControllerGetVolume")] {
@@ -252,6 +270,44 @@ async fn whether_volumes_are_well_is_asked_in_a_list_or_one_by_one() {
         let (_world, driver) = World::driver(without).await;
         assert!(!driver.facts().tells_conditions);
         assert_eq!(driver.conditions(BTreeSet::new()).await.expect_err("not offered").code, Code::Unimplemented);
+    }
+}
+
+/// Over the node's own API, as the control plane asks; all pages of the list are read.
+#[tokio::test]
+async fn where_volumes_are_attached_is_asked_in_a_list() {
+    let (world, driver) = World::driver(&[]).await;
+    assert!(driver.facts().tells_attached);
+    let mut places = AttachedTo::new();
+    for name in ["v1", "v2", "v3"] {
+        let handle = driver.create(wanted(name)).await.expect("made").handle;
+        let volume = StageVolume { access_mode: "ReadWriteOnce".into(), ..StageVolume::of(&handle) };
+        driver.attach(volume, "node-7".into(), false).await.expect("attached");
+        places.insert((handle, "node-7".to_owned()));
+    }
+    let mut asked = places.clone();
+    let elsewhere = asked.pop_last().expect("three").0;
+    asked.insert((elsewhere, "node-8".to_owned()));
+    let told = async || {
+        let call = Call::Attached { places: asked.clone() };
+        let message = channel::written(&AskedOfDriver { driver: NAME.into(), call }, &[]).expect("it can be written");
+        let answer = channel::put(&message, |name| world.drivers.get(name)).await.expect("an answer");
+        channel::read::<Result<Reply, Fault>>(&answer).expect("it can be read").0
+    };
+    let both: AttachedTo = asked.intersection(&places).cloned().collect();
+    assert_eq!(told().await, Ok(Reply::AttachedTo(both.clone())), "of those that were asked for");
+    world.asked();
+    world.fault("ListVolumes pages");
+    assert_eq!(told().await, Ok(Reply::AttachedTo(both)));
+    assert_eq!(world.asked().len(), 3, "a volume each");
+    world.fault("ListVolumes detached");
+    assert_eq!(told().await, Ok(Reply::AttachedTo(AttachedTo::new())));
+    world.fault("ListVolumes Unavailable");
+    assert_eq!(told().await.expect_err("told to fail").code, Code::Unavailable);
+    for without in ["attached", "attach", "list"] {
+        let (_world, driver) = World::driver(&[without]).await;
+        assert!(!driver.facts().tells_attached, "{without}");
+        assert_eq!(driver.attached(AttachedTo::new()).await.expect_err("not offered").code, Code::Unimplemented);
     }
 }
 

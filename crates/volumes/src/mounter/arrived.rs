@@ -20,7 +20,7 @@ impl Mounter {
         is_block: bool,
         is_ephemeral: bool,
     ) -> Result<(), MountError> {
-        if driver.facts().socket.is_none() || !self.mounts.is_apart() {
+        if driver.facts().is_built_in() || !self.mounts.is_apart() {
             return Ok(());
         }
         let is_there = move |target: &Path| match is_block {

@@ -14,7 +14,7 @@ impl Mounter {
         let mut found: BTreeMap<(String, String), GrowableVolume> = BTreeMap::new();
         for (Published { uid, record, .. }, _) in self.places().await {
             let facts = self.drivers().get(&record.driver_name).map(|it| it.facts());
-            let has_part = facts.is_some_and(|it| it.node_expands && it.socket.is_some());
+            let has_part = facts.is_some_and(|it| it.node_expands && !it.is_built_in());
             if !has_part || record.claim_name.is_empty() {
                 continue;
             }
@@ -34,7 +34,7 @@ impl Mounter {
     /// on while it runs asks again, and tells.
     pub(super) async fn grow_staged(&self, driver: &dyn Driver, told: &StageVolume, volume: &CsiVolume, place: &Path) {
         let facts = driver.facts();
-        let growth = volume.growth.as_ref().filter(|_| facts.node_expands && facts.socket.is_some());
+        let growth = volume.growth.as_ref().filter(|_| facts.node_expands && !facts.is_built_in());
         let Some(VolumeGrowth { bytes, secrets }) = growth.map(|it| &**it) else { return };
         let told = StageVolume { secrets: secrets.0.clone(), ..told.clone() };
         let asked = NodeExpand { volume: told, path: place.to_owned(), staging: Some(place.to_owned()), bytes: *bytes };

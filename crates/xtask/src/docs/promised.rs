@@ -29,8 +29,9 @@ pub(super) fn page(list: &str) -> Result<String> {
     rows.values_mut().for_each(|it| it.sort_unstable());
     let mut page = format!(
         "{}# Promised metrics\n\nThe metrics that Kubernetes promises (its stable and beta ones), and those that the dashboards and \
-         alerts of kubernetes-mixin ask for: where each is served. More are; what the state of objects is told by stands in \
-         [metrics-of-objects.md](metrics-of-objects.md).\n\nBindings that came too late because another scheduler was faster are \
+         alerts of kubernetes-mixin ask for, and some alpha ones of volumes, and of the scheduler's cache and events: where each is \
+         served. More are; what the state of objects is told by stands in [metrics-of-objects.md](metrics-of-objects.md).\n\nBindings \
+         that came too late because another scheduler was faster are \
          `corten_scheduler_binding_conflicts_total`, at the API server in whose process the scheduler runs, by `reason`: `no_room`, \
          `bound_elsewhere`. Those of all schedulers are `apiserver_request_total` of `subresource=\"binding\"` and `code=\"409\"`.\n",
         super::HEAD

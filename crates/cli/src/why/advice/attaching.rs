@@ -11,6 +11,7 @@ use super::case::{Advice, Case};
 use crate::why::{
     command::kubectl,
     fields::{items, text},
+    findings::drivers::run_nowhere,
 };
 
 const REFUSED: &str = "AttachVolume.Attach failed for volume ";
@@ -46,6 +47,9 @@ pub(super) async fn of(case: &Case<'_>) -> Advice {
             .hints(users(case, node, &volume).await)
             .hints((!refused.is_empty()).then(|| format!("detach refused by the driver: {refused}")));
     }
+    if run_nowhere(case.reader, &driver).await {
+        return nowhere(advice, format!("{subject} waits for volume {name}"), &driver);
+    }
     let said = match of_volume().next() {
         Some(_) => format!("{driver} has not attached it yet"),
         None => "nobody has asked for it to be attached yet".to_owned(),
@@ -54,6 +58,19 @@ pub(super) async fn of(case: &Case<'_>) -> Advice {
         .headline(format!("{subject} waits for volume {name}: {said}"))
         .who(format!("nobody, if it comes soon; else whoever runs {driver}"))
         .hint("a driver that attaches nothing says so: attachRequired: false in its CSIDriver")
+}
+
+/// The driver of a volume is on no node.
+pub(super) fn nowhere(advice: Advice, headline: String, driver: &str) -> Advice {
+    advice
+        .headline(format!("{headline}: no node runs driver {driver}"))
+        .who(format!("whoever runs {driver}: it is not there, or not registered at any kubelet"))
+}
+
+/// The volume itself, of which that was found.
+pub(super) fn of_volume(case: &Case<'_>) -> Advice {
+    let advice = Advice::run(kubectl("", &["get", "csinodes"]));
+    nowhere(advice, format!("{} is not attached", case.at.subject), text(case.object, "/spec/csi/driver"))
 }
 
 /// The Pods on that node that have the volume's claim.

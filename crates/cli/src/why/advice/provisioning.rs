@@ -3,12 +3,12 @@
 //! Drivers are asked beside the loops that keep journals: what they said is read off the claim's events.
 
 use corten_api::{
-    resources::{CSI_NODES, EVENTS, LEASES, NODES, PERSISTENT_VOLUME_CLAIMS},
+    resources::{CSI_DRIVERS, CSI_NODES, EVENTS, LEASES, NODES, PERSISTENT_VOLUME_CLAIMS},
     snapshots::VOLUME_SNAPSHOTS,
     volumes::{CONTROLLER_NODES, DRIVERS_OF_OTHERS, SELECTED_NODE, STORAGE_PROVISIONER},
 };
 use corten_meta::{Key, Resource};
-use corten_provisioner::leases;
+use corten_provisioner::{RING, RING_OF_ONE, leases};
 use serde_json::{Value, json};
 
 use super::{
@@ -63,7 +63,7 @@ pub(super) async fn of(case: &Case<'_>) -> Advice {
             if are_joined && !is_led(case, provisioner).await {
                 return advice
                     .headline(not_yet(case, format!("no node acts for {provisioner}")))
-                    .hint(acting(provisioner))
+                    .hints(acting(case, provisioner).await)
                     .who(format!("whoever runs {provisioner}: name nodes, or run csi-provisioner beside it"));
             }
             let advice = match are_joined {
@@ -80,8 +80,20 @@ pub(super) async fn of(case: &Case<'_>) -> Advice {
     }
 }
 
-fn acting(driver: &str) -> String {
-    format!("of joined nodes those may act that csidriver/{driver} names in its annotation {CONTROLLER_NODES}")
+/// Who may act for the driver, and what is wrong with that.
+async fn acting(case: &Case<'_>, driver: &str) -> Vec<String> {
+    let may =
+        format!("of joined nodes those may act that csidriver/{driver} names in its annotation {CONTROLLER_NODES}");
+    let settings = case.reader.get(&CSI_DRIVERS, &Key::cluster(driver)).await.unwrap_or_default();
+    let named = settings["metadata"]["annotations"][CONTROLLER_NODES].as_str().unwrap_or_default();
+    let mut unknown = Vec::new();
+    for name in named.split(',').map(str::trim).filter(|it| !it.is_empty() && *it != "*").take(NAMES_MAX) {
+        if case.reader.is_missing(&NODES, &Key::cluster(name)).await {
+            unknown.push(name);
+        }
+    }
+    let missing = (!unknown.is_empty()).then(|| format!("it names {}, and there is no such node", unknown.join(", ")));
+    [may].into_iter().chain(missing).collect()
 }
 
 /// Does a node act for the driver? Where that cannot be seen it is believed to.
@@ -130,7 +142,7 @@ async fn refused(case: &Case<'_>, advice: Advice, (driver, node): (&str, &str), 
         let (what, _) = said.split_once(": ").unwrap_or((said, ""));
         return advice
             .headline(not_yet(case, what))
-            .hint(acting(driver))
+            .hints(acting(case, driver).await)
             .who(format!("whoever runs {driver}: name a node of that place; else whoever keeps the pod from others"));
     }
     if let Some((_, rest)) = said.split_once("not enough room: ") {
@@ -156,6 +168,11 @@ async fn refused(case: &Case<'_>, advice: Advice, (driver, node): (&str, &str), 
     }
     if said.ends_with("is not Ready") || said.ends_with("not bound") {
         return unready_snapshot(case, advice, name).await;
+    }
+    if said.contains(RING) || said.contains(RING_OF_ONE) {
+        return advice
+            .headline(not_yet(case, said))
+            .who(format!("whoever wrote {}: a claim cannot be changed, make another", case.at.subject));
     }
     if said.contains("must be bound to a PersistentVolume") {
         return advice

@@ -10,7 +10,7 @@ use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::{found::Findings, refusers};
+use super::{drivers, found::Findings, refusers};
 use crate::why::{
     custom,
     fields::{condition, items, key_of, text, time},
@@ -83,6 +83,17 @@ pub(super) async fn leaving(reader: &Reader<'_>, kind: &Kind, object: &Value, fo
                 Some(refused) => wait = refused,
                 None => wait.on = remaining(reader, object).await,
             },
+            // Corten asks the driver first.
+            _ if wait.actor == Actor::Cluster
+                && (finalizer.starts_with("external-") || finalizer == CONTENT_FINALIZER) =>
+            {
+                let driver = driver_of(object);
+                if driver != LOCAL_DRIVER && drivers::run_nowhere(reader, driver).await {
+                    wait.message.push_str("; but no node runs driver ");
+                    wait.message.push_str(driver);
+                    wait.actor = Actor::External;
+                }
+            }
             _ => {}
         }
         found.wait(wait);
@@ -111,9 +122,14 @@ fn taken_by(object: &Value, finalizer: &str) -> (Actor, &'static str) {
 
 /// Does Corten do what a sidecar would? Whoever set a finalizer of a volume takes it away.
 fn is_cortens(object: &Value, finalizer: &str) -> bool {
-    let driver = ["/spec/csi/driver", "/spec/driver", "/spec/attacher"].iter().map(|it| text(object, it));
-    driver.into_iter().any(|it| it == LOCAL_DRIVER)
+    driver_of(object) == LOCAL_DRIVER
         || entry_of(object, "f:finalizers", finalizer).is_some_and(|it| OWN_MANAGERS.contains(&text(it, "/manager")))
+}
+
+/// Of a volume, an attachment or a snapshot's content.
+fn driver_of(object: &Value) -> &str {
+    let names = ["/spec/csi/driver", "/spec/driver", "/spec/attacher"].map(|it| text(object, it));
+    names.into_iter().find(|it| !it.is_empty()).unwrap_or_default()
 }
 
 /// Who wrote a field of an object, as its `managedFields` say.

@@ -10,6 +10,7 @@ pub(super) mod conditions;
 pub(super) mod definitions;
 mod deletion;
 mod device_claims;
+pub(super) mod drivers;
 pub(super) mod effects;
 pub(crate) mod found;
 pub(super) mod jobs;
@@ -70,7 +71,12 @@ const FINDERS: &[(&str, Finder)] = &[
     }),
     ("networkpolicy", |reader, object, found| Box::pin(selectors::network_policy(reader, object, found))),
     ("node", |reader, object, found| Box::pin(nodes::node(reader, object, found))),
-    ("persistentvolume", |_, object, found| Box::pin(async { claims::volume(object, found) })),
+    ("persistentvolume", |reader, object, found| {
+        Box::pin(async move {
+            claims::volume(object, found);
+            drivers::unattached(reader, object, found).await;
+        })
+    }),
     ("persistentvolumeclaim", |reader, object, found| {
         Box::pin(async move {
             claims::claim(reader, object, found).await;

@@ -68,3 +68,17 @@ async fn a_volume_is_attached_and_detached_with_the_drivers_words() {
     world.until("let go", is_let_go).await;
     assert!(world.hands.asked.lock().contains(&"detach vol-1 n1".to_owned()));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_volume_that_its_driver_does_not_list_is_attached_again() {
+    let world = World::new();
+    attaching(&world);
+    let n_asked = || world.hands.asked.lock().iter().filter(|it| it.starts_with("attach vol-1 n1")).count();
+    let is_attached = |api: &FakeApi| api.object(ATTACHMENT).expect("there")["status"]["attached"] == true;
+    world.until("attached", is_attached).await;
+    assert_eq!(n_asked(), 1);
+    *world.hands.is_detached.lock() = true;
+    world.until("attached again", |_| n_asked() == 2).await;
+    assert!(is_attached(&world.api), "it stays so meanwhile");
+    assert!(!*world.hands.is_detached.lock());
+}

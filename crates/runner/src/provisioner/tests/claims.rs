@@ -132,3 +132,18 @@ async fn that_nobody_acts_for_a_driver_in_a_place_is_told() {
         .await;
     assert!(world.hands.asked.lock().is_empty(), "n1 is not where it is to be");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_driver_is_told_whose_volume_it_makes_where_its_object_says_so() {
+    let world = World::new();
+    *world.hands.foreign.lock() = true;
+    let annotations = json!({ "csi.corten.dev/extra-create-metadata": "true" });
+    let meta = json!({ "name": DRIVER, "annotations": annotations });
+    world.api.put(&format!("/apis/storage.k8s.io/v1/csidrivers/{DRIVER}"), json!({ "metadata": meta }));
+    world.api.put(&format!("{CLAIMS}/data"), claim(&Value::Null));
+    world.until("made", |api| api.object(&format!("{VOLUMES}/pvc-c1")).is_some()).await;
+    let of = |what| format!("\"csi.storage.k8s.io/{what}");
+    let told = [("pv/name", "pvc-c1"), ("pvc/name", "data"), ("pvc/namespace", "default")];
+    let told = told.map(|(what, it)| format!("{}\": {it:?}", of(what))).join(", ");
+    assert!(world.hands.asked.lock().contains(&format!("create pvc-c1 1073741824 {{{told}}}")));
+}

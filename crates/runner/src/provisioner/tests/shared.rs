@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use corten_api::volumes::{CONTROLLER_NODES, DRIVERS_OF_OTHERS};
 use corten_client::Client;
 
-use super::*;
+use super::{
+    capacities::{is_told, told_by},
+    *,
+};
 use crate::{JoinedNodesSettings, follow_joined_nodes};
 
 const N_NODES: usize = 20;
@@ -243,6 +246,16 @@ async fn a_node_that_joins_later_is_told_what_there_is_and_one_that_leaves_ends(
     joined.claim("late", "n99", &Value::Null);
     joined.settle().await;
     assert!(joined.woken().is_empty() && joined.volume("late").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_went_while_nobody_looked_has_no_room() {
+    let joined = Joined::new();
+    told_by(&joined.api, "csisc-gone", "corten-n77");
+    told_by(&joined.api, "csisc-theirs", "external-provisioner-n77");
+    joined.until("withdrawn", |api| !is_told(api, "csisc-gone")).await;
+    joined.settle().await;
+    assert!(is_told(&joined.api, "csisc-theirs"), "a sidecar's is the sidecar's");
 }
 
 #[tokio::test(start_paused = true)]

@@ -68,6 +68,7 @@ impl SampleDriver {
             ("attach", can::PUBLISH),
             ("attach", can::PUBLISH_READ_ONLY),
             ("list", can::LIST),
+            ("attached", can::TELL_ATTACHED),
             ("capacity", can::TELL_CAPACITY),
             ("snapshot", can::SNAPSHOT),
             ("list-snapshots", can::LIST_SNAPSHOTS),
@@ -224,7 +225,8 @@ impl SampleDriver {
 
     fn list(&self, state: &State, asked: &cm::List, fault: Option<&faults::Fault>) -> Result<Served, Fault> {
         let ids: Vec<String> = state.volumes.keys().cloned().collect();
-        let (ids, next_token) = page(ids, asked.max_entries, &asked.starting_token)?;
+        let entries_max = if fault == Some(&faults::Fault::Pages) { 1 } else { asked.max_entries };
+        let (ids, next_token) = page(ids, entries_max, &asked.starting_token)?;
         let entries: Result<Vec<_>, Fault> = ids.iter().map(|it| self.standing(state, it, fault)).collect();
         Ok(Served::of("", &cm::ListedVolumes { entries: entries?, next_token }))
     }
@@ -232,7 +234,10 @@ impl SampleDriver {
     fn standing(&self, state: &State, id: &str, fault: Option<&faults::Fault>) -> Result<cm::VolumeStanding, Fault> {
         let found = state.volume(id)?;
         let status = cm::VolumeStatus {
-            published_node_ids: found.attached.keys().cloned().collect(),
+            published_node_ids: match fault {
+                Some(faults::Fault::Detached) => Vec::new(),
+                _ => found.attached.keys().cloned().collect(),
+            },
             volume_condition: Some(condition(fault)),
         };
         Ok(cm::VolumeStanding { volume: Some(self.told(state, id)), status: Some(status) })
@@ -396,7 +401,7 @@ fn modify(state: &mut State, asked: cm::ControllerModify) -> Result<Served, Faul
     }
     state.volume_mut(&asked.volume_id)?.mutable = asked.mutable_parameters;
     state.save()?;
-    Ok(Served::of(&asked.volume_id, &m::Empty {}))
+    Ok(Served::of(&with_secrets(&asked.volume_id, &asked.secrets), &m::Empty {}))
 }
 
 /// Is it a disk? All are of one kind, with an access mode.

@@ -27,6 +27,10 @@ pub(super) enum Fault {
     Huge,
     /// `sick`: the volume is not well.
     Sick,
+    /// `detached`: the list says that no node has a volume.
+    Detached,
+    /// `pages`: the list comes one by one.
+    Pages,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +63,8 @@ fn fault(name: &str) -> Option<Fault> {
         "small" => Fault::Small,
         "huge" => Fault::Huge,
         "sick" => Fault::Sick,
+        "detached" => Fault::Detached,
+        "pages" => Fault::Pages,
         name => Fault::Refuse(CODES.into_iter().find(|it| format!("{it:?}") == name)?),
     })
 }

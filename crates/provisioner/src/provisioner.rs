@@ -192,9 +192,12 @@ impl Provisioner {
                 self.forget(&Subject::Volume(name));
                 claim.map(Subject::Claim).into_iter().collect()
             }
-            Event::Class(_) | Event::ClassGone(_) | Event::AttributesClass(_) | Event::AttributesClassGone(_) => {
-                self.take_in_class(event, now)
-            }
+            Event::Class(_)
+            | Event::ClassGone(_)
+            | Event::AttributesClass(_)
+            | Event::AttributesClassGone(_)
+            | Event::CsiDriver(..)
+            | Event::CsiDriverGone(_) => self.take_in_class(event, now),
             Event::Snapshot(_)
             | Event::SnapshotGone(_)
             | Event::Content(_)
@@ -213,14 +216,6 @@ impl Provisioner {
                 vec![self.heard_of(Subject::Attachment(name))]
             }
             Event::AttachmentGone(name) => self.attachment_gone(name),
-            Event::CsiDriver(name, settings) => {
-                self.csi_drivers.insert(name, settings);
-                Vec::new()
-            }
-            Event::CsiDriverGone(name) => {
-                self.csi_drivers.remove(&name);
-                Vec::new()
-            }
             Event::Drivers(drivers) => {
                 self.registered = drivers.into_iter().map(|it| (it.name.clone(), it)).collect();
                 self.capacity.tell_at(now);
@@ -237,18 +232,8 @@ impl Provisioner {
                 let source = self.source_of_abandoned(&outcome).map(Subject::Claim);
                 std::iter::once(self.done(outcome, now, effects)).chain(source).collect()
             }
-            Event::Conditions(driver, told) => {
-                self.conditions_told(&driver, told.as_ref(), effects);
-                Vec::new()
-            }
-            Event::Attached(driver, told) => self.attached_told(&driver, told.as_ref()),
-            Event::CapacityTold(name) => {
-                self.capacity_told(name, effects);
-                Vec::new()
-            }
-            Event::Capacities(found) => {
-                self.capacity.found_earlier(found);
-                Vec::new()
+            Event::Conditions(..) | Event::Attached(..) | Event::CapacityTold(_) | Event::Capacities(_) => {
+                self.take_in_told(event, effects)
             }
             Event::Tick => {
                 self.wake = None;
@@ -302,6 +287,34 @@ impl Provisioner {
             }
             Event::AttributesClassGone(name) => {
                 self.attributes_classes.remove(&name);
+                Vec::new()
+            }
+            Event::CsiDriver(name, settings) => {
+                self.csi_drivers.insert(name, settings);
+                Vec::new()
+            }
+            Event::CsiDriverGone(name) => {
+                self.csi_drivers.remove(&name);
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// What came of questions.
+    fn take_in_told(&mut self, event: Event, effects: &mut Vec<Effect>) -> Vec<Subject> {
+        match event {
+            Event::Conditions(driver, told) => {
+                self.conditions_told(&driver, told.as_ref(), effects);
+                Vec::new()
+            }
+            Event::Attached(driver, told) => self.attached_told(&driver, told.as_ref()),
+            Event::CapacityTold(name) => {
+                self.capacity_told(name, effects);
+                Vec::new()
+            }
+            Event::Capacities(found) => {
+                self.capacity.found_earlier(found);
                 Vec::new()
             }
             _ => Vec::new(),

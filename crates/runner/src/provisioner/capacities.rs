@@ -15,7 +15,10 @@ use corten_provisioner::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{LOOK_PATIENCE, VolumeHands, jobs::there};
+use super::{
+    hands::{LOOK_PATIENCE, VolumeHands},
+    jobs::there,
+};
 
 /// Until it is asked again what there is of before.
 const PAUSE: Duration = Duration::from_secs(10);

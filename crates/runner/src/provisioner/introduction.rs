@@ -11,7 +11,11 @@ use corten_provisioner::{csi_driver, csi_node, default_class, topology_labels};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{BuiltIn, NodeDriver, VolumeHands, jobs::there, snapshots};
+use super::{
+    hands::{BuiltIn, NodeDriver, VolumeHands},
+    jobs::there,
+    snapshots,
+};
 
 /// The annotation of a CSINode whose machine has joined: the control plane asks its built-in driver over the kubelet's API.
 pub(crate) const MADE_BY_CONTROL_PLANE: &str = "local.corten.dev/asked-by-control-plane";

@@ -24,7 +24,10 @@ use self::{
     making::create,
     snapshots::{find_snapshot, remove_snapshot, take_snapshot},
 };
-use super::{Refusal, VolumeHands, answered::Answered};
+use super::{
+    answered::Answered,
+    hands::{Refusal, VolumeHands},
+};
 use crate::node_volumes::secrets;
 pub(crate) use changing::grow_on_node;
 

@@ -24,14 +24,6 @@ use super::{
 /// After which pauses it is looked whether the kinds are served: the first, which doubles up to the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(10)];
 
-/// What a driver said of a snapshot that it did not take.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SnapshotRefusal {
-    pub message: String,
-    /// Nothing was made, and nothing is being made any more.
-    pub is_final: bool,
-}
-
 /// All snapshots, contents and classes, as soon as there can be some.
 pub(super) struct Feed {
     client: Client,

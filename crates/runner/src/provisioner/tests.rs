@@ -6,9 +6,12 @@ mod handles;
 mod shared;
 mod snapshots;
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use corten_provisioner::{DriverFacts, Snapshotted};
+use corten_kubelet::Secrets;
+use corten_provisioner::{
+    AttachedTo, AttachedVolume, Created, DriverFacts, Failure, Finality, Grown, Request, Snapshotted, Taking,
+};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;

@@ -10,7 +10,7 @@ use corten_provisioner::{AttachedVolume, Attaching, Failure, NODE_ID};
 use serde_json::{Value, json};
 
 use super::{failed, gone, not_written, refused, told};
-use crate::provisioner::VolumeHands;
+use crate::provisioner::hands::VolumeHands;
 
 /// gRPC's code.
 const RESOURCE_EXHAUSTED: i32 = 8;

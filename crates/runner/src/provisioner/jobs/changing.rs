@@ -7,7 +7,7 @@ use corten_provisioner::{Failure, Finality, Grown, Growth, MESSAGE, Modification
 use serde_json::{Value, json};
 
 use super::{not_written, refused, told, unasked, write_status};
-use crate::provisioner::{Unchanged, VolumeHands};
+use crate::provisioner::hands::{Unchanged, VolumeHands};
 
 /// The node's part: what is done with the driver, between what is written of it.
 pub(crate) async fn grow_on_node(

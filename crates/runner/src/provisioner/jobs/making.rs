@@ -5,7 +5,8 @@ use corten_kubelet::Secrets;
 use corten_provisioner::{Created, Failure, Finality, Handles, Request};
 
 use super::{failed, refused, told};
-use crate::provisioner::{VolumeHands, answered::Answered};
+use crate::provisioner::answered::Answered;
+use crate::provisioner::hands::VolumeHands;
 
 /// How often a volume is to be deleted that is not what was asked for, before that is told.
 const DELETIONS_MAX: u32 = 5;

@@ -9,7 +9,7 @@ use corten_provisioner::{
 use serde_json::{Value, json};
 
 use super::{failed, gone, let_go, not_written, refused, told};
-use crate::provisioner::VolumeHands;
+use crate::provisioner::hands::VolumeHands;
 
 /// True: it is ready.
 pub(super) async fn take_snapshot(client: &Client, hands: &dyn VolumeHands, taking: &Taking) -> Result<bool, Failure> {

@@ -372,7 +372,7 @@ impl Observer for SchedulerMeasures {
     }
 
     fn times_plugins(&self) -> bool {
-        if self.n_asked_to_time.fetch_add(1, Relaxed) % TIMED_ONE_OF != 0 {
+        if !self.n_asked_to_time.fetch_add(1, Relaxed).is_multiple_of(TIMED_ONE_OF) {
             return false;
         }
         let (now, last) = (self.moment().0, self.timed_at.load(Relaxed));

@@ -67,7 +67,7 @@ impl Scheduler {
         };
         let waits = report::waits(&info, &failure, &self.snapshot, &profile);
         let Some(of_victims) = self.why_no_victims(first, &info, &profile, &failure) else {
-            // Others may leave for it: whatever made that so has woken it, or will.
+            // Others may leave for it, and whatever made that so has woken it; or its next try finds out.
             self.queue.parked.is_up_to_date(group);
             return Vec::new();
         };

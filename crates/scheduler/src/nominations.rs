@@ -18,6 +18,9 @@ use crate::{
     report,
 };
 
+/// Of so many nodes it is asked anew who could leave them for a pod that is not tried.
+const ASKED_AGAIN_MAX: usize = 500;
+
 impl Scheduler {
     /// The node a waiting pod is nominated to after it was seen: as it was here, while the API server has not heard of that
     /// (`UpdateNominatedPod`).
@@ -100,7 +103,8 @@ impl Scheduler {
         }
     }
 
-    /// What is said of the attempt to help the pod that the last search was for, empty where there is none; nothing where it would.
+    /// What is said of the attempt to help the pod that the last search was for, empty where there is none. Nothing where it would, or
+    /// where it takes long to find out: that is left to its next try.
     pub(crate) fn why_no_victims(
         &self,
         key: &Key,
@@ -113,7 +117,14 @@ impl Scheduler {
         }
         let why = match self.ineligible(key, info) {
             Some(why) => why.to_owned(),
-            None => self.candidates(info, profile, 0).err()?.message,
+            None => {
+                let Self { snapshot, pods, budgets, cycle, .. } = self;
+                let preemption = Preemption { pod: info, snapshot, profile, pods, budgets };
+                if preemption.is_much_to_ask(cycle.resolvable(), ASKED_AGAIN_MAX) {
+                    return None;
+                }
+                self.candidates(info, profile, 0).err()?.message
+            }
         };
         Some(no_help(info, &why))
     }

@@ -27,7 +27,7 @@ use corten_api::resources::{NODES, PODS};
 use corten_client::{BoxFuture, Client, Identity, Informer, InformerEvent, InformerParams, decode_projection};
 use corten_meta::{Key, Named, Resource, Time};
 use corten_reconcile::Projection;
-use corten_scheduler::{Effect, Event, Moment, Node, Pending, Pod, Scheduler};
+use corten_scheduler::{Effect, Event, Moment, Node, Pod, Scheduler};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::time::{Instant, Sleep};
 
@@ -320,7 +320,7 @@ impl SchedulerLoop {
 /// Where it does not run, no pods wait for it.
 impl Drop for SchedulerLoop {
     fn drop(&mut self) {
-        self.measures.set_pending(Pending::default());
+        self.measures.ended();
     }
 }
 

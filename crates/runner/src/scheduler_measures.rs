@@ -11,20 +11,34 @@ use corten_api::scheduling::NODE_HAS_NO_ROOM;
 use corten_client::Error;
 use corten_reconcile::{LoopMetric, MetricKind};
 use corten_scheduler::{
-    ExtensionPoint, Fact, Moment, Observer, Pending, PodQueue, PointStatus, Profile, QueueEvent, Span, TryResult,
+    ExtensionPoint, Fact, Moment, Observer, PLUGINS, Pending, PluginSet, PodQueue, PointStatus, Profile, QueueEvent,
+    Span, TryResult,
 };
 use tokio::time::Instant;
 
 use crate::{CountedDurations, CountedMetric};
 
+/// One try of so many has its plugins timed, as upstream has it (`pluginMetricsSamplePercent`), and none so soon after another: where
+/// tries are many, that is next to none of them.
+const TIMED_ONE_OF: u64 = 10;
+const TIMED_EACH: Duration = Duration::from_millis(10);
+
+/// The points at which plugins are timed and counted one by one.
+const POINTS_OF_PLUGINS: [ExtensionPoint; 3] =
+    [ExtensionPoint::PreFilter, ExtensionPoint::Filter, ExtensionPoint::Score];
+
 /// Pods that were bound at a later try are counted together.
 const TRIES_MAX: usize = 15;
 
 const fn doubling<const N: usize>(first: f64) -> [f64; N] {
+    growing(first, 2.0)
+}
+
+const fn growing<const N: usize>(first: f64, factor: f64) -> [f64; N] {
     let mut bounds = [first; N];
     let mut at = 1;
     while at < N {
-        bounds[at] = bounds[at - 1] * 2.0;
+        bounds[at] = bounds[at - 1] * factor;
         at += 1;
     }
     bounds
@@ -32,6 +46,7 @@ const fn doubling<const N: usize>(first: f64) -> [f64; N] {
 
 const SECONDS_OF_TRIES: [f64; 15] = doubling(0.001);
 const SECONDS_OF_POINTS: [f64; 12] = doubling(0.0001);
+const SECONDS_OF_PLUGINS: [f64; 20] = growing(0.00001, 1.5);
 const SECONDS_OF_PODS: [f64; 20] = doubling(0.01);
 const TRIES: [f64; 5] = doubling(1.0);
 const VICTIMS: [f64; 7] = doubling(1.0);
@@ -62,6 +77,27 @@ static POINT_TOOK: LoopMetric = LoopMetric {
     help: "How long all plugins of one extension point took together.",
     labels: &["extension_point", "profile", "status"],
     kind: MetricKind::Histogram(&SECONDS_OF_POINTS),
+};
+
+static PLUGIN_TOOK: LoopMetric = LoopMetric {
+    name: "scheduler_plugin_execution_duration_seconds",
+    help: "How long one plugin took at an extension point, a filter or a score on one node: of a tenth of all tries, and of no more than a hundred a second.",
+    labels: &["extension_point", "plugin", "status"],
+    kind: MetricKind::Histogram(&SECONDS_OF_PLUGINS),
+};
+
+static PLUGIN_ASKED: LoopMetric = LoopMetric {
+    name: "scheduler_plugin_evaluation_total",
+    help: "In how many tries to schedule a pod a plugin had its say at an extension point.",
+    labels: &["extension_point", "plugin", "profile"],
+    kind: MetricKind::Counter,
+};
+
+static REFUSED: LoopMetric = LoopMetric {
+    name: "scheduler_unschedulable_pods",
+    help: "How many pods a plugin keeps from all nodes or out of the queue, since they were tried last. A pod counts with each plugin that turned nodes down.",
+    labels: &["plugin", "profile"],
+    kind: MetricKind::Gauge,
 };
 
 static POD_TOOK: LoopMetric = LoopMetric {
@@ -155,6 +191,10 @@ impl BindingConflict {
 pub(crate) struct SchedulerMeasures {
     begun: Instant,
     profiles: Vec<OfProfile>,
+    plugins: OfPlugins,
+    n_asked_to_time: AtomicU64,
+    /// Of the clock that begins with these measures, in nanoseconds.
+    timed_at: AtomicU64,
     searches: Histogram,
     /// By how many tries it took, from one on; the last is of all that took more.
     pods: [Histogram; TRIES_MAX],
@@ -173,7 +213,14 @@ struct OfProfile {
     name: String,
     tries: [Histogram; TryResult::ALL.len()],
     points: [[Histogram; PointStatus::ALL.len()]; ExtensionPoint::ALL.len()],
+    /// In how many tries each plugin had its say.
+    asked: [[AtomicU64; PLUGINS.len()]; POINTS_OF_PLUGINS.len()],
+    /// How many pods each plugin turned down.
+    refused: [AtomicU64; PLUGINS.len()],
 }
+
+/// What plugins took, each at each of its points.
+type OfPlugins = [[Box<[Histogram]>; PLUGINS.len()]; POINTS_OF_PLUGINS.len()];
 
 struct Histogram {
     bounds: &'static [f64],
@@ -189,10 +236,16 @@ impl SchedulerMeasures {
             name: it.name.clone(),
             tries: std::array::from_fn(|_| Histogram::new(&SECONDS_OF_TRIES)),
             points: std::array::from_fn(|_| std::array::from_fn(|_| Histogram::new(&SECONDS_OF_POINTS))),
+            asked: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))),
+            refused: std::array::from_fn(|_| AtomicU64::new(0)),
         };
+        let of_statuses = || PointStatus::ALL.iter().map(|_| Histogram::new(&SECONDS_OF_PLUGINS)).collect();
         Self {
             begun: Instant::now(),
             profiles: profiles.iter().map(of_profile).collect(),
+            plugins: std::array::from_fn(|_| std::array::from_fn(|_| of_statuses())),
+            n_asked_to_time: AtomicU64::new(0),
+            timed_at: AtomicU64::new(0),
             searches: Histogram::new(&SECONDS_OF_TRIES),
             pods: std::array::from_fn(|_| Histogram::new(&SECONDS_OF_PODS)),
             pod_tries: Histogram::new(&TRIES),
@@ -216,6 +269,42 @@ impl SchedulerMeasures {
         }
     }
 
+    /// The scheduler runs here no more: nothing waits for it.
+    pub(crate) fn ended(&self) {
+        self.set_pending(Pending::default());
+        self.profiles.iter().flat_map(|it| &it.refused).for_each(|it| it.store(0, Relaxed));
+    }
+
+    fn refused(&self, profile: &str, plugins: PluginSet, change: impl Fn(&AtomicU64)) {
+        if let Some(of) = self.of(profile) {
+            plugins.iter().for_each(|it| change(&of.refused[it]));
+        }
+    }
+
+    /// What is told of each plugin by itself.
+    fn all_of_plugins(&self) -> [CountedMetric; 3] {
+        let (mut took, mut asked, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+        for (point, plugins) in POINTS_OF_PLUGINS.iter().zip(&self.plugins) {
+            for (plugin, statuses) in PLUGINS.iter().zip(plugins) {
+                for (status, of) in PointStatus::ALL.iter().zip(statuses).filter(|it| it.1.n() > 0) {
+                    took.push((owned(&[point.as_str(), plugin.name, status.as_str()]), of.counted()));
+                }
+            }
+        }
+        for profile in &self.profiles {
+            for (point, plugins) in POINTS_OF_PLUGINS.iter().zip(&profile.asked) {
+                for (plugin, n) in PLUGINS.iter().zip(plugins).filter(|it| it.1.load(Relaxed) > 0) {
+                    asked.push((owned(&[point.as_str(), plugin.name, &profile.name]), stands_at(n.load(Relaxed))));
+                }
+            }
+            for (plugin, n) in PLUGINS.iter().zip(&profile.refused).filter(|it| it.1.load(Relaxed) > 0) {
+                refused.push((owned(&[plugin.name, &profile.name]), stands_at(n.load(Relaxed))));
+            }
+        }
+        [(&PLUGIN_ASKED, asked), (&PLUGIN_TOOK, took), (&REFUSED, refused)]
+            .map(|(metric, rows)| CountedMetric { metric, rows })
+    }
+
     /// What was asked of the API server was answered: a pod of this profile is bound, or it is not.
     pub(crate) fn bound(&self, profile: &str, is_bound: bool, from: Moment) {
         let status = if is_bound { PointStatus::Success } else { PointStatus::Error };
@@ -233,7 +322,7 @@ impl SchedulerMeasures {
 
     /// All metrics as they stand now.
     pub(crate) fn all(&self) -> Vec<CountedMetric> {
-        let labels = |values: &[&str]| values.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let labels = owned;
         let (mut tried, mut try_took, mut point_took) = (Vec::new(), Vec::new(), Vec::new());
         for profile in &self.profiles {
             for (result, of) in TryResult::ALL.iter().zip(&profile.tries).filter(|it| it.1.n() > 0) {
@@ -272,6 +361,7 @@ impl SchedulerMeasures {
         ]
         .into_iter()
         .map(|(metric, rows)| CountedMetric { metric, rows })
+        .chain(self.all_of_plugins())
         .collect()
     }
 }
@@ -281,12 +371,48 @@ impl Observer for SchedulerMeasures {
         Moment(u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
+    fn times_plugins(&self) -> bool {
+        if !self.n_asked_to_time.fetch_add(1, Relaxed).is_multiple_of(TIMED_ONE_OF) {
+            return false;
+        }
+        let (now, last) = (self.moment().0, self.timed_at.load(Relaxed));
+        let is_due = last == 0 || u128::from(now.saturating_sub(last)) >= TIMED_EACH.as_nanos();
+        if is_due {
+            self.timed_at.store(now, Relaxed);
+        }
+        is_due
+    }
+
     fn tell(&self, fact: &Fact<'_>) {
         match *fact {
             Fact::Ran { point, status, profile, span } => {
                 if let Some(of) = self.of(profile) {
                     of.points[point as usize][status as usize].observe(seconds(span));
                 }
+            }
+            Fact::Evaluated { point, plugins, profile } => {
+                let asked = self.of(profile).zip(place_of(point)).map(|(of, place)| &of.asked[place]);
+                for plugin in plugins.iter() {
+                    // One loop writes: nobody's count is lost.
+                    asked.map(|it| &it[plugin]).inspect(|it| it.store(it.load(Relaxed) + 1, Relaxed));
+                }
+            }
+            Fact::PluginRan { plugin, point, status, span } => {
+                if let Some(place) = place_of(point) {
+                    self.plugins[place][plugin][status as usize].observe(seconds(span));
+                }
+            }
+            Fact::Refused { plugins, profile } => {
+                self.refused(profile, plugins, |it| {
+                    it.fetch_add(1, Relaxed);
+                });
+            }
+            Fact::RefusedNoMore { plugins, profile } => {
+                // Nothing where the scheduler has ended meanwhile.
+                let less = |it: u64| it.checked_sub(1);
+                self.refused(profile, plugins, |it| {
+                    let _ = it.fetch_update(Relaxed, Relaxed, less);
+                });
             }
             Fact::Searched(span) => self.searches.observe(seconds(span)),
             Fact::Tried { result, profile, span } => {
@@ -341,6 +467,14 @@ impl Histogram {
     }
 }
 
+fn place_of(point: ExtensionPoint) -> Option<usize> {
+    POINTS_OF_PLUGINS.iter().position(|it| *it == point)
+}
+
+fn owned(values: &[&str]) -> Vec<String> {
+    values.iter().map(|it| (*it).to_owned()).collect()
+}
+
 fn zeros(n: usize) -> Box<[AtomicU64]> {
     std::iter::repeat_with(AtomicU64::default).take(n).collect()
 }
@@ -376,6 +510,7 @@ mod tests {
         let span = Span { from: Moment(1_000_000), to: Moment(4_000_000) };
         let (point, status) = (ExtensionPoint::Filter, PointStatus::Success);
         let event = QueueEvent::Of(Subject::Node, Change::Add);
+        let two = PluginSet::from_iter([0, 7]);
         for fact in [
             Fact::Ran { point, status, profile, span },
             Fact::Ran { point, status, profile: "of nobody", span },
@@ -386,6 +521,14 @@ mod tests {
             Fact::Queued { queue: PodQueue::Backoff, event },
             Fact::SoughtVictims,
             Fact::ChoseVictims { n_pods: 3 },
+            Fact::Evaluated { point, plugins: two, profile },
+            Fact::Evaluated { point: ExtensionPoint::Score, plugins: two, profile },
+            Fact::Evaluated { point, plugins: two, profile },
+            Fact::PluginRan { plugin: 0, point, status, span },
+            Fact::Refused { plugins: two, profile },
+            Fact::Refused { plugins: two, profile },
+            Fact::RefusedNoMore { plugins: two, profile },
+            Fact::RefusedNoMore { plugins: two, profile: "of nobody" },
         ] {
             measures.tell(&fact);
         }
@@ -402,12 +545,51 @@ mod tests {
             ("preemption_attempts_total", vec![row("", 1, 1.0)]),
             ("preemption_victims", vec![row("", 1, 3.0)]),
             (
+                "plugin_evaluation_total",
+                vec![
+                    row("Filter SchedulingGates default-scheduler", 2, 2.0),
+                    row("Filter NodeResourcesFit default-scheduler", 2, 2.0),
+                    row("Score SchedulingGates default-scheduler", 1, 1.0),
+                    row("Score NodeResourcesFit default-scheduler", 1, 1.0),
+                ],
+            ),
+            ("plugin_execution_duration_seconds", vec![row("Filter SchedulingGates Success", 1, 0.003)]),
+            (
+                "unschedulable_pods",
+                vec![
+                    row("SchedulingGates default-scheduler", 1, 1.0),
+                    row("NodeResourcesFit default-scheduler", 1, 1.0),
+                ],
+            ),
+            (
                 "pending_pods",
                 vec![row("active", 1, 1.0), row("backoff", 2, 2.0), row("unschedulable", 3, 3.0), row("gated", 4, 4.0)],
             ),
         ] {
             assert_eq!(rows(&measures, &format!("scheduler_{name}")), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn of_a_scheduler_that_has_ended_no_pod_waits() {
+        let measures = SchedulerMeasures::new(&[Profile::default()]);
+        let (plugins, profile) = (PluginSet::from_iter([3]), "default-scheduler");
+        measures.tell(&Fact::Refused { plugins, profile });
+        measures.ended();
+        // What it says while it ends counts for nothing.
+        measures.tell(&Fact::RefusedNoMore { plugins, profile });
+        assert_eq!(rows(&measures, REFUSED.name), []);
+    }
+
+    #[test]
+    fn a_tenth_of_tries_is_timed_and_no_two_in_a_moment() {
+        let measures = SchedulerMeasures::new(&[]);
+        assert!(measures.times_plugins(), "the first");
+        let n_timed = (0..1_000).filter(|_| measures.times_plugins()).count();
+        assert!(n_timed <= 100, "{n_timed}");
+        measures.timed_at.store(0, Relaxed);
+        let n_timed = (0..10).filter(|_| measures.times_plugins()).count();
+        assert_eq!(n_timed, 1);
     }
 
     #[test]
@@ -448,6 +630,8 @@ mod tests {
         assert_eq!(of("sli_duration_seconds"), (20, 0.01, 5242.88));
         assert_eq!(of("scheduling_attempts"), (5, 1.0, 16.0));
         assert_eq!(of("preemption_victims"), (7, 1.0, 64.0));
+        let (n_bounds, first, last) = of("plugin_execution_duration_seconds");
+        assert_eq!((n_bounds, first, (last * 1e6).round()), (20, 0.00001, 22168.0));
     }
 
     #[test]

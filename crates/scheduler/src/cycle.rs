@@ -2,6 +2,7 @@
 //!
 //! Buffers are kept from pod to pod: a try allocates per reason, never per node.
 
+mod plugin_times;
 mod search;
 
 use std::{
@@ -19,7 +20,7 @@ use crate::{
     among::Among,
     extender::EXTENDER_SCORE_SCALE,
     framework::{Normalize, Points, Reason, Refusal, Rejection, SCORE_MAX, Scoring},
-    observer::{ExtensionPoint, Moment, Observer, PointStatus, ran},
+    observer::{ExtensionPoint, Fact, Moment, Observer, PluginSet, PointStatus, ran},
     parked::RefusedBy,
     pod_groups::PodGroups,
     profile::Profile,
@@ -39,6 +40,8 @@ pub(crate) struct Cycle {
     /// What the nodes score, one for each of `feasible`.
     totals: Vec<i64>,
     verdicts: Verdicts,
+    /// The plugins whose filters had their say in this try.
+    filtered_by: PluginSet,
     /// A score of a feasible node is other than what its verdict says.
     is_any_normalized: bool,
 }
@@ -140,6 +143,7 @@ impl Cycle {
             raw: Vec::new(),
             totals: Vec::new(),
             verdicts: Verdicts::default(),
+            filtered_by: PluginSet::default(),
             is_any_normalized: false,
         }
     }
@@ -153,14 +157,14 @@ impl Cycle {
         nominated: Option<usize>,
         observer: &dyn Observer,
     ) -> Result<usize, Failure> {
-        self.resolvable.clear();
-        let begun = pass_pre_filters(pod, snapshot, profile, observer)?;
-        let filtered = || ran(observer, (ExtensionPoint::Filter, PointStatus::Success), &profile.name, begun);
+        self.begin_try(profile);
+        let are_timed = observer.times_plugins();
+        let begun = pass_pre_filters(pod, snapshot, profile, observer, are_timed)?;
         let among = LazyCell::new(|| Among::of(pod, snapshot, &profile.arguments));
         if let Some(idx) = nominated {
             let row = snapshot.row_at(idx);
             if row.known && rejected_by(pod, &row, &among, snapshot, profile, &mut Rejection::default()).is_none() {
-                filtered();
+                self.filtered(profile, begun, observer);
                 return Ok(idx);
             }
         }
@@ -168,13 +172,19 @@ impl Cycle {
             true => Tally::default(),
             false => self.filter(pod, snapshot, profile, &among),
         };
-        let begun = filtered();
+        let mut begun = self.filtered(profile, begun, observer);
+        if are_timed {
+            self.time_plugins(pod, snapshot, profile, &among, observer);
+            begun = observer.moment();
+        }
         match &*self.feasible {
             [] => Err(Failure::of(snapshot.n_nodes(), None, tally)),
             [only] => Ok(*only),
             _ => {
-                self.score(pod, snapshot, profile);
+                self.score(pod, snapshot, profile, observer, are_timed);
                 ran(observer, (ExtensionPoint::Score, PointStatus::Success), &profile.name, begun);
+                let plugins = profile.scores.iter().map(|it| it.0).collect();
+                observer.tell(&Fact::Evaluated { point: ExtensionPoint::Score, plugins, profile: &profile.name });
                 Ok(self.pick())
             }
         }
@@ -188,12 +198,28 @@ impl Cycle {
         profile: &Profile,
         observer: &dyn Observer,
     ) -> Result<&[usize], Failure> {
-        self.resolvable.clear();
-        let begun = pass_pre_filters(pod, snapshot, profile, observer)?;
+        self.begin_try(profile);
+        let are_timed = observer.times_plugins();
+        let begun = pass_pre_filters(pod, snapshot, profile, observer, are_timed)?;
         let among = LazyCell::new(|| Among::of(pod, snapshot, &profile.arguments));
         let tally = self.filter(pod, snapshot, profile, &among);
-        ran(observer, (ExtensionPoint::Filter, PointStatus::Success), &profile.name, begun);
+        self.filtered(profile, begun, observer);
+        if are_timed {
+            self.time_plugins(pod, snapshot, profile, &among, observer);
+        }
         if self.feasible.is_empty() { Err(Failure::of(snapshot.n_nodes(), None, tally)) } else { Ok(&self.feasible) }
+    }
+
+    fn begin_try(&mut self, profile: &Profile) {
+        self.resolvable.clear();
+        self.filtered_by = profile.filters.iter().copied().collect();
+    }
+
+    /// Tells that filters have run; gives when they had.
+    fn filtered(&self, profile: &Profile, begun: Moment, observer: &dyn Observer) -> Moment {
+        let point = ExtensionPoint::Filter;
+        observer.tell(&Fact::Evaluated { point, plugins: self.filtered_by, profile: &profile.name });
+        ran(observer, (point, PointStatus::Success), &profile.name, begun)
     }
 
     /// As [`Cycle::run`], on the nodes that extenders let through, if they still fit.
@@ -226,7 +252,7 @@ impl Cycle {
             (feasible, Some(nominated)) if feasible.contains(&nominated) => Advised::Node(nominated),
             _ => {
                 let begun = observer.moment();
-                self.score(pod, snapshot, profile);
+                self.score(pod, snapshot, profile, observer, false);
                 ran(observer, (ExtensionPoint::Score, PointStatus::Success), &profile.name, begun);
                 for (idx, total) in self.feasible.iter().zip(&mut self.totals) {
                     let points = advising.advice.scores.get(snapshot.row_at(*idx).name).copied().unwrap_or(0);
@@ -290,7 +316,14 @@ impl Cycle {
     }
 
     /// Completes `totals`, one for each of `feasible`.
-    fn score(&mut self, pod: &PodInfo, snapshot: &Snapshot, profile: &Profile) {
+    fn score(
+        &mut self,
+        pod: &PodInfo,
+        snapshot: &Snapshot,
+        profile: &Profile,
+        observer: &dyn Observer,
+        are_timed: bool,
+    ) {
         let Self { feasible, raw, totals, is_any_normalized, .. } = self;
         let arguments = &profile.arguments;
         for (plugin_idx, weight) in &profile.scores {
@@ -307,7 +340,12 @@ impl Cycle {
                     add(totals, raw, *weight);
                 }
                 Points::All(points) => {
-                    if let Some(points) = points(&Scoring { pod, snapshot, feasible, arguments }) {
+                    let begun = are_timed.then(|| observer.moment());
+                    let points = points(&Scoring { pod, snapshot, feasible, arguments });
+                    if let Some(from) = begun {
+                        plugin_times::tell(observer, *plugin_idx, (ExtensionPoint::Score, PointStatus::Success), from);
+                    }
+                    if let Some(points) = points {
                         add(totals, &points, *weight);
                     }
                 }
@@ -358,9 +396,19 @@ fn pass_pre_filters(
     snapshot: &Snapshot,
     profile: &Profile,
     observer: &dyn Observer,
+    are_timed: bool,
 ) -> Result<Moment, Failure> {
     let begun = observer.moment();
-    let refusal = refusal(pod, snapshot, profile);
+    let refusal = match are_timed {
+        false => refusal(pod, snapshot, profile),
+        true => plugin_times::refusal(pod, snapshot, profile, observer),
+    };
+    let asked = profile.pre_filters.iter().copied();
+    let plugins = match &refusal {
+        None => asked.collect(),
+        Some((last, _)) => asked.take_while(|it| it != last).chain([*last]).collect(),
+    };
+    observer.tell(&Fact::Evaluated { point: ExtensionPoint::PreFilter, plugins, profile: &profile.name });
     let status = if refusal.is_some() { PointStatus::UnschedulableAndUnresolvable } else { PointStatus::Success };
     let ended = ran(observer, (ExtensionPoint::PreFilter, status), &profile.name, begun);
     match refusal {
@@ -492,6 +540,12 @@ impl Failure {
         let rejections = tally.counts.into_iter().map(rejection).collect();
         let (refusal, post_filter) = (refusal.map(Box::new), String::new());
         Self { n_nodes, refusal, rejections, nearest: tally.nearest, post_filter, is_among_without_lower: false }
+    }
+
+    /// The plugins that turned nodes or the pod down.
+    pub(crate) fn plugins(&self) -> PluginSet {
+        let of_nodes = self.rejections.iter().filter(|it| it.extender.is_none()).map(|it| it.plugin_idx);
+        of_nodes.chain(self.refusal.iter().map(|it| it.0)).collect()
     }
 
     pub(crate) fn refused_by(&self) -> RefusedBy {

@@ -15,6 +15,7 @@ use crate::{
     cycle::Failure,
     entry::PodState,
     observer::{Change, QueueEvent, Subject, TryResult},
+    plugins::GANG_SCHEDULING,
     report,
 };
 
@@ -79,9 +80,9 @@ impl Scheduler {
             if !self.profiles.contains_key(&entry.info.scheduler_name) {
                 continue;
             }
-            if self.is_kept_out(&entry.info) {
+            if self.gate_of(&entry.info).is_some() {
                 if tells {
-                    effects.push(report::gated(&entry.info, &self.snapshot.pod_groups, entry.since, now));
+                    effects.extend(report::gated(entry, &self.snapshot.pod_groups, now));
                 }
                 continue;
             }
@@ -170,7 +171,7 @@ impl Scheduler {
             let profile = self.profiles.get(&entry.info.scheduler_name);
             if entry.place.node().is_some() {
                 n_before += 1;
-            } else if profile.is_some_and(|it| !it.is_gated(&entry.info, &self.snapshot.pod_groups)) {
+            } else if profile.is_some_and(|it| it.gate_of(&entry.info, &self.snapshot.pod_groups).is_none()) {
                 waiting.push((Reverse(entry.info.priority), entry.since, key.clone()));
             }
         }
@@ -182,8 +183,7 @@ impl Scheduler {
     fn try_member(&mut self, key: &Key, now: Time, attempt: &mut Attempt) {
         if self.is_extended(&self.pods[key].info) {
             let message = "extenders are not asked about pods of a gang".to_owned();
-            let plugin = PLUGINS.iter().position(|it| it.name == crate::plugins::GANG_SCHEDULING).unwrap_or_default();
-            let failure = Failure::refused(self.snapshot.n_nodes(), plugin, message);
+            let failure = Failure::refused(self.snapshot.n_nodes(), gang_plugin(), message);
             return attempt.failed.push((key.clone(), failure));
         }
         let begun = self.observer.moment();
@@ -222,7 +222,7 @@ impl Scheduler {
                 self.queue.back_off(key, priority, now);
             } else if !failed.iter().any(|it| it.0 == *key) {
                 self.tell_tried(info, tried, TryResult::Unschedulable);
-                self.queue.park_passively(key, priority, now);
+                self.queue.park_passively(info, gang_plugin(), now);
                 let hindrance = hindrance.as_ref().map(|(key, message)| (key, &**message));
                 let (entry, victims) = (&self.pods[key], self.victims_of(key));
                 effects.extend(report::waits_for_gang(entry, &gang.group, &message, hindrance, &victims, now));
@@ -248,4 +248,9 @@ impl Scheduler {
         self.snapshot.devices.forget(key);
         self.nominate(key, &placed.nominated, now);
     }
+}
+
+/// The plugin that keeps pods waiting for others of their gang, by its place.
+fn gang_plugin() -> usize {
+    PLUGINS.iter().position(|it| it.name == GANG_SCHEDULING).unwrap_or_default()
 }

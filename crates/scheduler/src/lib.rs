@@ -17,6 +17,7 @@ mod device_waits;
 mod devices;
 mod entry;
 mod event;
+mod explaining;
 mod extender;
 mod framework;
 mod gang;
@@ -76,8 +77,8 @@ pub use labelled_group::{DEFINITION as LABELLED_GROUPS_DEFINITION, LabelledGroup
 pub use namespaces::Namespace;
 pub use node_room::{NodeCapacity, PodDemand};
 pub use observer::{
-    Change, ExtensionPoint, Fact, Moment, Observer, Pending, PodQueue, PointStatus, QueueEvent, Span, Subject,
-    TryResult,
+    Change, ExtensionPoint, Fact, Moment, Observer, Pending, PluginSet, PodQueue, PointStatus, QueueEvent, Span,
+    Subject, TryResult,
 };
 pub use plugins::PLUGINS;
 pub use pod_groups::PodGroup;
@@ -143,6 +144,9 @@ pub struct Scheduler {
     /// By the pod that the room is for: the pods that were asked to leave, and are not seen to go yet.
     evicting: BTreeMap<Key, BTreeSet<Key>>,
     observer: Arc<dyn Observer>,
+    /// Of parked pods it may be found out anew why they fit nowhere, from then on; nothing where nothing has changed.
+    explain_at: Option<Time>,
+    explained_at: Time,
     /// The earliest wake-up already asked for and not yet answered by a tick.
     announced: Option<Time>,
 }
@@ -166,6 +170,8 @@ impl Scheduler {
             consultations: Consultations::default(),
             evicting: BTreeMap::new(),
             observer: Arc::new(Unobserved),
+            explain_at: None,
+            explained_at: Time::MIN,
             announced: None,
         }
     }
@@ -214,9 +220,11 @@ impl Scheduler {
                 self.announced = None;
                 let mut effects = self.end_waits(now);
                 effects.extend(self.place_pods(now, about));
+                effects.extend(self.explain_outdated(now));
                 effects
             }
         };
+        effects.extend(self.tell_backing_off(now));
         effects.extend(self.wake_at(now));
         effects
     }
@@ -239,6 +247,7 @@ impl Scheduler {
     fn node_seen(&mut self, node: &Node, now: Time) -> Vec<Effect> {
         if let Some(change) = self.snapshot.set_node(node) {
             self.queue.because(QueueEvent::Of(Subject::Node, change));
+            self.outdate_reasons(now);
             self.wake_lookers(now);
             // Only now: whom this node keeps away for what runs elsewhere is helped by what happens from now on.
             self.wake_helped(&node.metadata.name, now);
@@ -249,6 +258,7 @@ impl Scheduler {
     fn node_gone(&mut self, name: &str, now: Time) -> Vec<Effect> {
         self.snapshot.remove_node(name);
         self.queue.because(QueueEvent::Of(Subject::Node, Change::Delete));
+        self.outdate_reasons(now);
         self.wake_lookers(now);
         Vec::new()
     }
@@ -309,7 +319,7 @@ impl Scheduler {
         if unchanged && self.queue.contains(&key) {
             return of_group;
         }
-        if !self.is_kept_out(&info) {
+        let Some(gate) = self.gate_of(&info) else {
             match known.filter(|it| it.0.group == info.group && self.queue.is_waiting(&key)) {
                 Some((old, ..)) => self.wake_changed(&old, &info, now),
                 None => {
@@ -318,13 +328,13 @@ impl Scheduler {
                 }
             }
             return of_group;
-        }
+        };
         self.consultations.forget(&key);
-        self.queue.gate(&key);
+        self.queue.gate(&info, gate);
         // Where its group was told of it, it was, too.
         let is_told = unchanged || !of_group.is_empty();
-        let own = (!is_told).then(|| report::gated(&info, &self.snapshot.pod_groups, since, now));
-        of_group.into_iter().chain(own).collect()
+        let own = (!is_told).then(|| report::gated(&self.pods[&key], &self.snapshot.pod_groups, now));
+        of_group.into_iter().chain(own.into_iter().flatten()).collect()
     }
 
     /// A pod that is ours to place, or has a node, is one of its group.
@@ -375,6 +385,7 @@ impl Scheduler {
         let left = old.zip(old_node).map(|(old, node)| (old.0, node));
         if let Some((info, node)) = left {
             self.snapshot.remove_pod(node, key, info);
+            self.outdate_reasons(now);
         }
         if let Some(node) = new_node {
             self.snapshot.add_pod(node, key, new.0);
@@ -406,6 +417,7 @@ impl Scheduler {
         if let Some(node) = entry.place.node() {
             self.queue.because(QueueEvent::Of(Subject::AssignedPod, Change::Delete));
             self.snapshot.remove_pod(node, key, &entry.info);
+            self.outdate_reasons(now);
             self.wake_helped(node, now);
             self.wake_concerned(&entry.info, now);
         }
@@ -488,7 +500,7 @@ impl Scheduler {
     fn wake_at(&mut self, now: Time) -> Option<Effect> {
         let expires =
             self.waiting.next().map(|it| it.0).into_iter().chain(self.device_waits.values().map(|it| it.until));
-        let at = self.queue.next_at(now).into_iter().chain(expires).min()?;
+        let at = self.queue.next_at(now).into_iter().chain(expires).chain(self.explain_at).min()?;
         if self.announced.is_some_and(|it| it <= at) {
             return None;
         }

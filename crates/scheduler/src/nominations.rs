@@ -18,6 +18,9 @@ use crate::{
     report,
 };
 
+/// Of so many nodes it is asked anew who could leave them for a pod that is not tried.
+const ASKED_AGAIN_MAX: usize = 500;
+
 impl Scheduler {
     /// The node a waiting pod is nominated to after it was seen: as it was here, while the API server has not heard of that
     /// (`UpdateNominatedPod`).
@@ -90,9 +93,7 @@ impl Scheduler {
                 Err(asking) => asking,
             },
             Err((why, is_hopeless)) => {
-                let claims =
-                    if info.device_claims.is_empty() { "no new claims to deallocate" } else { "still not schedulable" };
-                failure.post_filter = format!("{claims}, preemption: {why}");
+                failure.post_filter = no_help(&info, &why);
                 if is_hopeless {
                     self.nominate(key, "", now);
                 }
@@ -100,6 +101,32 @@ impl Scheduler {
                 Vec::new()
             }
         }
+    }
+
+    /// What is said of the attempt to help the pod that the last search was for, empty where there is none. Nothing where it would, or
+    /// where it takes long to find out: that is left to its next try.
+    pub(crate) fn why_no_victims(
+        &self,
+        key: &Key,
+        info: &PodInfo,
+        profile: &Profile,
+        failure: &Failure,
+    ) -> Option<String> {
+        if failure.n_nodes == 0 || !profile.preempts || self.gang_of(info).is_some() {
+            return Some(String::new());
+        }
+        let why = match self.ineligible(key, info) {
+            Some(why) => why.to_owned(),
+            None => {
+                let Self { snapshot, pods, budgets, cycle, .. } = self;
+                let preemption = Preemption { pod: info, snapshot, profile, pods, budgets };
+                if preemption.is_much_to_ask(cycle.resolvable(), ASKED_AGAIN_MAX) {
+                    return None;
+                }
+                self.candidates(info, profile, 0).err()?.message
+            }
+        };
+        Some(no_help(info, &why))
     }
 
     /// Why the pod evicts nobody now (`PodEligibleToPreemptOthers`).
@@ -124,6 +151,10 @@ impl Scheduler {
 
     fn find_candidates(&mut self, info: &PodInfo, profile: &Profile) -> Result<Vec<Candidate>, NoCandidate> {
         let offset = self.cycle.random_below(self.cycle.resolvable().len().max(1));
+        self.candidates(info, profile, offset)
+    }
+
+    fn candidates(&self, info: &PodInfo, profile: &Profile, offset: usize) -> Result<Vec<Candidate>, NoCandidate> {
         let Self { snapshot, pods, budgets, cycle, .. } = self;
         let preemption = Preemption { pod: info, snapshot, profile, pods, budgets };
         // A pod at which a plugin breaks costs no other its place.
@@ -258,4 +289,10 @@ impl Scheduler {
             self.evicting.remove(key);
         }
     }
+}
+
+/// What came of the attempt to help a pod that fits nowhere.
+fn no_help(info: &PodInfo, why: &str) -> String {
+    let claims = if info.device_claims.is_empty() { "no new claims to deallocate" } else { "still not schedulable" };
+    format!("{claims}, preemption: {why}")
 }

@@ -3,6 +3,8 @@
 
 use std::{fmt, time::Duration};
 
+use crate::PLUGINS;
+
 /// A time of the observer's clock. It says nothing to the scheduler, which tells it along with what began or ended then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moment(pub u64);
@@ -11,6 +13,11 @@ pub struct Moment(pub u64);
 pub trait Observer: Send + Sync {
     fn moment(&self) -> Moment;
     fn tell(&self, fact: &Fact<'_>);
+
+    /// Shall it be told what each plugin takes in the try that begins? That is asked once a try, and costs it some.
+    fn times_plugins(&self) -> bool {
+        false
+    }
 }
 
 /// Nobody observes.
@@ -41,6 +48,14 @@ pub(crate) fn ran(
 pub enum Fact<'a> {
     /// All plugins of a profile that have something to say at this point did.
     Ran { point: ExtensionPoint, status: PointStatus, profile: &'a str, span: Span },
+    /// These plugins had their say at this point of a try. (Upstream counts each node that one is asked about.)
+    Evaluated { point: ExtensionPoint, plugins: PluginSet, profile: &'a str },
+    /// One plugin ran once, in a try of which that is told: a filter or a score of a node by itself on one node.
+    PluginRan { plugin: usize, point: ExtensionPoint, status: PointStatus, span: Span },
+    /// These plugins keep a pod from all nodes, or out of the queue.
+    Refused { plugins: PluginSet, profile: &'a str },
+    /// The pod of which that was told is tried again, or is none of the scheduler's any more.
+    RefusedNoMore { plugins: PluginSet, profile: &'a str },
     /// A node was found for a pod, or that there is none, and what helps it.
     Searched(Span),
     /// A try to schedule a pod has ended.
@@ -54,6 +69,33 @@ pub enum Fact<'a> {
     /// So many of them are asked to.
     ChoseVictims { n_pods: usize },
 }
+
+/// Some of [`crate::PLUGINS`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PluginSet(u32);
+
+impl PluginSet {
+    /// By their places in the table.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        (0..PLUGINS.len()).filter(move |it| self.contains(*it))
+    }
+
+    pub(crate) fn contains(self, place: usize) -> bool {
+        self.0 & (1 << place) != 0
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl FromIterator<usize> for PluginSet {
+    fn from_iter<T: IntoIterator<Item = usize>>(places: T) -> Self {
+        Self(places.into_iter().fold(0, |set, it| set | (1 << it)))
+    }
+}
+
+const _: () = assert!(PLUGINS.len() <= 32, "a set has a bit for each plugin");
 
 /// From when to when something took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

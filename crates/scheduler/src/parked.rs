@@ -39,6 +39,8 @@ pub(crate) struct ParkedGroup {
     pub(crate) info: Arc<PodInfo>,
     pub(crate) refused_by: RefusedBy,
     pub(crate) keys: BTreeSet<Key>,
+    /// So many changes were known when it was last found out why they fit nowhere.
+    n_changes: u64,
 }
 
 /// All groups, and where to look for the one of a pod.
@@ -47,6 +49,8 @@ pub(crate) struct Parked {
     groups: BTreeMap<u64, ParkedGroup>,
     by_request: BTreeMap<OrderedPod<ByRequest>, Vec<u64>>,
     n_groups: u64,
+    /// How often something changed that may have been said to be in the way.
+    n_changes: u64,
 }
 
 impl Parked {
@@ -58,7 +62,8 @@ impl Parked {
         let number = numbers.iter().find(is_one).copied().unwrap_or_else(|| {
             self.n_groups += 1;
             numbers.push(self.n_groups);
-            let group = ParkedGroup { info: Arc::clone(info), refused_by, keys: BTreeSet::new() };
+            let (info, keys) = (Arc::clone(info), BTreeSet::new());
+            let group = ParkedGroup { info, refused_by, keys, n_changes: self.n_changes };
             groups.insert(self.n_groups, group);
             self.n_groups
         });
@@ -88,6 +93,34 @@ impl Parked {
 
     pub(crate) fn groups(&self) -> impl Iterator<Item = (u64, &ParkedGroup)> {
         self.groups.iter().map(|(number, group)| (*number, group))
+    }
+
+    /// What is said of why they fit nowhere may not be so any more.
+    pub(crate) fn changed(&mut self) {
+        self.n_changes += 1;
+    }
+
+    /// The groups of which that may be, up to so many, those first that have been left for the longest.
+    pub(crate) fn outdated(&self, n_max: usize) -> Vec<u64> {
+        let mut outdated: Vec<(u64, u64)> =
+            self.groups.iter().filter(|it| it.1.n_changes < self.n_changes).map(|it| (it.1.n_changes, *it.0)).collect();
+        outdated.sort_unstable();
+        outdated.into_iter().map(|it| it.1).take(n_max).collect()
+    }
+
+    pub(crate) fn group(&self, number: u64) -> Option<&ParkedGroup> {
+        self.groups.get(&number)
+    }
+
+    /// What is said of the group is so.
+    pub(crate) fn is_up_to_date(&mut self, number: u64) {
+        if let Some(group) = self.groups.get_mut(&number) {
+            group.n_changes = self.n_changes;
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.groups.is_empty()
     }
 
     /// A plugin that looks beyond the node turns the group down by now.

@@ -29,10 +29,10 @@ impl Scheduler {
 
     fn place_pod(&mut self, key: &Key, now: Time, effects: &mut Vec<Effect>) {
         let entry = &self.pods[key];
-        if self.profiles[&entry.info.scheduler_name].is_gated(&entry.info, &self.snapshot.pod_groups) {
+        if let Some(gate) = self.profiles[&entry.info.scheduler_name].gate_of(&entry.info, &self.snapshot.pod_groups) {
             // Others of its gang have gone since it was let in.
-            self.queue.gate(key);
-            return effects.push(report::gated(&entry.info, &self.snapshot.pod_groups, entry.since, now));
+            self.queue.gate(&entry.info, gate);
+            return effects.extend(report::gated(entry, &self.snapshot.pod_groups, now));
         }
         if let Some((group, min_count)) = self.gang_of(&self.pods[key].info) {
             return self.place_gang(group, min_count, now, effects);
@@ -96,7 +96,7 @@ impl Scheduler {
     pub(crate) fn unplaced(&mut self, key: &Key, mut failure: Failure, now: Time, effects: &mut Vec<Effect>) {
         let info = Arc::clone(&self.pods[key].info);
         let tried = self.queue.trying(key);
-        self.queue.park(&info, failure.refused_by(), now);
+        self.queue.park(&info, failure.refused_by(), failure.plugins(), now);
         // The rows that the failure names may move with nominations.
         let waits = report::waits(&info, &failure, &self.snapshot, &self.profiles[&info.scheduler_name]);
         let evictions = self.post_filter(key, &mut failure, now);

@@ -110,6 +110,11 @@ impl<'a> Preemption<'a> {
         row.pods.values().filter(move |it| groups.priority_of(it) < priority)
     }
 
+    /// Of so many nodes at most it is asked whether it helps that others leave them: are there more with any that could?
+    pub(crate) fn is_much_to_ask(&self, nodes: &[usize], n_max: usize) -> bool {
+        nodes.iter().filter(|it| self.has_victims(**it)).nth(n_max).is_some()
+    }
+
     /// Is a pod there that may be evicted for this one?
     fn has_victims(&self, idx: usize) -> bool {
         let groups = &self.snapshot.pod_groups;

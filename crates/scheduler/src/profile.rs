@@ -67,9 +67,10 @@ impl Profile {
         self.arguments.spread.hard(pod, groupings)
     }
 
-    /// Does a plugin keep the pod out of the queue?
-    pub(crate) fn is_gated(&self, pod: &PodInfo, groups: &PodGroups) -> bool {
-        self.pre_enqueue.iter().any(|it| PLUGINS[*it].pre_enqueue.is_some_and(|it| it(pod, groups).is_some()))
+    /// The first plugin that keeps the pod out of the queue, by its place.
+    pub(crate) fn gate_of(&self, pod: &PodInfo, groups: &PodGroups) -> Option<usize> {
+        let keeps_out = |it: &usize| PLUGINS[*it].pre_enqueue.is_some_and(|it| it(pod, groups).is_some());
+        self.pre_enqueue.iter().copied().find(keeps_out)
     }
 
     /// Are pods of a gang placed together?

@@ -19,9 +19,12 @@ use corten_meta::{Key, Time};
 
 use crate::{
     PodInfo,
-    observer::{Fact, Moment, Observer, Pending, PodQueue, QueueEvent, Unobserved},
+    observer::{Fact, Moment, Observer, Pending, PluginSet, PodQueue, QueueEvent, Unobserved},
     parked::{Parked, ParkedGroup, RefusedBy},
 };
+
+/// Of so many pods at once it is told that they are tried again in a moment.
+const TOLD_MAX: usize = 256;
 
 type Rank = (Reverse<i32>, Time, u64);
 
@@ -29,12 +32,14 @@ pub(crate) struct Queue {
     entries: BTreeMap<Key, Entry>,
     active: BTreeMap<Rank, Key>,
     backoff: BTreeSet<(Time, Key)>,
-    parked: Parked,
+    pub(crate) parked: Parked,
+    /// Pods that were woken amid their back-off, and why, since that was last asked.
+    backing_off: Vec<(Key, QueueEvent)>,
     /// Parked pods by when they are tried again whatever happens.
     parked_until: BTreeSet<(Time, Key)>,
     n_passive: usize,
-    /// Pods that may not come in yet.
-    gated: BTreeSet<Key>,
+    /// Pods that may not come in yet, and for whom.
+    gated: BTreeMap<Key, Refusal>,
     n_seen: u64,
     backoff_initial: Duration,
     backoff_max: Duration,
@@ -70,6 +75,14 @@ struct Entry {
     stage: Stage,
     /// The number of its group, where it is parked.
     group: u64,
+    /// Who turned it down when it was tried last. Nothing from when it is tried again.
+    refusal: Option<Refusal>,
+}
+
+/// The plugins that turned a pod down. It names the profile as the pod did then.
+struct Refusal {
+    pod: Arc<PodInfo>,
+    plugins: PluginSet,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -97,9 +110,10 @@ impl Queue {
             active: BTreeMap::new(),
             backoff: BTreeSet::new(),
             parked: Parked::default(),
+            backing_off: Vec::new(),
             parked_until: BTreeSet::new(),
             n_passive: 0,
-            gated: BTreeSet::new(),
+            gated: BTreeMap::new(),
             n_seen: 0,
             backoff_initial,
             backoff_max,
@@ -142,7 +156,7 @@ impl Queue {
     /// A pod that is new, or changed so that another try may end differently.
     pub(crate) fn activate(&mut self, key: &Key, priority: i32, now: Time) {
         self.take_out(key);
-        self.gated.remove(key);
+        self.refused_no_more(key);
         let rank = self.rank(priority, now);
         let old = self.entries.get(key);
         let entry = Entry {
@@ -155,6 +169,7 @@ impl Queue {
             retry_at: now,
             stage: Stage::Active,
             group: 0,
+            refusal: None,
         };
         let is_there = old.is_some_and(|it| it.stage == Stage::Active);
         self.active.insert(rank, key.clone());
@@ -164,12 +179,41 @@ impl Queue {
         }
     }
 
-    /// A pod that may not come in yet, or no more.
-    pub(crate) fn gate(&mut self, key: &Key) {
+    /// A pod that may not come in yet, or no more, for this plugin.
+    pub(crate) fn gate(&mut self, info: &Arc<PodInfo>, plugin: usize) {
+        let key = &info.key;
+        let is_new = !self.gated.contains_key(key);
         self.take_out(key);
+        self.refused_no_more(key);
         self.entries.remove(key);
-        if self.gated.insert(key.clone()) {
+        let refusal = self.refused(info, PluginSet::from_iter([plugin]));
+        self.gated.insert(key.clone(), refusal);
+        if is_new {
             self.tell(PodQueue::Unschedulable, self.cause);
+        }
+    }
+
+    fn refused(&self, info: &Arc<PodInfo>, plugins: PluginSet) -> Refusal {
+        self.observer.tell(&Fact::Refused { plugins, profile: &info.scheduler_name });
+        Refusal { pod: Arc::clone(info), plugins }
+    }
+
+    /// Others turn a parked pod down by now than when it was tried.
+    pub(crate) fn refused_by(&mut self, key: &Key, plugins: PluginSet) {
+        let Some(refusal) = self.entries.get_mut(key).and_then(|it| it.refusal.as_mut()) else { return };
+        let before = std::mem::replace(&mut refusal.plugins, plugins);
+        if before != plugins {
+            let profile = &*refusal.pod.scheduler_name;
+            self.observer.tell(&Fact::RefusedNoMore { plugins: before, profile });
+            self.observer.tell(&Fact::Refused { plugins, profile });
+        }
+    }
+
+    /// The pod is tried anew or gone: who turned it down says so no more.
+    fn refused_no_more(&mut self, key: &Key) {
+        let of_entry = self.entries.get_mut(key).and_then(|it| it.refusal.take());
+        for Refusal { pod, plugins } in of_entry.into_iter().chain(self.gated.remove(key)) {
+            self.observer.tell(&Fact::RefusedNoMore { plugins, profile: &pod.scheduler_name });
         }
     }
 
@@ -190,8 +234,8 @@ impl Queue {
 
     pub(crate) fn remove(&mut self, key: &Key) {
         self.take_out(key);
+        self.refused_no_more(key);
         self.entries.remove(key);
-        self.gated.remove(key);
     }
 
     /// The pod was given all that its node has for it, until this moment.
@@ -210,15 +254,19 @@ impl Queue {
         let (_, key) = self.active.pop_first()?;
         let entry = self.entries.get_mut(&key).expect("an active pod has an entry");
         entry.begin(self.observer.moment());
+        if entry.refusal.is_some() {
+            self.refused_no_more(&key);
+        }
         Some(key)
     }
 
-    /// No node fits: wait for something that could help.
-    pub(crate) fn park(&mut self, info: &Arc<PodInfo>, refused_by: RefusedBy, now: Time) {
+    /// No node fits, for these plugins: wait for something that could help.
+    pub(crate) fn park(&mut self, info: &Arc<PodInfo>, refused_by: RefusedBy, plugins: PluginSet, now: Time) {
         self.rest(&info.key, info.priority, now, Stage::Parked);
         let group = self.parked.insert(info, refused_by);
+        let refusal = (!plugins.is_empty()).then(|| self.refused(info, plugins));
         if let Some(entry) = self.entries.get_mut(&info.key) {
-            entry.group = group;
+            (entry.group, entry.refusal) = (group, refusal);
         }
     }
 
@@ -242,9 +290,13 @@ impl Queue {
         groups.iter().for_each(|it| self.parked.refuse_among(*it));
     }
 
-    /// Others of its gang do not fit: it is tried with them.
-    pub(crate) fn park_passively(&mut self, key: &Key, priority: i32, now: Time) {
-        self.rest(key, priority, now, Stage::Passive);
+    /// Others of its gang do not fit: it is tried with them. The plugin is the one that says so.
+    pub(crate) fn park_passively(&mut self, info: &Arc<PodInfo>, plugin: usize, now: Time) {
+        self.rest(&info.key, info.priority, now, Stage::Passive);
+        let refusal = self.refused(info, PluginSet::from_iter([plugin]));
+        if let Some(entry) = self.entries.get_mut(&info.key) {
+            entry.refusal = Some(refusal);
+        }
     }
 
     /// Does any pod wait for others of its gang that do not fit?
@@ -266,6 +318,7 @@ impl Queue {
         if entry.stage != Stage::InFlight {
             entry.begin(self.observer.moment());
         }
+        self.refused_no_more(key);
         true
     }
 
@@ -277,10 +330,12 @@ impl Queue {
     fn rest(&mut self, key: &Key, priority: i32, now: Time, stage: Stage) {
         let (n_attempts, entered) = self.entries.get(key).map_or((1, now), |it| (it.n_attempts, it.entered));
         self.take_out(key);
+        self.refused_no_more(key);
         let (ready_at, retry_at) = (now.after(self.pause(n_attempts)), now.after(self.unschedulable_retry));
         let rank = self.rank(priority, now);
         let (began, reserved) = (Moment::default(), Moment::default());
-        let entry = Entry { rank, n_attempts, entered, began, reserved, ready_at, retry_at, stage, group: 0 };
+        let refusal = None;
+        let entry = Entry { rank, n_attempts, entered, began, reserved, ready_at, retry_at, stage, group: 0, refusal };
         self.entries.insert(key.clone(), entry);
         self.n_passive += usize::from(stage == Stage::Passive);
         let queue = match stage {
@@ -316,12 +371,22 @@ impl Queue {
         }
     }
 
+    /// The pods that were woken since the last look and wait for their back-off to end: for which event, and until when.
+    pub(crate) fn take_backing_off(&mut self) -> Vec<(Key, QueueEvent, Time)> {
+        let woken = std::mem::take(&mut self.backing_off);
+        let until = |key: &Key| self.entries.get(key).filter(|it| it.stage == Stage::Backoff).map(|it| it.ready_at);
+        woken.into_iter().filter_map(|(key, cause)| until(&key).map(|it| (key, cause, it))).collect()
+    }
+
     fn unpark(&mut self, key: &Key, cause: QueueEvent, now: Time) {
         self.take_out(key);
         let entry = self.entries.get_mut(key).expect("a parked pod has an entry");
         let queue = if entry.ready_at > now {
             entry.stage = Stage::Backoff;
             self.backoff.insert((entry.ready_at, key.clone()));
+            if self.backing_off.len() < TOLD_MAX {
+                self.backing_off.push((key.clone(), cause));
+            }
             PodQueue::Backoff
         } else {
             entry.stage = Stage::Active;

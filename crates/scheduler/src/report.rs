@@ -5,7 +5,7 @@ use corten_reconcile::{Actor, Decision, EventType, Step, StepState, Wait};
 use serde_json::{Value, json};
 
 use crate::{
-    Effect, Eviction, PLUGINS, Plugin, PodGroup, PodInfo, Profile, Snapshot, cycle::Failure, entry::Entry,
+    Effect, Eviction, PLUGINS, Plugin, PodGroup, PodInfo, Profile, QueueEvent, Snapshot, cycle::Failure, entry::Entry,
     labelled_group, pod_groups::PodGroups,
 };
 
@@ -55,6 +55,26 @@ pub(crate) fn unschedulable(
     let record = blocked(&entry.info, &message, waits, entry.since, now);
     effects.push(record);
     effects
+}
+
+/// As above, where it was not tried: what is in its way is other than was said.
+pub(crate) fn explained_anew(
+    entry: &Entry,
+    failure: &Failure,
+    waits: Vec<Wait>,
+    victims: &[Key],
+    now: Time,
+) -> Vec<Effect> {
+    let told = unschedulable(entry, failure, waits, victims, now);
+    told.into_iter().filter(|it| !matches!(it, Effect::Event { .. })).collect()
+}
+
+/// Something happened that may help it, so soon after its last try that it waits for its turn.
+pub(crate) fn backs_off(entry: &Entry, event: QueueEvent, until: Time, now: Time) -> Effect {
+    let until = until.whole_seconds();
+    let message = format!("{event} may have helped it: it is tried again at {until}, a while after its last try");
+    let wait = Wait::new("SchedulingBackOff", message.clone(), Actor::Cluster);
+    blocked(&entry.info, &message, vec![wait], entry.since, now)
 }
 
 /// The pods of lower priority whose end a nominated pod waits for.
@@ -198,15 +218,22 @@ pub(crate) fn broken(entry: &Entry, now: Time) -> Vec<Effect> {
     effects
 }
 
-/// It is kept out of the queue. For scheduling gates the API server itself wrote the condition when the pod was created.
-pub(crate) fn gated(info: &PodInfo, groups: &PodGroups, since: Time, now: Time) -> Effect {
+/// It is kept out of the queue. For scheduling gates the API server itself wrote the condition when the pod was created; what was said
+/// of a pod that was tried before is so no more.
+pub(crate) fn gated(entry: &Entry, groups: &PodGroups, now: Time) -> Vec<Effect> {
+    let info = &*entry.info;
     let wait = |it: &Plugin| Some(Wait::new(it.wait, it.pre_enqueue?(info, groups)?, it.actor));
     let waits: Vec<Wait> = PLUGINS.iter().filter_map(wait).collect();
     let message = match waits.first() {
         Some(first) if info.gates.is_empty() => first.message.clone(),
         _ => "Scheduling is blocked due to non-empty scheduling gates".to_owned(),
     };
-    blocked(info, &message, waits, since, now)
+    let mut effects = vec![blocked(info, &message, waits, entry.since, now)];
+    if info.gates.is_empty() && entry.told.as_ref().is_some_and(|it| *it != message) {
+        let patch = condition_patch(entry, "Unschedulable", &message, now);
+        effects.push(Effect::PatchCondition { pod: info.key.clone(), patch });
+    }
+    effects
 }
 
 /// It fits, or was not tried, and others of its gang do not fit.

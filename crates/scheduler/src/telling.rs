@@ -9,13 +9,13 @@ use crate::{
 };
 
 impl Scheduler {
-    /// Does a plugin keep the pod out of the queue?
-    pub(crate) fn is_kept_out(&self, info: &PodInfo) -> bool {
+    /// The plugin that keeps the pod out of the queue, if one does.
+    pub(crate) fn gate_of(&self, info: &PodInfo) -> Option<usize> {
         let from = self.observer.moment();
-        let is_gated = self.profiles[&info.scheduler_name].is_gated(info, &self.snapshot.pod_groups);
-        let status = if is_gated { PointStatus::UnschedulableAndUnresolvable } else { PointStatus::Success };
+        let gate = self.profiles[&info.scheduler_name].gate_of(info, &self.snapshot.pod_groups);
+        let status = if gate.is_some() { PointStatus::UnschedulableAndUnresolvable } else { PointStatus::Success };
         ran(&*self.observer, (ExtensionPoint::PreEnqueue, status), &info.scheduler_name, from);
-        is_gated
+        gate
     }
 
     /// The search for a node has ended, however it did.

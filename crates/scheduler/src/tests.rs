@@ -346,7 +346,8 @@ fn freed_room_is_used_but_not_before_the_back_off_is_over() {
     assert_eq!(binds(&mut scheduler, Event::Tick, start), ["second!"]);
     let gone = scheduler.step(Event::PodGone(Key::new("default", "first")), start.after(Duration::from_millis(300)));
     let wake_at = start.after(Duration::from_secs(1));
-    assert_eq!(gone, [Effect::WakeAt(wake_at)], "the first back-off is a second");
+    let woken: Vec<&Effect> = gone.iter().filter(|it| !matches!(it, Effect::Record { .. })).collect();
+    assert_eq!(woken, [&Effect::WakeAt(wake_at)], "the first back-off is a second");
     assert_eq!(binds(&mut scheduler, Event::Tick, wake_at), ["second>n1"]);
 }
 

@@ -100,6 +100,40 @@ fn label_selector(name: &'static str, selector: String) -> Vec<(&'static str, St
     if selector.is_empty() { Vec::new() } else { vec![(name, selector)] }
 }
 
+/// Why a GET brought nothing. Of an answer that gives no reason of its own it is said, as client-go does, what was asked for
+/// (`NewGenericServerResponse`): `the server could not find the requested resource (get pods.metrics.k8s.io)`.
+pub(crate) fn unfetched(path: &ApiPath, why: &str) -> String {
+    const NOT_FOUND: &str = "the server could not find the requested resource";
+    const UNAVAILABLE: &str = "the server is currently unable to handle the request";
+    let why = match why.trim_end() {
+        NOT_FOUND | "404 page not found" => NOT_FOUND,
+        // Of a server behind an APIService that cannot be reached.
+        UNAVAILABLE | "service unavailable" => UNAVAILABLE,
+        own => return own.to_owned(),
+    };
+    let mut segments = path.path.split('/').skip_while(|it| *it != "apis").skip(1);
+    let group = segments.next().unwrap_or_default();
+    // The version, and the namespace.
+    let mut segments = segments.skip(3);
+    match (segments.next(), segments.next()) {
+        (Some(resource), Some(name)) => format!("{why} (get {}.{group} {})", unescaped(resource), unescaped(name)),
+        (Some(resource), None) => format!("{why} (get {}.{group})", unescaped(resource)),
+        (None, _) => why.to_owned(),
+    }
+}
+
+/// As it was before [`Segment`] wrote it.
+fn unescaped(segment: &str) -> String {
+    let mut parts = segment.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let (code, rest) = part.split_at_checked(2).unwrap_or((part, ""));
+        bytes.extend(u8::from_str_radix(code, 16));
+        bytes.extend(rest.as_bytes());
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 // ---- metrics.k8s.io ----
 
 pub(crate) fn resource_path(namespace: &str, selector: &str) -> ApiPath {
@@ -261,4 +295,40 @@ pub(super) fn external_value(body: &[u8]) -> Result<i64, String> {
 /// The metric's selector in its text form; empty where it has none.
 fn written(metric: &Identifier) -> String {
     metric.selector.as_ref().map(LabelSelector::to_string).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_for_stands_behind_what_no_server_says_of_its_own() {
+        const UNAVAILABLE: &str = "the server is currently unable to handle the request";
+        const NOT_FOUND: &str = "the server could not find the requested resource";
+        let custom = "custom.metrics.k8s.io/v1beta2/namespaces/default";
+        for (path, why, said) in [
+            ("metrics.k8s.io/v1beta1/namespaces/default/pods", NOT_FOUND, "(get pods.metrics.k8s.io)"),
+            (&format!("{custom}/pods/*/m"), UNAVAILABLE, "(get pods.custom.metrics.k8s.io *)"),
+            (
+                &format!("{custom}/ingresses.networking.k8s.io/main/hits"),
+                "service unavailable",
+                "(get ingresses.networking.k8s.io.custom.metrics.k8s.io main)",
+            ),
+            (&format!("{custom}/metrics/hits"), NOT_FOUND, "(get metrics.custom.metrics.k8s.io hits)"),
+            ("external.metrics.k8s.io/v1beta1/namespaces/default/q", NOT_FOUND, "(get q.external.metrics.k8s.io)"),
+            (
+                "external.metrics.k8s.io/v1beta1/namespaces/default/a.io%7Cq%7C%C3%BC",
+                "404 page not found\n",
+                "(get a.io|q|ü.external.metrics.k8s.io)",
+            ),
+        ] {
+            let generic = if why.contains("unavailable") || why == UNAVAILABLE { UNAVAILABLE } else { NOT_FOUND };
+            let path = ApiPath { path: format!("/apis/{path}"), query: Vec::new() };
+            assert_eq!(unfetched(&path, why), format!("{generic} {said}"));
+        }
+        let own = "the server could not find the metric m for pods";
+        let path =
+            ApiPath { path: "/apis/custom.metrics.k8s.io/v1beta2/namespaces/a/pods/*/m".into(), query: Vec::new() };
+        assert_eq!(unfetched(&path, own), own);
+    }
 }

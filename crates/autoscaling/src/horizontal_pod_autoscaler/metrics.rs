@@ -90,7 +90,9 @@ impl Looking<'_> {
     fn fetched(&self, path: &ApiPath, api: &str) -> Result<&[u8], String> {
         match self.view.fetched(self.key, path) {
             Some(Ok(body)) => Ok(body),
-            Some(Err(why)) => Err(format!("unable to fetch metrics from {api} metrics API: {why}")),
+            Some(Err(why)) => {
+                Err(format!("unable to fetch metrics from {api} metrics API: {}", measured::unfetched(path, why)))
+            }
             None => Err(format!("unable to fetch metrics from {api} metrics API: it has not been asked")),
         }
     }
@@ -98,14 +100,15 @@ impl Looking<'_> {
     /// What the Pods use, as `metrics.k8s.io` tells it.
     fn used(&self, resource: &str, container: &str) -> Result<PodMetrics, String> {
         let (view, key) = (self.view, self.key);
-        let brought = if self.is_together {
-            view.brought_for_all(key, &measured::resource_path(&key.namespace, ""), self.now)
-        } else {
-            view.brought(key, &measured::resource_path(&key.namespace, self.selector))
+        let path = measured::resource_path(&key.namespace, if self.is_together { "" } else { self.selector });
+        let brought = match self.is_together {
+            true => view.brought_for_all(key, &path, self.now),
+            false => view.brought(key, &path),
         };
         let failed = |why: &str| format!("unable to fetch metrics from resource metrics API: {why}");
         let brought = brought.ok_or_else(|| failed("it has not been asked"))?;
-        let usages = brought.read_as(measured::usages_by_name).map_err(failed)?;
+        let usages =
+            brought.read_as(measured::usages_by_name).map_err(|why| failed(&measured::unfetched(&path, why)))?;
         let usages: &Usages = usages.as_ref().map_err(Clone::clone)?;
         if self.is_together {
             let of_pods = self.pods.iter().filter_map(|it| usages.get(&it.metadata.name));

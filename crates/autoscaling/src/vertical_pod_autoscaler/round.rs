@@ -15,7 +15,7 @@ use super::{
     spec::{Autoscaler, Recommendation, Status},
 };
 use crate::{
-    horizontal_pod_autoscaler::measured::{resource_path, usages},
+    horizontal_pod_autoscaler::measured::{resource_path, unfetched, usages},
     target::{Target, target},
 };
 
@@ -67,7 +67,7 @@ impl<'a> Round<'a> {
         let path = resource_path(&self.key.namespace, text);
         let used = match self.view.fetched(self.key, &path) {
             None => return Err(path),
-            Some(Err(why)) => Err(why.clone()),
+            Some(Err(why)) => Err(unfetched(&path, why)),
             Some(Ok(body)) => usages(body),
         };
         match used {

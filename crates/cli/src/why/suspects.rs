@@ -247,6 +247,7 @@ fn does_not_get_on(kind: &Kind, object: &Value, ready: &BTreeSet<Key>, now: Time
                     && (number("/status/failed") > 0 || number("/status/ready") < number("/status/active").max(1))
                     && object["spec"]["suspend"] != true)
         }
+        "podgroup" => object["spec"]["schedulingPolicy"]["gang"].is_object() && !is_true("PodGroupInitiallyScheduled"),
         "cronjob" => jobs::missed_at(now, object).is_some(),
         // Who serves it may be there or not: that is read from more than the object itself.
         "ingress"

@@ -78,6 +78,7 @@ impl Cycle {
         let n_rows = snapshot.n_rows();
         let n_wanted = n_wanted(snapshot.n_nodes(), profile.percentage_of_nodes_to_score);
         let search = Search { pod, snapshot, profile, among, others: profile.other_filters(pod, snapshot) };
+        self.filtered_by = profile.own_filters().iter().chain(&search.others).copied().collect();
         let mut verdicts = std::mem::take(&mut self.verdicts);
         let mut kind = verdicts.of(pod, n_rows);
         let (mut found, mut n_visited) = (Found::default(), 0);

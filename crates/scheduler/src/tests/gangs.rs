@@ -429,3 +429,17 @@ fn who_leaves_with_others_is_told_the_node_it_leaves() {
         assert!(told.contains(on), "{told}");
     }
 }
+
+#[test]
+fn a_pod_of_a_gang_that_others_have_left_does_not_say_what_did_not_fit() {
+    let (mut scheduler, now) = with("node n1 cpu=1", &["pod a cpu=1", "pod b cpu=1"]);
+    scheduler.step(group(2), now);
+    tick(&mut scheduler, now);
+    let mut seen = member("pod a cpu=1");
+    let message = "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining";
+    seen["status"] = json!({ "conditions": [{ "type": "PodScheduled", "status": "False", "message": message }] });
+    scheduler.step(pod(&seen), now);
+    let told = describe(&scheduler.step(Event::PodGone(Key::new("default", "b")), now), now);
+    let patch = r#""reason":"Unschedulable","message":"its pod group g has 1 of the 2 pods that it needs""#;
+    assert!(told.contains("patch default/a") && told.contains(patch), "{told}");
+}

@@ -203,3 +203,65 @@ fn who_is_kept_off_a_node_that_came_later_is_helped_by_what_happens_elsewhere() 
     scheduler.step(Event::PodGone(Key::new("default", "db")), later);
     assert_eq!(binds(&mut scheduler, Event::Tick, later), ["b>n2", "a!"]);
 }
+
+/// The conditions that are written, and what the journal says is waited for.
+fn said(effects: &[Effect]) -> Vec<String> {
+    let said = |it: &Effect| match it {
+        Effect::PatchCondition { patch, .. } => {
+            Some(format!("condition: {}", patch["status"]["conditions"][0]["message"].as_str().unwrap_or_default()))
+        }
+        Effect::Record { decision, .. } => Some(format!("journal: {}", decision.waits[0].reason)),
+        Effect::Event { reason, .. } => Some(format!("event: {reason}")),
+        _ => None,
+    };
+    effects.iter().filter_map(said).collect()
+}
+
+#[test]
+fn a_reason_that_is_over_is_not_said_any_more_though_the_pod_still_fits_nowhere() {
+    let world = world("node n1 cpu=1\nnode n2 cpu=1 cordoned\npod big cpu=2\npod like cpu=2");
+    let mut scheduler = told(&world);
+    let tried = scheduler.step(Event::Tick, world.now);
+    let message = |it: &str| format!("0/2 nodes are available: {it}");
+    let conditions = |name: &str, message: &str| {
+        let mut seen = object(&format!("pod {name} cpu=2"), name);
+        seen["status"] = json!({ "conditions": [{ "type": "PodScheduled", "status": "False", "message": message }] });
+        pod(&seen)
+    };
+    let first = said(&tried).into_iter().find_map(|it| Some(it.strip_prefix("condition: ")?.to_owned()));
+    let first = first.expect("a condition is written");
+    assert!(first.starts_with(&message("1 Insufficient cpu, 1 node(s) were unschedulable.")), "{first}");
+    ["big", "like"].iter().for_each(|it| drop(scheduler.step(conditions(it, &first), world.now)));
+    // It is too small, too: nobody is tried for that.
+    let later = world.now.after(Duration::from_secs(60));
+    let seen = scheduler.step(node(&object("node n2 cpu=1", "n2")), later);
+    assert!(seen.contains(&Effect::WakeAt(later.after(Duration::from_secs(1)))), "{seen:?}");
+    let later = later.after(Duration::from_secs(1));
+    let told = said(&scheduler.step(Event::Tick, later));
+    let condition = format!("condition: {}", message("2 Insufficient cpu."));
+    assert_eq!(told.iter().filter(|it| it.starts_with(&condition)).count(), 2, "{told:?}");
+    assert_eq!(told.iter().filter(|it| *it == "journal: InsufficientResources").count(), 2, "{told:?}");
+    assert_eq!(told.len(), 4, "none was tried: {told:?}");
+    // Once that is so, nothing more is said of it.
+    let much_later = later.after(Duration::from_secs(30));
+    assert_eq!(said(&scheduler.step(Event::Tick, much_later)), [""; 0]);
+}
+
+#[test]
+fn a_pod_that_was_helped_amid_its_back_off_does_not_say_what_it_lacked() {
+    let world = world("node n1 cpu=1\npod big cpu=2");
+    let mut scheduler = told(&world);
+    scheduler.step(Event::Tick, world.now);
+    let effects = scheduler.step(node(&object("node n2 cpu=4", "n2")), world.now);
+    let told: Vec<&str> = effects
+        .iter()
+        .filter_map(|it| match it {
+            Effect::Record { decision, .. } => Some(&*decision.waits[0].message),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(
+        told,
+        ["NodeAdd may have helped it: it is tried again at 2026-11-20T12:00:01Z, a while after its last try"]
+    );
+}

@@ -6,12 +6,14 @@ use std::sync::{
 };
 
 use super::*;
-use crate::{Fact, Moment, Observer, Pending, PodGroup};
+use crate::{Fact, Moment, Observer, PLUGINS, Pending, PluginSet, PodGroup};
 
 /// Writes down what it is told, and has a clock that goes on at each look.
 #[derive(Default)]
 struct Notes {
     lines: Mutex<Vec<String>>,
+    /// What was told of plugins one by one.
+    of_plugins: Mutex<Vec<String>>,
     clock: AtomicU64,
 }
 
@@ -20,9 +22,27 @@ impl Observer for Notes {
         Moment(self.clock.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
+    fn times_plugins(&self) -> bool {
+        true
+    }
+
     fn tell(&self, fact: &Fact<'_>) {
         if let Fact::Ran { span, .. } | Fact::Searched(span) | Fact::Tried { span, .. } = fact {
             assert!(Moment::default() != span.from && span.from.0 < span.to.0, "{fact:?}");
+        }
+        let names = |it: &PluginSet| it.iter().map(|it| PLUGINS[it].name).collect::<Vec<_>>().join(" ");
+        let of_plugins = match fact {
+            Fact::Evaluated { point, plugins, .. } => Some(format!("{} by {}", point.as_str(), names(plugins))),
+            Fact::PluginRan { plugin, point, status, span } => {
+                assert!(span.from.0 < span.to.0, "{fact:?}");
+                Some(format!("{} of {}: {}", point.as_str(), PLUGINS[*plugin].name, status.as_str()))
+            }
+            Fact::Refused { plugins, .. } => Some(format!("refused by {}", names(plugins))),
+            Fact::RefusedNoMore { plugins, .. } => Some(format!("no more refused by {}", names(plugins))),
+            _ => None,
+        };
+        if let Some(line) = of_plugins {
+            return self.of_plugins.lock().expect("nobody panics with it").push(line);
         }
         let line = match fact {
             Fact::Ran { point, status, profile, .. } => {
@@ -35,6 +55,7 @@ impl Observer for Notes {
             Fact::Queued { queue, event } => format!("{} because of {event}", queue.as_str()),
             Fact::SoughtVictims => "sought victims".to_owned(),
             Fact::ChoseVictims { n_pods } => format!("chose {n_pods} victims"),
+            of_plugin => unreachable!("{of_plugin:?} is written down elsewhere"),
         };
         self.lines.lock().expect("nobody panics with it").push(line);
     }
@@ -44,6 +65,12 @@ impl Notes {
     /// What was told since the last look.
     fn latest(&self) -> Vec<String> {
         std::mem::take(&mut *self.lines.lock().expect("nobody panics with it"))
+    }
+
+    /// What was told of plugins since the last look, where it has this in it.
+    fn of_plugins(&self, word: &str) -> Vec<String> {
+        let lines = std::mem::take(&mut *self.of_plugins.lock().expect("nobody panics with it"));
+        lines.into_iter().filter(|it| it.contains(word)).collect()
     }
 
     fn queued(&self) -> Vec<String> {
@@ -327,4 +354,57 @@ fn extenders_take_part_in_the_try() {
         let tried: Vec<&String> = told.iter().filter(|it| it.starts_with("tried")).collect();
         assert_eq!(tried, results, "{told:?}");
     }
+}
+
+#[test]
+fn each_plugin_is_told_of_that_had_its_say_and_what_it_took() {
+    let (mut scheduler, notes, now) = observed("node n1 cpu=4\nnode n2 cpu=4\npod a cpu=1");
+    scheduler.step(Event::Tick, now);
+    let told = notes.of_plugins("");
+    for it in ["Filter by ", "Score by ", "PreFilter by "] {
+        let found: Vec<&String> = told.iter().filter(|line| line.starts_with(it)).collect();
+        assert_eq!(found.len(), 1, "{it}: {told:?}");
+    }
+    assert!(told.iter().any(|it| it.starts_with("Filter by ") && it.contains("NodeResourcesFit")), "{told:?}");
+    assert!(told.iter().any(|it| it.starts_with("Score by ") && it.contains("ImageLocality")), "{told:?}");
+    let count = |line: &str| told.iter().filter(|it| *it == line).count();
+    for line in [
+        "PreFilter of VolumeBinding: Success",
+        "Filter of NodeResourcesFit: Success",
+        "Score of NodeResourcesFit: Success",
+        "Score of PodTopologySpread: Success",
+    ] {
+        assert_eq!(count(line), 1, "{line}: {told:?}");
+    }
+    // Behind the first that turns it down none is asked.
+    let (mut scheduler, notes, now) = observed("node n1 cpu=1\npod big cpu=2");
+    scheduler.step(Event::Tick, now);
+    let told = notes.of_plugins(" of ");
+    assert_eq!(
+        told.last().map(String::as_str),
+        Some("Filter of NodeResourcesFit: UnschedulableAndUnresolvable"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_pod_counts_with_those_that_turn_it_down_until_it_is_tried_again() {
+    let (mut scheduler, notes, now) = observed("node n1 cpu=1\nnode n2 cpu=4 cordoned\npod big cpu=2");
+    scheduler.step(Event::Tick, now);
+    let both = "refused by NodeUnschedulable NodeResourcesFit";
+    assert_eq!(notes.of_plugins("refused"), [both]);
+    // It is woken, and waits for its back-off to end: nobody has said anything else yet.
+    scheduler.step(node(&object("node n2 cpu=4", "n2")), now);
+    assert_eq!(notes.of_plugins("refused"), [""; 0]);
+    scheduler.step(Event::Tick, now.after(Duration::from_secs(1)));
+    assert_eq!(notes.of_plugins("refused"), [format!("no more {both}")], "it is placed");
+
+    let (mut scheduler, notes, now) = observed("node n1\npod a gate=example.com/x");
+    assert_eq!(notes.of_plugins("refused"), ["refused by SchedulingGates"]);
+    scheduler.step(pod(&object("pod a gate=example.com/x labels=a=b", "a")), now);
+    scheduler.step(Event::PodGone(Key::new("default", "a")), now);
+    let told = notes.of_plugins("refused");
+    assert_eq!(told.last().map(String::as_str), Some("no more refused by SchedulingGates"));
+    let n_more = |it: &&String| it.starts_with("no more");
+    assert_eq!(told.iter().filter(n_more).count(), told.len() / 2 + 1, "{told:?}");
 }

@@ -6,6 +6,7 @@ use super::case::{Advice, Case};
 use crate::why::{
     command::kubectl,
     fields::{items, text},
+    findings::device_claims,
     nearest::nearest,
 };
 
@@ -16,6 +17,13 @@ pub(super) async fn allocation(case: &Case<'_>) -> Advice {
     }
     if case.wait.message.contains("ResourceClaim not created yet") {
         return unmade(case).await;
+    }
+    if let Some((device, claim)) = device_claims::held(case.reader, case.object).await {
+        return Advice::run(format!("corten why resourceclaim/{} -n {}", claim.name, claim.namespace))
+            .headline(format!("what would do is taken: {device}"))
+            .who(
+                "whoever runs the pod that has it: that must end first; or whoever runs the cluster: add such devices",
+            );
     }
     Advice::run(kubectl("", &["get", "resourceslices", "-o", "yaml"]))
         .who("whoever runs the cluster: have drivers offer such devices, or whoever wrote the claims: ask for others")

@@ -130,7 +130,7 @@ async fn of_nodes(case: &Case<'_>) -> Option<Option<Advice>> {
             Advice::run(kubectl("", &["get", "nodes"]))
                 .who("whoever runs the cluster: all servers are upgraded first, then nodes, each by `corten up` of the new program"),
         ),
-        "NodeGone" => Some(Advice::run(kubectl("", &["get", "nodes"]))),
+        "NodeGone" => Some(scheduling::node_gone(case)),
         _ => return None,
     })
 }
@@ -203,6 +203,7 @@ async fn of_refusals(case: &Case<'_>) -> Option<Option<Advice>> {
 async fn of_workloads(case: &Case<'_>) -> Option<Option<Advice>> {
     Some(match &*case.wait.reason {
         _ if case.wait.message.contains(OF_NOBODY) => Some(workloads::metrics(case)),
+        _ if workloads::is_metric_unknown(case) => Some(workloads::metric(case)),
         "DeploymentPaused" => Some(workloads::paused(case)),
         "JobSuspended" | "Suspended" => Some(workloads::suspended(case)),
         "ManagedElsewhere" => Some(workloads::managed_elsewhere(case)),

@@ -241,6 +241,16 @@ pub(super) async fn other(case: &Case<'_>) -> Advice {
         .hint(hint)
 }
 
+pub(super) fn node_gone(case: &Case<'_>) -> Advice {
+    let advice = Advice::run(kubectl("", &["get", "nodes"]));
+    if !case.is_bare_pod() {
+        return advice;
+    }
+    advice
+        .who("whoever wrote it: make it anew once it has gone, or have a controller make it")
+        .hint("it goes on where it was only if its machine comes back as that node before")
+}
+
 pub(super) fn node(case: &Case<'_>) -> Advice {
     let on = case.wait.on.as_deref().filter(|it| it.starts_with("node/"));
     let node = on.or(Some(&case.at.subject)).filter(|it| it.starts_with("node/")).unwrap_or("nodes");

@@ -39,6 +39,26 @@ pub(super) fn metrics(case: &Case<'_>) -> Advice {
     ))
 }
 
+/// A server of metrics answers, and does not have the one that an autoscaler asks for.
+pub(super) fn is_metric_unknown(case: &Case<'_>) -> bool {
+    let is_of_metric = case.wait.reason.starts_with("FailedGet") && case.wait.reason.ends_with("Metric");
+    let words = ["could not find the metric", "no metrics returned from"];
+    is_of_metric && words.iter().any(|it| case.wait.message.contains(it))
+}
+
+pub(super) fn metric(case: &Case<'_>) -> Advice {
+    if case.wait.message.contains("resource metrics API") {
+        return Advice::run(kubectl(case.namespace, &["top", "pods"]))
+            .who("nobody, if Pods of its target have just begun to run; else whoever wrote its target, which has none")
+            .hint("what a Pod uses is known within a minute after it has begun to run");
+    }
+    let api = if case.wait.reason == "FailedGetExternalMetric" { "external" } else { "custom" };
+    Advice::run(format!("kubectl get --raw /apis/{api}.metrics.k8s.io")).who(format!(
+        "whoever runs the server of {api}.metrics.k8s.io: it answers, and does not have the metric; or whoever wrote {}: name another",
+        case.author
+    ))
+}
+
 pub(super) fn approval(case: &Case<'_>) -> Advice {
     let name = text(case.object, "/metadata/name");
     let (user, signer) = (text(case.object, "/spec/username"), text(case.object, "/spec/signerName"));

@@ -134,7 +134,7 @@ fn driver_of(object: &Value) -> &str {
 
 /// Who wrote a field of an object, as its `managedFields` say.
 pub(crate) fn manager_of(object: &Value, field: &str, value: &str) -> Option<String> {
-    let entry = entry_of(object, field, value)?;
+    let entry = entry_of(object, field, value).filter(|it| !text(it, "/manager").is_empty())?;
     let at = entry["time"].as_str().map(|it| format!(" at {it}")).unwrap_or_default();
     Some(format!("{}{at}", text(entry, "/manager")))
 }

@@ -84,6 +84,63 @@ pub(super) async fn of_pod(reader: &Reader<'_>, pod: &Value, found: &mut Finding
     }
 }
 
+/// Devices of others that are looked at, at most: expressions are evaluated for each.
+const HELD_MAX: usize = 64;
+
+/// A device that a claim of the Pod could be given if another one did not have it: which that is, and the claim that has it.
+pub(crate) async fn held(reader: &Reader<'_>, pod: &Value) -> Option<(String, Key)> {
+    let named = items(pod, "/spec/resourceClaims").iter().chain(items(pod, "/status/resourceClaimStatuses"));
+    let named: Vec<&str> = named.map(|it| text(it, "/resourceClaimName")).filter(|it| !it.is_empty()).collect();
+    let claims = reader.list(&RESOURCE_CLAIMS, "").await;
+    let namespace = text(pod, "/metadata/namespace");
+    let is_own =
+        |it: &&Value| text(it, "/metadata/namespace") == namespace && named.contains(&text(it, "/metadata/name"));
+    let has_none = |it: &&Value| !it["status"]["allocation"].is_object();
+    let wanted: Vec<ResourceClaimSpec> = claims
+        .iter()
+        .filter(|it| is_own(it) && has_none(it))
+        .filter_map(|it| serde_json::from_value(it["spec"].clone()).ok())
+        .collect();
+    let (classes, slices) = (reader.list(&DEVICE_CLASSES, "").await, reader.list(&RESOURCE_SLICES, "").await);
+    let held = claims
+        .iter()
+        .flat_map(|claim| items(claim, "/status/allocation/devices/results").iter().map(move |device| (claim, device)));
+    for (claim, device) in held.take(HELD_MAX) {
+        let Some(inventory) = of_one(&classes, &slices, device) else { continue };
+        let requests = |it: &ResourceClaimSpec| it.devices.iter().flat_map(|it| it.requests.iter().flatten()).count();
+        if wanted.iter().any(|it| shortages(it, &inventory).len() < requests(it)) {
+            let key = Key::new(text(claim, "/metadata/namespace"), text(claim, "/metadata/name"));
+            let pods: Vec<&str> = items(claim, "/status/reservedFor").iter().map(|it| text(it, "/name")).collect();
+            let whom =
+                if pods.is_empty() { "which no pod uses".into() } else { format!("for pod {}", pods.join(", ")) };
+            let (name, driver) = (text(device, "/device"), text(device, "/driver"));
+            let held =
+                format!("device {name} of {driver}, held by resourceclaim/{} in {}, {whom}", key.name, key.namespace);
+            return Some((held, key));
+        }
+    }
+    None
+}
+
+/// As if there were no device but this one.
+fn of_one(classes: &[Value], slices: &[Value], result: &Value) -> Option<Inventory> {
+    let is_it = |it: &&Value| it["name"] == result["device"];
+    let slice = slices.iter().map(|it| &it["spec"]).find(|it| {
+        let is_its = it["driver"] == result["driver"] && it["pool"]["name"] == result["pool"];
+        is_its && items(it, "/devices").iter().any(|it| is_it(&it))
+    })?;
+    let mut only = slice.clone();
+    only["devices"] = json!([items(slice, "/devices").iter().find(is_it)?]);
+    only["pool"]["resourceSliceCount"] = json!(1);
+    let mut inventory = Inventory::default();
+    for class in classes {
+        let spec = serde_json::from_value(class["spec"].clone()).ok()?;
+        inventory.set_class(text(class, "/metadata/name").to_owned(), spec);
+    }
+    inventory.set_slice("held".into(), serde_json::from_value(only).ok()?);
+    Some(inventory)
+}
+
 /// As [`of_pod`], of extended resources: a claim is made for those that a class has and no device plugin.
 pub(super) async fn extended_resources(reader: &Reader<'_>, pod: &Value, found: &mut Findings) {
     let containers = items(pod, "/spec/initContainers").iter().chain(items(pod, "/spec/containers"));

@@ -8,10 +8,8 @@ use super::found::Findings;
 use crate::why::fields::{items, time};
 
 /// Objects of these kinds are stored, and no loop of this release looks at them.
-const WITHOUT_EFFECT: &[(&str, &str, &str)] = &[
-    ("podgroup", "NotEnforced", "it is stored, and this release places its pods one by one"),
-    ("workload", "NotEnforced", "it is stored, and this release places its pods one by one"),
-];
+const WITHOUT_EFFECT: &[(&str, &str, &str)] =
+    &[("workload", "NotEnforced", "it is stored, and no PodGroup is made of it: nothing here makes one")];
 
 /// Is it of a kind that nothing here acts on?
 pub(crate) fn has_none(kind: &Kind) -> bool {
@@ -21,7 +19,7 @@ pub(crate) fn has_none(kind: &Kind) -> bool {
 pub(super) fn missing(kind: &Kind, object: &Value, found: &mut Findings) {
     let Some((_, reason, message)) = WITHOUT_EFFECT.iter().find(|it| it.0 == kind.singular) else { return };
     // Who gave it conditions acts on it, and is no part of this cluster.
-    if !items(object, "/status/conditions").is_empty() {
+    if !items(object, "/status/conditions").is_empty() || found.verdict.is_some() {
         return;
     }
     let mut wait = Wait::new(reason, *message, Actor::Operator);

@@ -9,10 +9,11 @@ pub(super) mod claims;
 pub(super) mod conditions;
 pub(super) mod definitions;
 mod deletion;
-mod device_claims;
+pub(super) mod device_claims;
 pub(super) mod drivers;
 pub(super) mod effects;
 pub(crate) mod found;
+mod gangs;
 pub(super) mod jobs;
 mod nodes;
 mod observed;
@@ -85,6 +86,7 @@ const FINDERS: &[(&str, Finder)] = &[
     }),
     ("pod", |reader, object, found| Box::pin(pods::pod(reader, object, found))),
     ("poddisruptionbudget", |reader, object, found| Box::pin(selectors::budget(reader, object, found))),
+    ("podgroup", |reader, object, found| Box::pin(gangs::group(reader, object, found))),
     ("replicaset", |_, object, found| Box::pin(async { workloads::scaled(object, found) })),
     ("resourceclaim", |reader, object, found| Box::pin(device_claims::claim(reader, object, found))),
     ("resourceclaimtemplate", |reader, object, found| Box::pin(device_claims::template(reader, object, found))),
@@ -101,6 +103,7 @@ const FINDERS: &[(&str, Finder)] = &[
     ("validatingwebhookconfiguration", |reader, object, found| {
         Box::pin(backends::webhooks(reader, "validatingwebhookconfiguration", object, found))
     }),
+    ("workload", |reader, object, found| Box::pin(gangs::workload(reader, object, found))),
 ];
 
 /// Looks at an object with what is known of its kind.

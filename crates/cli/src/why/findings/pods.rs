@@ -38,9 +38,14 @@ pub(super) async fn pod(reader: &Reader<'_>, object: &Value, found: &mut Finding
     }
     if reader.is_missing(&NODES, &Key::cluster(node)).await {
         found.explains.push("NodeSilent");
-        let message =
+        let mut message =
             format!("its node {node} is not there: nobody runs it, and it is given up when that has been so for 40 s");
-        return found.add("NodeGone", message, Actor::Cluster);
+        let is_made_anew = items(object, "/metadata/ownerReferences").iter().any(|it| it["controller"] == true);
+        if !is_made_anew {
+            message.push_str("; no controller makes it anew");
+        }
+        let actor = if is_made_anew { Actor::Cluster } else { Actor::Author };
+        return found.add("NodeGone", message, actor);
     }
     let Some(object_of_node) = reader.get(&NODES, &Key::cluster(node)).await else { return };
     if let Some(ready) = condition(&object_of_node, "Ready").filter(|it| it["status"] != "True") {

@@ -19,7 +19,7 @@ const ROUND: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_secs(1);
 /// So many groups of pods one round looks at.
 const GROUPS_MAX: usize = 16;
-/// So many pods of a group a round writes to: a write each.
+/// So many pods of a group a round writes to, a write each; and it begins no other group where it has written to as many.
 const PODS_MAX: usize = 32;
 
 impl Scheduler {
@@ -41,6 +41,10 @@ impl Scheduler {
         let mut effects = Vec::new();
         for group in self.queue.parked.outdated(GROUPS_MAX) {
             effects.extend(self.explain_group(group, now));
+            let n_writes = effects.iter().filter(|it| matches!(it, Effect::PatchCondition { .. })).count();
+            if n_writes >= PODS_MAX {
+                break;
+            }
         }
         self.explain_at = (!self.queue.parked.outdated(1).is_empty()).then(|| now.after(PAUSE));
         effects

@@ -265,3 +265,56 @@ fn a_pod_that_was_helped_amid_its_back_off_does_not_say_what_it_lacked() {
         ["NodeAdd may have helped it: it is tried again at 2026-11-20T12:00:01Z, a while after its last try"]
     );
 }
+
+#[test]
+fn a_change_that_many_are_told_of_is_told_to_a_few_at_a_time() {
+    let world = world("node n1 cpu=1\nnode n2 cpu=1 cordoned");
+    let mut scheduler = told(&world);
+    let condition =
+        json!([{ "type": "PodScheduled", "status": "False", "message": "0/9 nodes are available: so it was." }]);
+    let waiting = |scheduler: &mut Scheduler, has_condition: bool| {
+        for it in 0..100 {
+            let mut big = object("pod big cpu=2", "big");
+            big["metadata"]["name"] = json!(format!("big-{it}"));
+            big["metadata"]["uid"] = json!(format!("uid-{it}"));
+            if has_condition {
+                big["status"] = json!({ "conditions": condition });
+            }
+            scheduler.step(pod(&big), world.now);
+        }
+    };
+    waiting(&mut scheduler, false);
+    assert_eq!(n_tries(&mut scheduler, world.now), 100);
+    waiting(&mut scheduler, true);
+    let mut now = world.now.after(Duration::from_secs(60));
+    scheduler.step(node(&object("node n2 cpu=1", "n2")), now);
+    let mut written = Vec::new();
+    for _ in 0..3 {
+        now = now.after(Duration::from_secs(1));
+        let effects = scheduler.step(Event::Tick, now);
+        let patched = effects.iter().filter_map(|it| match it {
+            Effect::PatchCondition { pod, .. } => Some(pod.clone()),
+            _ => None,
+        });
+        let patched: Vec<Key> = patched.collect();
+        assert_eq!(patched.len(), 32);
+        assert!(effects.contains(&Effect::WakeAt(now.after(Duration::from_secs(1)))), "the others follow");
+        // What was written is seen.
+        for key in &patched {
+            let name = &key.name;
+            let mut seen = object("pod big cpu=2", "big");
+            seen["metadata"]["name"] = json!(name);
+            seen["metadata"]["uid"] = json!(name.replace("big", "uid"));
+            let patch = effects.iter().find_map(|it| match it {
+                Effect::PatchCondition { pod, patch } if pod == key => Some(patch),
+                _ => None,
+            });
+            seen["status"] = json!({ "conditions": patch.expect("it was written to")["status"]["conditions"] });
+            scheduler.step(pod(&seen), now);
+        }
+        written.extend(patched);
+    }
+    written.sort();
+    written.dedup();
+    assert_eq!(written.len(), 96, "each is written to once");
+}

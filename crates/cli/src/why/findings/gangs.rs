@@ -13,6 +13,9 @@ use crate::why::{
 };
 
 pub(super) async fn group(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
+    if !is_built_in(object) {
+        return;
+    }
     let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
     let pods = reader.list(&PODS, namespace).await;
     if !reader.is_whole(&PODS, &pods) {
@@ -48,6 +51,11 @@ pub(super) async fn group(reader: &Reader<'_>, object: &Value, found: &mut Findi
     found.wait(wait);
 }
 
+/// Others have kinds of these names, too, whose fields are their own.
+fn is_built_in(object: &Value) -> bool {
+    text(object, "/apiVersion").starts_with("scheduling.k8s.io/")
+}
+
 fn fits_nowhere(pod: &Value) -> bool {
     let said = condition(pod, "PodScheduled").map(|it| text(it, "/message")).unwrap_or_default();
     said.contains("nodes are available") || said.starts_with("no nodes available")
@@ -55,6 +63,9 @@ fn fits_nowhere(pod: &Value) -> bool {
 
 /// Nothing is placed by it, but by the groups that were made of it.
 pub(super) async fn workload(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
+    if !is_built_in(object) {
+        return;
+    }
     let groups = reader.list(&POD_GROUPS, text(object, "/metadata/namespace")).await;
     let name = text(object, "/metadata/name");
     let made: Vec<&str> = groups

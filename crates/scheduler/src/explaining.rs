@@ -78,7 +78,9 @@ impl Scheduler {
         failure.post_filter = of_victims;
         let message = failure.message();
         keys.iter().for_each(|it| self.queue.refused_by(it, failure.plugins()));
-        let is_news = |it: &&Key| self.pods[*it].told.as_deref().is_some_and(|it| it != message);
+        // What came of the attempt to help a gang is told behind, and is not looked for here.
+        let is_so = |told: &str| told == message || failure.post_filter.is_empty() && told.starts_with(&message);
+        let is_news = |it: &&Key| self.pods[*it].told.as_deref().is_some_and(|it| !is_so(it));
         let mut news: Vec<&Key> = keys.iter().filter(waiting).filter(is_news).take(PODS_MAX + 1).collect();
         let are_more = news.len() > PODS_MAX;
         news.truncate(PODS_MAX);

@@ -443,3 +443,21 @@ fn a_pod_of_a_gang_that_others_have_left_does_not_say_what_did_not_fit() {
     let patch = r#""reason":"Unschedulable","message":"its pod group g has 1 of the 2 pods that it needs""#;
     assert!(told.contains("patch default/a") && told.contains(patch), "{told}");
 }
+
+#[test]
+fn what_came_of_helping_a_gang_is_no_news_when_a_node_changes() {
+    let (mut scheduler, now) = with("node n1 cpu=1", &["pod a cpu=2", "pod b cpu=2"]);
+    scheduler.step(group(2), now);
+    let message = "0/1 nodes are available: 1 Insufficient cpu. preemption: nobody can leave";
+    tick(&mut scheduler, now);
+    let mut seen = member("pod a cpu=2");
+    seen["status"] = json!({ "conditions": [{ "type": "PodScheduled", "status": "False", "message": message }] });
+    scheduler.step(pod(&seen), now);
+    let later = now.after(Duration::from_secs(60));
+    let patched = |scheduler: &mut Scheduler, line: &str, at: Time| {
+        scheduler.step(node(&object(line, "n1")), at);
+        tick(scheduler, at.after(Duration::from_secs(6))).contains("patch default/a")
+    };
+    assert!(!patched(&mut scheduler, "node n1 cpu=1 labels=x=y", later));
+    assert!(patched(&mut scheduler, "node n1 cpu=1 cordoned", later.after(Duration::from_secs(60))));
+}

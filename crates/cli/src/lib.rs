@@ -5,8 +5,6 @@
 mod cluster_place;
 mod command_line;
 mod connection;
-pub mod control_plane_record;
-pub mod etcd_member;
 mod failure;
 mod node_folders;
 mod node_lock;
@@ -28,6 +26,7 @@ use std::{ffi::OsString, process::ExitCode};
 use clap::Command;
 
 pub use connection::{ADMIN_KUBECONFIG, NODE_KUBECONFIG};
+pub use corten_records::{control_plane_record, etcd_member};
 pub use failure::Failure;
 pub use node_folders::SNAPSHOTS_MADE;
 pub use node_name::NodeName;

@@ -20,7 +20,7 @@ mod volume_binding;
 mod volume_restrictions;
 mod volume_zone;
 
-use crate::Plugin;
+use crate::{Plugin, observer::PLUGINS_MAX};
 pub(crate) use gang_scheduling::NAME as GANG_SCHEDULING;
 
 pub const PLUGINS: &[Plugin] = &[
@@ -43,3 +43,5 @@ pub const PLUGINS: &[Plugin] = &[
     image_locality::PLUGIN,
     node_declared_features::PLUGIN,
 ];
+
+const _: () = assert!(PLUGINS.len() <= PLUGINS_MAX, "a `PluginSet` has a bit for each plugin");

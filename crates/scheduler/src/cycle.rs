@@ -120,7 +120,7 @@ pub(crate) struct Rejections {
 pub(crate) struct Nearest {
     pub(crate) node_idx: usize,
     pub(crate) plugin_idx: usize,
-    gap: i64,
+    pub(crate) gap: i64,
 }
 
 /// How many nodes each reason turned down.

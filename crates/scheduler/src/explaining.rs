@@ -52,7 +52,7 @@ impl Scheduler {
 
     /// Finds out why the first of them fits nowhere, and tells it of those of which something else was told.
     fn explain_group(&mut self, group: u64, now: Time) -> Vec<Effect> {
-        let keys: Vec<Key> = self.queue.parked.group(group).iter().flat_map(|it| &it.keys).cloned().collect();
+        let keys = self.queue.parked.to_be_told(group);
         let waiting = |it: &&Key| self.pods.get(*it).is_some_and(|it| it.place == PodState::Waiting);
         let Some(first) = keys.iter().find(waiting) else {
             self.queue.parked.is_up_to_date(group);
@@ -84,11 +84,13 @@ impl Scheduler {
         let mut news: Vec<&Key> = keys.iter().filter(waiting).filter(is_news).take(PODS_MAX + 1).collect();
         let are_more = news.len() > PODS_MAX;
         news.truncate(PODS_MAX);
+        let last = news.last().map(|it| (*it).clone());
         let effects = news.into_iter().flat_map(|it| {
             let (entry, victims) = (&self.pods[it], self.victims_of(it));
             report::explained_anew(entry, &failure, waits.clone(), &victims, now)
         });
         let effects: Vec<Effect> = effects.collect();
+        self.queue.parked.looked(group, last);
         if !are_more {
             self.queue.parked.is_up_to_date(group);
         }

@@ -25,6 +25,7 @@ mod groupings;
 mod images;
 mod labelled_group;
 mod namespaces;
+mod nearest;
 mod node_room;
 mod nominations;
 mod observer;

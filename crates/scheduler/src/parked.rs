@@ -41,6 +41,10 @@ pub(crate) struct ParkedGroup {
     pub(crate) keys: BTreeSet<Key>,
     /// So many changes were known when it was last found out why they fit nowhere.
     n_changes: u64,
+    /// The number of the last look at why.
+    look: u64,
+    /// The last pod that was told something new; those behind it are told next.
+    told: Option<Key>,
 }
 
 /// All groups, and where to look for the one of a pod.
@@ -51,6 +55,7 @@ pub(crate) struct Parked {
     n_groups: u64,
     /// How often something changed that may have been said to be in the way.
     n_changes: u64,
+    n_looks: u64,
 }
 
 impl Parked {
@@ -63,7 +68,7 @@ impl Parked {
             self.n_groups += 1;
             numbers.push(self.n_groups);
             let (info, keys) = (Arc::clone(info), BTreeSet::new());
-            let group = ParkedGroup { info, refused_by, keys, n_changes: self.n_changes };
+            let group = ParkedGroup { info, refused_by, keys, n_changes: self.n_changes, look: 0, told: None };
             groups.insert(self.n_groups, group);
             self.n_groups
         });
@@ -100,16 +105,30 @@ impl Parked {
         self.n_changes += 1;
     }
 
-    /// The groups of which that may be, up to so many, those first that have been left for the longest.
+    /// The groups of which that may be, up to so many, those first that have not been looked at for the longest.
     pub(crate) fn outdated(&self, n_max: usize) -> Vec<u64> {
         let mut outdated: Vec<(u64, u64)> =
-            self.groups.iter().filter(|it| it.1.n_changes < self.n_changes).map(|it| (it.1.n_changes, *it.0)).collect();
+            self.groups.iter().filter(|it| it.1.n_changes < self.n_changes).map(|it| (it.1.look, *it.0)).collect();
         outdated.sort_unstable();
         outdated.into_iter().map(|it| it.1).take(n_max).collect()
     }
 
-    pub(crate) fn group(&self, number: u64) -> Option<&ParkedGroup> {
-        self.groups.get(&number)
+    /// Its pods in the order in which they are told something new: from the one on that comes after who was told last.
+    pub(crate) fn to_be_told(&self, number: u64) -> Vec<Key> {
+        let Some(group) = self.groups.get(&number) else { return Vec::new() };
+        let mut keys: Vec<Key> = group.keys.iter().cloned().collect();
+        let n_before = group.told.as_ref().map_or(0, |told| keys.partition_point(|it| it <= told));
+        keys.rotate_left(n_before);
+        keys
+    }
+
+    /// It was looked at why the group fits nowhere, and this pod was the last one that was told something new.
+    pub(crate) fn looked(&mut self, number: u64, told: Option<Key>) {
+        self.n_looks += 1;
+        if let Some(group) = self.groups.get_mut(&number) {
+            group.look = self.n_looks;
+            group.told = told.or(group.told.take());
+        }
     }
 
     /// What is said of the group is so.

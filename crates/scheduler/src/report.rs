@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Effect, Eviction, PLUGINS, Plugin, PodGroup, PodInfo, Profile, QueueEvent, Snapshot, cycle::Failure, entry::Entry,
-    labelled_group, pod_groups::PodGroups,
+    labelled_group, nearest, pod_groups::PodGroups,
 };
 
 const STEP: &str = "scheduled";
@@ -250,6 +250,10 @@ pub(crate) fn waits_for_gang(
     let name = labelled_group::plain_name(group);
     let told = format!("the pods of pod group {name} cannot be placed together: {message}{why}");
     let wait = Wait::new("GangUnschedulable", told, Actor::Operator);
+    let wait = match hindrance {
+        Some((pod, _)) if *pod != entry.info.key => wait.on("Pod", &pod.name),
+        _ => wait,
+    };
     let waits = preempting(entry, victims).into_iter().chain([wait]).collect();
     effects.push(blocked(&entry.info, message, waits, entry.since, now));
     effects
@@ -355,8 +359,9 @@ pub(crate) fn waits(info: &PodInfo, failure: &Failure, snapshot: &Snapshot, prof
             None => wait,
         }];
     }
+    let nearest = nearest::of(info, failure, snapshot, profile);
     let mut rejections: Vec<_> = failure.rejections.iter().collect();
-    let is_nearest = |plugin_idx| failure.nearest.as_ref().is_some_and(|it| it.plugin_idx == plugin_idx);
+    let is_nearest = |plugin_idx| nearest.as_ref().is_some_and(|it| it.plugin_idx == plugin_idx);
     rejections.sort_by_key(|it| (!is_nearest(it.plugin_idx), std::cmp::Reverse(it.n_nodes)));
     let mut waits: Vec<Wait> = rejections
         .into_iter()
@@ -370,7 +375,7 @@ pub(crate) fn waits(info: &PodInfo, failure: &Failure, snapshot: &Snapshot, prof
             }
         })
         .collect();
-    if let Some(nearest) = &failure.nearest {
+    if let Some(nearest) = &nearest {
         let (plugin, row) = (&PLUGINS[nearest.plugin_idx], snapshot.row_at(nearest.node_idx));
         let gap = plugin
             .gap

@@ -22,6 +22,9 @@ mod volume_zone;
 
 use crate::{Plugin, observer::PLUGINS_MAX};
 pub(crate) use gang_scheduling::NAME as GANG_SCHEDULING;
+pub(crate) use node_affinity::NAME as NODE_AFFINITY;
+pub(crate) use node_unschedulable::NAME as NODE_UNSCHEDULABLE;
+pub(crate) use taint_toleration::NAME as TAINT_TOLERATION;
 
 pub const PLUGINS: &[Plugin] = &[
     scheduling_gates::PLUGIN,

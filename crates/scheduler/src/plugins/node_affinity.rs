@@ -12,8 +12,10 @@ use crate::{
     snapshot::Row,
 };
 
+pub(crate) const NAME: &str = "NodeAffinity";
+
 pub(super) const PLUGIN: Plugin = Plugin {
-    name: "NodeAffinity",
+    name: NAME,
     filter: Some(filter),
     only_nodes: Some(only_nodes),
     gap: Some(Gap { size: gap, text: gap_text }),

@@ -10,8 +10,10 @@ use crate::{
     snapshot::Row,
 };
 
+pub(crate) const NAME: &str = "NodeUnschedulable";
+
 pub(super) const PLUGIN: Plugin = Plugin {
-    name: "NodeUnschedulable",
+    name: NAME,
     filter: Some(filter),
     gap: Some(Gap { size: |_, _, _| 0, text: |_, _, _| "is cordoned".into() }),
     actor: Actor::Operator,

@@ -10,8 +10,10 @@ use crate::{
     snapshot::Row,
 };
 
+pub(crate) const NAME: &str = "TaintToleration";
+
 pub(super) const PLUGIN: Plugin = Plugin {
-    name: "TaintToleration",
+    name: NAME,
     filter: Some(filter),
     gap: Some(Gap { size: gap, text: gap_text }),
     score: Some(Score { weight: 3, points: Points::Each { raw, normalize: Normalize::ToLeast } }),

@@ -65,7 +65,7 @@ fn none_is_bound_where_they_do_not_fit_together() {
     let bound: Vec<&str> = told.lines().filter(|it| it.starts_with("bind")).collect();
     assert_eq!(bound, ["bind default/other to n1"], "the room that they did not take is another's");
     assert!(told.contains(r#""status":"False","reason":"Unschedulable","message":"minCount (3) cannot be satisfied: 2 scheduled, 0 remaining""#), "{told}");
-    let why = "wait GangUnschedulable (Operator): the pods of pod group g cannot be placed together: minCount (3) cannot be satisfied: \
+    let why = "wait GangUnschedulable on pod/c (Operator): the pods of pod group g cannot be placed together: minCount (3) cannot be satisfied: \
                2 scheduled, 0 remaining; pod c does not fit: 0/1 nodes are available: 1 Insufficient cpu.";
     assert_eq!(told.matches(why).count(), 2, "{told}");
     // Room for one more is not enough; room for all is.

@@ -318,3 +318,38 @@ fn a_change_that_many_are_told_of_is_told_to_a_few_at_a_time() {
     written.dedup();
     assert_eq!(written.len(), 96, "each is written to once");
 }
+
+/// What is said of parked pods changes faster than all of them can be told.
+#[test]
+fn a_change_that_never_ends_is_told_to_all_in_turn() {
+    let world = world("node n1 cpu=1\nnode n2 cpu=1 cordoned");
+    let mut scheduler = told(&world);
+    let (n_kinds, n_each) = (3, 40);
+    let condition =
+        json!([{ "type": "PodScheduled", "status": "False", "message": "0/9 nodes are available: so it was." }]);
+    for has_condition in [false, true] {
+        for it in 0..n_kinds * n_each {
+            let mut big = object(&format!("pod big cpu={}", 2 + it % n_kinds), "big");
+            big["metadata"]["name"] = json!(format!("big-{it}"));
+            big["metadata"]["uid"] = json!(format!("uid-{it}"));
+            if has_condition {
+                big["status"] = json!({ "conditions": condition });
+            }
+            scheduler.step(pod(&big), world.now);
+        }
+        scheduler.step(Event::Tick, world.now);
+    }
+    let mut now = world.now.after(Duration::from_secs(60));
+    let mut told = std::collections::BTreeSet::new();
+    for round in 0..20 {
+        let flipped = if round % 2 == 0 { "node n2 cpu=1" } else { "node n2 cpu=1 cordoned" };
+        scheduler.step(node(&object(flipped, "n2")), now);
+        now = now.after(Duration::from_secs(6));
+        let effects = scheduler.step(Event::Tick, now);
+        told.extend(effects.into_iter().filter_map(|it| match it {
+            Effect::PatchCondition { pod, .. } => Some(pod),
+            _ => None,
+        }));
+    }
+    assert_eq!(told.len(), n_kinds * n_each, "each is told in its turn");
+}

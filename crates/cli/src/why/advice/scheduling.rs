@@ -246,8 +246,9 @@ pub(super) fn node_gone(case: &Case<'_>) -> Advice {
     if !case.is_bare_pod() {
         return advice;
     }
+    let pod = &case.at.subject;
     advice
-        .who("whoever wrote it: make it anew once it has gone, or have a controller make it")
+        .who(format!("nobody, for {pod} to go; who wants it back makes it anew then, or has a controller make it"))
         .hint("it goes on where it was only if its machine comes back as that node before")
 }
 

@@ -100,6 +100,7 @@ pub(crate) async fn held(reader: &Reader<'_>, pod: &Value) -> Option<(String, Ke
         .iter()
         .filter(|it| is_own(it) && has_none(it))
         .filter_map(|it| serde_json::from_value(it["spec"].clone()).ok())
+        .filter(asks_for_one_of_each)
         .collect();
     let (classes, slices) = (reader.list(&DEVICE_CLASSES, "").await, reader.list(&RESOURCE_SLICES, "").await);
     let held = claims
@@ -120,6 +121,15 @@ pub(crate) async fn held(reader: &Reader<'_>, pod: &Value) -> Option<(String, Ke
         }
     }
     None
+}
+
+/// Where it asks for several, one device more may not be enough.
+fn asks_for_one_of_each(claim: &ResourceClaimSpec) -> bool {
+    let mut requests = claim.devices.iter().flat_map(|it| it.requests.iter().flatten());
+    requests.all(|it| {
+        let exactly = it.exactly.as_ref();
+        exactly.is_none_or(|it| it.count.is_none_or(|it| it <= 1) && it.allocation_mode.as_deref() != Some("All"))
+    })
 }
 
 /// As if there were no device but this one.

@@ -44,8 +44,7 @@ pub(super) async fn pod(reader: &Reader<'_>, object: &Value, found: &mut Finding
         if !is_made_anew {
             message.push_str("; no controller makes it anew");
         }
-        let actor = if is_made_anew { Actor::Cluster } else { Actor::Author };
-        return found.add("NodeGone", message, actor);
+        return found.add("NodeGone", message, Actor::Cluster);
     }
     let Some(object_of_node) = reader.get(&NODES, &Key::cluster(node)).await else { return };
     if let Some(ready) = condition(&object_of_node, "Ready").filter(|it| it["status"] != "True") {

@@ -202,7 +202,7 @@ impl Scheduler {
         let victim = |(key, uid): &(Key, String)| {
             let priority_of = |it: &PodInfo| self.snapshot.pod_groups.priority_of(it);
             let pod = self.pods.get(key).map(|it| &it.info);
-            let pod = pod.filter(|it| it.uid == *uid && priority_of(it) < info.priority)?;
+            let pod = pod.filter(|it| it.uid == *uid && priority_of(it) < priority_of(info))?;
             let start_time = self.pods.get(key).and_then(|it| it.start_time);
             Some(Victim { key: key.clone(), priority: priority_of(pod), start_time })
         };

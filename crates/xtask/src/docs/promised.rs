@@ -1,6 +1,9 @@
 //! The page of the metrics that Kubernetes promises and dashboards ask for: where each is served, or why it is not.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use anyhow::{Context, Result, bail};
 
@@ -18,11 +21,15 @@ const LEFT_OUT: &str = "left out";
 /// `list`: name, place, and of those that are left out why.
 pub(super) fn page(list: &str) -> Result<String> {
     let mut rows: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+    let mut names = BTreeSet::new();
     for line in list.lines().filter(|it| !it.starts_with('#')) {
         let mut fields = line.split('\t');
         let (name, place) = (fields.next().unwrap_or_default(), fields.next().context("a metric has no place")?);
         if place != LEFT_OUT && PLACES.iter().all(|it| it.0 != place) {
             bail!("{name}: no place is called {place}");
+        }
+        if !names.insert(name) {
+            bail!("{name} has two places");
         }
         rows.entry(place).or_default().push((name, fields.next().unwrap_or_default()));
     }

@@ -8,11 +8,11 @@ use std::{
 use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use corten_machine::locked_process;
+use corten_records::etcd_member::EtcdFolder;
 use rustix::process::Signal;
 
 use crate::{
     Verb,
-    etcd_member::EtcdFolder,
     node_lock::NodeLock,
     node_process::{self, GRACE, NodeProcess},
     node_record::Record,

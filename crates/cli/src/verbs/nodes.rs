@@ -19,12 +19,12 @@ use corten_api::{
 };
 use corten_client::{Client, DeleteParams, ListParams, PatchType};
 use corten_meta::Key;
+use corten_records::etcd_member::{EtcdFolder, MEMBERS};
 use jiff::SignedDuration;
 use serde_json::json;
 
 use crate::{
     connection::{self, Connection},
-    etcd_member::{EtcdFolder, MEMBERS},
     failure::Failure,
     progress::Progress,
 };

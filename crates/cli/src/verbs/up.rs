@@ -18,12 +18,12 @@ use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches, Command, parser::ValueSource, value_parser};
 use corten_client::{Client, Error, https::HttpsTransport, kubeconfig::Kubeconfig};
 use corten_options::{node_options, server_options};
+use corten_records::etcd_member::EtcdFolder;
 use serde_json::Value;
 
 use crate::{
     NodeName, Verb,
     command_line::CommandLine,
-    etcd_member::EtcdFolder,
     failure::Failure,
     node_folders::SNAPSHOTS_MADE,
     node_lock::NodeLock,

@@ -4,10 +4,10 @@ use std::{path::Path, time::Duration};
 
 use corten_machine::Layout;
 use corten_meta::Time;
+use corten_records::etcd_member::{EtcdHealth, MemberHealth};
 
 use super::{duration::duration, survey::Group};
 use crate::{
-    etcd_member::{EtcdHealth, MemberHealth},
     failure::Failure,
     node_folders::{RUN_DIR, log_in},
     node_process::command_for,

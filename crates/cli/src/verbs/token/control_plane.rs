@@ -9,13 +9,11 @@ use corten_api::resources::{ROLE_BINDINGS, ROLES, SECRETS};
 use corten_client::{Client, DeleteParams};
 use corten_meta::{Key, Resource, Time};
 use corten_pki::{BootstrapToken, EtcdFiles, public_key_hashes, sharing};
+use corten_records::control_plane_record::{self, ControlPlaneRecord};
 use serde_json::{Value, json};
 
 use super::{NAMESPACE, PREFIX, objects};
-use crate::{
-    control_plane_record::{self, ControlPlaneRecord},
-    failure::Failure,
-};
+use crate::failure::Failure;
 
 /// The Secret with what is sealed.
 pub const SECRET: &str = "corten-certs";

@@ -12,11 +12,11 @@ use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use corten_api::version::{VERSION, kubelet_skew};
 use corten_client::Client;
+use corten_records::etcd_member::EtcdFolder;
 use rustix::process::Pid;
 use serde_json::Value;
 
 use crate::{
-    etcd_member::EtcdFolder,
     failure::Failure,
     node_folders::process_file,
     node_process::{GRACE, NodeProcess, command_for},

@@ -221,7 +221,7 @@ impl ProvisionerLoop {
     }
 
     fn begin(&mut self, job: Job) {
-        let line = Line::of(job.driver());
+        let line = Line::of(&job);
         let work = carry_out(self.client.clone(), self.hands.clone(), self.answered.clone(), job);
         self.queues.push(line, work.map(|it| Some(Event::Done(it))));
     }

@@ -78,7 +78,7 @@ impl Controller for AttachDetach {
         let (mut plan, node) = (Plan::default(), view.get::<Node>(key));
         let wanted = wanted(view, &key.name, now, &mut plan);
         let held: BTreeMap<&str, &Attachment> =
-            view.found_by::<Attachment>(&key.name).map(|it| (&*it.metadata.name, it)).collect();
+            view.found_by::<Attachment>(&key.name).filter(|it| is_own(it)).map(|it| (&*it.metadata.name, it)).collect();
         let (kept, unwanted): (Vec<&Attachment>, Vec<&Attachment>) =
             held.values().partition(|it| wanted.contains_key(&*it.metadata.name));
         let (leaving, in_use): (Vec<&Attachment>, Vec<&Attachment>) =
@@ -99,6 +99,12 @@ impl Controller for AttachDetach {
         }
         plan
     }
+}
+
+/// What others have made for themselves has a name of its own, and is theirs to take away.
+fn is_own(attachment: &Attachment) -> bool {
+    let hash = attachment.metadata.name.strip_prefix("csi-");
+    hash.is_some_and(|it| it.len() == 64 && it.bytes().all(|it| it.is_ascii_hexdigit()))
 }
 
 /// A volume that is wanted on a node, and by whom.

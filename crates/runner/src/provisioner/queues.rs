@@ -1,5 +1,6 @@
-//! What is under way for the drivers of one node. Each driver has places of its own, and what is only asked of it, so that it can be
-//! told, has others than what somebody waits for: a driver that hangs holds up its own volumes alone.
+//! What is under way for the drivers of one node. Each driver has places of its own for each part of what it does,
+//! and what is only asked of it, so that it can be told, has others than what somebody waits for: a driver that hangs at one thing holds up
+//! that alone.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -7,7 +8,7 @@ use std::{
 };
 
 use corten_client::BoxFuture;
-use corten_provisioner::Event;
+use corten_provisioner::{Event, Job};
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 
 /// So much at once of each line.
@@ -19,14 +20,30 @@ const LOOKS_MAX: usize = 2;
 pub(super) enum Line {
     /// What no driver is asked for.
     Api,
-    Driver(String),
+    /// Of one driver what is of one part: volumes that are not made hold up none that are to be attached.
+    Driver(String, Part),
     /// How much a driver has left, and whether its volumes are well.
     Looks(String),
 }
 
+/// As upstream has a sidecar for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    Volumes,
+    Attachments,
+    Changes,
+    Snapshots,
+}
+
 impl Line {
-    pub(super) fn of(driver: Option<&str>) -> Self {
-        driver.map_or(Self::Api, |it| Self::Driver(it.to_owned()))
+    pub(super) fn of(job: &Job) -> Self {
+        let part = match job {
+            Job::Attach(_) | Job::Detach(_) => Part::Attachments,
+            Job::Expand(_) | Job::ExpandOnNode(_) | Job::Modify(_) => Part::Changes,
+            Job::TakeSnapshot(_) | Job::FindSnapshot(_) | Job::RemoveSnapshot { .. } => Part::Snapshots,
+            _ => Part::Volumes,
+        };
+        job.driver().map_or(Self::Api, |it| Self::Driver(it.to_owned(), part))
     }
 }
 
@@ -121,12 +138,16 @@ mod tests {
     async fn each_line_has_places_of_its_own() {
         let mut queue = Queues::default();
         for _ in 0..2 * JOBS_MAX {
-            queue.push(Line::Driver("hangs".into()), std::future::pending());
+            queue.push(Line::Driver("hangs".into(), Part::Volumes), std::future::pending());
             queue.push(Line::Looks("hangs".into()), std::future::pending());
         }
-        for (line, n_max) in
-            [(Line::Api, JOBS_MAX), (Line::Driver("other".into()), JOBS_MAX), (Line::Looks("other".into()), LOOKS_MAX)]
-        {
+        let of = |driver: &str, part| Line::Driver(driver.to_owned(), part);
+        for (line, n_max) in [
+            (Line::Api, JOBS_MAX),
+            (of("other", Part::Volumes), JOBS_MAX),
+            (of("hangs", Part::Attachments), JOBS_MAX),
+            (Line::Looks("other".into()), LOOKS_MAX),
+        ] {
             assert_eq!(begun(&mut queue, line.clone(), 20).await, (n_max, 20), "{line:?}");
         }
         assert_eq!(queue.running.len(), JOBS_MAX + LOOKS_MAX);

@@ -203,10 +203,14 @@ fn had(resources: &Requirements, allocated: &Quantities) -> Option<Amounts> {
 fn held(wanted: Amounts, had: Option<Amounts>, is_infeasible: bool) -> Amounts {
     match had {
         None => wanted,
-        Some(had) if is_infeasible => had,
-        Some(mut had) => {
-            had.raise_to(&wanted);
-            had
+        Some(had) => {
+            let mut amounts = wanted;
+            amounts.raise_to(&had);
+            // What else it asks for cannot be changed, and a node need not tell of it.
+            if is_infeasible {
+                (amounts.cpu_millis, amounts.memory_bytes) = (had.cpu_millis, had.memory_bytes);
+            }
+            amounts
         }
     }
 }
@@ -214,7 +218,7 @@ fn held(wanted: Amounts, had: Option<Amounts>, is_infeasible: bool) -> Amounts {
 /// What the pod as a whole asks for goes before the sum of its containers.
 fn override_with(sum: &mut Amounts, pod_level: &Quantities, had: Option<&Amounts>, is_infeasible: bool) {
     let amount = |name: &str, wanted: i64| match had.map(|it| it.of_resource(name)) {
-        Some(had) if is_infeasible => had,
+        Some(had) if is_infeasible && !name.starts_with("hugepages-") => had,
         Some(had) => had.max(wanted),
         None => wanted,
     };
@@ -277,6 +281,26 @@ mod tests {
         // What asks for nothing has no request to be told of.
         let empty = json!({ "containerStatuses": [{ "name": "c", "resources": {} }] });
         assert_eq!(cpu(&json!([{ "name": "c" }]), &empty), (0, UNASKED_CPU_MILLIS));
+    }
+
+    #[test]
+    fn what_cannot_be_resized_is_held_whether_a_node_tells_of_it_or_not() {
+        let (gpu, pages) = ("example.com/gpu", "hugepages-2Mi");
+        let wanted = json!({ "cpu": "10000", gpu: "1", pages: "4Mi" });
+        let pod = json!({
+            "metadata": { "name": "p" },
+            "spec": {
+                "containers": [{ "name": "c", "resources": { "requests": wanted } }],
+                "resources": { "requests": { "cpu": "10000", pages: "4Mi" } },
+            },
+            "status": {
+                "resources": { "requests": { "cpu": "1" } },
+                "containerStatuses": has("1", "1", "")["containerStatuses"],
+                "conditions": [{ "type": "PodResizePending", "status": "True", "reason": "Infeasible" }],
+            },
+        });
+        let amounts = requested(&serde_json::from_value(pod).expect("a pod"));
+        assert_eq!((amounts.cpu_millis, amounts.of_resource(gpu), amounts.of_resource(pages)), (1_000, 1, 4 << 20));
     }
 
     #[test]

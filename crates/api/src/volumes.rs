@@ -23,6 +23,9 @@ pub const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 pub const PRE_RESIZE_CAPACITY: &str = "volume.alpha.kubernetes.io/pre-resize-capacity";
 /// On a claim: the node that the scheduler chose for the Pod that uses it, where the volume is to be made.
 pub const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+/// On a claim whose volume begins with one of the built-in driver: the node that has that, once it was to be made for another. The
+/// scheduler places its Pod there.
+pub const SOURCE_NODE: &str = "local.corten.dev/source-node";
 /// On a claim: the provisioner that is to make its volume.
 pub const STORAGE_PROVISIONER: &str = "volume.kubernetes.io/storage-provisioner";
 /// The older name of [`STORAGE_PROVISIONER`], which provisioners of before 1.23 read.

@@ -232,6 +232,7 @@ fn is_declared(controller: &dyn Controller, effect: &Effect) -> bool {
         Effect::Patch { resource, patch, .. } | Effect::StrategicPatch { resource, patch, .. } => {
             (Verb::Patch, resource, Some(patch))
         }
+        Effect::Sequence(parts) => return parts.iter().all(|it| is_declared(controller, it)),
         Effect::Event { .. }
         | Effect::Ask { .. }
         | Effect::AskAccess { .. }

@@ -47,6 +47,12 @@ pub trait Controller: Send + Sync + 'static {
         false
     }
 
+    /// Does the key name no object of the API? What is remembered of such a key is kept until the controller forgets it itself, by
+    /// a note of null.
+    fn is_made_up(&self, _key: &Key) -> bool {
+        false
+    }
+
     /// Decides about `key`. Called whenever something that maps to the key changed, at [`Plan::wake_at`], after an
     /// effect failed (with back-off) and at every resync. Never called while the view lacks what the last plan wrote.
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan;

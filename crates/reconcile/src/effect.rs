@@ -33,13 +33,24 @@ pub enum Effect {
     /// all keys of the controller hold it. See [`crate::View::brought_for_all`].
     FetchForAll(ApiPath),
     /// Keeps a note about the plan's own key, in place of the one before: see [`crate::View::note`]. It goes with the object
-    /// (but see [`crate::Controller::remembers_what_is_gone`]), and with the process.
+    /// (but see [`crate::Controller::remembers_what_is_gone`] and [`crate::Controller::is_made_up`]), and with the process.
     Remember { note: Value },
     /// Counts what the effect before it did: where that fails nothing is counted.
     Count(Count),
+    /// One of many things that do not rest on each other, of more than one effect: they are carried out one after the other, and
+    /// end where one fails. Sequences that follow each other in a plan go side by side. Of what is fetched there is none in it.
+    Sequence(Vec<Effect>),
 }
 
 impl Effect {
+    /// What a sequence is made of; of anything else itself.
+    pub fn parts(&self) -> &[Self] {
+        match self {
+            Self::Sequence(parts) => parts,
+            other => std::slice::from_ref(other),
+        }
+    }
+
     /// Does it only bring what a later plan is made from?
     pub fn is_fetch(&self) -> bool {
         matches!(self, Self::Fetch(_) | Self::FetchForAll(_))
@@ -118,6 +129,10 @@ impl fmt::Display for Effect {
             Self::FetchForAll(path) => write!(f, "fetch for all {path}"),
             Self::Remember { note } => write!(f, "remember {note}"),
             Self::Count(count) => write!(f, "{count}"),
+            Self::Sequence(parts) => parts.iter().enumerate().try_for_each(|(at, part)| {
+                let then = if at == 0 { "" } else { ", then " };
+                write!(f, "{then}{part}")
+            }),
         }
     }
 }

@@ -131,8 +131,10 @@ fn first_difference(expected: &str, actual: &str) -> String {
 
 /// A plan as fixtures write it: effects, then waits, then the next wake-up.
 fn describe(plan: &Plan, world: &World, text: &mut String) {
-    for effect in &plan.effects {
-        let _ = writeln!(text, "{effect}");
+    for (at, effect) in plan.effects.iter().flat_map(|it| it.parts().iter().enumerate()) {
+        let is_told = matches!(effect, crate::Effect::Event { .. } | crate::Effect::Count(_));
+        let then = if at > 0 && !is_told { "then " } else { "" };
+        let _ = writeln!(text, "{then}{effect}");
         if let (crate::Effect::Create { object, .. }, true) = (effect, world.shows_objects) {
             let _ = writeln!(text, "  {object}");
         }

@@ -12,7 +12,7 @@ pub const EFFECTS_MAX: usize = 500;
 pub struct Plan {
     /// Carried out in order; the first failure stops what has not begun, and the key is asked again after a back-off. What
     /// is alike and follows each other goes side by side: creates of one resource, deletes, changes of owners, strategic
-    /// patches of different objects.
+    /// patches of different objects, sequences.
     pub effects: Vec<Effect>,
     /// Why the object is not yet what its spec wants. Empty: nothing is waited for.
     pub waits: Vec<Wait>,
@@ -76,27 +76,34 @@ impl Wait {
     }
 }
 
-/// Begins with the effects behind the one that failed the last time: one object that cannot be deleted must not keep all
-/// that come after it.
+/// Begins with the effects behind the one that failed the last time: one object that cannot be made or deleted must not keep
+/// all that come after it.
 pub fn go_on_after_failed(effects: &mut [Effect], failure: Option<&Failure>) {
     let Some(failed) = failure.and_then(|it| target(&it.effect)) else { return };
-    if let Some(at) = effects.iter().position(|it| target(it) == Some(failed)) {
-        effects.rotate_left(at + 1);
+    let is_it = |it: &Effect| it.parts().iter().any(|it| target(it).as_ref() == Some(&failed));
+    if let Some(at) = effects.iter().position(is_it) {
+        let is_told = |it: &&Effect| matches!(it, Effect::Event { .. } | Effect::Count(_));
+        let n_told = effects[at + 1..].iter().take_while(is_told).count();
+        effects.rotate_left(at + 1 + n_told);
     }
 }
 
-fn target(effect: &Effect) -> Option<(&Resource, &Key)> {
+fn target(effect: &Effect) -> Option<(&Resource, Key)> {
     match effect {
+        Effect::Create { resource, object } => {
+            let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+            Some((resource, Key::new(text("namespace"), text("name"))))
+        }
         Effect::Patch { resource, key, .. }
         | Effect::StrategicPatch { resource, key, .. }
-        | Effect::Delete { resource, key, .. } => Some((resource, key)),
-        Effect::Create { .. }
-        | Effect::Event { .. }
+        | Effect::Delete { resource, key, .. } => Some((resource, key.clone())),
+        Effect::Event { .. }
         | Effect::Ask { .. }
         | Effect::AskAccess { .. }
         | Effect::Fetch(_)
         | Effect::FetchForAll(_)
         | Effect::Remember { .. }
-        | Effect::Count(_) => None,
+        | Effect::Count(_)
+        | Effect::Sequence(_) => None,
     }
 }

@@ -410,13 +410,14 @@ impl LoopState {
     fn begin(&mut self, key: Key, subject: Option<(Resource, Key)>, plan: Plan, now: Time, rest: Duration) {
         let Plan { effects, look, .. } = plan;
         let mut seen = BTreeMap::new();
-        for effect in &effects {
+        for effect in effects.iter().flat_map(Effect::parts) {
             if let Effect::Patch { resource, .. } | Effect::StrategicPatch { resource, .. } = effect {
                 seen.insert(resource.clone(), self.feeds.version(resource).unwrap_or(0));
             }
         }
-        if effects.iter().all(|it| matches!(it, Effect::Event { .. } | Effect::Remember { .. } | Effect::Count(_))) {
-            effects.iter().for_each(|it| self.tell(it, now));
+        let mut parts = effects.iter().flat_map(Effect::parts);
+        if parts.all(|it| matches!(it, Effect::Event { .. } | Effect::Remember { .. } | Effect::Count(_))) {
+            effects.iter().flat_map(Effect::parts).for_each(|it| self.tell(it, now));
             self.take_fetched(&key, Vec::new(), fetched::last_note(effects));
             self.succeeded(&key);
             self.count_look(&key, look.as_ref(), false);

@@ -9,6 +9,7 @@ pub(crate) fn refusal(effect: &Effect, writes: &[Write]) -> Option<String> {
         Effect::Create { resource, .. } => (Verb::Create, resource),
         Effect::Patch { resource, .. } | Effect::StrategicPatch { resource, .. } => (Verb::Patch, resource),
         Effect::Delete { resource, .. } => (Verb::Delete, resource),
+        Effect::Sequence(parts) => return parts.iter().find_map(|it| refusal(it, writes)),
         Effect::Event { .. }
         | Effect::Ask { .. }
         | Effect::AskAccess { .. }

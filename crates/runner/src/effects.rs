@@ -1,7 +1,7 @@
 //! Carries out a plan's effects in their order, up to the first that fails, and says what the caches must show of them.
 //!
-//! Only creates, or deletes, that follow each other and are of one resource, and fetches, go side by side: none of them can rest
-//! on another.
+//! Only creates, or deletes, that follow each other and are of one resource, fetches, and sequences go side by side: none of them
+//! can rest on another.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -58,8 +58,15 @@ pub(crate) enum WhatNow {
     ListAgain(Resource),
 }
 
-/// One effect, and the events that tell of it.
+/// What goes one after the other.
 struct Step {
+    /// Without it there is one part.
+    is_sequence: bool,
+    parts: Vec<Part>,
+}
+
+/// One effect, and the events that tell of it.
+struct Part {
     effect: Effect,
     events: Vec<Effect>,
 }
@@ -86,16 +93,9 @@ pub(crate) async fn perform(client: &Client, effects: Vec<Effect>) -> Outcome {
     while let Some(step) = steps.pop_front()
         && outcome.failures.is_empty()
     {
-        let n_more = steps.iter().take_while(|it| go_side_by_side(&step.effect, &it.effect)).count();
-        if n_more > 0 {
-            let alike = std::iter::once(step).chain(steps.drain(..n_more)).collect();
-            all(client, alike, bounds, &mut outcome).await;
-            continue;
-        }
-        match one(client, &step.effect, bounds, &mut outcome).await {
-            Ok(()) => outcome.told.extend(step.events),
-            Err(error) => outcome.refused(step.effect, error),
-        }
+        let n_more = steps.iter().take_while(|it| are_alike(&step, it)).count();
+        let alike = std::iter::once(step).chain(steps.drain(..n_more)).collect();
+        all(client, alike, bounds, &mut outcome).await;
     }
     outcome
 }
@@ -105,13 +105,32 @@ pub(crate) async fn perform(client: &Client, effects: Vec<Effect>) -> Outcome {
 fn steps(effects: Vec<Effect>, told: &mut Vec<Effect>) -> VecDeque<Step> {
     let mut steps: VecDeque<Step> = VecDeque::new();
     for effect in effects {
-        match (effect, steps.back_mut()) {
-            (event @ (Effect::Event { .. } | Effect::Count(_)), Some(step)) => step.events.push(event),
+        let last = steps.back_mut().and_then(|it| it.parts.last_mut());
+        match (effect, last) {
+            (Effect::Sequence(parts), _) => {
+                let parts = parts_of(parts, told);
+                steps.extend((!parts.is_empty()).then_some(Step { is_sequence: true, parts }));
+            }
+            (event @ (Effect::Event { .. } | Effect::Count(_)), Some(part)) => part.events.push(event),
             (event @ (Effect::Event { .. } | Effect::Count(_)), None) => told.push(event),
-            (effect, _) => steps.push_back(Step { effect, events: Vec::new() }),
+            (effect, _) => {
+                let parts = vec![Part { effect, events: Vec::new() }];
+                steps.push_back(Step { is_sequence: false, parts });
+            }
         }
     }
     steps
+}
+
+fn parts_of(effects: Vec<Effect>, told: &mut Vec<Effect>) -> Vec<Part> {
+    steps(effects, told).into_iter().flat_map(|it| it.parts).collect()
+}
+
+fn are_alike(a: &Step, b: &Step) -> bool {
+    match (&*a.parts, &*b.parts) {
+        ([a_part], [b_part]) if !a.is_sequence && !b.is_sequence => go_side_by_side(&a_part.effect, &b_part.effect),
+        _ => a.is_sequence && b.is_sequence,
+    }
 }
 
 /// Neither can rest on the other: both make, or both delete, an object of one resource, or both patch another one of it.
@@ -150,30 +169,44 @@ async fn all(client: &Client, steps: Vec<Step>, bounds: FetchBounds, outcome: &m
             && outcome.failures.is_empty()
             && let Some(step) = steps.next()
         {
-            under_way.push_back(async move {
-                let mut made = Outcome::default();
-                let result = one(client, &step.effect, bounds, &mut made).await;
-                (step, made, result)
-            });
+            under_way.push_back(in_turn(client, step, bounds));
         }
-        let Some((step, made, result)) = under_way.next().await else { return };
-        outcome.needs.extend(made.needs);
-        outcome.fetched.extend(made.fetched);
-        outcome.fetched_for_all.extend(made.fetched_for_all);
-        match result {
-            Ok(()) => {
-                room = CONCURRENT_ALIKE.min(room + 1);
-                outcome.told.extend(step.events);
-            }
-            Err(error) => outcome.refused(step.effect, error),
+        let Some(made) = under_way.next().await else { return };
+        if made.failures.is_empty() && made.moot.is_empty() {
+            room = CONCURRENT_ALIKE.min(room + 1);
         }
+        outcome.add(made);
     }
+}
+
+async fn in_turn(client: &Client, step: Step, bounds: FetchBounds) -> Outcome {
+    let mut outcome = Outcome::default();
+    for Part { effect, events } in step.parts {
+        if let Err(error) = one(client, &effect, bounds, &mut outcome).await {
+            outcome.refused(effect, error);
+            break;
+        }
+        outcome.told.extend(events);
+    }
+    outcome
 }
 
 impl Outcome {
     /// Is there something that the key's next plan waits for?
     pub(crate) fn has_answers(&self) -> bool {
         !self.answers.is_empty() || !self.fetched.is_empty() || !self.fetched_for_all.is_empty()
+    }
+
+    fn add(&mut self, other: Self) {
+        let Self { needs, told, answers, fetched, fetched_for_all, note, failures, moot } = other;
+        self.needs.extend(needs);
+        self.told.extend(told);
+        self.answers.extend(answers);
+        self.fetched.extend(fetched);
+        self.fetched_for_all.extend(fetched_for_all);
+        self.note = note.or(self.note.take());
+        self.failures.extend(failures);
+        self.moot.extend(moot);
     }
 
     fn refused(&mut self, effect: Effect, error: Error) {
@@ -227,7 +260,8 @@ async fn one(client: &Client, effect: &Effect, bounds: FetchBounds, outcome: &mu
         Effect::Fetch(path) => outcome.fetched.push((path.clone(), fetch(client, path, bounds).await)),
         Effect::FetchForAll(path) => outcome.fetched_for_all.push((path.clone(), fetch(client, path, bounds).await)),
         Effect::Remember { note } => outcome.note = Some(note.clone()),
-        Effect::Event { .. } | Effect::Count(_) => {}
+        // Those are taken apart before.
+        Effect::Event { .. } | Effect::Count(_) | Effect::Sequence(_) => {}
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use corten_api::resources;
 use corten_meta::{Key, Time};
-use corten_reconcile::{Actor, Effect, EventType, Plan, View, Wait};
+use corten_reconcile::{Actor, Effect, EventType, Plan, View, Wait, go_on_after_failed};
 
 use super::{
     due::{Unclear, due},
@@ -39,10 +39,18 @@ impl<'a> Round<'a> {
         if !self.cron_job.metadata.is_deleting() {
             self.act();
         }
-        self.clear_up();
         let (meta, old) = (&self.cron_job.metadata, &self.cron_job.status);
         // Last, so that a job that could not be made does not count as made.
         self.effects.extend(status_patch(resources::CRON_JOBS, meta, old, &self.status));
+        let next = std::mem::take(&mut self.effects);
+        self.clear_up();
+        if self.effects.is_empty() || next.is_empty() {
+            self.effects.extend(next);
+        } else {
+            // Old jobs go though none can be made, which they may be in the way of, and the other way round.
+            self.effects.insert(0, Effect::Sequence(next));
+            go_on_after_failed(&mut self.effects, self.view.failure(&meta.key()));
+        }
         Plan { effects: self.effects, waits: self.waits, wake_at: self.wake_at, ..Plan::default() }
     }
 

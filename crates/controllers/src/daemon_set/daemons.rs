@@ -90,16 +90,25 @@ impl<'a> Daemons<'a> {
         Plan { effects: self.effects, waits: self.waits, wake_at: self.wake_at, ..Plan::default() }
     }
 
-    /// Makes pods for these nodes, of each how many have failed there before.
-    pub(super) fn make(&mut self, nodes: &[(&'a str, u32)]) {
+    /// For the pods of one plan.
+    pub(super) fn names(&self) -> Vec<String> {
         let meta = &self.set.metadata;
         let prefix = names::prefix(&meta.name);
-        let names = names::untaken(self.view, meta, &prefix, self.now);
-        for ((node, failures), name) in nodes.iter().take(EFFECTS_MAX).zip(names) {
-            let object = pods::pod(self.set, &self.hash, node, &name, *failures);
-            self.effects.push(Effect::Create { resource: resources::PODS, object });
-            self.effects.push(self.event(EventType::Normal, "SuccessfulCreate", format!("Created pod: {name}")));
+        names::untaken(self.view, meta, &prefix, self.now).take(EFFECTS_MAX).collect()
+    }
+
+    /// Makes pods for these nodes, of each how many have failed there before.
+    pub(super) fn make_each(&mut self, nodes: &[(&str, u32)]) {
+        for ((node, failures), name) in nodes.iter().zip(self.names()) {
+            self.make(&name, node, *failures);
         }
+    }
+
+    /// Makes a pod of this name for a node where so many have failed before.
+    pub(super) fn make(&mut self, name: &str, node: &str, failures: u32) {
+        let object = pods::pod(self.set, &self.hash, node, name, failures);
+        self.effects.push(Effect::Create { resource: resources::PODS, object });
+        self.effects.push(self.event(EventType::Normal, "SuccessfulCreate", format!("Created pod: {name}")));
     }
 
     pub(super) fn delete(&mut self, pod: &Pod) {
@@ -146,6 +155,10 @@ impl<'a> Daemons<'a> {
         if let Some(next) = next {
             self.wake(next);
         }
+    }
+
+    pub(super) fn failed_effect(&self) -> Option<&'a Effect> {
+        Some(&self.view.failure(&self.set.metadata.key())?.effect)
     }
 
     /// What the last plan failed with.

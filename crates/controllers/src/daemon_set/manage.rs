@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use corten_reconcile::EventType;
+use corten_reconcile::{Effect, EventType};
 
 use super::{daemons::Daemons, eligible::Verdict, pods, rolling};
 use crate::{EFFECTS_MAX, projections::Pod};
@@ -35,10 +35,53 @@ pub(super) fn run(daemons: &mut Daemons<'_>) {
         let message = format!("{} pods are where none should be, or have finished", surplus.len());
         daemons.wait("PodsSurplus", message);
     }
-    for pod in surplus.into_iter().take(EFFECTS_MAX) {
-        daemons.delete(pod);
+    let deletes = surplus.into_iter().map(Step::Delete);
+    let mut steps: Vec<Step<'_>> = deletes.chain(lacking.into_iter().map(|it| Step::Make(it.0, it.1))).collect();
+    go_on_after_failed(&mut steps, daemons.failed_effect());
+    carry_out(daemons, &steps);
+}
+
+enum Step<'a> {
+    Delete(&'a Pod),
+    /// For this node, where so many have failed before.
+    Make(&'a str, u32),
+}
+
+impl Step<'_> {
+    fn is(&self, effect: &Effect) -> bool {
+        match (self, effect) {
+            (Self::Delete(pod), Effect::Delete { key, .. }) => pod.metadata.key() == *key,
+            (Self::Make(node, _), Effect::Create { object, .. }) => pods::node_of(object) == Some(node),
+            _ => false,
+        }
     }
-    daemons.make(&lacking);
+}
+
+/// One pod that is refused keeps no other waiting: its turn comes again after theirs.
+fn go_on_after_failed(steps: &mut [Step<'_>], failed: Option<&Effect>) {
+    if let Some(at) = failed.and_then(|failed| steps.iter().position(|it| it.is(failed))) {
+        steps.rotate_left(at + 1);
+    }
+}
+
+/// Those of one kind that follow each other go side by side.
+fn carry_out(daemons: &mut Daemons<'_>, steps: &[Step<'_>]) {
+    let mut names = daemons.names().into_iter();
+    let mut n_deletes = 0;
+    for step in steps {
+        match step {
+            Step::Delete(pod) if n_deletes < EFFECTS_MAX => {
+                n_deletes += 1;
+                daemons.delete(pod);
+            }
+            Step::Make(node, failures) => {
+                if let Some(name) = names.next() {
+                    daemons.make(&name, node, *failures);
+                }
+            }
+            Step::Delete(_) => {}
+        }
+    }
 }
 
 /// Those that have not finished. The others go, failed ones after a back-off that grows with each in a row.

@@ -34,6 +34,12 @@ pub(super) fn failures(meta: &ObjectMeta) -> u32 {
     meta.annotations.get(FAILURES).and_then(|it| it.parse().ok()).unwrap_or(0)
 }
 
+/// The node that a pod which [`pod`] wrote is meant for.
+pub(super) fn node_of(pod: &Value) -> Option<&str> {
+    let affinity = &pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+    affinity["nodeSelectorTerms"][0]["matchFields"][0]["values"][0].as_str()
+}
+
 pub(super) fn pod(set: &DaemonSet, hash: &str, node: &str, name: &str, failures: u32) -> Value {
     let mut pod = pod_of::<DaemonSet>(&set.spec.template, &set.metadata, name, &names::prefix(&set.metadata.name));
     let metadata = &mut pod["metadata"];

@@ -103,7 +103,7 @@ fn surpass(daemons: &mut Daemons<'_>, surge_max: i64) {
     for (_, pod) in done {
         daemons.delete(pod);
     }
-    daemons.make(&free);
+    daemons.make_each(&free);
     wait_for_old(daemons, n_old);
 }
 

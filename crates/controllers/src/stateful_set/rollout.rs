@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use corten_api::resources;
 use corten_meta::Time;
-use corten_reconcile::{Actor, Effect, EventType, Plan, View, Wait};
+use corten_reconcile::{Actor, Effect, EventType, Plan, View, Wait, go_on_after_failed};
 use serde_json::Value;
 
 use super::{
@@ -41,8 +41,8 @@ pub(super) struct Rollout<'a> {
     /// Those whose ordinal is not wanted, highest first.
     pub(super) condemned: Vec<(i64, &'a Pod)>,
     revisions: Vec<&'a ControllerRevision>,
-    /// Creates of claims go before those of pods, so that each kind goes side by side.
-    claims: Vec<Effect>,
+    /// By wanted ordinal what is done for it: the claims before the pod. No ordinal rests on another.
+    of_replicas: Vec<Effect>,
     pub(super) effects: Vec<Effect>,
     pub(super) waits: Vec<Wait>,
     /// Pods that this plan takes away for an update.
@@ -87,7 +87,6 @@ impl<'a> Rollout<'a> {
         }
         condemned.sort_by_key(|it| std::cmp::Reverse(it.0));
         let effects = effect.into_iter().collect();
-        let (claims, waits) = (Vec::new(), Vec::new());
         Ok(Self {
             view,
             set,
@@ -97,9 +96,9 @@ impl<'a> Rollout<'a> {
             replicas,
             condemned,
             revisions,
-            claims,
+            of_replicas: Vec::new(),
             effects,
-            waits,
+            waits: Vec::new(),
             n_replaced: 0,
         })
     }
@@ -115,7 +114,10 @@ impl<'a> Rollout<'a> {
         effects.extend(patch);
         effects.extend(self.failure_event());
         effects.extend(self.surplus_history(&status.current_revision));
-        effects.append(&mut self.claims);
+        if !self.is_ordered() {
+            go_on_after_failed(&mut self.of_replicas, self.view.failure(&self.set.metadata.key()));
+        }
+        effects.append(&mut self.of_replicas);
         effects.append(&mut self.effects);
         let wake_at = self.next_available();
         Plan { effects, waits: self.waits, wake_at, ..Plan::default() }
@@ -152,6 +154,9 @@ impl<'a> Rollout<'a> {
                     false
                 }
             };
+            if !self.effects.is_empty() {
+                self.of_replicas.push(Effect::Sequence(std::mem::take(&mut self.effects)));
+            }
             if !is_done && self.is_ordered() {
                 return false;
             }
@@ -233,10 +238,11 @@ impl<'a> Rollout<'a> {
         let (view, set) = (self.view, self.set);
         for (claim, object) in claims::missing(view, set, ordinal) {
             let resource = resources::PERSISTENT_VOLUME_CLAIMS;
-            self.claims.push(Effect::Create { resource, object });
+            self.effects.push(Effect::Create { resource, object });
             let (pod, set) = (identity::name(set, ordinal), &set.metadata.name);
             let message = format!("create Claim {claim} Pod {pod} in StatefulSet {set} success");
-            self.claims.push(self.event(EventType::Normal, "SuccessfulCreate", message));
+            let event = self.event(EventType::Normal, "SuccessfulCreate", message);
+            self.effects.push(event);
         }
     }
 

@@ -81,7 +81,7 @@ impl WorkloadRun {
             for effect in &plan.effects {
                 assert!(is_declared(&*self.controller, effect), "not declared: {effect}");
             }
-            has_acted |= plan.effects.iter().any(|it| !matches!(it, Effect::Event { .. }));
+            has_acted |= plan.effects.iter().flat_map(Effect::parts).any(|it| !matches!(it, Effect::Event { .. }));
             wake_at = wake_at.into_iter().chain(plan.wake_at).min();
             self.carry_out(plan);
         }
@@ -93,7 +93,7 @@ impl WorkloadRun {
             let n_done = usize::try_from(self.throw(plan.effects.len() as u64 + 2)).expect("it fits");
             plan.effects.truncate(n_done);
         }
-        for effect in plan.effects {
+        for effect in plan.effects.iter().flat_map(Effect::parts).cloned() {
             match &effect {
                 Effect::Create { resource, object } if *resource == PODS => {
                     self.log.push(format!("+{}", object["metadata"]["name"].as_str().unwrap_or_default()));
@@ -332,7 +332,7 @@ fn every_plan_leads_to_rest() {
         fixture::each_world(&dir, |case, mut world| {
             for _ in 0..40 {
                 let plan = controller.reconcile(&world.view(&controller.watches()), &world.asked(), world.now);
-                if plan.effects.iter().all(|it| matches!(it, Effect::Event { .. })) {
+                if plan.effects.iter().flat_map(Effect::parts).all(|it| matches!(it, Effect::Event { .. })) {
                     return;
                 }
                 world.carry_out(&plan);

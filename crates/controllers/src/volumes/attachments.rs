@@ -17,7 +17,9 @@ use corten_api::{
     volumes::{attachment_name, is_multi_attach_allowed},
 };
 use corten_meta::{Key, ObjectMeta, Resource, Time};
-use corten_reconcile::{Controller, Effect, EventType, Plan, Projection, Propagation, Verb, View, Wake, Watch, Write};
+use corten_reconcile::{
+    Controller, Effect, EventType, Plan, Projection, Propagation, Verb, View, Wake, Watch, Write, go_on_after_failed,
+};
 use serde_json::json;
 
 use super::projections::{Attachment, Claim, CsiDriver, Volume};
@@ -71,6 +73,10 @@ impl Controller for AttachDetach {
         None
     }
 
+    fn is_made_up(&self, key: &Key) -> bool {
+        exclusive::is_key(key)
+    }
+
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
         if exclusive::is_key(key) {
             return exclusive::reconcile(view, key, now);
@@ -86,6 +92,7 @@ impl Controller for AttachDetach {
         tell_pods(node, &kept, &wanted, &mut plan);
         // What is about to be taken away is first not told.
         tell_node(view, node, kept.iter().chain(&in_use).copied(), &mut plan);
+        let n_told = plan.effects.len();
         plan.effects.extend(leaving.into_iter().filter(|it| !it.metadata.is_deleting()).map(delete));
         for it in kept.iter().filter(|it| it.metadata.annotations.contains_key(UNWANTED_SINCE)) {
             plan.effects.push(mark(it, None));
@@ -97,6 +104,7 @@ impl Controller for AttachDetach {
         if kept.iter().any(|it| it.metadata.is_deleting()) {
             look_again(&mut plan, now.after(LOOK_AGAIN));
         }
+        go_on_after_failed(&mut plan.effects[n_told..], view.failure(key));
         plan
     }
 }

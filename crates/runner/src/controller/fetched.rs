@@ -1,6 +1,6 @@
 //! What plans fetched and what they remembered, as the controller's view keeps it.
 
-use corten_meta::Key;
+use corten_meta::{Key, Resource};
 use corten_reconcile::{ApiPath, Effect, Fetched};
 use serde_json::Value;
 
@@ -42,7 +42,8 @@ impl LoopState {
     }
 
     fn is_there(&self, key: &Key) -> bool {
-        self.about.as_ref().is_some_and(|about| self.feeds.view.meta(about, key).is_some())
+        let is_object = |about: &Resource| self.feeds.view.meta(about, key).is_some();
+        self.controller.is_made_up(key) || self.about.as_ref().is_some_and(is_object)
     }
 
     pub(super) fn forget_fetched(&mut self, key: &Key) {

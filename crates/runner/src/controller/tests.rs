@@ -190,10 +190,14 @@ const POSTED: &str = "POST /api/v1/namespaces/default/pods";
 
 impl World {
     fn begin(api: Arc<FakeApi>) -> Self {
-        let (journal, mind) = (Arc::new(JournalBook::default()), Arc::new(Wishes::default()));
+        let mind = Arc::new(Wishes::default());
+        Self::of(mind.clone(), mind, api)
+    }
+
+    fn of(minds: Arc<dyn Controller>, mind: Arc<Wishes>, api: Arc<FakeApi>) -> Self {
+        let journal = Arc::new(JournalBook::default());
         let (shutdown, ended) = oneshot::channel();
-        let (informers, client, minds, book) =
-            (SharedInformers::new(api.client()), api.client(), mind.clone(), journal.clone());
+        let (informers, client, book) = (SharedInformers::new(api.client()), api.client(), journal.clone());
         let seen = informers.clone();
         let loop_ = async move {
             let running = run_controller(minds, client, &informers, clock(), book, async move {
@@ -470,6 +474,57 @@ async fn what_is_remembered_of_an_object_that_is_gone_is_shown_once() {
     world.api.remove(&format!("{CONFIG}/a"));
     pass(1200).await;
     assert_eq!((events().len(), &events()[0]["count"]), (1, &json!(1)));
+}
+
+/// Greets each ConfigMap once, under a key that no object has, and looks at it all the time.
+struct Greetings;
+
+impl Controller for Greetings {
+    fn name(&self) -> &'static str {
+        "greetings"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        vec![Watch::new::<DesiredPods>(Wake::With(|_, it| vec![Key::new("greetings", &*it.name)]))]
+    }
+
+    fn writes(&self) -> &'static [Write] {
+        &[]
+    }
+
+    fn is_made_up(&self, key: &Key) -> bool {
+        key.namespace == "greetings"
+    }
+
+    fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
+        let is_there = view.get::<DesiredPods>(&Key::new("default", &*key.name)).is_some();
+        let effects = match (is_there, view.note(key)) {
+            (true, None) => vec![event(key, "hello"), Effect::Remember { note: json!("greeted") }],
+            (false, Some(_)) => vec![event(key, "bye"), Effect::Remember { note: Value::Null }],
+            _ => Vec::new(),
+        };
+        Plan { effects, wake_at: is_there.then(|| now.after(Duration::from_secs(1))), ..Plan::default() }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_remembered_of_a_made_up_key_is_kept_until_the_mind_forgets_it() {
+    let world = World::of(Arc::new(Greetings), Arc::default(), FakeApi::new());
+    let told = || {
+        let events = world.api.objects("/api/v1/namespaces/default/events");
+        let count =
+            |of: &str| events.iter().find(|it| it["message"] == of).map_or(0, |it| it["count"].as_i64().unwrap_or(1));
+        (count("hello"), count("bye"))
+    };
+    world.wish("a", json!({}));
+    pass(20).await;
+    assert_eq!(told(), (1, 0));
+    world.api.remove(&format!("{CONFIG}/a"));
+    pass(20).await;
+    assert_eq!(told(), (1, 1));
+    world.wish("a", json!({}));
+    pass(20).await;
+    assert_eq!(told(), (2, 1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -21,7 +21,7 @@ impl LoopState {
     ) {
         self.clear_undeleted(key, now);
         let Some((about, of)) = subject else { return };
-        let told = || plan.effects.iter().filter(|it| !matches!(it, Effect::Count(_)));
+        let told = || plan.effects.iter().flat_map(Effect::parts).filter(|it| !matches!(it, Effect::Count(_)));
         let mut effects: Vec<String> = told().take(JOURNAL_LINES).map(|it| cut(&it.to_string())).collect();
         if told().count() > JOURNAL_LINES {
             effects.push(format!("and {} more", told().count() - JOURNAL_LINES));

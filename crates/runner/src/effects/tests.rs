@@ -140,6 +140,33 @@ async fn what_is_of_another_resource_waits() {
     assert_eq!((outcome.needs.len(), outcome.failures.len()), (2, 1));
 }
 
+fn sequence(names: &[(&Resource, &str)]) -> Effect {
+    Effect::Sequence(names.iter().flat_map(|it| create(it.0, it.1)).collect())
+}
+
+/// What was refused ends its own sequence; those that had begun beside it come to their end, and no other begins.
+#[tokio::test(start_paused = true)]
+async fn sequences_go_side_by_side_each_in_its_own_order() {
+    let good = |it: &str| sequence(&[(&CONFIG_MAPS, &format!("c{it}")), (&PODS, &format!("p{it}"))]);
+    let (outcome, seen, took) = carried_out((0..100).map(|it| good(&it.to_string())).collect()).await;
+    assert_eq!((outcome.needs.len(), outcome.told.len(), outcome.failures.len()), (200, 200, 0));
+    assert_eq!(seen.n_under_way_max, CONCURRENT_ALIKE);
+    assert!(took < TAKES * 25, "{took:?}");
+    let at = |name: &str| seen.begun.iter().position(|it| *it == format!("POST {name}")).expect("it was begun");
+    assert!((0..100).all(|it| at(&format!("c{it}")) < at(&format!("p{it}"))));
+
+    let refused = sequence(&[(&CONFIG_MAPS, "bad"), (&PODS, "p-of-bad")]);
+    let effects = vec![sequence(&[(&PODS, "p0")]), refused, good("2"), good("3"), good("4")];
+    let (outcome, seen, _) = carried_out(effects).await;
+    assert_eq!(seen.begun, ["POST p0", "POST bad", "POST c2", "POST p2"]);
+    assert_eq!((outcome.needs.len(), outcome.failures.len()), (3, 1));
+    let told: Vec<String> = outcome.told.iter().map(ToString::to_string).collect();
+    assert!(told.len() == 3 && told[2].ends_with("created p2"), "{told:?}");
+    assert!(
+        matches!(&outcome.failures[0].effect, Effect::Create { object, .. } if object["metadata"]["name"] == "bad")
+    );
+}
+
 /// Nobody is told of what was not done.
 #[tokio::test(start_paused = true)]
 async fn events_tell_of_what_was_done() {

@@ -1,6 +1,6 @@
 //! What a profile sets its plugins to: `pluginConfig` of a KubeSchedulerConfiguration, with upstream's defaults.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
     PodInfo,
@@ -18,6 +18,7 @@ pub(crate) struct Arguments {
     pub(crate) preemption: PreemptionArguments,
     pub(crate) spread: SpreadArguments,
     pub(crate) volumes: VolumeArguments,
+    pub(crate) devices: DeviceArguments,
     /// Of NodeAffinity: what holds for each pod beside its own affinity (`addedAffinity`).
     pub(crate) added_affinity: NodeAffinity,
 }
@@ -64,9 +65,13 @@ impl Shape {
     }
 }
 
-/// `VolumeBindingArgs`, less how long volumes are waited for.
+/// How long a pod that has its node waits there for its volumes, or for its devices.
+pub(crate) const BIND_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+
+/// `VolumeBindingArgs`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct VolumeArguments {
+    pub(crate) bind_timeout: Duration,
     /// How what volumes take of what there is becomes a score.
     pub(crate) shape: Shape,
 }
@@ -74,7 +79,19 @@ pub(crate) struct VolumeArguments {
 impl Default for VolumeArguments {
     /// Where most is left.
     fn default() -> Self {
-        Self { shape: Shape(vec![(0, 100), (100, 0)]) }
+        Self { bind_timeout: BIND_TIMEOUT, shape: Shape(vec![(0, 100), (100, 0)]) }
+    }
+}
+
+/// `DynamicResourcesArgs`. How long one search for devices may take is bounded by its work, not by time.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DeviceArguments {
+    pub(crate) bind_timeout: Duration,
+}
+
+impl Default for DeviceArguments {
+    fn default() -> Self {
+        Self { bind_timeout: BIND_TIMEOUT }
     }
 }
 

@@ -13,8 +13,8 @@ use crate::{
     Advice, Effect, Extender, ExtenderFailure, NodeAdvice, NodeVictims, PodInfo, Question, Scheduler,
     cycle::{Advised, Advising},
     entry::PodState,
-    observer::{ExtensionPoint, Moment, PointStatus, TryResult, ran},
-    preemption::{Candidate, Victim, cheapest},
+    observer::{ExtensionPoint, Moment, PointStatus, QueueEvent, TryResult, ran},
+    preemption::{Candidate, Preemption, Victim, cheapest},
     report,
 };
 
@@ -177,13 +177,21 @@ impl Scheduler {
         effects.extend(report::extender_failed(entry, url, &failure.message, now));
     }
 
-    /// Evicts whom the extenders have left, if all of them are still there.
+    /// Evicts whom the extenders have left, if all of them are still there, and that still helps.
     fn preempt_advised(&mut self, key: &Key, victims: Vec<NodeVictims>, begun: Moment, now: Time) -> Vec<Effect> {
         let info = Arc::clone(&self.pods[key].info);
         let profile = Arc::clone(&self.profiles[&info.scheduler_name]);
-        let candidates = victims.iter().filter_map(|it| self.candidate(&info, it)).collect();
+        let Self { snapshot, pods, budgets, .. } = &*self;
+        let preemption = Preemption { pod: &info, snapshot, profile: &profile, pods, budgets };
+        let candidates = victims.iter().filter_map(|it| self.candidate(&info, it)).filter(|it| preemption.helps(it));
+        let candidates = candidates.collect();
         let Some(best) = cheapest(candidates) else {
             self.tell_post_filtered(&info, PointStatus::Unschedulable, begun);
+            if !victims.is_empty() {
+                // The nodes are others by now than they were asked about.
+                self.queue.because(QueueEvent::ForceActivate);
+                self.queue.wake_one(key, now);
+            }
             return Vec::new();
         };
         let mut effects = self.preempt(&info, &profile, &best, now);
@@ -203,7 +211,11 @@ impl Scheduler {
             let priority_of = |it: &PodInfo| self.snapshot.pod_groups.priority_of(it);
             let pod = self.pods.get(key).map(|it| &it.info);
             let pod = pod.filter(|it| it.uid == *uid && priority_of(it) < priority_of(info))?;
-            let start_time = self.pods.get(key).and_then(|it| it.start_time);
+            // Of a group that leaves as a whole, some are elsewhere.
+            let is_whole = self.snapshot.pod_groups.disrupted_whole(pod).is_some();
+            let entry = self.pods.get(key)?;
+            entry.place.node().filter(|it| is_whole || *it == advised.node)?;
+            let start_time = entry.start_time;
             Some(Victim { key: key.clone(), priority: priority_of(pod), start_time })
         };
         let victims: Vec<Victim> = advised.victims.iter().map(victim).collect::<Option<_>>()?;

@@ -168,10 +168,7 @@ impl Cycle {
                 return Ok(idx);
             }
         }
-        let tally = match self.filter_named(pod, snapshot, profile, &among) {
-            true => Tally::default(),
-            false => self.filter(pod, snapshot, profile, &among),
-        };
+        let tally = self.filter(pod, snapshot, profile, &among);
         let mut begun = self.filtered(profile, begun, observer);
         if are_timed {
             self.time_plugins(pod, snapshot, profile, &among, observer);

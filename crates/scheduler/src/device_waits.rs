@@ -24,7 +24,7 @@ impl Scheduler {
                 return self.devices_failed(&info.key, &info.uid, &message, now);
             }
         };
-        let timeout = self.config.bind_timeout;
+        let timeout = self.profiles[&info.scheduler_name].arguments.devices.bind_timeout;
         // As in `isClaimTimeout`: what an earlier scheduler has begun, or another pod, is waited for from then on.
         let begun = self.snapshot.devices.longest_unready(info);
         let due = begun.map(|(claim, since)| (since.after(timeout), claim.metadata.name.clone()));

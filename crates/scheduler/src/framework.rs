@@ -172,6 +172,8 @@ pub(crate) enum Reason<'p> {
     Insufficient(&'p str),
     /// The node does not have the CSI driver, without which its volumes are not to come there.
     NoDriver(&'p str),
+    /// The plugin names other nodes.
+    Unnamed(&'static str),
 }
 
 impl Reason<'_> {
@@ -183,6 +185,7 @@ impl Reason<'_> {
             Self::Insufficient("memory") => Some(Reason::Insufficient("memory")),
             Self::Insufficient("ephemeral-storage") => Some(Reason::Insufficient("ephemeral-storage")),
             Self::Insufficient(_) | Self::NoDriver(_) => None,
+            Self::Unnamed(plugin) => Some(Reason::Unnamed(plugin)),
         }
     }
 
@@ -191,6 +194,7 @@ impl Reason<'_> {
             Self::Text(text) => Cow::Borrowed(text),
             Self::Insufficient(resource) => Cow::Owned(format!("Insufficient {resource}")),
             Self::NoDriver(driver) => Cow::Owned(format!("{driver} CSI driver is not installed on the node")),
+            Self::Unnamed(plugin) => Cow::Owned(format!("node(s) didn't satisfy plugin(s) [{plugin}]")),
         }
     }
 }

@@ -96,7 +96,7 @@ impl Scheduler {
     }
 
     pub(crate) fn place_gang(&mut self, group: Key, min_count: usize, now: Time, effects: &mut Vec<Effect>) {
-        let gang = self.gathered(group, min_count);
+        let gang = self.gathered(group, min_count, now);
         let attempt = match self.try_gang(&gang, now) {
             Ok(attempt) => attempt,
             Err(failed) if failed.broken.is_some() => return self.gang_failed(&gang, failed, now, effects),
@@ -164,7 +164,7 @@ impl Scheduler {
     }
 
     /// All of the group that wait and that nothing else holds back, out of the queue.
-    fn gathered(&mut self, group: Key, min_count: usize) -> Gang {
+    fn gathered(&mut self, group: Key, min_count: usize, now: Time) -> Gang {
         let (mut n_before, mut waiting) = (0, Vec::new());
         for key in self.snapshot.pod_groups.members(&group) {
             let Some(entry) = self.pods.get(key) else { continue };
@@ -176,7 +176,7 @@ impl Scheduler {
             }
         }
         waiting.sort();
-        let waiting: Vec<Key> = waiting.into_iter().map(|it| it.2).filter(|it| self.queue.take(it)).collect();
+        let waiting: Vec<Key> = waiting.into_iter().map(|it| it.2).filter(|it| self.queue.take(it, now)).collect();
         Gang { group, min_count, n_before, waiting }
     }
 

@@ -107,8 +107,6 @@ pub struct Config {
     pub seed: u64,
     pub backoff_initial: Duration,
     pub backoff_max: Duration,
-    /// How long a pod that has its node waits there for its volumes.
-    pub bind_timeout: Duration,
     /// An unschedulable pod is tried again after this long even if nothing happened that could help it.
     pub unschedulable_retry: Duration,
     /// How many pods one tick places at most, so that a tick stays short.
@@ -123,7 +121,6 @@ impl Default for Config {
             seed: 0,
             backoff_initial: Duration::from_secs(1),
             backoff_max: Duration::from_secs(10),
-            bind_timeout: Duration::from_secs(10 * 60),
             unschedulable_retry: Duration::from_secs(5 * 60),
             pods_per_tick_max: 256,
         }

@@ -268,7 +268,6 @@ impl Scheduler {
         self.eviction_ended(&eviction.preemptor, &eviction.victim_key());
         self.queue.because(QueueEvent::ForceActivate);
         self.queue.wake_one(&eviction.preemptor, now);
-        self.queue.wake_passive(&eviction.preemptor, now);
     }
 
     fn eviction_ended(&mut self, preemptor: &Key, victim: &Key) {

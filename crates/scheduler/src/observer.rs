@@ -207,14 +207,20 @@ words! {
 pub enum QueueEvent {
     ScheduleAttemptFailure,
     BackoffComplete,
+    PopFromBackoffQ,
     UnschedulableTimeout,
     ForceActivate,
     Of(Subject, Change),
 }
 
 impl QueueEvent {
-    const SPECIAL: [Self; 4] =
-        [Self::ScheduleAttemptFailure, Self::BackoffComplete, Self::UnschedulableTimeout, Self::ForceActivate];
+    const SPECIAL: [Self; 5] = [
+        Self::ScheduleAttemptFailure,
+        Self::BackoffComplete,
+        Self::PopFromBackoffQ,
+        Self::UnschedulableTimeout,
+        Self::ForceActivate,
+    ];
     /// There are no more than so many.
     pub const COUNT: usize = Self::SPECIAL.len() + Subject::ALL.len() * Change::ALL.len();
 
@@ -223,8 +229,9 @@ impl QueueEvent {
         match self {
             Self::ScheduleAttemptFailure => 0,
             Self::BackoffComplete => 1,
-            Self::UnschedulableTimeout => 2,
-            Self::ForceActivate => 3,
+            Self::PopFromBackoffQ => 2,
+            Self::UnschedulableTimeout => 3,
+            Self::ForceActivate => 4,
             Self::Of(subject, change) => Self::SPECIAL.len() + subject as usize * Change::ALL.len() + change as usize,
         }
     }

@@ -12,6 +12,7 @@ use crate::{
     cycle::Failure,
     entry::PodState,
     observer::{Change, QueueEvent, Subject, TryResult},
+    queue::Queue,
     report,
 };
 
@@ -19,8 +20,10 @@ impl Scheduler {
     pub(crate) fn place_pods(&mut self, now: Time, about: &mut dyn FnMut(&Key)) -> Vec<Effect> {
         let mut effects = Vec::new();
         self.queue.flush(now);
+        // Whom this tick wakes waits for the next one: what happened meanwhile is taken in first.
+        let next = if self.queue.is_idle() { Queue::pop_early } else { Queue::pop };
         for _ in 0..self.config.pods_per_tick_max {
-            let Some(key) = self.queue.pop() else { break };
+            let Some(key) = next(&mut self.queue, now) else { break };
             about(&key);
             self.place_pod(&key, now, &mut effects);
         }

@@ -104,6 +104,18 @@ impl<'a> Preemption<'a> {
         self.rejected_by(&row, &mut trial, &mut Rejection::default())
     }
 
+    /// Does the pod not fit the node as it is, and would it without these?
+    pub(crate) fn helps(&self, candidate: &Candidate) -> bool {
+        let row = self.snapshot.row_at(candidate.node_idx);
+        let mut trial = Trial::new(self.pod, row, Among::of(self.pod, self.snapshot, &self.profile.arguments));
+        let mut rejection = Rejection::default();
+        if self.rejected_by(&row, &mut trial, &mut rejection).is_none() {
+            return false;
+        }
+        candidate.victims.iter().filter_map(|it| row.pods.get(&it.key)).for_each(|it| trial.remove(it));
+        self.rejected_by(&row, &mut trial, &mut rejection).is_none()
+    }
+
     fn lower(&self, row: &Row<'a>) -> impl Iterator<Item = &'a Arc<PodInfo>> {
         let groups = &self.snapshot.pod_groups;
         let priority = groups.priority_of(self.pod);

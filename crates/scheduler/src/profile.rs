@@ -57,9 +57,9 @@ impl Profile {
         self.filters[self.own_filters().len()..].iter().filter(|it| !skips(it)).copied().collect()
     }
 
-    /// The only nodes that a filter may let the pod run on, where one knows them by name.
-    pub(crate) fn only_nodes<'p>(&self, pod: &'p PodInfo) -> Option<BTreeSet<&'p str>> {
-        self.filters.iter().find_map(|it| PLUGINS[*it].only_nodes?(pod))
+    /// The only nodes that a filter may let the pod run on, where one knows them by name; and that plugin.
+    pub(crate) fn only_nodes<'p>(&self, pod: &'p PodInfo) -> Option<(usize, BTreeSet<&'p str>)> {
+        self.filters.iter().find_map(|it| Some((*it, PLUGINS[*it].only_nodes?(pod)?)))
     }
 
     /// The constraints that the pod must keep because it has none of its own.

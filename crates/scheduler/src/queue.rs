@@ -7,6 +7,10 @@
 //!        time has come  |  | wake, back-off is over   v
 //!                    backoff <--- wake, too early --- parked
 //! ```
+//!
+//! Where no pod is active, pods are taken amid their back-off (`SchedulerPopFromBackoffQ`): those that were woken, not those that
+//! back off after an error. After such a try in vain the back-off is waited out, so that a pod that something wakes in vain all the
+//! time is tried twice in each back-off at most.
 
 use std::{
     cmp::Reverse,
@@ -32,8 +36,11 @@ pub(crate) struct Queue {
     entries: BTreeMap<Key, Entry>,
     active: BTreeMap<Rank, Key>,
     backoff: BTreeSet<(Time, Key)>,
+    /// Those of them that may be taken before their time, in the order in which they are: by the second in which it comes, and
+    /// those of one second as active ones are.
+    early: BTreeMap<(Time, Rank), Key>,
     pub(crate) parked: Parked,
-    /// Pods that were woken amid their back-off, and why, since that was last asked.
+    /// Pods that were woken amid their back-off and wait it out, and why, since that was last asked.
     backing_off: Vec<(Key, QueueEvent)>,
     /// Parked pods by when they are tried again whatever happens.
     parked_until: BTreeSet<(Time, Key)>,
@@ -69,8 +76,10 @@ struct Entry {
     entered: Time,
     began: Moment,
     reserved: Moment,
-    /// Not to be tried before this.
+    /// Not to be tried before this, unless nobody else is.
     ready_at: Time,
+    /// It was taken before that when it was tried last.
+    was_early: bool,
     retry_at: Time,
     stage: Stage,
     /// The number of its group, where it is parked.
@@ -96,10 +105,16 @@ enum Stage {
 }
 
 impl Entry {
-    fn begin(&mut self, now: Moment) {
+    fn begin(&mut self, now: Time, moment: Moment) {
         self.stage = Stage::InFlight;
         self.n_attempts = self.n_attempts.saturating_add(1);
-        (self.began, self.reserved) = (now, now);
+        self.was_early = self.ready_at > now;
+        (self.began, self.reserved) = (moment, moment);
+    }
+
+    /// Its place among those that are taken amid their back-off.
+    fn early_place(&self) -> (Time, Rank) {
+        (self.ready_at.whole_seconds(), self.rank)
     }
 }
 
@@ -109,6 +124,7 @@ impl Queue {
             entries: BTreeMap::new(),
             active: BTreeMap::new(),
             backoff: BTreeSet::new(),
+            early: BTreeMap::new(),
             parked: Parked::default(),
             backing_off: Vec::new(),
             parked_until: BTreeSet::new(),
@@ -166,6 +182,7 @@ impl Queue {
             began: Moment::default(),
             reserved: Moment::default(),
             ready_at: now,
+            was_early: false,
             retry_at: now,
             stage: Stage::Active,
             group: 0,
@@ -250,14 +267,36 @@ impl Queue {
         self.remove(key);
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Key> {
-        let (_, key) = self.active.pop_first()?;
-        let entry = self.entries.get_mut(&key).expect("an active pod has an entry");
-        entry.begin(self.observer.moment());
-        if entry.refusal.is_some() {
-            self.refused_no_more(&key);
-        }
+    /// Is no pod to be tried that waits for nothing but its turn?
+    pub(crate) fn is_idle(&self) -> bool {
+        self.active.is_empty()
+    }
+
+    /// The next active pod.
+    pub(crate) fn pop(&mut self, now: Time) -> Option<Key> {
+        let key = self.active.pop_first()?.1;
+        self.begin(&key, now);
         Some(key)
+    }
+
+    /// As above, and where there is none, the pod whose back-off ends next of those that are taken amid it.
+    pub(crate) fn pop_early(&mut self, now: Time) -> Option<Key> {
+        if let Some(key) = self.pop(now) {
+            return Some(key);
+        }
+        let key = self.early.first_key_value()?.1.clone();
+        self.take_out(&key);
+        self.tell(PodQueue::Active, QueueEvent::PopFromBackoffQ);
+        self.begin(&key, now);
+        Some(key)
+    }
+
+    fn begin(&mut self, key: &Key, now: Time) {
+        let entry = self.entries.get_mut(key).expect("a pod in a queue has an entry");
+        entry.begin(now, self.observer.moment());
+        if entry.refusal.is_some() {
+            self.refused_no_more(key);
+        }
     }
 
     /// No node fits, for these plugins: wait for something that could help.
@@ -312,11 +351,11 @@ impl Queue {
     }
 
     /// A pod is tried along with another, if it is to be tried at all.
-    pub(crate) fn take(&mut self, key: &Key) -> bool {
+    pub(crate) fn take(&mut self, key: &Key, now: Time) -> bool {
         self.take_out(key);
         let Some(entry) = self.entries.get_mut(key) else { return false };
         if entry.stage != Stage::InFlight {
-            entry.begin(self.observer.moment());
+            entry.begin(now, self.observer.moment());
         }
         self.refused_no_more(key);
         true
@@ -328,14 +367,17 @@ impl Queue {
     }
 
     fn rest(&mut self, key: &Key, priority: i32, now: Time, stage: Stage) {
-        let (n_attempts, entered) = self.entries.get(key).map_or((1, now), |it| (it.n_attempts, it.entered));
+        let (n_attempts, entered, was_early) =
+            self.entries.get(key).map_or((1, now, false), |it| (it.n_attempts, it.entered, it.was_early));
         self.take_out(key);
         self.refused_no_more(key);
         let (ready_at, retry_at) = (now.after(self.pause(n_attempts)), now.after(self.unschedulable_retry));
         let rank = self.rank(priority, now);
         let (began, reserved) = (Moment::default(), Moment::default());
         let refusal = None;
-        let entry = Entry { rank, n_attempts, entered, began, reserved, ready_at, retry_at, stage, group: 0, refusal };
+        let group = 0;
+        let entry =
+            Entry { rank, n_attempts, entered, began, reserved, ready_at, was_early, retry_at, stage, group, refusal };
         self.entries.insert(key.clone(), entry);
         self.n_passive += usize::from(stage == Stage::Passive);
         let queue = match stage {
@@ -364,9 +406,9 @@ impl Queue {
         woken.iter().for_each(|it| self.unpark(it, self.cause, now));
     }
 
-    /// As above, one pod.
+    /// As above, one pod, be it one that waits for others of its gang.
     pub(crate) fn wake_one(&mut self, key: &Key, now: Time) {
-        if self.entries.get(key).is_some_and(|it| it.stage == Stage::Parked) {
+        if self.entries.get(key).is_some_and(|it| matches!(it.stage, Stage::Parked | Stage::Passive)) {
             self.unpark(key, self.cause, now);
         }
     }
@@ -384,7 +426,9 @@ impl Queue {
         let queue = if entry.ready_at > now {
             entry.stage = Stage::Backoff;
             self.backoff.insert((entry.ready_at, key.clone()));
-            if self.backing_off.len() < TOLD_MAX {
+            if !entry.was_early {
+                self.early.insert(entry.early_place(), key.clone());
+            } else if self.backing_off.len() < TOLD_MAX {
                 self.backing_off.push((key.clone(), cause));
             }
             PodQueue::Backoff
@@ -412,7 +456,7 @@ impl Queue {
 
     /// When the next pod can be tried.
     pub(crate) fn next_at(&self, now: Time) -> Option<Time> {
-        if !self.active.is_empty() {
+        if !self.active.is_empty() || !self.early.is_empty() {
             return Some(now);
         }
         let times = [self.backoff.first(), self.parked_until.first()];
@@ -430,7 +474,10 @@ impl Queue {
         self.n_passive -= usize::from(entry.stage == Stage::Passive);
         match entry.stage {
             Stage::Active => drop(self.active.remove(&entry.rank)),
-            Stage::Backoff => drop(self.backoff.remove(&(entry.ready_at, key.clone()))),
+            Stage::Backoff => {
+                self.backoff.remove(&(entry.ready_at, key.clone()));
+                self.early.remove(&entry.early_place());
+            }
             Stage::Parked | Stage::Passive => {
                 self.parked.remove(entry.group, key);
                 self.parked_until.remove(&(entry.retry_at, key.clone()));

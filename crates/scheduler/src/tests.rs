@@ -1,5 +1,6 @@
 //! The scheduler against text worlds, and against random histories.
 
+mod back_off;
 mod company;
 mod configuration;
 mod devices;
@@ -336,19 +337,6 @@ fn a_parked_pod_waits_for_what_happens_elsewhere() {
         scheduler.step(happening, later);
         assert_eq!(binds(&mut scheduler, Event::Tick, later), [outcome], "{what}");
     }
-}
-
-#[test]
-fn freed_room_is_used_but_not_before_the_back_off_is_over() {
-    let lines = "node n1 cpu=1\npod first cpu=1 node=n1 running\npod second cpu=1";
-    let start = world(lines).now;
-    let mut scheduler = told(&world(lines));
-    assert_eq!(binds(&mut scheduler, Event::Tick, start), ["second!"]);
-    let gone = scheduler.step(Event::PodGone(Key::new("default", "first")), start.after(Duration::from_millis(300)));
-    let wake_at = start.after(Duration::from_secs(1));
-    let woken: Vec<&Effect> = gone.iter().filter(|it| !matches!(it, Effect::Record { .. })).collect();
-    assert_eq!(woken, [&Effect::WakeAt(wake_at)], "the first back-off is a second");
-    assert_eq!(binds(&mut scheduler, Event::Tick, wake_at), ["second>n1"]);
 }
 
 #[test]

@@ -33,7 +33,8 @@ impl Scheduler {
         if has_all {
             return self.bind_with_devices(info, node, now);
         }
-        self.waiting.begin(&info.key, node, &decisions, now.after(self.config.bind_timeout));
+        let timeout = self.profiles[&info.scheduler_name].arguments.volumes.bind_timeout;
+        self.waiting.begin(&info.key, node, &decisions, now.after(timeout));
         let mut effects = Vec::new();
         if !patches.is_empty() {
             effects.push(Effect::BindVolumes { pod: info.key.clone(), uid: info.uid.clone(), patches });

@@ -4,6 +4,8 @@
 //! must converge and fall silent.
 
 mod again;
+mod contention;
+mod fights;
 mod line;
 mod node;
 mod one_revision;
@@ -40,6 +42,8 @@ pub struct Report {
     pub revisions: u64,
     pub requests: u64,
     pub faults: u64,
+    /// Pods that the scheduler evicted for others.
+    pub evictions: u64,
     /// From the end of faults to convergence.
     pub healing: Duration,
     pub virtual_time: Duration,
@@ -92,6 +96,7 @@ async fn play(seed: u64, trail: &mut Vec<String>) -> Result<Report, String> {
     script::play(&mut world, trail).await?;
     world.set_weather(false);
     world.heal_the_store();
+    contention::end(&world.observer()).await?;
     let healing_since = world.elapsed();
     converge(&world).await?;
     let healing = world.elapsed().saturating_sub(healing_since);
@@ -194,6 +199,7 @@ fn report(world: &World, healing: Duration) -> Report {
         revisions: truth.revision,
         requests: world.weather.n_requests.load(Ordering::Relaxed),
         faults: world.weather.n_faults.load(Ordering::Relaxed),
+        evictions: truth.fights.n_evictions,
         healing,
         virtual_time: world.elapsed(),
     }

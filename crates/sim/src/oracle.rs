@@ -10,7 +10,12 @@ use corten_store::Change;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{node, one_revision::States, successes::Successes};
+use crate::{
+    fights::{Fights, is_over},
+    node,
+    one_revision::States,
+    successes::Successes,
+};
 
 /// How far behind a loop's view may be when it acts: watches that are cut, back-offs, slow requests.
 const STALENESS: Duration = Duration::from_secs(180);
@@ -24,6 +29,7 @@ pub(crate) struct Oracle {
     /// What a set of pods (by the key of its owner) was meant to hold at most, and since when.
     wanted: BTreeMap<String, VecDeque<(Instant, i64)>>,
     successes: Successes,
+    pub(crate) fights: Fights,
     pub(crate) states: States,
     pub(crate) revision: u64,
     /// Of everything that was ever stored, and when.
@@ -56,6 +62,7 @@ impl Oracle {
         self.states.note(&key, change.revision, change.entry.is_none());
         if change.entry.is_none() {
             self.objects.remove(&key);
+            self.fights.gone(&key);
             return Ok(());
         }
         let new: Value = serde_json::from_slice(&value).map_err(|error| format!("{key} is no JSON: {error}"))?;
@@ -64,6 +71,7 @@ impl Oracle {
         match kind {
             "pods" => {
                 self.successes.note(&new, controller(&new));
+                self.fights.stored(&key, old.as_ref(), &new, STALENESS)?;
                 self.pod(&key, old.as_ref(), &new)
             }
             "jobs" => self.successes.check(&key, &new),
@@ -200,11 +208,6 @@ fn owners(object: &Value) -> impl Iterator<Item = &Value> {
 
 pub(crate) fn controller(object: &Value) -> Option<&Value> {
     owners(object).find(|it| it["controller"] == true)
-}
-
-/// Does the pod take no room any more?
-pub(crate) fn is_over(pod: &Value) -> bool {
-    matches!(pod["status"]["phase"].as_str(), Some("Failed" | "Succeeded"))
 }
 
 fn cpu_millis(pod: &Value) -> i64 {

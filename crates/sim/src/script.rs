@@ -5,7 +5,7 @@ use corten_client::{Client, DeleteParams, PatchType};
 use corten_meta::Key;
 use serde_json::{Value, json};
 
-use crate::{again::again, storage, workloads, world::World};
+use crate::{again::again, contention, storage, workloads, world::World};
 
 const STEPS: u64 = 25;
 const NAMESPACE_NAMES: [&str; 3] = ["default", "a", "b"];
@@ -34,7 +34,8 @@ async fn step(world: &mut World, admin: &Client) -> Result<String, String> {
     let name = *dice.pick(&DEPLOYMENT_NAMES).expect("not empty");
     let key = Key::new(namespace, name);
     match dice.below(100) {
-        0..24 => apply(world, admin, &key).await,
+        0..18 => apply(world, admin, &key).await,
+        18..24 => contention::act(world, admin).await,
         24..32 => storage::act(world, admin, namespace).await,
         32..40 => workloads::stateful_set(world, admin, namespace).await,
         40..50 => workloads::job(world, admin, namespace).await,

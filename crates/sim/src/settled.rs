@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::{
-    oracle::{Oracle, controller, is_over},
+    fights::is_over,
+    oracle::{Oracle, controller},
     storage, workloads,
 };
 

@@ -21,20 +21,24 @@ fn seeds() -> impl Iterator<Item = u64> {
 #[test]
 fn no_seed_breaks_a_rule() {
     let seeds = Mutex::new(seeds());
-    let failures = Mutex::new(Vec::new());
+    let (failures, n_evictions) = (Mutex::new(Vec::new()), Mutex::new(0));
     let n_threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..n_threads {
             scope.spawn(|| {
                 while failures.lock().len() < 3 {
                     let Some(seed) = seeds.lock().next() else { break };
-                    failures.lock().extend(run(seed).err().map(|it| it.to_string()));
+                    match run(seed) {
+                        Ok(report) => *n_evictions.lock() += report.evictions,
+                        Err(failure) => failures.lock().push(failure.to_string()),
+                    }
                 }
             });
         }
     });
     let failures = failures.into_inner();
     assert!(failures.is_empty(), "\n{}", failures.join("\n\n"));
+    assert!(n_evictions.into_inner() > 0, "nobody fought for room");
 }
 
 #[test]

@@ -2,8 +2,6 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use serde_json::Value;
-
 use super::reader::{At, Reader};
 use crate::{Extender, ExtenderTls, Pem};
 
@@ -94,19 +92,8 @@ fn tls(extender: &At<'_>, reader: &mut Reader) -> ExtenderTls {
 }
 
 fn timeout(extender: &At<'_>, reader: &mut Reader) -> Duration {
-    match extender.get("httpTimeout") {
-        None => TIMEOUT,
-        Some(value) => match value.as_str().map(corten_meta::duration::duration) {
-            Some(Ok(Duration::ZERO)) => TIMEOUT,
-            Some(Ok(it)) => it,
-            _ => {
-                reader.problem(&extender.path("httpTimeout"), &format!("Invalid value: {}: no duration", shown(value)));
-                TIMEOUT
-            }
-        },
+    match reader.duration(extender, "httpTimeout", TIMEOUT) {
+        Duration::ZERO => TIMEOUT,
+        timeout => timeout,
     }
-}
-
-fn shown(value: &Value) -> String {
-    corten_meta::shortened(&value.to_string()).to_string()
 }

@@ -17,8 +17,11 @@ const API_VERSION: &str = "kubescheduler.config.k8s.io/v1";
 const KIND: &str = "KubeSchedulerConfiguration";
 
 /// Fields of upstream's that there is nothing for here.
-const UNSUPPORTED: &[&str] =
-    &["parallelism", "clientConnection", "enableProfiling", "enableContentionProfiling", "delayCacheUntilActive"];
+const UNSUPPORTED: &[&str] = &["parallelism", "clientConnection", "enableProfiling", "enableContentionProfiling"];
+
+/// They say nothing where no leader is elected.
+const ELECTION_TEXTS: &[&str] = &["resourceLock", "resourceName", "resourceNamespace"];
+const ELECTION_DURATIONS: &[&str] = &["leaseDuration", "renewDeadline", "retryPeriod"];
 
 const FIELDS: &[&str] = &[
     "apiVersion",
@@ -58,10 +61,9 @@ fn configured(value: &Value, reader: &mut Reader) -> Config {
     for field in UNSUPPORTED.iter().filter(|it| root.get(it).is_some()) {
         reader.problem(field, "cannot be set here");
     }
-    let election = reader.child(&root, "leaderElection", &["leaderElect"]);
-    if reader.truth(&election, "leaderElect") {
-        reader.problem("leaderElection.leaderElect", "must be false: the scheduler runs with its API server");
-    }
+    election(&root, reader);
+    // What waits until it leads: nothing here.
+    reader.truth(&root, "delayCacheUntilActive");
     let initial = reader.number(&root, "podInitialBackoffSeconds", 1, (1, i64::MAX));
     let most = reader.number(&root, "podMaxBackoffSeconds", 10, (1, i64::MAX));
     if most < initial {
@@ -69,16 +71,23 @@ fn configured(value: &Value, reader: &mut Reader) -> Config {
         reader.problem("podMaxBackoffSeconds", &what);
     }
     let percentage = reader.number(&root, "percentageOfNodesToScore", 0, (0, 100));
-    let (mut profiles, bind_timeout) = profiles(&root, percentage, reader);
+    let mut profiles = profiles(&root, percentage, reader);
     let (extenders, ignored) = extenders::extenders(&root, reader);
     profiles.iter_mut().for_each(|it| it.arguments.fit.ignored.extend(ignored.iter().cloned()));
-    Config {
-        profiles,
-        extenders,
-        backoff_initial: seconds(initial),
-        backoff_max: seconds(most),
-        bind_timeout,
-        ..Config::default()
+    Config { profiles, extenders, backoff_initial: seconds(initial), backoff_max: seconds(most), ..Config::default() }
+}
+
+fn election(root: &At<'_>, reader: &mut Reader) {
+    let fields: Vec<&str> = ["leaderElect"].iter().chain(ELECTION_TEXTS).chain(ELECTION_DURATIONS).copied().collect();
+    let election = reader.child(root, "leaderElection", &fields);
+    if reader.truth(&election, "leaderElect") {
+        reader.problem("leaderElection.leaderElect", "must be false: the scheduler runs with its API server");
+    }
+    for field in ELECTION_TEXTS {
+        reader.text(&election, field);
+    }
+    for field in ELECTION_DURATIONS {
+        reader.duration(&election, field, Duration::ZERO);
     }
 }
 
@@ -86,10 +95,10 @@ fn seconds(count: i64) -> Duration {
     Duration::from_secs(count.unsigned_abs())
 }
 
-fn profiles(root: &At<'_>, percentage: i64, reader: &mut Reader) -> (Vec<Profile>, Duration) {
+fn profiles(root: &At<'_>, percentage: i64, reader: &mut Reader) -> Vec<Profile> {
     let fields = &["schedulerName", "percentageOfNodesToScore", "plugins", "pluginConfig"];
     let found = reader.children(root, "profiles", fields);
-    let (mut profiles, mut names, mut timeouts) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut profiles, mut names) = (Vec::new(), BTreeSet::new());
     for at in &found {
         let mut name = reader.text(at, "schedulerName").to_owned();
         if name.is_empty() && found.len() == 1 {
@@ -102,19 +111,14 @@ fn profiles(root: &At<'_>, percentage: i64, reader: &mut Reader) -> (Vec<Profile
         }
         let percentage = reader.number(at, "percentageOfNodesToScore", percentage, (0, 100));
         let mut profile = plugin_sets::profile(at, reader);
-        let (arguments, timeout) = plugin_arguments::arguments(at, reader);
-        timeouts.insert(timeout);
+        profile.arguments = plugin_arguments::arguments(at, reader);
         profile.name = name;
-        profile.arguments = arguments;
         profile.percentage_of_nodes_to_score = usize::try_from(percentage).unwrap_or(0);
         profiles.push(profile);
-    }
-    if timeouts.len() > 1 {
-        reader.problem("profiles", "bindTimeoutSeconds must be the same in all");
     }
     if found.is_empty() {
         let percentage_of_nodes_to_score = usize::try_from(percentage).unwrap_or(0);
         profiles.push(Profile { percentage_of_nodes_to_score, ..Profile::default() });
     }
-    (profiles, timeouts.first().copied().unwrap_or(Config::default().bind_timeout))
+    profiles
 }

@@ -9,18 +9,16 @@ use super::{
     seconds,
 };
 use crate::{
-    Config,
     arguments::{
-        AffinityArguments, Arguments, BalancedArguments, FitArguments, PreemptionArguments, Resources, Shape,
-        SpreadArguments, Strategy, VolumeArguments,
+        AffinityArguments, Arguments, BalancedArguments, DeviceArguments, FitArguments, PreemptionArguments, Resources,
+        Shape, SpreadArguments, Strategy,
     },
     projections::{NodeAffinity, TopologySpreadConstraint},
 };
 
-/// The arguments of all plugins, and how long volumes are waited for.
-pub(super) fn arguments(profile: &At<'_>, reader: &mut Reader) -> (Arguments, Duration) {
-    let (mut arguments, mut bind_timeout) = (Arguments::default(), Config::default().bind_timeout);
-    let mut named = BTreeSet::new();
+/// The arguments of all plugins.
+pub(super) fn arguments(profile: &At<'_>, reader: &mut Reader) -> Arguments {
+    let (mut arguments, mut named) = (Arguments::default(), BTreeSet::new());
     for at in reader.children(profile, "pluginConfig", &["name", "args"]) {
         let name = reader.text(&at, "name");
         if !named.insert(name) {
@@ -44,16 +42,28 @@ pub(super) fn arguments(profile: &At<'_>, reader: &mut Reader) -> (Arguments, Du
             "DefaultPreemption" => arguments.preemption = preemption(&at, reader),
             "VolumeBinding" => {
                 let args = args(&at, &["bindTimeoutSeconds", "shape"], reader);
-                bind_timeout = seconds(reader.number(&args, "bindTimeoutSeconds", 600, (0, i64::MAX)));
+                arguments.volumes.bind_timeout =
+                    seconds(reader.number(&args, "bindTimeoutSeconds", 600, (0, i64::MAX)));
                 let given = points(&args, reader);
                 if !given.0.is_empty() {
-                    arguments.volumes = VolumeArguments { shape: given };
+                    arguments.volumes.shape = given;
                 }
             }
+            "DynamicResources" => arguments.devices = devices(&at, reader),
             name => reader.problem(&at.path("name"), &format!("there are no arguments of a plugin {name:?}")),
         }
     }
-    (arguments, bind_timeout)
+    arguments
+}
+
+fn devices(at: &At<'_>, reader: &mut Reader) -> DeviceArguments {
+    let args = args(at, &["filterTimeout", "bindingTimeout"], reader);
+    reader.duration(&args, "filterTimeout", Duration::ZERO);
+    let bind_timeout = reader.duration(&args, "bindingTimeout", DeviceArguments::default().bind_timeout);
+    if bind_timeout < Duration::from_secs(1) {
+        reader.problem(&args.path("bindingTimeout"), "Invalid value: must be at least 1 second");
+    }
+    DeviceArguments { bind_timeout }
 }
 
 fn args<'v>(at: &At<'v>, fields: &[&str], reader: &mut Reader) -> At<'v> {

@@ -1,5 +1,7 @@
 //! Reads fields of a configuration, and collects everything that is wrong with it, each thing with its path.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
 
 #[derive(Default)]
@@ -86,6 +88,20 @@ impl Reader {
             self.problem(&at.path(field), "must be true or false");
             false
         })
+    }
+
+    /// A duration as Go writes them, or the default.
+    pub(super) fn duration(&mut self, at: &At<'_>, field: &str, default: Duration) -> Duration {
+        let Some(value) = at.get(field) else { return default };
+        match value.as_str().map(corten_meta::duration::duration) {
+            Some(Ok(it)) => it,
+            _ => {
+                let shown = value.to_string();
+                let what = format!("Invalid value: {}: no duration", corten_meta::shortened(&shown));
+                self.problem(&at.path(field), &what);
+                default
+            }
+        }
     }
 
     /// A number within bounds, or the default.

@@ -1,12 +1,15 @@
 //! The search for nodes that can run a pod. It goes on where the last one ended, and ends when enough are found.
 
-use std::ops::{Deref, Range};
+use std::{
+    collections::BTreeSet,
+    ops::{Deref, Range},
+};
 
 use super::{Cycle, Tally, first_rejection, gap, n_wanted, rejected_by};
 use crate::{
-    PodInfo, Snapshot,
+    PLUGINS, PodInfo, Snapshot,
     among::Among,
-    framework::Rejection,
+    framework::{Reason, Rejection},
     profile::Profile,
     verdicts::{Kind, Outcome, Rejected, Verdict, own_score},
 };
@@ -25,26 +28,31 @@ impl Cycle {
         self.is_any_normalized |= !is_plain;
     }
 
-    /// Fills `feasible` with those of the only nodes that a plugin may let the pod run on, where it names any (`PreFilterResult`).
-    /// Says whether there is one: only a search of all tells why the others are none.
-    pub(super) fn filter_named<'a, A: Deref<Target = Among<'a>>>(
+    /// As [`Cycle::filter`], of the only nodes that a plugin may let the pod run on (`PreFilterResult`): no other is looked at.
+    fn filter_named<'a, A: Deref<Target = Among<'a>>>(
         &mut self,
-        pod: &'a PodInfo,
-        snapshot: &'a Snapshot,
-        profile: &Profile,
-        among: &A,
-    ) -> bool {
-        self.begin();
-        let Some(names) = profile.only_nodes(pod) else { return false };
-        // Where there are more, a search ends before it has seen them all.
-        let n_wanted = n_wanted(snapshot.n_nodes(), profile.percentage_of_nodes_to_score);
-        for idx in names.iter().filter_map(|it| snapshot.idx_of(it)).take(n_wanted) {
-            let row = snapshot.row_at(idx);
-            if row.known && rejected_by(pod, &row, among, snapshot, profile, &mut Rejection::default()).is_none() {
-                self.take(idx, own_score(pod, &row, profile));
+        search: &Search<'_, 'a, A>,
+        (plugin_idx, names): (usize, &BTreeSet<&str>),
+    ) -> Tally<'a> {
+        let Search { snapshot, profile, .. } = search;
+        let n_wanted = n_wanted(names.len(), profile.percentage_of_nodes_to_score);
+        let (mut found, mut n_known) = (Found::default(), 0);
+        for idx in names.iter().filter_map(|it| snapshot.idx_of(it)).filter(|it| snapshot.row_at(*it).known) {
+            if self.feasible.len() >= n_wanted {
+                break;
+            }
+            n_known += 1;
+            match search.look_anew(idx, &mut found) {
+                Look::Takes(score, is_plain) => self.take(idx, (score, is_plain)),
+                Look::Resolvable => self.resolvable.push(idx),
+                Look::Hopeless => {}
             }
         }
-        !self.feasible.is_empty()
+        let mut tally = found.told(None);
+        if snapshot.n_nodes() > n_known {
+            tally.count(plugin_idx, Reason::Unnamed(PLUGINS[plugin_idx].name), snapshot.n_nodes() - n_known);
+        }
+        tally
     }
 
     /// Takes nodes in order as long as it is known that they can run the pod, and more are wanted. Answers how many those were. This
@@ -75,9 +83,13 @@ impl Cycle {
         among: &A,
     ) -> Tally<'a> {
         self.begin();
+        let mut search = Search { pod, snapshot, profile, among, others: Vec::new() };
+        if let Some((plugin_idx, names)) = profile.only_nodes(pod) {
+            return self.filter_named(&search, (plugin_idx, &names));
+        }
         let n_rows = snapshot.n_rows();
         let n_wanted = n_wanted(snapshot.n_nodes(), profile.percentage_of_nodes_to_score);
-        let search = Search { pod, snapshot, profile, among, others: profile.other_filters(pod, snapshot) };
+        search.others = profile.other_filters(pod, snapshot);
         self.filtered_by = profile.own_filters().iter().chain(&search.others).copied().collect();
         let mut verdicts = std::mem::take(&mut self.verdicts);
         let mut kind = verdicts.of(pod, n_rows);

@@ -2,7 +2,7 @@
 
 use corten_api::{
     resources,
-    volumes::{BIND_COMPLETED, ClaimSpec, ClassFields, SELECTED_NODE, VolumeSpec, class_of, compiled},
+    volumes::{BIND_COMPLETED, ClaimSpec, ClassFields, SELECTED_NODE, SOURCE_NODE, VolumeSpec, class_of, compiled},
 };
 use corten_meta::{Key, Named, ObjectMeta, Quantity, Resource, Selector};
 use corten_reconcile::Projection;
@@ -193,6 +193,11 @@ impl Claim {
     /// The node that its volume is to be made for.
     pub(crate) fn selected_node(&self) -> Option<&str> {
         self.metadata.annotations.get(SELECTED_NODE).map(String::as_str)
+    }
+
+    /// The node that has what its volume is to begin with.
+    pub(crate) fn source_node(&self) -> Option<&str> {
+        self.metadata.annotations.get(SOURCE_NODE).map(String::as_str)
     }
 }
 

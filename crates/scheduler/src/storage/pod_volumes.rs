@@ -87,7 +87,8 @@ impl<'a> PodVolumes<'a> {
             if claim.is_bound() {
                 all.bound.push((claim, storage.volume(&claim.spec.volume_name)));
             } else {
-                all.unbound.push((claim, storage.node_of(claim).filter(|it| is_node(it))));
+                let chosen = storage.node_of(claim).or_else(|| claim.source_node());
+                all.unbound.push((claim, chosen.filter(|it| is_node(it))));
             }
         }
         // The smallest first, so that it does not take the volume that a larger one needs.
@@ -107,17 +108,36 @@ impl<'a> PodVolumes<'a> {
             conflicts.elsewhere |= volume.is_some_and(|it| !is_reachable(&it.spec, labels));
         }
         let mut decisions = Decisions::default();
-        for (claim, chosen) in &self.unbound {
-            match chosen {
-                Some(chosen) if *chosen != node => conflicts.none_found = true,
-                Some(_) => self.make(claim, labels, &mut decisions, &mut conflicts),
-                None => match self.storage.matching(claim, labels, &decisions.volumes) {
-                    Some(volume) => decisions.volumes.push((volume.metadata.name.clone(), claim.metadata.key())),
-                    None => self.make(claim, labels, &mut decisions, &mut conflicts),
-                },
+        self.find(node, labels, &mut decisions, &mut conflicts);
+        if conflicts == Conflicts::default() { Ok(decisions) } else { Err(conflicts) }
+    }
+
+    /// The volumes of the claims that have none. A claim whose volume cannot be made is told of alone (`checkVolumeProvisions`).
+    fn find(
+        &self,
+        node: &str,
+        labels: &BTreeMap<String, String>,
+        decisions: &mut Decisions,
+        conflicts: &mut Conflicts,
+    ) {
+        if self.unbound.iter().any(|it| it.1.is_some_and(|it| it != node)) {
+            conflicts.none_found = true;
+            return;
+        }
+        let is_chosen = |it: &&(&'a Claim, Option<&str>)| it.1.is_some();
+        let mut to_be_made: Vec<&Claim> = self.unbound.iter().filter(is_chosen).map(|it| it.0).collect();
+        for (claim, _) in self.unbound.iter().filter(|it| !is_chosen(it)) {
+            match self.storage.matching(claim, labels, &decisions.volumes) {
+                Some(volume) => decisions.volumes.push((volume.metadata.name.clone(), claim.metadata.key())),
+                None => to_be_made.push(claim),
             }
         }
-        if conflicts == Conflicts::default() { Ok(decisions) } else { Err(conflicts) }
+        for claim in to_be_made {
+            self.make(claim, labels, decisions, conflicts);
+            if conflicts.none_found || conflicts.no_room {
+                break;
+            }
+        }
     }
 
     /// What the decisions take of each storage class (`VolumeBinding.Score`): of volumes that are there, where there are any; else of

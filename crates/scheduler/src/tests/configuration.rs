@@ -69,6 +69,38 @@ fn all_plugins_of_a_point_may_be_disabled_but_those_that_bind() {
     assert_eq!(names(&profile.pre_enqueue), [""; 0]);
 }
 
+/// What a file says that kube-scheduler wrote, and what each profile waits for.
+#[test]
+fn each_profile_waits_as_long_as_it_says() {
+    let profile = |name: &str, args: &[(&str, Value)]| {
+        let args: Vec<Value> = args.iter().map(|it| json!({ "name": it.0, "args": it.1 })).collect();
+        json!({ "schedulerName": name, "pluginConfig": args })
+    };
+    let of_devices = |it: &str| {
+        ("DynamicResources", json!({ "kind": "DynamicResourcesArgs", "filterTimeout": "10s", "bindingTimeout": it }))
+    };
+    let of_volumes = |it: i64| ("VolumeBinding", json!({ "bindTimeoutSeconds": it }));
+    let election = json!({ "leaderElect": false, "leaseDuration": "15s", "renewDeadline": "10s", "retryPeriod": "2s",
+        "resourceLock": "leases", "resourceName": "kube-scheduler", "resourceNamespace": "kube-system" });
+    let profiles = [profile("quick", &[of_devices("1m0s"), of_volumes(30)]), profile("slow", &[of_volumes(900)])];
+    let config = read(json!({ "delayCacheUntilActive": true, "leaderElection": election, "profiles": profiles }));
+    let config = config.expect("it can be read");
+    let waits = |at: usize| {
+        let arguments = &config.profiles[at].arguments;
+        (arguments.volumes.bind_timeout.as_secs(), arguments.devices.bind_timeout.as_secs())
+    };
+    assert_eq!((waits(0), waits(1)), ((30, 60), (900, 600)));
+    let world = world(
+        "node n1 labels=kubernetes.io/hostname=n1\npvc data class=std\nstorage-class std waits\npod a claim=data spec.schedulerName=\"quick\"",
+    );
+    let mut scheduler = Scheduler::new(config);
+    storage(&world).into_iter().for_each(|it| drop(scheduler.step(it, world.now)));
+    world.list(&NODES).for_each(|it| drop(scheduler.step(node(it.1), world.now)));
+    world.list(&PODS).for_each(|it| drop(scheduler.step(pod(it.1), world.now)));
+    let effects = scheduler.step(Event::Tick, world.now);
+    assert!(effects.contains(&Effect::WakeAt(world.now.after(Duration::from_secs(30)))), "{effects:?}");
+}
+
 #[test]
 fn a_pod_that_spreads_by_default_waits_for_what_happens_elsewhere() {
     let constraint = json!({ "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule" });
@@ -126,6 +158,14 @@ fn what_cannot_be_is_refused_with_its_path() {
         (
             one(json!({ "plugins": { "preBind": { "disabled": [{ "name": "*" }] } } })),
             "profiles[0].plugins.preBind: cannot be set here",
+        ),
+        (
+            one(json!({ "pluginConfig": [{ "name": "DynamicResources", "args": { "bindingTimeout": "900ms" } }] })),
+            "profiles[0].pluginConfig[0].args.bindingTimeout: Invalid value: must be at least 1 second",
+        ),
+        (
+            read(json!({ "leaderElection": { "leaseDuration": 15 } })),
+            "leaderElection.leaseDuration: Invalid value: 15: no duration",
         ),
         (
             one(json!({ "pluginConfig": [{ "name": "VolumeBinding" }, { "name": "VolumeBinding" }] })),

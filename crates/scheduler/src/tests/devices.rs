@@ -1,6 +1,7 @@
 //! Devices of extended resources, over several steps.
 
 use super::*;
+use crate::arguments::BIND_TIMEOUT;
 
 const WORLD: &str = r#"
 node n1
@@ -120,7 +121,7 @@ fn devices_that_do_not_become_ready_are_given_back() {
         let mut scheduler = told(&world);
         let effects = scheduler.step(Event::Tick, world.now);
         scheduler.step(seen::<DeviceClaim>(&reserved(&effects, &json!([]))), world.now);
-        let late = world.now.after(scheduler.config().bind_timeout);
+        let late = world.now.after(BIND_TIMEOUT);
         let event = match &conditions {
             Some(it) => seen::<DeviceClaim>(&reserved(&effects, it)),
             None => Event::Tick,
@@ -150,7 +151,7 @@ fn a_claim_that_goes_while_it_is_waited_for_sends_the_pod_back() {
 #[test]
 fn a_wait_goes_on_after_a_restart() {
     let began = world(TO_BE_ATTACHED).now;
-    let timeout = Config::default().bind_timeout;
+    let timeout = BIND_TIMEOUT;
     let effects = told(&world(TO_BE_ATTACHED)).step(Event::Tick, began);
     let restarted = |conditions: &Value, after: Duration| {
         let mut world = world(TO_BE_ATTACHED);
@@ -196,7 +197,7 @@ fn devices_that_several_pods_wait_for_are_given_back_by_the_last() {
         json!(["a", "b"].map(|it| json!({"resource": "pods", "name": it, "uid": format!("pod-{it}")})));
     *world.get_mut(&RESOURCE_CLAIMS, &Key::new("default", "c")).expect("it is there") = claim.clone();
     let mut scheduler = told(&world);
-    let late = world.now.after(scheduler.config().bind_timeout);
+    let late = world.now.after(BIND_TIMEOUT);
     let text = describe(&scheduler.step(Event::Tick, late), late);
     let a_leaves = r#""status":{"reservedFor":[{"name":"b","resource":"pods","uid":"pod-b"}]}}"#;
     assert!(text.contains(a_leaves) && !text.contains(r#""allocation":null"#), "{text}");

@@ -177,3 +177,23 @@ fn an_extender_spares_victims_and_binds() {
     let effects = scheduler.step(Event::Tick, now.after(Duration::from_secs(20)));
     assert!(effects.iter().any(|it| matches!(it, Effect::Bind { extender: Some(0), .. })), "{effects:?}");
 }
+
+#[test]
+fn nobody_is_evicted_where_that_helps_no_more_when_the_extender_answers() {
+    let asked_too = Extender { filter_verb: String::new(), preempt_verb: "preempt".into(), ..extender() };
+    let lines = "node n1 cpu=1\npod low cpu=1 node=n1 running\npod high cpu=1 priority=10";
+    let other = |line: &str, name: &str| pod(&object(line, name));
+    for (what, happening) in [
+        ("the node is smaller", node(&object("node n1 cpu=500m", "n1"))),
+        ("it fits by now", node(&object("node n1 cpu=2", "n1"))),
+        ("another one is there", other("pod own cpu=100m priority=20 node=n1 running", "own")),
+        ("its victim has another node", other("pod low cpu=1", "low")),
+    ] {
+        let (mut scheduler, now) = with_extender(lines, asked_too.clone());
+        let (questions, _) = asked(&mut scheduler, now);
+        let Question::Victims { candidates, .. } = &questions[0].question else { panic!("{questions:?}") };
+        scheduler.step(happening, now);
+        let effects = scheduler.step(answer(&questions[0], Ok(Advice::Victims(candidates.clone()))), now);
+        assert!(!effects.iter().any(|it| matches!(it, Effect::Evict(_))), "{what}: {effects:?}");
+    }
+}

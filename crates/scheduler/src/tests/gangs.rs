@@ -385,6 +385,20 @@ fn who_leaves_is_narrowed_down_where_few_may() {
     }
 }
 
+/// The room was made on a node that is kept for pods of the gang which wait for others of it.
+#[test]
+fn a_gang_comes_when_those_have_left_that_it_evicted() {
+    let lines = "node n1 cpu=6\nnode n2 cpu=6\npod low cpu=1 node=n2 running";
+    let members = ["pod a cpu=3", "pod b cpu=3", "pod c cpu=3", "pod d cpu=3", "pod e cpu=3"];
+    let (mut scheduler, now) = with(lines, &members);
+    scheduler.step(group_with("g", 4, json!({ "priority": 9 })), now);
+    assert_eq!(evictions(&tick(&mut scheduler, now)), ["default/low"]);
+    scheduler.step(pod(&object("pod low cpu=1 node=n2 running deleting", "low")), now);
+    gone(&mut scheduler, &["low"], now);
+    let bound = binds(&mut scheduler, Event::Tick, now.after(Duration::from_secs(20)));
+    assert_eq!(bound.iter().filter(|it| it.contains('>')).count(), 4, "{bound:?}");
+}
+
 #[test]
 fn room_is_kept_by_the_priority_of_the_group_that_made_it() {
     // Its pods have none of their own.

@@ -11,9 +11,13 @@ use serde_json::{Value, json};
 
 use super::{node, pod};
 use crate::{
-    Config, Effect, Event, Eviction, Pending, PodInfo, Profile, Scheduler, Snapshot, cycle::Cycle, entry::PodState,
-    observer::Unobserved, preemption::Preemption,
+    Advice, Config, Consultation, Effect, Event, Eviction, Extender, ExtenderFailure, NodeAdvice, Pending, PodInfo,
+    Profile, Question, Scheduler, Snapshot, cycle::Cycle, entry::PodState, observer::Unobserved,
+    preemption::Preemption,
 };
+
+/// So many ticks at one time place all that can be placed, or show that it is not so.
+const TICKS_MAX: usize = 20;
 
 #[derive(Clone, Debug)]
 enum Happening {
@@ -49,6 +53,10 @@ enum Happening {
         watch_first: bool,
     },
     Refused,
+    /// The extender answers what it was asked first, if there is one.
+    Advised {
+        how: Advising,
+    },
     /// A pod's old copy is delivered once more.
     Again {
         name: u8,
@@ -56,6 +64,24 @@ enum Happening {
     Tick {
         millis: u16,
     },
+}
+
+/// What an extender makes of a question.
+#[derive(Clone, Copy, Debug)]
+enum Advising {
+    /// All that it was asked about will do.
+    All,
+    /// Of nodes and of victims' nodes, the first will not.
+    Fewer,
+    None,
+    /// It names what it was not asked about.
+    Lies,
+    Fails,
+}
+
+fn advising() -> impl Strategy<Value = Advising> {
+    prop_oneof![3 => Just(Advising::All), 2 => Just(Advising::Fewer), 1 => Just(Advising::None),
+        1 => Just(Advising::Lies), 2 => Just(Advising::Fails)]
 }
 
 fn company() -> impl Strategy<Value = Company> {
@@ -80,6 +106,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         pods.clone().prop_map(|name| Happening::PodFinished { name }),
         any::<bool>().prop_map(|watch_first| Happening::Taken { watch_first }),
         Just(Happening::Refused),
+        advising().prop_map(|how| Happening::Advised { how }),
         pods.prop_map(|name| Happening::Again { name }),
         (0..5000_u16).prop_map(|millis| Happening::Tick { millis }),
         (0..5000_u16).prop_map(|millis| Happening::Tick { millis }),
@@ -126,20 +153,27 @@ struct Oracle {
     pods: BTreeMap<String, Value>,
     under_way: Vec<(String, String, String)>,
     evictions: Vec<Eviction>,
+    questions: Vec<Consultation>,
     n_made: usize,
 }
 
 impl Oracle {
-    fn new() -> Self {
+    fn new(extenders: Vec<Extender>) -> Self {
         // Nobody is tried again for time alone: what happens must be enough.
         let unschedulable_retry = Duration::from_secs(1_000_000);
-        let scheduler = Scheduler::new(Config { seed: 7, unschedulable_retry, ..Config::default() });
+        let scheduler = Scheduler::new(Config { seed: 7, extenders, unschedulable_retry, ..Config::default() });
         let (nodes, pods) = (BTreeMap::new(), BTreeMap::new());
         let (now, under_way, evictions) = (Time::from_unix_seconds(1_000_000), Vec::new(), Vec::new());
-        Self { scheduler, now, nodes, pods, under_way, evictions, n_made: 0 }
+        Self { scheduler, now, nodes, pods, under_way, evictions, questions: Vec::new(), n_made: 0 }
     }
 
-    fn step(&mut self, event: Event) {
+    fn has_extender(&self) -> bool {
+        !self.scheduler.config().extenders.is_empty()
+    }
+
+    /// Answers whether pods are to be tried at once.
+    fn step(&mut self, event: Event) -> bool {
+        let (mut is_more, now) = (false, self.now);
         let mut evictions: BTreeMap<Key, Vec<Eviction>> = BTreeMap::new();
         for effect in self.scheduler.step(event, self.now) {
             match effect {
@@ -148,6 +182,8 @@ impl Oracle {
                     self.under_way.push((pod.name, uid, node));
                 }
                 Effect::Evict(it) => evictions.entry(it.preemptor.clone()).or_default().push(*it),
+                Effect::WakeAt(at) => is_more |= at <= now,
+                Effect::Consult(it) => self.questions.push(*it),
                 _ => {}
             }
         }
@@ -155,6 +191,17 @@ impl Oracle {
             self.check_evictions(&preemptor, &evictions);
             self.evictions.extend(evictions);
         }
+        is_more
+    }
+
+    /// Places all that can be now. Whoever wakes others by a try in vain does not do so for ever.
+    fn tick(&mut self) {
+        for _ in 0..TICKS_MAX {
+            if !self.step(Event::Tick) {
+                return;
+            }
+        }
+        panic!("pods are tried without end");
     }
 
     /// Whoever is evicted matters less; as much room as is asked for is there once all have left, and not before.
@@ -186,7 +233,8 @@ impl Oracle {
         // Others that wait for room take some.
         let is_alone =
             is_any && self.scheduler.pods.values().all(|it| it.nominated.is_empty() || it.info.key == preemptor.key);
-        for victim in victims.iter().filter(|_| is_alone) {
+        // An extender answers of the node as it was when it was asked.
+        for victim in victims.iter().filter(|_| is_alone && !self.has_extender()) {
             assert!(!has_room(Some(victim)), "{victim} is evicted for nothing");
         }
     }
@@ -245,12 +293,43 @@ impl Oracle {
                     self.step(Event::BindFailed { pod: key(&name), uid, retry, message });
                 }
             }
+            Happening::Advised { how } => self.advise(how),
             Happening::Again { name } => self.deliver(&format!("p{name}")),
             Happening::Tick { millis } => {
                 self.now = self.now.after(Duration::from_millis(millis.into()));
-                self.step(Event::Tick);
+                self.tick();
             }
         }
+    }
+
+    fn advise(&mut self, how: Advising) {
+        if self.questions.is_empty() {
+            return;
+        }
+        let Consultation { pod, id, question, .. } = self.questions.remove(0);
+        let advice = match question {
+            Question::Nodes { mut nodes, .. } => {
+                match how {
+                    Advising::Fewer => drop(nodes.remove(0)),
+                    Advising::None => nodes.clear(),
+                    Advising::Lies => nodes = self.nodes.keys().cloned().chain(["nowhere".into()]).collect(),
+                    Advising::All | Advising::Fails => {}
+                }
+                Advice::Nodes(NodeAdvice { nodes, ..NodeAdvice::default() })
+            }
+            Question::Victims { mut candidates, .. } => {
+                match how {
+                    Advising::Fewer => drop(candidates.remove(0)),
+                    Advising::None => candidates.clear(),
+                    Advising::Lies => candidates.iter_mut().for_each(|it| it.node = "nowhere".into()),
+                    Advising::All | Advising::Fails => {}
+                }
+                Advice::Victims(candidates)
+            }
+        };
+        let failure = ExtenderFailure { extender: 0, message: "no answer within 5s".into() };
+        let answer = if matches!(how, Advising::Fails) { Err(failure) } else { Ok(advice) };
+        self.step(Event::Advised { pod, id, answer });
     }
 
     /// A pod that is there already keeps its spec, as pods do, but may lose its gate.
@@ -381,9 +460,20 @@ impl Oracle {
 
     /// Everything under way is taken, and back-offs end: then no pod may be left that fits, or could evict others.
     fn settle(&mut self) {
+        if self.has_extender() {
+            // Who was turned down by an extender waits for anything to happen.
+            for mut object in self.nodes.values().cloned().collect::<Vec<Value>>() {
+                object["metadata"]["labels"]["beat"] = "1".into();
+                self.nodes.insert(object["metadata"]["name"].as_str().unwrap_or_default().to_owned(), object.clone());
+                self.step(node(&object));
+            }
+        }
         for _ in 0..60 {
             self.now = self.now.after(Duration::from_secs(11));
-            self.step(Event::Tick);
+            self.tick();
+            while !self.questions.is_empty() {
+                self.advise(Advising::All);
+            }
             while !self.under_way.is_empty() {
                 self.take_binding(false);
             }
@@ -420,17 +510,27 @@ fn key(name: &str) -> Key {
     Key::new("default", name)
 }
 
+fn play(mut truth: Oracle, happenings: Vec<Happening>) {
+    for happening in happenings {
+        truth.happen(happening);
+        truth.check_columns();
+    }
+    truth.settle();
+    truth.check_columns();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_overcommits_and_columns_are_exact(happenings in prop::collection::vec(happening(), 1..120)) {
-        let mut truth = Oracle::new();
-        for happening in happenings {
-            truth.happen(happening);
-            truth.check_columns();
-        }
-        truth.settle();
-        truth.check_columns();
+        play(Oracle::new(Vec::new()), happenings);
+    }
+
+    #[test]
+    fn an_extender_that_fails_and_lies_breaks_nothing(happenings in prop::collection::vec(happening(), 1..120)) {
+        let verb = || "asked".to_owned();
+        let extender = Extender { filter_verb: verb(), prioritize_verb: verb(), preempt_verb: verb(), ..Extender::default() };
+        play(Oracle::new(vec![extender]), happenings);
     }
 }

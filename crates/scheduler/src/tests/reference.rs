@@ -1,12 +1,14 @@
 //! The scheduler beside a naive one that keeps nothing and evaluates every rule anew, in upstream's order and arithmetic, on random
 //! clusters: the node is feasible and has the best score; where none is, the reasons are the same, and so are the victims.
 
+mod gangs;
 mod naive;
+mod objects;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use self::naive::{APPS, Company, IMAGES, Node, Pod, Spread, Term, World};
+use self::naive::{APPS, Company, Devices, IMAGES, Node, Pod, Requirement, Spread, State, Term, World};
 use super::*;
 
 fn of<T: Clone + std::fmt::Debug + 'static>(values: &'static [T]) -> impl Strategy<Value = T> {
@@ -16,8 +18,11 @@ fn of<T: Clone + std::fmt::Debug + 'static>(values: &'static [T]) -> impl Strate
 fn node_strategy() -> impl Strategy<Value = Node> {
     let place = (of(&[None, Some("a"), Some("b"), Some("b")]), 1..6_i64, 1..6_i64, 2..6_usize);
     let taint = of(&["", "", "", "NoSchedule", "PreferNoSchedule"]);
-    (place, taint, prop::bool::weighted(0.1), prop::collection::btree_set(0..IMAGES.len(), 0..3)).prop_map(
-        |((zone, cpus, gibs, pods_max), taint, is_cordoned, images)| Node {
+    let volumes_max =
+        prop_oneof![2 => (0..4_usize).prop_map(|it| Some(Some(it))), 3 => Just(Some(None)), 1 => Just(None)];
+    let has = (1..5_i64, any::<bool>(), 0..4_usize, volumes_max);
+    (place, taint, prop::bool::weighted(0.1), prop::collection::btree_set(0..IMAGES.len(), 0..3), has).prop_map(
+        |((zone, cpus, gibs, pods_max), taint, is_cordoned, images, has)| Node {
             zone,
             cpu_millis: cpus * 1000,
             memory_mib: gibs * 1024,
@@ -25,8 +30,32 @@ fn node_strategy() -> impl Strategy<Value = Node> {
             taint,
             is_cordoned,
             images,
+            cores: has.0,
+            has_feature: has.1,
+            n_devices: has.2,
+            volumes_max: has.3,
         },
     )
+}
+
+fn requirements() -> impl Strategy<Value = Vec<Requirement>> {
+    let zones = || of(&["a", "b"]);
+    let named = prop::collection::vec((0..6_usize).prop_map(Requirement::Named), 1..3);
+    let one = prop_oneof![
+        zones().prop_map(Requirement::InZone),
+        zones().prop_map(Requirement::NotInZone),
+        Just(Requirement::HasZone),
+        Just(Requirement::HasNoZone),
+        (0..5_i64).prop_map(Requirement::MoreCores),
+        (1..6_i64).prop_map(Requirement::FewerCores),
+        (0..6_usize).prop_map(Requirement::Named),
+    ];
+    prop_oneof![8 => Just(Vec::new()), 2 => prop::collection::vec(one, 1..3), 1 => named]
+}
+
+fn devices() -> impl Strategy<Value = Devices> {
+    let one = prop_oneof![2 => (1..3_usize).prop_map(Devices::Own), 1 => (0..6_usize).prop_map(Devices::At)];
+    prop_oneof![5 => Just(Devices::None), 1 => one]
 }
 
 fn term() -> impl Strategy<Value = Term> {
@@ -47,9 +76,12 @@ fn pod_strategy() -> impl Strategy<Value = Pod> {
     let amounts = (of(&[0, 250, 1000, 2000]), of(&[0, 512, 2048]), 0..3_i32, 0..60_i64);
     let wishes = (prop::bool::weighted(0.15), any::<bool>(), prop::option::weighted(0.2, of(&["a", "b"])));
     let prefers = (prop::option::weighted(0.3, (of(&["a", "b"]), 1..100_i64)), prop::option::of(0..IMAGES.len()));
-    let terms = prop::collection::vec(term(), 0..3);
-    (names, amounts, wishes, prefers, prop_oneof![2 => Just(Vec::new()), 1 => terms], spread()).prop_map(
-        |((namespace, app), (cpu_millis, memory_mib, priority, started), wishes, prefers, terms, spread)| Pod {
+    let terms = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(term(), 0..3)];
+    let claims = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(0..6_usize, 1..3)];
+    let company = (terms, spread(), requirements());
+    let has = (prop::bool::weighted(0.1), claims, devices());
+    (names, amounts, wishes, prefers, company, has).prop_map(
+        |((namespace, app), (cpu_millis, memory_mib, priority, started), wishes, prefers, company, has)| Pod {
             name: String::new(),
             namespace,
             app,
@@ -60,31 +92,58 @@ fn pod_strategy() -> impl Strategy<Value = Pod> {
             has_port: wishes.0,
             tolerates: wishes.1,
             zone: wishes.2,
+            required: company.2,
             prefers: prefers.0,
             image: prefers.1,
-            terms,
-            spread,
+            terms: company.0,
+            spread: company.1,
+            needs_feature: has.0,
+            claims: has.1,
+            devices: has.2,
             node: None,
         },
     )
 }
 
 fn world_strategy() -> impl Strategy<Value = (World, Pod)> {
-    let placed = prop::collection::vec((pod_strategy(), any::<prop::sample::Index>()), 0..14);
+    let on_node = || (pod_strategy(), any::<prop::sample::Index>());
+    let placed = (prop::collection::vec(on_node(), 0..14), prop::collection::vec(on_node(), 0..3));
     let nodes = prop::collection::vec(node_strategy(), 1..7);
-    (nodes, placed, pod_strategy(), any::<bool>()).prop_map(|(nodes, placed, pod, has_service)| {
-        let place = |(idx, (pod, node)): (usize, (Pod, prop::sample::Index))| {
-            let priority = pod.priority - 1;
-            Pod { name: format!("p{idx}"), node: Some(node.index(nodes.len())), priority, ..pod }
+    let around = (any::<bool>(), objects::budgets(), objects::storage());
+    (nodes, placed, pod_strategy(), around).prop_map(|(nodes, (placed, nominated), pod, around)| {
+        let (has_service, budgets, storage) = around;
+        let is_of =
+            |pod: &Pod, claim: &usize| storage.claims.get(*claim).is_some_and(|it| it.namespace == pod.namespace);
+        let place = |(idx, (mut pod, node)): (usize, (Pod, prop::sample::Index))| {
+            let node = node.index(nodes.len());
+            // Whoever has a node has its volumes, and its devices there.
+            let claims = std::mem::take(&mut pod.claims).into_iter().filter(|it| is_of(&pod, it));
+            pod.claims = claims.filter(|it| matches!(storage.claims[*it].state, State::Bound(_))).collect();
+            if pod.devices != Devices::None {
+                pod.devices = Devices::Own(1);
+            }
+            Pod { name: format!("p{idx}"), node: Some(node), priority: pod.priority - 1, ..pod }
         };
-        let pods = placed.into_iter().enumerate().map(place).collect();
-        (World { nodes, pods, has_service }, Pod { name: "new".into(), ..pod })
+        let pods: Vec<Pod> = placed.into_iter().enumerate().map(place).collect();
+        let nominate = |(idx, (pod, node)): (usize, (Pod, prop::sample::Index))| {
+            let (name, node) = (format!("m{idx}"), Some(node.index(nodes.len())));
+            Pod { name, node, claims: Vec::new(), devices: Devices::None, ..pod }
+        };
+        let nominated = nominated.into_iter().enumerate().map(nominate).collect();
+        let mut pending = Pod { name: "new".into(), ..pod };
+        pending.claims = std::mem::take(&mut pending.claims).into_iter().filter(|it| is_of(&pending, it)).collect();
+        pending.claims.dedup();
+        if let Devices::At(node) = &mut pending.devices {
+            *node %= nodes.len();
+        }
+        let given = pods.iter().chain([&pending]).cloned().collect();
+        (World { nodes, pods, has_service, budgets, storage, nominated, given }, pending)
     })
 }
 
 impl Node {
     fn object(&self, idx: usize) -> Value {
-        let mut labels = json!({ "kubernetes.io/hostname": format!("n{idx}") });
+        let mut labels = json!({ "kubernetes.io/hostname": format!("n{idx}"), "cores": self.cores.to_string() });
         if let Some(zone) = self.zone {
             labels["zone"] = zone.into();
             labels["topology.kubernetes.io/zone"] = zone.into();
@@ -96,7 +155,32 @@ impl Node {
             "pods": self.pods_max.to_string() });
         json!({ "metadata": { "name": format!("n{idx}"), "labels": labels },
             "spec": { "taints": taints, "unschedulable": self.is_cordoned },
-            "status": { "allocatable": allocatable, "images": images } })
+            "status": { "allocatable": allocatable, "images": images, "declaredFeatures": self.features() } })
+    }
+
+    fn features(&self) -> &'static [&'static str] {
+        if self.has_feature { &["RestartAllContainersOnContainerExits"] } else { &[] }
+    }
+}
+
+impl Requirement {
+    fn term(&self) -> Value {
+        let zone = |operator: &str, values: &[&str]| json!({ "key": "zone", "operator": operator, "values": values });
+        let cores =
+            |operator: &str, than: i64| json!({ "key": "cores", "operator": operator, "values": [than.to_string()] });
+        let expression = match *self {
+            Self::InZone(it) => zone("In", &[it]),
+            Self::NotInZone(it) => zone("NotIn", &[it]),
+            Self::HasZone => zone("Exists", &[]),
+            Self::HasNoZone => zone("DoesNotExist", &[]),
+            Self::MoreCores(than) => cores("Gt", than),
+            Self::FewerCores(than) => cores("Lt", than),
+            Self::Named(idx) => {
+                let name = json!({ "key": "metadata.name", "operator": "In", "values": [format!("n{idx}")] });
+                return json!({ "matchFields": [name] });
+            }
+        };
+        json!({ "matchExpressions": [expression] })
     }
 }
 
@@ -126,6 +210,9 @@ impl Pod {
         if self.has_port {
             container["ports"] = json!([{ "containerPort": 80, "hostPort": 80 }]);
         }
+        if self.needs_feature {
+            container["restartPolicyRules"] = json!([{ "action": "RestartAllContainers" }]);
+        }
         if let Some(image) = self.image {
             container["image"] = IMAGES[image].0.into();
         }
@@ -140,6 +227,11 @@ impl Pod {
             let when = if it.is_hard { "DoNotSchedule" } else { "ScheduleAnyway" };
             spec["topologySpreadConstraints"] = json!([{ "topologyKey": it.key, "maxSkew": it.max_skew,
                 "whenUnsatisfiable": when, "labelSelector": { "matchLabels": { "app": self.app } } }]);
+        }
+        let volume = |it: &usize| json!({ "name": format!("c{it}"), "persistentVolumeClaim": { "claimName": format!("c{it}") } });
+        spec["volumes"] = self.claims.iter().map(volume).collect();
+        if self.devices != Devices::None {
+            spec["resourceClaims"] = json!([{ "name": "r", "resourceClaimName": format!("rc-{}", self.name) }]);
         }
         if let Some(node) = self.node {
             spec["nodeName"] = format!("n{node}").into();
@@ -159,6 +251,11 @@ impl Pod {
                 "preferredDuringSchedulingIgnoredDuringExecution": terms(is_anti, false) })
         };
         let mut affinity = json!({ "podAffinity": of(false), "podAntiAffinity": of(true) });
+        if !self.required.is_empty() {
+            let terms: Vec<Value> = self.required.iter().map(|it| it.term()).collect();
+            affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
+                json!({ "nodeSelectorTerms": terms });
+        }
         if let Some((zone, weight)) = self.prefers {
             let expression = json!({ "key": "zone", "operator": "In", "values": [zone] });
             affinity["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] =
@@ -168,8 +265,8 @@ impl Pod {
     }
 }
 
-/// What the scheduler does with the pod in the world.
-fn scheduled(world: &World, pending: &Pod) -> Vec<Effect> {
+/// What the scheduler does with the pod in the world, and the node that it has for it.
+fn scheduled(world: &World, pending: &Pod) -> (Vec<Effect>, Option<String>) {
     let now = Time::from_unix_seconds(1_800_000_000);
     let mut scheduler = Scheduler::new(Config::default());
     for (name, team) in [("default", "blue"), ("other", "red")] {
@@ -180,10 +277,21 @@ fn scheduled(world: &World, pending: &Pod) -> Vec<Effect> {
         let service = json!({ "metadata": { "name": "web", "namespace": "default" }, "spec": { "selector": { "app": APPS[0] } } });
         scheduler.step(of_cluster::<Service>(&service), now);
     }
+    let of_nodes = world.nodes.iter().enumerate().flat_map(|(idx, it)| it.events(idx));
+    let objects = world.storage.events().into_iter().chain(world.device_events(pending)).chain(world.budget_events());
+    objects.chain(of_nodes).for_each(|it| drop(scheduler.step(it, now)));
     world.nodes.iter().enumerate().for_each(|(idx, it)| drop(scheduler.step(node(&it.object(idx)), now)));
     world.pods.iter().for_each(|it| drop(scheduler.step(pod(&it.object()), now)));
+    for it in &world.nominated {
+        let mut waiting = it.object();
+        waiting["status"]["nominatedNodeName"] = std::mem::replace(&mut waiting["spec"]["nodeName"], json!(""));
+        waiting["spec"]["schedulingGates"] = json!([{ "name": "example.com/waits" }]);
+        scheduler.step(pod(&waiting), now);
+    }
     scheduler.step(pod(&pending.object()), now);
-    scheduler.step(Event::Tick, now)
+    let effects = scheduler.step(Event::Tick, now);
+    let placed = scheduler.placed().find(|it| it.0.name == pending.name).map(|it| it.2.to_owned());
+    (effects, placed)
 }
 
 proptest! {
@@ -191,11 +299,7 @@ proptest! {
 
     #[test]
     fn it_decides_as_the_naive_one((world, pending) in world_strategy()) {
-        let effects = scheduled(&world, &pending);
-        let bound = effects.iter().find_map(|it| match it {
-            Effect::Bind { node, .. } => Some(node.clone()),
-            _ => None,
-        });
+        let (effects, bound) = scheduled(&world, &pending);
         let best = world.best_nodes(&pending);
         if !best.is_empty() {
             let names: Vec<String> = best.iter().map(|it| format!("n{it}")).collect();

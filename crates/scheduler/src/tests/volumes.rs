@@ -6,7 +6,7 @@ use corten_meta::{Key, Time};
 use corten_reconcile::Projection;
 
 use super::{describe, storage, told, world};
-use crate::{Claim, Config, Effect, Event, Scheduler};
+use crate::{Claim, Effect, Event, Scheduler, arguments::BIND_TIMEOUT};
 
 const WORLD: &str = "node n1 labels=kubernetes.io/hostname=n1\n\
     pvc data class=std\n\
@@ -82,7 +82,7 @@ fn a_claim_that_goes_sends_the_pod_back() {
 #[test]
 fn nobody_waits_for_ever() {
     let (mut scheduler, now) = waiting();
-    let later = now.after(Config::default().bind_timeout);
+    let later = now.after(BIND_TIMEOUT);
     let said = short(&scheduler.step(Event::Tick, later), later);
     assert!(said.contains("binding volumes: context deadline exceeded"), "{said}");
 }

@@ -110,3 +110,24 @@ async fn revisions_only_grow() {
     told.revision = 0;
     assert!(told.set("web", 2).expect("went back").contains("the revision went back"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_evicted_for_nobody() {
+    let pod = |name: &str, priority: i64, is_evicted: bool| {
+        let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"});
+        let conditions = if is_evicted { vec![condition] } else { Vec::new() };
+        let node = if name == "low" { "n1" } else { "" };
+        json!({"metadata": {"name": name, "uid": name}, "spec": {"nodeName": node, "priority": priority},
+               "status": {"conditions": conditions}})
+    };
+    let low = "/registry/pods/default/low";
+    let mut told = OracleWriter::new();
+    assert_eq!(told.put(low, &pod("low", 0, false)), None);
+    assert_eq!(told.put("/registry/pods/default/same", &pod("same", 0, false)), None);
+    let violation = told.put(low, &pod("low", 0, true)).expect("nobody is more important").to_owned();
+    assert!(violation.contains("nobody more important waits"), "{violation}");
+    let mut told = OracleWriter::new();
+    assert_eq!(told.put(low, &pod("low", 0, false)), None);
+    assert_eq!(told.put("/registry/pods/default/high", &pod("high", 9, false)), None);
+    assert_eq!(told.put(low, &pod("low", 0, true)), None);
+}

@@ -1,9 +1,15 @@
 //! The rules, written down as plainly as they are.
 
+mod scores;
+mod victims;
+mod volumes;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const APPS: &[&str] = &["web", "db"];
 pub(super) const IMAGES: &[(&str, i64)] = &[("small:1", 1 << 20), ("large:1", 3 << 28), ("huge:1", 3 << 30)];
+pub(super) use volumes::{Claim, Place, State, Storage, Volume};
+
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 #[derive(Clone, Debug)]
@@ -16,6 +22,13 @@ pub(super) struct Node {
     pub(super) taint: &'static str,
     pub(super) is_cordoned: bool,
     pub(super) images: BTreeSet<usize>,
+    /// Its label `cores`.
+    pub(super) cores: i64,
+    /// It declares that it can do what some pods need.
+    pub(super) has_feature: bool,
+    pub(super) n_devices: usize,
+    /// How many volumes it takes, where there is a limit; nothing at all: it does not have the driver.
+    pub(super) volumes_max: Option<Option<usize>>,
 }
 
 #[derive(Clone, Debug)]
@@ -32,11 +45,45 @@ pub(super) struct Pod {
     pub(super) has_port: bool,
     pub(super) tolerates: bool,
     pub(super) zone: Option<&'static str>,
+    /// One of these must hold, where there are any.
+    pub(super) required: Vec<Requirement>,
     pub(super) prefers: Option<(&'static str, i64)>,
     pub(super) image: Option<usize>,
     pub(super) terms: Vec<Term>,
     pub(super) spread: Option<Spread>,
+    pub(super) needs_feature: bool,
+    /// Some of the claims for volumes there are.
+    pub(super) claims: Vec<usize>,
+    pub(super) devices: Devices,
     pub(super) node: Option<usize>,
+}
+
+/// What a node must be.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Requirement {
+    InZone(&'static str),
+    NotInZone(&'static str),
+    HasZone,
+    HasNoZone,
+    MoreCores(i64),
+    FewerCores(i64),
+    Named(usize),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Devices {
+    None,
+    /// So many of any node.
+    Own(usize),
+    /// One that it has been given already, of this node.
+    At(usize),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Budget {
+    pub(super) namespace: &'static str,
+    pub(super) app: &'static str,
+    pub(super) allowed: i64,
 }
 
 #[derive(Clone, Debug)]
@@ -71,6 +118,12 @@ pub(super) struct World {
     pub(super) pods: Vec<Pod>,
     /// A Service of the first app, in the namespace default.
     pub(super) has_service: bool,
+    pub(super) budgets: Vec<Budget>,
+    pub(super) storage: Storage,
+    /// Pods for which room is kept on the node that they have here.
+    pub(super) nominated: Vec<Pod>,
+    /// All pods whose claims for devices have theirs, those that leave among them.
+    pub(super) given: Vec<Pod>,
 }
 
 impl Term {
@@ -106,22 +159,88 @@ impl World {
         self.label(one, key).is_some() && self.label(one, key) == self.label(other, key)
     }
 
-    /// Why the pod cannot run there, and whether that stays so whoever leaves the node.
-    fn rejection(&self, pod: &Pod, idx: usize) -> Option<(Vec<&'static str>, bool)> {
+    fn holds(&self, requirement: Requirement, idx: usize) -> bool {
         let node = &self.nodes[idx];
+        match requirement {
+            Requirement::InZone(zone) => node.zone == Some(zone),
+            Requirement::NotInZone(zone) => node.zone != Some(zone),
+            Requirement::HasZone => node.zone.is_some(),
+            Requirement::HasNoZone => node.zone.is_none(),
+            Requirement::MoreCores(cores) => node.cores > cores,
+            Requirement::FewerCores(cores) => node.cores < cores,
+            Requirement::Named(named) => named == idx,
+        }
+    }
+
+    /// May the pod run there by its node selector and affinity?
+    fn selects(&self, pod: &Pod, idx: usize) -> bool {
+        (pod.zone.is_none() || pod.zone == self.nodes[idx].zone)
+            && (pod.required.is_empty() || pod.required.iter().any(|it| self.holds(*it, idx)))
+    }
+
+    /// Does the pod name all nodes that it may run on, and not this one?
+    fn is_unnamed(pod: &Pod, idx: usize) -> bool {
+        !pod.required.is_empty()
+            && pod.required.iter().all(|it| matches!(it, Requirement::Named(named) if *named != idx))
+    }
+
+    /// Why the pod cannot run there, and whether that stays so whoever leaves the node. Pods that are as important and nominated to
+    /// the node may come there or not.
+    fn rejection(&self, pod: &Pod, idx: usize) -> Option<(Vec<&'static str>, bool)> {
+        let goes_before = |it: &&Pod| it.node == Some(idx) && it.priority >= pod.priority;
+        let mut with = self.clone();
+        with.pods.extend(self.nominated.iter().filter(goes_before).cloned());
+        with.rejection_by_placed(pod, idx).or_else(|| self.rejection_by_placed(pod, idx))
+    }
+
+    fn rejection_by_placed(&self, pod: &Pod, idx: usize) -> Option<(Vec<&'static str>, bool)> {
+        let node = &self.nodes[idx];
+        if Self::is_unnamed(pod, idx) {
+            return Some((vec!["node(s) didn't satisfy plugin(s) [NodeAffinity]"], true));
+        }
         if node.is_cordoned {
             return Some((vec!["node(s) were unschedulable"], true));
         }
         if node.taint == "NoSchedule" && !pod.tolerates {
             return Some((vec!["node(s) had untolerated taint(s)"], true));
         }
-        if pod.zone.is_some() && pod.zone != node.zone {
+        if !self.selects(pod, idx) {
             return Some((vec!["node(s) didn't match Pod's node affinity/selector"], true));
         }
         if pod.has_port && self.on(idx).any(|it| it.has_port) {
             return Some((vec!["node(s) didn't have free ports for the requested pod ports"], false));
         }
-        self.lacks(pod, idx).or_else(|| self.spread_rejection(pod, idx)).or_else(|| self.affinity_rejection(pod, idx))
+        let of_features =
+            || (pod.needs_feature && !node.has_feature).then(|| vec!["node(s) didn't match Pod's required features"]);
+        self.lacks(pod, idx)
+            .or_else(|| self.volume_rejection(pod, idx))
+            .or_else(|| self.spread_rejection(pod, idx))
+            .or_else(|| self.affinity_rejection(pod, idx))
+            .or_else(|| self.device_rejection(pod, idx).map(|it| (vec![it], true)))
+            .or_else(|| of_features().map(|it| (it, true)))
+    }
+
+    /// Who leaves keeps the devices that its claim was given.
+    fn device_rejection(&self, pod: &Pod, idx: usize) -> Option<&'static str> {
+        let given = |it: &Pod| match it.devices {
+            Devices::None => 0,
+            Devices::Own(count) => {
+                if it.node == Some(idx) {
+                    count
+                } else {
+                    0
+                }
+            }
+            Devices::At(node) => usize::from(node == idx),
+        };
+        match pod.devices {
+            Devices::None => None,
+            Devices::At(node) => (node != idx).then_some("resourceclaim not available on the node"),
+            Devices::Own(count) => {
+                let taken: usize = self.given.iter().map(given).sum();
+                (count + taken > self.nodes[idx].n_devices).then_some("cannot allocate all claims")
+            }
+        }
     }
 
     fn lacks(&self, pod: &Pod, idx: usize) -> Option<(Vec<&'static str>, bool)> {
@@ -154,7 +273,7 @@ impl World {
             return Some((vec!["node(s) didn't match pod topology spread constraints (missing required label)"], true));
         };
         let mut domains: BTreeMap<String, i64> = BTreeMap::new();
-        for node in (0..self.nodes.len()).filter(|it| pod.zone.is_none() || pod.zone == self.nodes[*it].zone) {
+        for node in (0..self.nodes.len()).filter(|it| self.selects(pod, *it)) {
             if let Some(domain) = self.label(node, spread.key) {
                 *domains.entry(domain).or_default() += self.n_like(pod, node);
             }
@@ -187,6 +306,9 @@ impl World {
     }
 
     pub(super) fn message(&self, pod: &Pod) -> String {
+        if let Some(refusal) = self.refusal(pod) {
+            return format!("0/{} nodes are available: {refusal}.", self.nodes.len());
+        }
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for (reasons, _) in (0..self.nodes.len()).filter_map(|it| self.rejection(pod, it)) {
             reasons.into_iter().for_each(|it| *counts.entry(it).or_default() += 1);
@@ -195,192 +317,6 @@ impl World {
         reasons.sort();
         format!("0/{} nodes are available: {}.", self.nodes.len(), reasons.join(", "))
     }
-
-    /// Those that can run the pod and have the highest score.
-    pub(super) fn best_nodes(&self, pod: &Pod) -> Vec<usize> {
-        let feasible: Vec<usize> = (0..self.nodes.len()).filter(|it| self.rejection(pod, *it).is_none()).collect();
-        let columns = [
-            (3, reversed(feasible.iter().map(|it| self.n_avoided(pod, *it)).collect())),
-            (2, to_most(feasible.iter().map(|it| self.n_preferred(pod, *it)).collect())),
-            (1, feasible.iter().map(|it| self.least_allocated(pod, *it)).collect()),
-            (1, feasible.iter().map(|it| self.balanced(pod, *it)).collect()),
-            (2, self.spread_scores(pod, &feasible)),
-            (2, self.affinity_scores(pod, &feasible)),
-            (1, feasible.iter().map(|it| self.locality(pod, *it)).collect()),
-        ];
-        let total = |at: usize| columns.iter().map(|(weight, column)| weight * column[at]).sum::<i64>();
-        let best = (0..feasible.len()).map(total).max();
-        (0..feasible.len()).filter(|it| Some(total(*it)) == best).map(|it| feasible[it]).collect()
-    }
-
-    fn n_avoided(&self, pod: &Pod, idx: usize) -> i64 {
-        i64::from(self.nodes[idx].taint == "PreferNoSchedule" && !pod.tolerates)
-    }
-
-    fn n_preferred(&self, pod: &Pod, idx: usize) -> i64 {
-        pod.prefers.filter(|it| self.nodes[idx].zone == Some(it.0)).map_or(0, |it| it.1)
-    }
-
-    fn least_allocated(&self, pod: &Pod, idx: usize) -> i64 {
-        let node = &self.nodes[idx];
-        let cpu = |it: &Pod| if it.cpu_millis > 0 { it.cpu_millis } else { 100 };
-        let memory = |it: &Pod| if it.memory_mib > 0 { it.memory_mib } else { 200 };
-        let left = |used: i64, total: i64| if used > total { 0 } else { (total - used) * 100 / total };
-        let cpus = self.on(idx).map(cpu).sum::<i64>() + cpu(pod);
-        let memories = self.on(idx).map(memory).sum::<i64>() + memory(pod);
-        (left(cpus, node.cpu_millis) + left(memories, node.memory_mib)) / 2
-    }
-
-    fn balanced(&self, pod: &Pod, idx: usize) -> i64 {
-        if pod.cpu_millis == 0 && pod.memory_mib == 0 {
-            return 0;
-        }
-        let node = &self.nodes[idx];
-        let used = |extra: Option<&Pod>| {
-            let pods: Vec<&Pod> = self.on(idx).chain(extra).collect();
-            let cpu: i64 = pods.iter().map(|it| it.cpu_millis).sum();
-            let memory: i64 = pods.iter().map(|it| it.memory_mib).sum();
-            [(cpu, node.cpu_millis), (memory, node.memory_mib)]
-        };
-        // 100 where both are used to the same share, 50 where one is full and the other empty.
-        let evenness = |used: [(i64, i64); 2]| {
-            let [cpu, memory] = used.map(|(part, total)| if part > total { 1.0 } else { float(part) / float(total) });
-            whole((1.0 - (cpu - memory).abs() / 2.0) * 100.0)
-        };
-        let improvement = evenness(used(Some(pod))) - evenness(used(None));
-        50 + (50 + improvement) / 2
-    }
-
-    /// The pod's own constraint, or the system's for pods of the Service: with the key, how many more, and whether all must have
-    /// the label.
-    fn soft_constraints(&self, pod: &Pod) -> (Vec<(&'static str, i64)>, bool) {
-        match &pod.spread {
-            Some(it) if it.is_hard => (Vec::new(), true),
-            Some(it) => (vec![(it.key, it.max_skew)], true),
-            None if self.has_service && pod.namespace == "default" && pod.app == APPS[0] => {
-                (vec![(HOSTNAME, 3), ("zone", 5)], false)
-            }
-            None => (Vec::new(), false),
-        }
-    }
-
-    fn spread_scores(&self, pod: &Pod, feasible: &[usize]) -> Vec<i64> {
-        let (constraints, needs_labels) = self.soft_constraints(pod);
-        if constraints.is_empty() {
-            return vec![0; feasible.len()];
-        }
-        let counts = |node: usize| !needs_labels || constraints.iter().all(|it| self.label(node, it.0).is_some());
-        let counted: Vec<usize> = feasible.iter().copied().filter(|it| counts(*it)).collect();
-        let may_run = |node: usize| pod.zone.is_none() || pod.zone == self.nodes[node].zone;
-        let mut raw = Vec::new();
-        for idx in feasible.iter().filter(|it| counted.contains(it)) {
-            let mut sum = 0.0;
-            for (key, max_skew) in &constraints {
-                let Some(domain) = self.label(*idx, key) else { continue };
-                let in_domain =
-                    |it: &usize| self.label(*it, key).as_ref() == Some(&domain) && may_run(*it) && counts(*it);
-                let (count, n_domains) = if *key == HOSTNAME {
-                    (self.n_like(pod, *idx), counted.len())
-                } else {
-                    let domains: BTreeSet<Option<String>> = counted.iter().map(|it| self.label(*it, key)).collect();
-                    let all = (0..self.nodes.len()).filter(in_domain);
-                    (all.map(|it| self.n_like(pod, it)).sum(), domains.len())
-                };
-                let n_domains = i64::try_from(n_domains).expect("few");
-                sum += float(count) * float(n_domains + 2).ln() + float(max_skew - 1);
-            }
-            raw.push((*idx, whole(sum.round())));
-        }
-        let least = raw.iter().map(|it| it.1).min().unwrap_or(0);
-        let most = raw.iter().map(|it| it.1).max().unwrap_or(0);
-        let score = |idx: &usize| match raw.iter().find(|it| it.0 == *idx) {
-            None => 0,
-            Some(_) if most == 0 => 100,
-            Some((_, it)) => 100 * (most + least - it) / most,
-        };
-        feasible.iter().map(score).collect()
-    }
-
-    fn affinity_scores(&self, pod: &Pod, feasible: &[usize]) -> Vec<i64> {
-        let pull = |idx: usize| -> i64 {
-            let of = |owner: &Pod, other: &Pod, node: usize, hard: i64| -> i64 {
-                let weight = |it: &Term| match (it.is_anti, it.weight) {
-                    (false, None) => hard,
-                    (true, None) => 0,
-                    (false, Some(weight)) => weight,
-                    (true, Some(weight)) => -weight,
-                };
-                let met = owner.terms.iter().filter(|it| it.matches(owner, other) && self.same(it.key, node, idx));
-                met.map(weight).sum()
-            };
-            let placed = self.pods.iter().filter_map(|it| Some((it, it.node?)));
-            placed.map(|(it, node)| of(pod, it, node, 0) + of(it, pod, node, 1)).sum()
-        };
-        let raw: Vec<i64> = feasible.iter().map(|it| pull(*it)).collect();
-        let least = raw.iter().min().copied().unwrap_or(0);
-        let range = raw.iter().max().copied().unwrap_or(0) - least;
-        let score = |it: &i64| if range > 0 { whole(100.0 * (float(it - least) / float(range))) } else { 0 };
-        raw.iter().map(score).collect()
-    }
-
-    fn locality(&self, pod: &Pod, idx: usize) -> i64 {
-        let Some(image) = pod.image.filter(|it| self.nodes[idx].images.contains(it)) else { return 0 };
-        let n_nodes = self.nodes.iter().filter(|it| it.images.contains(&image)).count();
-        let count = |it: usize| float(i64::try_from(it).expect("few"));
-        let sum = whole(float(IMAGES[image].1) * (count(n_nodes) / count(self.nodes.len())));
-        let (least, most) = (23 << 20, 1000 << 20);
-        100 * (sum.clamp(least, most) - least) / (most - least)
-    }
-
-    /// Of each node that is as cheap as any, the victims.
-    pub(super) fn cheapest_victims(&self, pod: &Pod) -> Vec<Vec<(String, String)>> {
-        let resolvable = (0..self.nodes.len()).filter(|it| self.rejection(pod, *it).is_some_and(|it| !it.1));
-        let candidates: Vec<(usize, Vec<&Pod>)> =
-            resolvable.map(|it| (it, self.victims(pod, it))).filter(|it| !it.1.is_empty()).collect();
-        let cost = |victims: &[&Pod]| {
-            let highest = victims.iter().map(|it| it.priority).max().expect("there are victims");
-            let sum: i64 = victims.iter().map(|it| i64::from(it.priority) + (1 << 31)).sum();
-            let earliest = victims.iter().filter(|it| it.priority == highest).map(|it| it.started).min();
-            (highest, sum, victims.len(), std::cmp::Reverse(earliest))
-        };
-        let least = candidates.iter().map(|it| cost(&it.1)).min();
-        let cheapest = candidates.iter().filter(|it| Some(cost(&it.1)) == least);
-        let named = |(node, victims): &(usize, Vec<&Pod>)| {
-            let mut named: Vec<_> = victims.iter().map(|it| (format!("n{node}"), it.name.clone())).collect();
-            named.sort();
-            named
-        };
-        cheapest.map(named).collect()
-    }
-
-    fn victims(&self, pod: &Pod, idx: usize) -> Vec<&Pod> {
-        let mut lower: Vec<&Pod> = self.on(idx).filter(|it| it.priority < pod.priority).collect();
-        lower.sort_by_key(|it| (std::cmp::Reverse(it.priority), it.started, it.namespace, it.name.clone()));
-        let without = |gone: &[&Pod]| {
-            let stays = |it: &&Pod| !gone.iter().any(|gone| gone.name == it.name);
-            Self { pods: self.pods.iter().filter(stays).cloned().collect(), ..self.clone() }
-        };
-        let mut gone = lower.clone();
-        if without(&gone).rejection(pod, idx).is_some() {
-            return Vec::new();
-        }
-        for pod_back in lower {
-            let rest: Vec<&Pod> = gone.iter().copied().filter(|it| it.name != pod_back.name).collect();
-            if without(&rest).rejection(pod, idx).is_none() {
-                gone = rest;
-            }
-        }
-        gone
-    }
-}
-
-fn to_most(raw: Vec<i64>) -> Vec<i64> {
-    let most = raw.iter().max().copied().unwrap_or(0);
-    raw.into_iter().map(|it| if most == 0 { it } else { it * 100 / most }).collect()
-}
-
-fn reversed(raw: Vec<i64>) -> Vec<i64> {
-    to_most(raw).into_iter().map(|it| 100 - it).collect()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the numbers are small")]

@@ -59,6 +59,19 @@ pub(crate) fn width() -> usize {
     said.map_or(WIDTH, |it| it.max(NARROWEST))
 }
 
+pub(crate) fn is_terminal() -> bool {
+    stdout().is_terminal()
+}
+
+/// As many rows as the terminal has, and `LINES` where that is not known; one is for the prompt.
+pub(crate) fn height() -> usize {
+    const HEIGHT: usize = 24;
+    const LOWEST: usize = 12;
+    let size = rustix::termios::tcgetwinsize(stdout()).ok().map(|it| usize::from(it.ws_row)).filter(|it| *it > 0);
+    let said = || std::env::var("LINES").ok().and_then(|it| it.parse::<usize>().ok());
+    size.or_else(said).map_or(HEIGHT, |it| it.max(LOWEST)) - 1
+}
+
 pub(crate) fn now() -> Time {
     Time(jiff::Timestamp::now())
 }

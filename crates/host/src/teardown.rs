@@ -83,11 +83,21 @@ pub fn may_be_erased(layout: &Layout) -> Result<(), MachineError> {
 /// As of [`may_be_erased`], before anything is touched; also what could not be removed.
 pub fn erase(layout: &Layout) -> Result<Vec<PathBuf>, MachineError> {
     may_be_erased(layout)?;
+    // What drivers of others mounted for the node is as little its data as its Pods' volumes are: it stays on their disks.
+    let staged = layout.staged_volumes();
+    mounts::unmount_beneath(&staged).doing("unmount what is beneath", &staged)?;
     let mut kept = Vec::new();
     for (of, place) in places(layout) {
         // Removing through a mount would empty what is mounted.
-        if let Some(mount) = mounts::mounts_beneath(place).first() {
-            return Err(MachineError::Missing(format!("{} is still mounted; unmount it first", mount.display())));
+        match mounts::mounts_beneath(place).as_slice() {
+            [] => {}
+            [mount] => {
+                return Err(MachineError::Missing(format!("{} is still mounted; unmount it first", mount.display())));
+            }
+            mounts => {
+                let all: Vec<_> = mounts.iter().map(|it| it.display().to_string()).collect();
+                return Err(MachineError::Missing(format!("still mounted; unmount them first: {}", all.join(", "))));
+            }
         }
         let erasure = own_folder::erasure(of, place)?;
         // The disk stays where its owner mounted it.
@@ -151,7 +161,7 @@ fn remove(path: &Path) -> Result<(), MachineError> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+    use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
 
     use super::*;
     use corten_machine::{close_data, close_run};
@@ -169,6 +179,13 @@ mod tests {
         fs::create_dir_all(&layout.data).expect("a folder");
         disk(&layout.data);
         fs::write(layout.data.join("admin.kubeconfig"), "keys").expect("written");
+        let kept = dir.path().join("volume");
+        let staged = layout.staged_volumes().join("driver/volume/globalmount");
+        for folder in [&kept, &staged] {
+            fs::create_dir_all(folder).expect("a folder");
+        }
+        fs::write(kept.join("rows"), "dear").expect("written");
+        mount_bind(&kept, &staged).expect("mounted");
         let (store, left) = (layout.data.join("store"), layout.pods().join("left-behind"));
         for folder in [&store, &left] {
             fs::create_dir_all(folder).expect("a folder");
@@ -184,6 +201,7 @@ mod tests {
         erase(&layout).expect("erased");
         assert!(mounts::is_mount_point(&layout.data));
         assert_eq!(fs::read_dir(&layout.data).expect("read").count(), 0);
+        assert_eq!(fs::read_to_string(kept.join("rows")).expect("read"), "dear", "of another's volume");
         unmount(&layout.data, UnmountFlags::empty()).expect("unmounted");
     }
 

@@ -117,6 +117,11 @@ impl Layout {
         self.pods().join(uid)
     }
 
+    /// Where CSI drivers of others stage volumes, each once for all Pods of the node.
+    pub fn staged_volumes(&self) -> PathBuf {
+        self.data.join("plugins/kubernetes.io/csi")
+    }
+
     /// Where archives of containers are put, whose memory they hold.
     pub fn checkpoints(&self) -> PathBuf {
         self.data.join("checkpoints")

@@ -216,6 +216,15 @@ pub fn mounts_beneath(path: &Path) -> Vec<PathBuf> {
     mounts
 }
 
+/// Where the disk of this number is mounted, in this thread's namespace.
+pub fn mounts_of(major: u32, minor: u32) -> Vec<PathBuf> {
+    let table = fs::read("/proc/thread-self/mountinfo").unwrap_or_default();
+    let number = format!("{major}:{minor}");
+    let lines = table.split(|it| *it == b'\n');
+    let of_disk = lines.filter(|it| it.split(|it| *it == b' ').nth(2) == Some(number.as_bytes()));
+    of_disk.flat_map(mount_points).collect()
+}
+
 /// The fifth field of each line, in which blanks and backslashes are written as three octal digits.
 ///
 /// Names are bytes: one that is no text, whoever mounted it, must hide neither itself nor the others.

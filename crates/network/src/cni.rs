@@ -168,27 +168,30 @@ fn whole_range(network: &str, all: &[Cidr]) -> String {
 }
 
 /// Has the next sandbox take these addresses, where nobody has them: host-local gives out what comes after the one that it gave last.
-pub fn offer(layout: &Layout, networks: &[String], addresses: &[IpAddr]) {
+/// Answers those that are offered: one of each network at most.
+pub fn offer(layout: &Layout, networks: &[String], addresses: &[IpAddr]) -> Vec<IpAddr> {
+    let mut offered = Vec::new();
     let folder = layout.cni_addresses().join(&layout.bridge);
     for (idx, network) in networks.iter().enumerate() {
         let Some(range) = Cidr::parse(network) else { continue };
         let free = |it: &&IpAddr| range.contains(**it) && !folder.join(it.to_string()).exists();
-        let Some(before) = addresses.iter().find(free).and_then(|it| before(*it)).filter(|it| range.contains(*it))
-        else {
-            continue;
-        };
+        let Some(address) = addresses.iter().find(free) else { continue };
+        let Some(before) = before(*address).filter(|it| range.contains(*it)) else { continue };
         // Where it cannot be written the Pod has another address.
         let path = folder.join(format!("last_reserved_ip.{idx}"));
         if let Err(error) = fs::create_dir_all(&folder).and_then(|()| fs::write(&path, before.to_string())) {
             tracing::debug!(%error, path = %path.display(), "an address cannot be offered");
+            continue;
         }
+        offered.push(*address);
     }
+    offered
 }
 
-/// Has some sandbox one of them?
-pub fn is_taken(layout: &Layout, addresses: &[IpAddr]) -> bool {
+/// Have sandboxes all of them?
+pub fn are_taken(layout: &Layout, addresses: &[IpAddr]) -> bool {
     let folder = layout.cni_addresses().join(&layout.bridge);
-    addresses.iter().any(|it| folder.join(it.to_string()).exists())
+    addresses.iter().all(|it| folder.join(it.to_string()).exists())
 }
 
 fn before(address: IpAddr) -> Option<IpAddr> {

@@ -15,6 +15,9 @@ use crate::{
 /// On an attachment: the driver's name for the node, for when the node is gone.
 pub const NODE_ID: &str = "csi.alpha.kubernetes.io/node-id";
 
+/// On an attachment: its driver was asked to attach the volume, and has to be asked to detach it.
+pub const ASKED: &str = "csi.corten.dev/attach-asked";
+
 pub(crate) fn finalizer(driver: &str) -> String {
     format!("external-attacher/{}", driver.replace('/', "-"))
 }
@@ -47,6 +50,10 @@ pub(crate) fn job(
     let others = held.into_iter().filter(|it| *it != own);
     let is_deleting = volume.is_some_and(|it| it.metadata.deletion_timestamp.is_some());
     let found = match rival.filter(|_| !is_leaving) {
+        _ if is_leaving && !driver.attaches && was_asked(attachment) => Err(format!(
+            "driver {} was asked to attach the volume, and no longer says that it attaches any: it cannot be asked to detach it",
+            driver.name
+        )),
         _ if is_deleting && !is_leaving => {
             Err(format!("PersistentVolume {:?} is marked for deletion", volume_of(attachment).unwrap_or_default()))
         }
@@ -63,12 +70,16 @@ pub(crate) fn job(
         driver: driver.name.clone(),
         node: attachment.spec.node_name.clone(),
         node_id: meta.annotations.as_ref().and_then(|it| it.get(NODE_ID)).cloned(),
-        is_asked: driver.attaches,
+        is_asked: driver.attaches || (is_leaving && was_asked(attachment)),
         volume: found,
         secret: volume.and_then(|it| key_of(it.spec.as_ref()?.csi.as_ref()?.controller_publish_secret_ref.as_ref())),
         now,
     });
     Some(if is_leaving { Job::Detach(attaching) } else { Job::Attach(attaching) })
+}
+
+fn was_asked(attachment: &VolumeAttachment) -> bool {
+    attachment.metadata.annotations.as_ref().is_some_and(|it| it.contains_key(ASKED))
 }
 
 pub(crate) fn is_attached(attachment: &VolumeAttachment) -> bool {

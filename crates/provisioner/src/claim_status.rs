@@ -6,8 +6,15 @@ use serde_json::{Value, json};
 
 /// The conditions that say how far a growth has come.
 const CONDITIONS: [&str; 4] = ["Resizing", "FileSystemResizePending", "ControllerResizeError", "NodeResizeError"];
+/// Those that say how far a change of its VolumeAttributesClass has come.
+pub(crate) const OF_MODIFICATION: [&str; 2] = ["ModifyingVolume", "ModifyVolumeError"];
 /// What stands for the driver's words in a status.
 pub const MESSAGE: &str = "{message}";
+
+/// Is a condition of this type one that is written here? All others belong to somebody else.
+pub fn is_own_condition(kind: &str) -> bool {
+    CONDITIONS.iter().chain(&OF_MODIFICATION).any(|it| *it == kind)
+}
 
 pub(crate) fn size(quantity: Option<&corten_api::apimachinery::pkg::api::resource::Quantity>) -> Option<Quantity> {
     quantity.and_then(|it| it.0.parse().ok())

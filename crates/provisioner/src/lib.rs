@@ -32,18 +32,19 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-pub use attaching::NODE_ID;
+pub use attaching::{ASKED, NODE_ID};
 pub use capacity::{
     DRIVER_NAME, MANAGED_BY, NAMESPACE as CAPACITY_NAMESPACE, managed_node, manager, object as capacity_object,
     object_name as capacity_name,
 };
-pub use claim_status::MESSAGE;
+pub use claim_status::{MESSAGE, is_own_condition};
 pub use known::{Known, Whom};
 pub use node_expansion::NodeExpansion;
 pub use objects::{csi_driver, csi_node, default_class, topology_labels};
 pub use provision::{FINALIZER, volume as volume_object};
 pub use provisioner::Provisioner;
 pub use secrets::{VolumeSecrets, controller_secrets_have, provisioner_secret_is};
+pub use sidecars::PROVISIONER as PROVISIONER_SIDECAR;
 pub use snapshot_objects::{default_snapshot_class, snapshot_definitions};
 pub use snapshots::{snapshot_failed, snapshot_found, snapshot_not_found, snapshot_status};
 pub use sources::{RING, RING_OF_ONE};

@@ -12,13 +12,11 @@ use corten_meta::Time;
 use serde_json::{Value, json};
 
 use crate::{
-    claim_status::{MESSAGE, key},
+    claim_status::{MESSAGE, OF_MODIFICATION, key},
     provision::spec,
     secrets,
     words::{DriverFacts, Job, Modification},
 };
-
-const CONDITIONS: [&str; 2] = ["ModifyingVolume", "ModifyVolumeError"];
 
 /// What there is to do for a claim that is bound to a volume.
 #[derive(Debug)]
@@ -129,6 +127,6 @@ fn settled(status: &PersistentVolumeClaimStatus, class: &str) -> Value {
 
 /// Those of others stay.
 fn conditions(status: &PersistentVolumeClaimStatus, own: Option<Value>) -> Vec<Value> {
-    let others = status.conditions.iter().flatten().filter(|it| !CONDITIONS.contains(&it.type_.as_str()));
+    let others = status.conditions.iter().flatten().filter(|it| !OF_MODIFICATION.contains(&it.type_.as_str()));
     others.filter_map(|it| serde_json::to_value(it).ok()).chain(own).collect()
 }

@@ -45,7 +45,10 @@ pub fn csi_driver(driver: &str) -> Value {
 pub fn csi_node(node: &str, node_uid: &str, drivers: &[(DriverFacts, String, Option<i32>)]) -> Value {
     let driver = |(facts, node_id, limit): &(DriverFacts, String, Option<i32>)| {
         let keys: Vec<&String> = facts.topology.keys().collect();
-        let mut driver = json!({ "name": facts.name, "nodeID": node_id, "topologyKeys": keys });
+        let mut driver = json!({ "name": facts.name, "nodeID": node_id });
+        if !keys.is_empty() {
+            driver["topologyKeys"] = json!(keys);
+        }
         if let Some(count) = limit {
             driver["allocatable"] = json!({ "count": count });
         }

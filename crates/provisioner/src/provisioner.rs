@@ -405,13 +405,19 @@ impl Provisioner {
     }
 
     /// What is to be done about a volume itself.
-    fn job_of_volume(&self, name: &str) -> Option<Job> {
+    fn job_of_volume(&self, name: &str, effects: &mut Vec<Effect>) -> Option<Job> {
         let volume = self.volumes.get(name)?;
         let driver = self.drivers.get(&volume.spec.as_ref()?.csi.as_ref()?.driver)?;
         // One that a node still has is not removed.
-        let is_attached = self.attachments.values().any(|it| attaching::volume_of(it) == Some(name));
-        let removal = driver.provisions && !is_attached && self.acting().is_of_volume(volume, driver);
+        let attachment = self.attachments.values().find(|it| attaching::volume_of(it) == Some(name));
+        let is_attached = attachment.is_some();
+        let removal = driver.provisions && self.acting().is_of_volume(volume, driver);
         let removal = removal.then(|| removal::job(volume, driver)).flatten();
+        if let (Some(Job::Remove { .. }), Some(attachment)) = (&removal, attachment) {
+            let message = format!("persistentvolume {name} is still attached to node {}", attachment.spec.node_name);
+            self.tell(&driver.name, &about_volume(volume), EventType::Normal, "VolumeDelete", message, effects);
+        }
+        let removal = removal.filter(|_| !is_attached);
         let attaches = (driver.attaches || driver.attaches_nothing) && self.leads(driver);
         removal.or_else(|| attaches.then(|| attaching::release(volume, is_attached)).flatten())
     }
@@ -457,7 +463,7 @@ impl Provisioner {
         let job = match subject {
             Subject::Claim(key) => self.job_of_claim(key, now, effects),
             Subject::Abandoned(volume) => self.job_of_abandoned(volume),
-            Subject::Volume(name) => self.job_of_volume(name),
+            Subject::Volume(name) => self.job_of_volume(name, effects),
             Subject::Attachment(name) => self.job_of_attachment(name, now),
             Subject::Content(name) => self.job_of_content(name, now, effects),
         };

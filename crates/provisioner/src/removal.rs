@@ -63,6 +63,13 @@ pub(crate) fn is_reached(volume: &PersistentVolume, driver: &DriverFacts, node: 
         })
 }
 
+/// The one node that a volume of the built-in driver is on.
+pub(crate) fn node_of(volume: &PersistentVolume) -> Option<String> {
+    let mut keys = terms(volume).iter().flat_map(|it| it.match_expressions.iter().flatten());
+    let of = keys.find(|it| it.key == "kubernetes.io/hostname")?;
+    of.values.as_deref().and_then(|it| if let [node] = it { Some(node.clone()) } else { None })
+}
+
 pub(crate) fn terms(volume: &PersistentVolume) -> &[NodeSelectorTerm] {
     let affinity = volume.spec.as_ref().and_then(|it| it.node_affinity.as_ref()?.required.as_ref());
     affinity.map_or(&[], |it| &it.node_selector_terms)

@@ -12,7 +12,7 @@ use corten_meta::Key;
 use crate::words::{DriverFacts, DriverPod, PodContainer};
 
 /// What a sidecar is called, in an image's name or a command's.
-const PROVISIONER: [&str; 2] = ["csi-provisioner", "external-provisioner"];
+pub const PROVISIONER: [&str; 2] = ["csi-provisioner", "external-provisioner"];
 const ATTACHER: [&str; 2] = ["csi-attacher", "external-attacher"];
 const RESIZER: [&str; 2] = ["csi-resizer", "external-resizer"];
 const SNAPSHOTTER: [&str; 2] = ["csi-snapshotter", "external-snapshotter"];

@@ -13,7 +13,7 @@ use corten_meta::{Key, Quantity};
 use crate::{
     acting::{self, Acting, Actor},
     provision::spec,
-    removal::is_reached,
+    removal::{is_reached, node_of},
     words::{DriverFacts, Source},
 };
 
@@ -39,8 +39,8 @@ pub(crate) struct Sources<'s> {
 pub(crate) enum NoSource {
     /// It is something that another program reads, and makes the volume of.
     OfPopulator,
-    /// It is on another node.
-    Elsewhere(String),
+    /// It is on another node: on this, of a driver whose volumes have one.
+    Elsewhere { why: String, node: Option<String> },
     /// It cannot be, or not yet.
     Refused(String),
 }
@@ -121,7 +121,10 @@ impl Sources<'_> {
         let missing =
             || format!("error getting snapshot {name} from api server: volumesnapshots.{GROUP} {name:?} not found");
         let snapshot = self.snapshots.get(key).ok_or_else(missing)?;
-        if snapshot.metadata.is_deleting() {
+        // One that was asked for before holds the snapshot (`SnapshotDeletePending`): they would wait for each other.
+        let is_late =
+            |deleted: &corten_meta::Time| claim.metadata.creation_timestamp.as_ref().is_none_or(|it| it.0 > deleted.0);
+        if snapshot.metadata.deletion_timestamp.as_ref().is_some_and(is_late) {
             return Err(format!("snapshot {name} is currently being deleted").into());
         }
         let bound = &snapshot.status.bound_volume_snapshot_content_name;
@@ -162,12 +165,14 @@ impl Sources<'_> {
         if self.is_anywhere {
             return Ok(Source::Snapshot(handle.to_owned()));
         }
-        let elsewhere = match self.acting.of_content(content, driver) {
-            Actor::Node(node) if node != self.acting.node => format!("on node {node}"),
-            Actor::Place(place) if place != driver.topology => format!("in another place ({})", acting::shown(&place)),
+        let (elsewhere, node) = match self.acting.of_content(content, driver) {
+            Actor::Node(node) if node != self.acting.node => (format!("on node {node}"), Some(node)),
+            Actor::Place(place) if place != driver.topology => {
+                (format!("in another place ({})", acting::shown(&place)), None)
+            }
             _ => return Ok(Source::Snapshot(handle.to_owned())),
         };
-        Err(NoSource::Elsewhere(format!("snapshot {name} is {elsewhere}")))
+        Err(NoSource::Elsewhere { why: format!("snapshot {name} is {elsewhere}"), node })
     }
 
     /// Claims without volumes each of which is to begin with the next, and the last with the first; none: the claim leads to no such ring.
@@ -235,7 +240,11 @@ impl Sources<'_> {
             return Err(why.to_owned().into());
         }
         if !self.is_anywhere && !is_reached(volume, driver, self.acting.node) {
-            return Err(NoSource::Elsewhere(format!("the volume of the source PVC {name} is on another node")));
+            let node = if driver.is_built_in() { node_of(volume) } else { None };
+            return Err(NoSource::Elsewhere {
+                why: format!("the volume of the source PVC {name} is on another node"),
+                node,
+            });
         }
         Ok(Source::Volume(csi.volume_handle.clone()))
     }

@@ -23,6 +23,8 @@ const DRIVER: &str = "local.corten.dev";
 
 const BEGUN: &str = "Normal Provisioning: External provisioner is provisioning volume for claim \"default/data\"";
 
+const GROWS: &str = "Normal Resizing: External resizer is resizing volume pvc-c1";
+
 struct World {
     provisioner: Provisioner,
     now: Time,
@@ -146,6 +148,7 @@ fn show(effect: &Effect) -> String {
                 format!("provision {} {} {}{of}{held}", request.name, request.bytes, request.is_block)
             }
             Job::Select { claim, node, .. } => format!("select {node} for {claim}"),
+            Job::Reschedule { claim, source_node: Some(node), .. } => format!("reschedule {claim} to {node}"),
             Job::Reschedule { claim, .. } => format!("reschedule {claim}"),
             Job::Remove { volume, handle, finalizers, .. } => match finalizers.len() {
                 1 => format!("remove {volume} {handle}"),
@@ -422,7 +425,7 @@ fn a_claim_that_asks_for_more_is_grown() {
     volume["status"] = json!({ "phase": "Bound" });
     world.volume(volume.clone());
     assert_eq!(world.claim(bound("1Gi", "1Gi", json!({}))), [""; 0]);
-    assert_eq!(world.claim(bound("2Gi", "1Gi", json!({}))), ["expand pvc-c1 pvc-c1 2147483648"]);
+    assert_eq!(world.claim(bound("2Gi", "1Gi", json!({}))), [GROWS, "expand pvc-c1 pvc-c1 2147483648"]);
     let (claim, volume_name, driver) = (Key::new("default", "data"), "pvc-c1".to_owned(), DRIVER.to_owned());
     let ended = |result| {
         let (claim, volume, driver) = (claim.clone(), volume_name.clone(), driver.clone());
@@ -439,9 +442,9 @@ fn a_claim_that_asks_for_more_is_grown() {
         "allocatedResourceStatuses": { "storage": "ControllerResizeInfeasible" },
     } });
     assert_eq!(world.claim(bound("2Gi", "1Gi", infeasible.clone())), [""; 0], "after a pause");
-    assert_eq!(world.wait(1)[0], "expand pvc-c1 pvc-c1 2147483648");
+    assert_eq!(world.wait(1)[1], "expand pvc-c1 pvc-c1 2147483648");
     world.tell(ended(Err(failure("no room", true))));
-    assert_eq!(world.claim(bound("1536Mi", "1Gi", infeasible.clone())), ["expand pvc-c1 pvc-c1 1610612736"]);
+    assert_eq!(world.claim(bound("1536Mi", "1Gi", infeasible.clone())), [GROWS, "expand pvc-c1 pvc-c1 1610612736"]);
     let done = world.tell(ended(Ok(false)));
     assert_eq!(done[0], "Normal VolumeResizeSuccessful: Resize volume succeeded");
     let called_off = world.claim(bound("1Gi", "1Gi", infeasible));

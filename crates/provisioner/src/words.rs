@@ -110,12 +110,12 @@ pub enum Effect {
     WithdrawCapacity {
         name: String,
     },
-    /// Has a driver say of these volumes, by handle, whether they are well. → [`Event::Conditions`], once.
     /// Has a driver say which of these volumes are attached to these nodes. → [`Event::Attached`], once.
     AskAttached {
         driver: String,
         places: AttachedTo,
     },
+    /// Has a driver say of these volumes, by handle, whether they are well. → [`Event::Conditions`], once.
     AskConditions {
         driver: String,
         handles: BTreeSet<String>,
@@ -146,8 +146,8 @@ pub enum Job {
     },
     /// Says that this node makes the claim's volume, where no other one was first.
     Select { claim: Key, version: String, node: String },
-    /// Has the scheduler look for another node: takes the annotation of the selected one away.
-    Reschedule { claim: Key, version: String },
+    /// Has the scheduler look for another node: takes the annotation of the selected one away, and names the one that has the source.
+    Reschedule { claim: Key, version: String, source_node: Option<String> },
     /// Removes a volume, then the PersistentVolume and the finalizers that held it.
     Remove { volume: String, driver: String, handle: String, secret: Option<Key>, finalizers: Vec<String> },
     /// Takes a finalizer of a volume away that is to be kept, whatever becomes of its object, or that is no longer attached.

@@ -233,7 +233,7 @@ impl ProvisionerLoop {
         self.queues.push(line, told.map(|it| Some(Event::CapacityTold(it))));
     }
 
-    /// Tells the cluster of the drivers, until it has heard.
+    /// Tells the cluster of the drivers, until it has heard, and of the node's own again where that was changed.
     fn introduce(&self, found: Vec<NodeDriver>) -> BoxFuture<'static, ()> {
         let (client, own, hands) = (self.client.clone(), self.node.clone(), self.hands.clone());
         let node = self.mind.config().node_name.clone();
@@ -241,10 +241,13 @@ impl ProvisionerLoop {
             let attempt = || async {
                 match &own {
                     Some(own) => introduction::of_node_here((&client, own), &*hands, &node, &found).await,
-                    None => introduction::of_cluster(&client, &*hands).await,
+                    None => introduction::of_cluster(&client, &*hands).await.map(|()| Vec::new()),
                 }
             };
             introduction::until_heard(attempt).await;
+            if let Some(own) = &own {
+                introduction::keep_told(own, &node, &found).await;
+            }
         })
     }
 }

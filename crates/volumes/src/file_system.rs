@@ -270,11 +270,12 @@ pub(crate) fn clear_new(at: &Path) {
 
 /// Where `device` is mounted, in this thread's namespace.
 pub(crate) fn mounted_at(device: &Path) -> Option<PathBuf> {
-    let stat = fs::metadata(device).ok()?;
+    all_mounts(device).into_iter().next()
+}
+
+/// Every place where it is.
+pub(crate) fn all_mounts(device: &Path) -> Vec<PathBuf> {
+    let Ok(stat) = fs::metadata(device) else { return Vec::new() };
     let number = std::os::unix::fs::MetadataExt::rdev(&stat);
-    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-    let table = fs::read_to_string("/proc/thread-self/mountinfo").ok()?;
-    let wanted = format!("{major}:{minor}");
-    let line = table.lines().find(|it| it.split(' ').nth(2) == Some(&wanted))?;
-    Some(PathBuf::from(line.split(' ').nth(4)?))
+    mounts::mounts_of(rustix::fs::major(number), rustix::fs::minor(number))
 }

@@ -3,12 +3,17 @@
 
 use std::{
     fs,
-    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{FileTypeExt, MetadataExt},
+    },
     path::{Path, PathBuf},
 };
 
 use crate::{Fault, program::run};
 
+/// Of loop devices, without partitions.
+const MAJOR: u32 = 7;
 /// So the kernel ends the name of a file that was removed.
 const REMOVED: &[u8] = b" (deleted)";
 
@@ -45,11 +50,9 @@ pub(crate) fn all_in(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
         if named.as_os_str().as_bytes().ends_with(REMOVED) {
             return None;
         }
-        if named.starts_with(folder) {
-            return Some((device, named));
-        }
         let part = named.strip_prefix("/").ok()?;
-        let mut files = folder.ancestors().map(|it| it.join(part)).filter(|it| it.starts_with(folder));
+        let mut files =
+            folder.ancestors().map(|it| it.join(part)).chain([named.clone()]).filter(|it| it.starts_with(folder));
         let file = files.find(|it| is_it(&device, &named, it))?;
         Some((device, file))
     };
@@ -57,16 +60,31 @@ pub(crate) fn all_in(folder: &Path) -> Vec<(PathBuf, PathBuf)> {
 }
 
 /// Is it this file that is attached? The kernel names a file by its path below the file system that it was opened in where that was mounted
-/// in a namespace that is gone.
+/// in a namespace that is gone, and one of the same path in a container's root just the same.
 fn is_it(device: &Path, named: &Path, file: &Path) -> bool {
-    if named == file {
-        return true;
+    if !named.strip_prefix("/").is_ok_and(|it| file.ends_with(it)) || !file.exists() {
+        return false;
     }
-    let may_be = named.strip_prefix("/").is_ok_and(|it| file.ends_with(it)) && file.exists();
-    let Some(file) = file.to_str().filter(|_| may_be) else { return false };
-    // By the file's number and disk.
-    let found = run("losetup", &["--associated", file, "--noheadings", "--output", "NAME"]);
-    found.is_ok_and(|it| it.lines().any(|it| Path::new(it.trim()) == device))
+    match devices_of(file) {
+        Ok(devices) => devices.iter().any(|it| it.0 == device),
+        // Rather one that is another's is believed in than a file attached twice.
+        Err(_) => named == file,
+    }
+}
+
+/// By the number and disk of what is attached, a file or a device; and whether it is read only.
+fn devices_of(attached: &Path) -> Result<Vec<(PathBuf, bool)>, Fault> {
+    let found = run("losetup", &["--associated", text(attached)?, "--noheadings", "--output", "NAME,RO"])?;
+    let device = |line: &str| {
+        let (name, read_only) = line.trim().rsplit_once(' ')?;
+        Some((PathBuf::from(name.trim()), read_only == "1"))
+    };
+    Ok(found.lines().filter_map(device).collect())
+}
+
+/// Those that [`hold`] has put upon the device: nobody else's are read only.
+fn holders(device: &Path) -> Result<Vec<PathBuf>, Fault> {
+    Ok(devices_of(device)?.into_iter().filter(|it| it.1).map(|it| it.0).collect())
 }
 
 /// Every device with the name of the file that is attached to it. Of a file that was removed it ends with ` (deleted)`.
@@ -99,9 +117,35 @@ pub(crate) fn attach(file: &Path) -> Result<PathBuf, Fault> {
     Ok(PathBuf::from(device))
 }
 
+/// The loop device at `place`, which may have any name.
+pub(crate) fn at(place: &Path) -> Option<PathBuf> {
+    let found = fs::metadata(place).ok().filter(|it| it.file_type().is_block_device())?;
+    let (major, minor) = (rustix::fs::major(found.rdev()), rustix::fs::minor(found.rdev()));
+    (major == MAJOR).then(|| PathBuf::from(format!("/dev/loop{minor}")))
+}
+
+/// Keeps the device's file attached while a container has the device: who can open it may detach its file (`LOOP_CLR_FD` needs no
+/// capability), and attach one of its own, unless it is open elsewhere, too. Another loop device upon it is that, and
+/// stays when Corten ends: so the kubelet does (`AttachFileDevice`).
+pub(crate) fn hold(device: &Path) -> Result<(), Fault> {
+    if holders(device)?.is_empty() {
+        run("losetup", &["--find", "--read-only", text(device)?])?;
+    }
+    Ok(())
+}
+
+/// Takes back what [`hold`] did, if anything.
+pub(crate) fn release(device: &Path) -> Result<(), Fault> {
+    holders(device)?.iter().try_for_each(|it| run("losetup", &["--detach", text(it)?]).map(drop))
+}
+
 /// Lets the device go. Where something still holds it, the kernel does so when that has ended.
 pub(crate) fn detach(device: &Path) -> Result<(), Fault> {
-    run("losetup", &["--detach", text(device)?]).map(drop)
+    release(device)?;
+    let detached = run("losetup", &["--detach", text(device)?]).map(drop);
+    // It went with what held it, where a container had asked for that before.
+    let is_attached = || all().iter().any(|it| it.0 == device);
+    detached.or_else(|fault| if is_attached() { Err(fault) } else { Ok(()) })
 }
 
 /// Has the kernel see how large the file is now.
@@ -116,6 +160,67 @@ pub(crate) fn text(path: &Path) -> Result<&str, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_container_detaches_stays_attached_while_the_device_is_held() {
+        if !rustix::process::geteuid().is_root() {
+            return eprintln!("skipped: needs root");
+        }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let [file, other] = ["a", "b"].map(|it| dir.path().join(it));
+        for it in [&file, &other] {
+            fs::File::create(it).and_then(|it| it.set_len(1 << 20)).expect("made");
+        }
+        let device = match attach(&file) {
+            Ok(device) => device,
+            Err(fault) => return eprintln!("skipped: {fault}"),
+        };
+        assert_eq!(at(&device), Some(device.clone()));
+        for _ in 0..2 {
+            hold(&device).expect("held");
+        }
+        // What a container asks for that has the device.
+        let asked = |args: &[&str]| run("losetup", args);
+        drop(asked(&["--detach", text(&device).expect("text")]));
+        let taken = asked(&[text(&device).expect("text"), text(&other).expect("text")]);
+        let (of_file, of_other, held_by) = (of(&file), of(&other), holders(&device).expect("known"));
+        detach(&device).expect("let go");
+        assert!(taken.is_err(), "{taken:?}");
+        assert_eq!((of_file, of_other, held_by.len()), (Some(device.clone()), None, 1));
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while of(&file).is_some() || holders(&device).is_ok_and(|it| !it.is_empty()) {
+            assert!(std::time::Instant::now() < until, "{} stays attached", device.display());
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_file_is_known_by_its_number() {
+        if !rustix::process::geteuid().is_root() {
+            return eprintln!("skipped: needs root");
+        }
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let root = dir.path().join("root");
+        let [file, theirs] = [dir.path(), &root].map(|it| it.join("volumes/a/disk.img"));
+        for it in [&file, &theirs] {
+            fs::create_dir_all(it.parent().expect("a folder")).expect("made");
+            fs::File::create(it).and_then(|it| it.set_len(1 << 20)).expect("made");
+        }
+        // One of the same path below a container's root.
+        let path = Path::new("/").join(dir.path().strip_prefix("/").expect("a path"));
+        fs::create_dir_all(root.join(path.strip_prefix("/").expect("a path"))).expect("made");
+        let named = root.join(path.strip_prefix("/").expect("a path")).join("volumes/a/disk.img");
+        fs::create_dir_all(named.parent().expect("a folder")).expect("made");
+        fs::rename(&theirs, &named).expect("moved");
+        assert!(named.ends_with(file.strip_prefix("/").expect("a path")), "else this tests nothing");
+        let device = match attach(&named) {
+            Ok(device) => device,
+            Err(fault) => return eprintln!("skipped: {fault}"),
+        };
+        let found = (of(&file), is_it(&device, &file, &file), is_it(&device, &named, &named));
+        detach(&device).expect("let go");
+        assert_eq!(found, (None, false, true));
+    }
 
     /// A file that was attached in a namespace of mounts which is gone: the kernel no longer says where its disk is mounted.
     #[test]

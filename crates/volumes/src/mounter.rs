@@ -198,13 +198,21 @@ impl Mounter {
             let stage = driver.stage(staged_with, place.clone()).await;
             stage.map_err(doing("MountVolume.MountDevice failed"))?;
             self.leads_nowhere_else(&place).await?;
-            self.grow_staged(&*driver, &request, volume, &place).await;
+            self.grow_unused(&*driver, &request, volume, (&place, Some(&place))).await;
             staging = Some(place);
         }
-        let publish = driver.publish(with_tokens(request, volume), staging, target.clone(), mount.read_only).await;
+        let is_staged = staging.is_some();
+        let told = with_tokens(request.clone(), volume);
+        let publish = driver.publish(told, staging, target.clone(), mount.read_only).await;
         publish.map_err(doing("kubernetes.io/csi: mounter.SetupAt failed"))?;
         self.leads_nowhere_else(&target).await?;
         self.has_arrived(&*driver, &target, mount.is_block, volume.is_ephemeral).await?;
+        if mount.is_block {
+            self.hold_device(&target).await?;
+        }
+        if is_new && !is_staged && !volume.is_ephemeral {
+            self.grow_unused(&*driver, &request, volume, (&target, None)).await;
+        }
         Ok(Placed { path: target, is_new, driver_gives_group: takes_group })
     }
 
@@ -262,6 +270,9 @@ impl Mounter {
     async fn unpublish_by(&self, driver: &dyn Driver, published: Published) -> Result<(), MountError> {
         let Published { uid, folder, record } = published;
         let target = if record.is_block() { self.device(&uid, &record.name)? } else { folder.join("mount") };
+        if record.is_block() {
+            self.release_device(&target).await?;
+        }
         let unpublished = driver.unpublish(record.volume_handle, target.clone()).await;
         unpublished
             .map_err(|fault| MountError::Driver { doing: "kubernetes.io/csi: Unmounter.TearDownAt failed", fault })?;

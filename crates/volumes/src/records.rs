@@ -76,11 +76,7 @@ impl Records {
     pub(crate) fn staged_folder(&self, driver: &str, handle: &str) -> PathBuf {
         let hash = digest(&SHA256, handle.as_bytes());
         let hex: String = hash.as_ref().iter().map(|it| format!("{it:02x}")).collect();
-        self.staging().join(driver).join(hex)
-    }
-
-    fn staging(&self) -> PathBuf {
-        self.layout.data.join("plugins/kubernetes.io/csi")
+        self.layout.staged_volumes().join(driver).join(hex)
     }
 
     /// The folder of what a Pod is given; the mount is in it, at `mount`.
@@ -154,7 +150,7 @@ impl Records {
 
     /// All that drivers have staged, with the folder of each.
     pub(crate) fn staged(&self) -> Vec<(PathBuf, Record)> {
-        let drivers = children(&self.staging());
+        let drivers = children(&self.layout.staged_volumes());
         let volumes = drivers.iter().flat_map(|it| children(it));
         volumes.filter_map(|it| read(&it).map(|record| (it, record))).collect()
     }

@@ -91,7 +91,10 @@ impl Graph {
                 let claim = object(&PERSISTENT_VOLUME_CLAIMS, of, claim)?;
                 object(&PERSISTENT_VOLUMES, "", claim["spec"]["volumeName"].as_str()?)
             };
-            volume().is_some_and(|it| names_secret(&it["spec"], namespace, name))
+            // Anybody's claim may name a volume; whose it is, that says itself.
+            let is_its =
+                |it: &Value| it["spec"]["claimRef"]["namespace"] == of && it["spec"]["claimRef"]["name"] == *claim;
+            volume().is_some_and(|it| is_its(&it) && names_secret(&it["spec"], namespace, name))
         })
     }
 }

@@ -141,6 +141,25 @@ async fn what_a_node_sees_follows_its_pods() {
         |node, resource, namespace, name| decide(&server, node, "get", (resource, "", namespace, name), "").is_ok();
     assert!(found("n1", "persistentvolumes", "", "pv") && !found("n2", "persistentvolumes", "", "pv"));
     assert!(found("n1", "secrets", "vault", "key") && !found("n2", "secrets", "vault", "key"));
+
+    // Whoever makes claims can have one name any volume.
+    create(&server, "/api/v1/namespaces", json!({ "metadata": { "name": "theirs" } })).await;
+    create(&server, "/api/v1/namespaces/theirs/serviceaccounts", json!({ "metadata": { "name": "default" } })).await;
+    let claim = json!({
+        "metadata": { "name": "claim-of-b" },
+        "spec": { "volumeName": "pv", "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } },
+    });
+    create(&server, "/api/v1/namespaces/theirs/persistentvolumeclaims", claim).await;
+    let pod = json!({
+        "metadata": { "name": "thief" },
+        "spec": {
+            "nodeName": "n2", "containers": [{ "name": "c", "image": "busybox" }],
+            "volumes": [{ "name": "v", "persistentVolumeClaim": { "claimName": "claim-of-b" } }],
+        },
+    });
+    create(&server, "/api/v1/namespaces/theirs/pods", pod).await;
+    assert!(found("n2", "persistentvolumeclaims", "theirs", "claim-of-b"));
+    assert!(!found("n2", "persistentvolumes", "", "pv") && !found("n2", "secrets", "vault", "key"));
     server.stop().await;
 }
 

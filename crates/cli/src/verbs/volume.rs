@@ -154,10 +154,7 @@ impl Move<'_> {
             let is_there = !is_wished && node_of(&self.volume(&claim).await?) == Some(self.to);
             match (is_wished, is_there) {
                 (false, true) => {
-                    progress.done(&format!(
-                        "persistentvolumeclaim/{} is on node {}: what node {from} had of it is removed",
-                        self.key.name, self.to
-                    ));
+                    progress.done(&outcome(&self.key.name, from, self.to));
                     return Ok(());
                 }
                 (false, false) => {
@@ -179,3 +176,14 @@ impl Move<'_> {
         }
     }
 }
+
+/// Who asks for the node that has it while it goes to another one calls that off.
+fn outcome(claim: &str, from: &str, to: &str) -> String {
+    match from == to {
+        true => format!("persistentvolumeclaim/{claim} stays on node {from}: its move is called off"),
+        false => format!("persistentvolumeclaim/{claim} is on node {to}: what node {from} had of it is removed"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -383,10 +383,12 @@ fn print(answer: &Answer, format: Format) -> Result<()> {
 }
 
 fn page(answer: &Answer) -> String {
-    let look = PageStyle { width: output::width(), colour: output::colour() };
+    let look = PageStyle { width: output::width(), height: output::height(), colour: output::colour() };
     match answer {
         Answer::Object(it) => why::render(it, output::now(), look),
-        Answer::Survey(it) => why::render_survey(it, output::now(), look),
+        Answer::Survey(it) => {
+            why::render_survey(it, output::now(), if output::is_terminal() { look } else { PageStyle::WHOLE })
+        }
         Answer::Outage(it) => why::render_outage(it, output::now(), look),
         Answer::OfNode(_, it) => page(it),
     }

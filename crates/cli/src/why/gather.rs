@@ -71,6 +71,9 @@ fn below<'a>(
         let object = reader.must_get(&kind.resource, &key).await?;
         let Journal { mut decisions, mut off, unanswered, .. } = reader.journal(kind, &key).await;
         decisions.extend(decisions_elsewhere(reader, kind, &object).await);
+        if kind.singular == "pod" {
+            pod_steps::recall(&object, &mut decisions);
+        }
         path.push(format!("{}/{}", kind.singular, key.name));
         let mut steps = steps(reader, kind, &object, &decisions).await;
         let mut found = findings::of(reader, kind, &object).await;
@@ -183,6 +186,9 @@ async fn causes(
         // What a namespace waits for is that its objects go, and not that they run; a volume waits so for its claim.
         let is_told = |it: &Account| match &*wait.reason {
             "NamespaceContentRemaining" | "VolumeBound" => it.state == State::Terminating,
+            "VolumeConditionAbnormal" => it.causes.iter().any(|it| it.wait.reason == wait.reason),
+            // Whatever that waits for, it is not this one's.
+            "ClaimOfAnother" => false,
             _ => it.state != State::Fine,
         };
         let because = because.filter(is_told).map(Box::new);

@@ -16,6 +16,7 @@ mod explain;
 mod fields;
 mod findings;
 mod gather;
+mod gravity;
 mod misdirected;
 mod missing;
 mod nearest;

@@ -15,6 +15,25 @@ use super::{
 const END: &str = "end";
 /// What a Pod that has ended had, and its node cannot give back.
 const CLEANUP: &str = "FailedCleanup";
+/// What the scheduler says of a Pod that something may have helped.
+const BACK_OFF: &str = "SchedulingBackOff";
+/// What it says of a Pod whose claim goes to another node.
+const IS_MOVED: &str = "is being moved to node ";
+/// Words of the scheduler's plugins, and what each is a wait for.
+const REFUSALS: [(&[&str], &str, Actor); 12] = [
+    (&["readwriteoncepod"], "VolumeRestrictions", Actor::Author),
+    (&["persistentvolume", "persistent volumes", "pvc", "free storage"], "VolumeBinding", Actor::Author),
+    (&["insufficient ", "too many pods"], "InsufficientResources", Actor::Operator),
+    (&["untolerated taint"], "UntoleratedTaint", Actor::Operator),
+    (&["were unschedulable"], "NodeUnschedulable", Actor::Operator),
+    (&["pod affinity rules", "anti-affinity rules"], "InterPodAffinity", Actor::Author),
+    (&["node affinity"], "NodeAffinity", Actor::Author),
+    (&["free ports"], "NodePorts", Actor::Author),
+    (&["topology spread"], "PodTopologySpread", Actor::Author),
+    (&["max volume count"], "NodeVolumeLimits", Actor::Operator),
+    (&["available volume zone"], "VolumeZone", Actor::Operator),
+    (&["resourceclaim", "allocate all claims"], "DynamicResources", Actor::Operator),
+];
 /// Who places Pods that do not say otherwise.
 const OWN_SCHEDULER: &str = "default-scheduler";
 
@@ -41,6 +60,50 @@ pub(super) fn of(pod: &Value, decisions: &[Decision]) -> Vec<Step> {
         steps.retain(|it| is_kept(it) || matches!(it.state, StepState::Done | StepState::Failed));
     }
     steps
+}
+
+/// Of a Pod that the scheduler tries again soon, what was in its way when it was last tried is waited for still: its condition
+/// says it. A back-off alone needs nobody, and neither does a volume on its way to another node, of which the claim tells.
+pub(super) fn recall(pod: &Value, decisions: &mut [Decision]) {
+    let is_moved = |it: &Wait| it.message.contains(IS_MOVED);
+    for decision in decisions.iter_mut().filter(|it| it.waits.iter().any(is_moved)) {
+        for step in decision.steps.iter_mut().filter(|it| it.wait.as_ref().is_some_and(is_moved)) {
+            step.state = StepState::Running;
+        }
+        let waits = decision.waits.iter_mut().chain(decision.steps.iter_mut().filter_map(|it| it.wait.as_mut()));
+        waits.filter(|it| is_moved(it)).for_each(|it| it.actor = Actor::Cluster);
+    }
+    let is_back_off = |it: &Wait| it.reason == BACK_OFF;
+    for decision in decisions.iter_mut().filter(|it| it.waits.iter().any(is_back_off)) {
+        let known = last_refusal(pod);
+        for step in decision.steps.iter_mut().filter(|it| it.wait.as_ref().is_some_and(is_back_off)) {
+            match &known {
+                Some(wait) => (step.message, step.wait) = (wait.message.clone(), Some(wait.clone())),
+                None => step.state = StepState::Running,
+            }
+        }
+        decision.waits.splice(0..0, known);
+    }
+}
+
+/// What the condition `PodScheduled` says, as a wait of the plugin whose words those are.
+fn last_refusal(pod: &Value) -> Option<Wait> {
+    let condition = condition(pod, "PodScheduled").filter(|it| it["status"] == "False")?;
+    let message = Some(text(condition, "/message")).filter(|it| !it.is_empty())?;
+    let words = message.to_lowercase();
+    let known = REFUSALS.iter().find(|it| it.0.iter().any(|it| words.contains(it)));
+    let (reason, actor) = known.map_or((text(condition, "/reason"), Actor::Operator), |it| (it.1, it.2));
+    let mut wait = Wait::new(reason, message, actor);
+    if reason == "VolumeBinding" {
+        let claims = || items(pod, "/spec/volumes").iter().filter(|it| it["persistentVolumeClaim"].is_object());
+        let only = claims().next().filter(|_| claims().count() == 1);
+        let named = words.contains("persistentvolumeclaim \"").then(|| message.split('"').nth(1)).flatten();
+        let is_unbound = words.contains("unbound immediate");
+        let claim = named.or_else(|| Some(text(only.filter(|_| is_unbound)?, "/persistentVolumeClaim/claimName")));
+        wait = claim.map_or(wait.clone(), |it| wait.on("PersistentVolumeClaim", it));
+    }
+    wait.since = scheduled_at(pod).1;
+    Some(wait)
 }
 
 pub(super) fn is_over(pod: &Value) -> bool {
@@ -165,36 +228,4 @@ fn restarts(step: &Step) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn done(name: &str, started: i64, finished: i64) -> Step {
-        let at = |it| Some(Time::from_unix_seconds(it));
-        Step { started: at(started), finished: at(finished), ..step(name, StepState::Done) }
-    }
-
-    #[test]
-    fn no_part_of_a_start_is_longer_than_the_whole() {
-        let first = |volumes: (i64, i64), message: &str| {
-            let container = Step { message: message.into(), ..done("container app", 14, 15) };
-            let volumes = done("volumes", volumes.0, volumes.1);
-            how_it_started(&[
-                done("scheduled", 0, 1),
-                done("network", 12, 14),
-                volumes,
-                container,
-                done("ready", 15, 35),
-            ])
-        };
-        for (volumes, message, said) in [
-            ((1, 12), "running", "35s after it began; the longest step was ready, 20s"),
-            // Its node came back, and looked at its volumes anew.
-            ((130, 131), "running", "35s after it began; the longest step was ready, 20s"),
-            ((1, 12), "running; 1 restart", "after 1 restart of container app"),
-            ((1, 12), "running; 12 restarts", "after 12 restarts of container app"),
-        ] {
-            let found = first(volumes, message).expect("it is ready");
-            assert!(found.ends_with(said), "{found}");
-        }
-    }
-}
+mod tests;

@@ -33,7 +33,22 @@ enum Fold {
 #[derive(Clone, Copy)]
 pub(crate) struct PageStyle {
     pub(crate) width: usize,
+    /// So many rows a survey has.
+    pub(crate) height: usize,
     pub(crate) colour: bool,
+}
+
+impl PageStyle {
+    /// For a program or a file: nothing is cut, and nothing left out.
+    pub(crate) const WHOLE: Self = Self { width: usize::MAX, height: usize::MAX, colour: false };
+
+    fn is_whole(self) -> bool {
+        self.height == usize::MAX
+    }
+
+    fn rows(self, n: usize) -> usize {
+        if self.is_whole() { usize::MAX } else { n }
+    }
 }
 
 pub(crate) fn render(explanation: &Explanation, now: Time, look: PageStyle) -> String {

@@ -10,7 +10,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use corten_api::resources::{API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS};
+use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
 use corten_client::Error;
 use corten_kinds::Kind;
 use corten_meta::{Key, Time};
@@ -23,6 +23,7 @@ use super::{
     fields::{key_of, one_line},
     findings::definitions,
     gather,
+    gravity::{self, Gravity},
     reach::{self, Reach},
     reader::Reader,
     suspects::{self, Suspect, Suspects},
@@ -43,6 +44,9 @@ pub(crate) struct Survey {
     pub(crate) groups: Vec<Group>,
     /// So many objects look unwell and were not explained.
     pub(crate) not_looked_at: usize,
+    /// Which those are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) not_explained: Vec<Subject>,
     /// So many look well by their status, and nobody looked closer.
     pub(crate) well_not_looked_at: usize,
     /// What is worth knowing besides.
@@ -58,8 +62,11 @@ pub(crate) struct Survey {
 pub(crate) struct Group {
     pub(crate) state: State,
     pub(crate) needs_somebody: bool,
+    pub(crate) gravity: Gravity,
     /// Who must act for the first of them.
     pub(crate) actor: Actor,
+    /// The same in words.
+    pub(crate) who: String,
     pub(crate) summary: String,
     /// The command that tells all about the first of them.
     pub(crate) next: String,
@@ -79,7 +86,9 @@ impl Group {
         Self {
             state: State::Blocked,
             needs_somebody: true,
+            gravity: Gravity::Down,
             actor: Actor::Operator,
+            who: String::new(),
             summary,
             next,
             since: None,
@@ -93,9 +102,25 @@ impl Group {
     pub(crate) fn is_of_cluster(&self) -> bool {
         self.reach == Reach::Cluster
     }
+
+    /// Who must act, in so many letters where that can be: what they must do the command tells.
+    pub(crate) fn whom(&self, room: usize) -> &str {
+        let who = match self.who.split_once("; else ") {
+            Some((nobody, else_)) if self.needs_somebody && nobody.starts_with("nobody") => else_,
+            _ => &*self.who,
+        };
+        let brief = who.split(": ").next().and_then(|it| it.split("; ").next()).unwrap_or_default();
+        match self.actor {
+            _ if !self.needs_somebody => "nobody",
+            _ if !brief.is_empty() && brief.chars().count() <= room => brief,
+            Actor::Author => "whoever wrote it",
+            Actor::External => "another program, or whoever runs it",
+            Actor::Operator | Actor::Cluster => "whoever runs the cluster",
+        }
+    }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Subject {
     pub(crate) subject: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -132,15 +157,18 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
     // What keeps others from being written or read is explained, however much else looks unwell.
     let holding: BTreeSet<(&str, &Key)> =
         journals.iter().filter(|it| reach::refusal(it.0, &it.2).is_some()).map(|it| (&*it.0.singular, &it.1)).collect();
-    unwell.sort_by_key(|it| it.0.resource != API_SERVICES && !holding.contains(&(&*it.0.singular, &key_of(&it.1))));
-    // What looks well by its status may wait for something all the same.
-    let explained = unwell.iter().chain(&well).take(EXPLAINED_MAX);
+    let holds = |it: &Suspect| holding.contains(&(&*it.0.singular, &key_of(&it.1)));
+    unwell.sort_by_key(|it| if holds(it) { it.2.min(Gravity::Down) } else { it.2 });
     let mut groups = Vec::new();
     for (kind, said) in unlisted {
         groups.push(unreadable(reader, kind, &said, namespace).await);
     }
-    groups.extend(by_cause(reader, explained).await);
-    groups.sort_by_key(|it| (!it.needs_somebody, it.reach, Reverse(it.subjects.len()), it.since));
+    // What looks well by its status may wait for something all the same.
+    let n_unwell = unwell.len();
+    unwell.extend(well);
+    let (found, left) = by_cause(reader, &unwell).await;
+    groups.extend(found);
+    groups.sort_by_key(|it| (!it.needs_somebody, it.gravity, it.reach, Reverse(it.subjects.len()), it.since));
     groups.splice(0..0, of_cluster);
     let beyond =
         if only.is_none() && !namespace.is_empty() { beyond::told(reader, &journals, &groups).await } else { None };
@@ -148,14 +176,15 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
         Some(error) if groups.is_empty() => return Err(error.into()),
         _ => {}
     }
-    let n_left_for_well = EXPLAINED_MAX.saturating_sub(unwell.len());
+    let (not_explained, well_left): (Vec<usize>, Vec<usize>) = left.into_iter().partition(|it| *it < n_unwell);
     Ok(Survey {
         api_version: super::explain::API_VERSION,
         kind: "Survey",
         namespace: namespace.to_owned(),
         groups,
-        not_looked_at: unwell.len().saturating_sub(EXPLAINED_MAX),
-        well_not_looked_at: well.len().saturating_sub(n_left_for_well),
+        not_looked_at: not_explained.len(),
+        not_explained: not_explained.into_iter().map(|it| subject(unwell[it].0, &key_of(&unwell[it].1))).collect(),
+        well_not_looked_at: well_left.len(),
         notices: beyond.into_iter().chain(remarks).collect(),
         unknown: reader.hidden(),
     })
@@ -173,19 +202,40 @@ fn leave_to_owners(unwell: &mut Vec<Suspect>) {
     unwell.retain(|it| !is_explained_above(&it.1));
 }
 
-/// Explains them, and puts those together that wait for the same.
-async fn by_cause<'a>(reader: &Reader<'_>, suspects: impl Iterator<Item = &'a Suspect>) -> Vec<Group> {
+/// Explains them, and puts those together that wait for the same; and the places of those that it did not explain. What one of
+/// them leads to is of the same cause, and is not explained again.
+async fn by_cause(reader: &Reader<'_>, suspects: &[Suspect]) -> (Vec<Group>, Vec<usize>) {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
-    for (kind, object) in suspects {
+    let mut led_to: BTreeMap<Subject, String> = BTreeMap::new();
+    let (mut left, mut n_explained) = (Vec::new(), 0);
+    for (at, (kind, object, _)) in suspects.iter().enumerate() {
         let key = key_of(object);
+        let own = subject(kind, &key);
+        if let Some(group) = led_to.get(&own).and_then(|it| groups.get_mut(it)) {
+            group.subjects.push(own);
+            continue;
+        }
+        if n_explained == EXPLAINED_MAX {
+            left.push(at);
+            continue;
+        }
+        n_explained += 1;
         match explain(reader, kind, &key).await {
             Ok(it) if matches!(it.account.state, State::Fine | State::Finished) => {}
-            Ok(explanation) => add(&mut groups, explanation),
+            Ok(explanation) => {
+                let path = explanation.account.root().map(|it| it.path).unwrap_or_default();
+                let below = path
+                    .iter()
+                    .skip(1)
+                    .map(|it| Subject { subject: it.subject.clone(), namespace: it.namespace.clone() });
+                led_to.extend(below.map(|it| (it, explanation.account.summary.clone())));
+                add(&mut groups, explanation);
+            }
             // It may be gone by now; what nobody could look at is not fine.
             Err(error) => reader.note(&error, || format!("{} {:?}", kind.resource.plural, key.name)),
         }
     }
-    groups.into_values().collect()
+    (groups.into_values().collect(), left)
 }
 
 /// Everything else depends on it.
@@ -309,7 +359,7 @@ async fn add_waiting(
             break;
         }
         let object = reader.get(&kind.resource, key).await;
-        unwell.extend(object.map(|it| (*kind, (*it).clone())));
+        unwell.extend(object.map(|it| (*kind, (*it).clone(), gravity::seen(kind, &it))));
     }
     well
 }
@@ -328,9 +378,11 @@ fn subject(kind: &Kind, key: &Key) -> Subject {
 }
 
 fn add(groups: &mut BTreeMap<String, Group>, explanation: Explanation) {
-    let Explanation { account, root, .. } = explanation;
-    let because = account.root().filter(|_| root.is_some()).and_then(|it| Some(it.elsewhere()?.subject.clone()));
-    let reach = account.root().map_or(Reach::Objects, |it| reach::of(&it));
+    let Explanation { account, root, advice, .. } = explanation;
+    let deepest = account.root().filter(|_| root.is_some());
+    let because = deepest.as_ref().and_then(|it| Some(it.elsewhere()?.subject.clone()));
+    let reach = deepest.as_ref().map_or(Reach::Objects, reach::of);
+    let gravity = gravity::of(&account, deepest.as_ref(), reach);
     let nobody = if account.needs_somebody() { Actor::Operator } else { Actor::Cluster };
     let actor = root.as_ref().map_or(nobody, |it| it.actor);
     let since = account.since().or_else(|| root.and_then(|it| it.since));
@@ -338,7 +390,9 @@ fn add(groups: &mut BTreeMap<String, Group>, explanation: Explanation) {
     let group = groups.entry(account.summary.clone()).or_insert_with(|| Group {
         state: account.state,
         needs_somebody: account.needs_somebody(),
+        gravity,
         actor,
+        who: advice.map(|it| it.who).unwrap_or_default(),
         summary: account.summary.clone(),
         next: format!("corten why {}{place}", account.subject),
         since,
@@ -347,6 +401,7 @@ fn add(groups: &mut BTreeMap<String, Group>, explanation: Explanation) {
         reach,
     });
     group.reach = group.reach.min(reach);
+    group.gravity = group.gravity.min(gravity);
     // Whoever is named as one of them need not be named before.
     if because.is_none() {
         group.because = None;

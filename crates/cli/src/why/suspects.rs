@@ -13,10 +13,12 @@ use super::{
     custom,
     fields::{condition, items, key_of, text},
     findings::{claims, conditions, definitions, effects, jobs, selectors, services, sick_volumes, traffic},
+    gravity::{self, Gravity},
     reader::Reader,
 };
 
-pub(super) type Suspect = (&'static Kind, Value);
+/// With how grave it seems.
+pub(super) type Suspect = (&'static Kind, Value, Gravity);
 
 /// What a survey looks at.
 #[derive(Default)]
@@ -30,7 +32,7 @@ pub(super) struct Suspects {
     pub(super) unlisted: Vec<(&'static Kind, String)>,
 }
 
-/// In the order they are explained: what many others depend on first.
+/// In the order they are explained, of those that are as grave: what leads to others before them.
 const NAMESPACED: [&str; 9] = [
     "deployment",
     "statefulset",
@@ -38,8 +40,8 @@ const NAMESPACED: [&str; 9] = [
     "job",
     "replicaset",
     "replicationcontroller",
-    "persistentvolumeclaim",
     "pod",
+    "persistentvolumeclaim",
     "service",
 ];
 const CLUSTER: [&str; 3] = ["node", "namespace", "certificatesigningrequest"];
@@ -158,9 +160,10 @@ impl<'a> Search<'a> {
             let is_filtered = is_asked_for && traffic::is_filtered(kind, &object, filtered);
             let is_sick = !sick.is_empty() && sick.contains(&(kind.resource.kind.to_string(), key_of(&object)));
             if is_suspect(kind, &object, &ready, reader.now) || is_filtered || is_sick {
-                found.unwell.push((kind, without_content(&object)));
+                let gravity = if is_sick { Gravity::Data } else { gravity::seen(kind, &object) };
+                found.unwell.push((kind, without_content(&object), gravity));
             } else if is_asked_for {
-                found.well.push((kind, without_content(&object)));
+                found.well.push((kind, without_content(&object), Gravity::Leaving));
             }
         };
         if kind.resource == NAMESPACES && !self.namespace.is_empty() && !is_asked_for {

@@ -24,7 +24,7 @@ use super::{
 use crate::cluster_place::ClusterPlace;
 
 const NOW: &str = "2026-11-20T12:30:00Z";
-const LOOK: PageStyle = PageStyle { width: 100, colour: false };
+const LOOK: PageStyle = PageStyle { width: 100, height: 24, colour: false };
 const QUESTION: &str = "\n---- why";
 
 struct World(Vec<Value>);
@@ -411,4 +411,67 @@ fn a_journal_is_found_by_the_name_the_server_gives_it() {
         "apiVersion: corten.dev/v1\nkind: Journal\nmetadata: {name: pods.web, namespace: shop}\ndecisions: []\n",
     );
     assert_eq!(world.of(&JOURNALS).count(), 1);
+}
+
+fn world_of(file: &str) -> World {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/why").join(file);
+    World::parse(fs::read_to_string(file).expect("a text").split(QUESTION).next().expect("a world"))
+}
+
+#[test]
+fn a_page_is_as_high_as_its_terminal_and_whole_for_a_program() {
+    let now: Time = NOW.parse().expect("a time");
+    let world = world_of("survey.txt");
+    let reader = Reader::new(&world, now);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let found = runtime.block_on(survey(&reader, "shop", None)).expect("seen");
+    let causes = |screen: &str| screen.lines().filter(|it| it.starts_with(['✖', '▸'])).count();
+    for (look, is_all) in [
+        (PageStyle { height: 13, ..LOOK }, false),
+        (PageStyle { width: 60, height: 40, ..LOOK }, false),
+        (PageStyle { height: 60, ..LOOK }, true),
+        (PageStyle::WHOLE, true),
+    ] {
+        let screen = render_survey(&found, now, look);
+        assert!(screen.lines().count() <= look.height && screen.contains("must act: "), "{screen}");
+        assert_eq!(causes(&screen) == found.groups.len(), is_all, "{screen}");
+        assert_eq!(!screen.contains("-o json shows all"), is_all, "{screen}");
+        assert!(screen.lines().filter(|it| it.contains("corten why")).all(|it| !it.ends_with('…')), "{screen}");
+    }
+    assert!(!render_survey(&found, now, PageStyle::WHOLE).contains('…'));
+}
+
+#[test]
+fn what_leads_to_another_is_one_cause_with_it_and_the_gravest_is_explained() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let pair = |n: usize| {
+        let name = format!("p-{n:02}");
+        let (said, missing) = ("it has none", format!("there is no storage class \"c-{n}\""));
+        let wait = |reason: &str, message: &str, on: &str| json!({"reason": reason, "message": message, "actor": "Author", "on": on});
+        let journal = |kind: &str, wait: Value| {
+            json!({"apiVersion": "corten.dev/v1", "kind": "Journal",
+                   "metadata": {"name": format!("{kind}.{name}"), "namespace": "shop"},
+                   "decisions": [{"by": "test", "waits": [wait]}]})
+        };
+        [
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop"}, "spec": {}, "status": {"phase": "Pending"}}),
+            json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "shop"},
+                   "spec": {"storageClassName": format!("c-{n}")}, "status": {"phase": "Pending"}}),
+            journal("pods", wait("VolumeBinding", said, &format!("persistentvolumeclaim/{name}"))),
+            journal("persistentvolumeclaims", wait("StorageClassNotFound", &missing, "storageclass/none")),
+        ]
+    };
+    let lost = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "z", "namespace": "shop"},
+                      "spec": {"volumeName": "pv-z"}, "status": {"phase": "Lost"}});
+    let of_lost = json!({"apiVersion": "corten.dev/v1", "kind": "Journal", "metadata": {"name": "persistentvolumeclaims.z", "namespace": "shop"},
+                         "decisions": [{"by": "test", "waits": [{"reason": "ClaimLost", "message": "gone", "actor": "Author"}]}]});
+    let world = World((0..50).flat_map(pair).chain([lost, of_lost]).collect());
+    let reader = Reader::new(&world, NOW.parse().expect("a time"));
+    let found = runtime.block_on(survey(&reader, "shop", None)).expect("seen");
+    assert_eq!(found.groups[0].subjects[0].subject, "persistentvolumeclaim/z");
+    assert_eq!(found.groups[0].whom(99), "whoever wrote persistentvolumeclaim/z");
+    assert!(found.groups[1..].iter().all(|it| it.subjects.len() == 2), "{:?}", found.groups);
+    // One is lost, thirty-nine Pods have their claims with them, and eleven of both are named.
+    assert_eq!((found.groups.len(), found.not_looked_at, found.not_explained.len()), (40, 22, 22));
+    assert_eq!(found.not_explained[0].subject, "pod/p-39");
 }

@@ -9,8 +9,8 @@ use tokio::sync::Mutex;
 use super::{Inner, NodeHands};
 use crate::{Containerd, CriError, cri};
 
-/// So long one sandbox may hold up others that want an address, too.
-const TURN: Duration = Duration::from_secs(5);
+/// So long one sandbox may hold up others that want an address, too: a runtime that has just started, as its machine has, is slow.
+const TURN: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Of the sandboxes that want an address one at a time is offered it.
@@ -40,10 +40,10 @@ impl Inner {
             return self.cri.run_pod_sandbox(config, &spec.runtime_handler).await;
         };
         let turn = offers.turn.lock().await;
-        cni::offer(&self.layout, &offers.networks, &spec.addresses);
+        let offered = cni::offer(&self.layout, &offers.networks, &spec.addresses);
         let mut run = pin!(self.cri.run_pod_sandbox(config, &spec.runtime_handler));
         let taken = async {
-            while !cni::is_taken(&self.layout, &spec.addresses) {
+            while !cni::are_taken(&self.layout, &offered) {
                 tokio::time::sleep(LOOK).await;
             }
         };

@@ -159,7 +159,8 @@ impl Policy for PersistentVolume {
             let (spec, before) = (volume.at("spec"), &old["spec"]);
             // The strategy validates the whole, and `ValidatePersistentVolumeUpdate` does so again.
             self::spec(spec);
-            let changes = SOURCES.iter().map(|it| difference(&format!("spec.{it}"), &before[*it], spec.at(it).value()));
+            let source = |it: &'static str| with_late_secret(it, spec.at(it).value(), &before[it]);
+            let changes = SOURCES.iter().map(|it| difference(&format!("spec.{it}"), &before[*it], &source(it)));
             let changes: Vec<String> = changes.filter(|it| !it.is_empty()).collect();
             if !changes.is_empty() {
                 let path = spec.at("persistentvolumesource").path();
@@ -175,12 +176,28 @@ impl Policy for PersistentVolume {
             {
                 at_top("nodeAffinity").invalid("field is immutable, except for updating from beta label to GA");
             }
+            if !before["volumeAttributesClassName"].is_null() && !spec.at("volumeAttributesClassName").exists() {
+                spec.at("volumeAttributesClassName").forbidden("update from non-nil value to nil is forbidden");
+            }
         })
     }
 
     fn has_generation(&self) -> bool {
         false
     }
+}
+
+/// A source as it is compared: the Secret that growing takes may be named late.
+fn with_late_secret(kind: &str, new: &Value, before: &Value) -> Value {
+    let mut source = new.clone();
+    if kind == "csi"
+        && before.is_object()
+        && before["controllerExpandSecretRef"].is_null()
+        && let Some(source) = source.as_object_mut()
+    {
+        source.shift_remove("controllerExpandSecretRef");
+    }
+    source
 }
 
 /// A volume of the built-in driver goes to another node. Upstream lets all change with the gate `MutablePVNodeAffinity` (KEP-5381).
@@ -226,8 +243,12 @@ fn spec(spec: Cursor<'_>) {
             class.follows(field::dns1123_subdomain);
         }
     }
-    if spec.at("volumeAttributesClassName").exists() && !spec.at("csi").exists() {
-        spec.at("csi").missing("must specify csi when using volumeAttributesClassName");
+    let attributes = spec.at("volumeAttributesClassName");
+    if attributes.exists() && attributes.is_empty() {
+        attributes.missing("an empty string is disallowed");
+    }
+    if attributes.exists() && !spec.at("csi").exists() {
+        spec.at("csi").missing("has to be specified when using volumeAttributesClassName");
     }
     if spec.at("volumeMode").exists() {
         spec.at("volumeMode").one_of(&["Block", "Filesystem"]);

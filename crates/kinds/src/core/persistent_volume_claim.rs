@@ -1,8 +1,8 @@
 //! Asks for storage: a volume that fits is bound to it, or made for it.
 
-use corten_api::resources::PERSISTENT_VOLUME_CLAIMS;
+use corten_api::{resources::PERSISTENT_VOLUME_CLAIMS, volumes::BETA_CLASS};
 use corten_meta::Violation;
-use corten_schema::violations;
+use corten_schema::{Cursor, violations};
 use corten_validation::{
     difference,
     fill::{Object, fill, fill_pointer, inner, made, means_the_same},
@@ -95,6 +95,7 @@ impl Policy for PersistentVolumeClaim {
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
         violations(new, |claim| {
             let (spec, before) = (claim.at("spec"), &old["spec"]);
+            beta_class(claim, old);
             let allowed = with_allowed_changes(spec.value(), before, old);
             if !means_the_same(&allowed, before) {
                 spec.forbidden(&format!("{ONLY}\n{}", difference("spec", before, &allowed)));
@@ -110,6 +111,7 @@ impl Policy for PersistentVolumeClaim {
             }
             // Kubernetes's path does not say `spec`.
             rules::immutable(claim.at("volumeMode").instead(spec.at("volumeMode")), &before["volumeMode"]);
+            attributes_class(spec.at("volumeAttributesClassName"), old);
         })
     }
 
@@ -123,6 +125,34 @@ impl Policy for PersistentVolumeClaim {
 
     fn has_generation(&self) -> bool {
         false
+    }
+}
+
+/// The class of times before there was a field stays, but for a claim that says it in the field from now on
+/// (`validateStorageClassUpgradeFromAnnotation`).
+fn beta_class(claim: Cursor<'_>, old: &Value) {
+    let annotation = |it: &Value| it["metadata"]["annotations"][BETA_CLASS].as_str().map(str::to_owned);
+    let (before, now) = (annotation(old), annotation(claim.value()));
+    let class = claim.at("spec").at("storageClassName");
+    let is_upgrade = before.is_some()
+        && old["spec"]["storageClassName"].is_null()
+        && class.value().as_str() == before.as_deref()
+        && (now.is_none() || now == before);
+    let now = now.unwrap_or_default();
+    if !is_upgrade && now != before.unwrap_or_default() {
+        let path = format!("metadata.annotations.{BETA_CLASS}");
+        claim.report(Violation::invalid(path, format!("{now:?}"), "field is immutable"));
+    }
+}
+
+/// Once a class was applied there is one.
+fn attributes_class(class: Cursor<'_>, old: &Value) {
+    let is_applied = !old["status"]["currentVolumeAttributesClassName"].is_null();
+    if is_applied && class.is_empty() && *class.value() != old["spec"]["volumeAttributesClassName"] {
+        let what = if class.exists() { "empty string" } else { "nil" };
+        class.forbidden(&format!(
+            "update to {what} is forbidden when status.currentVolumeAttributesClassName is not nil"
+        ));
     }
 }
 
@@ -150,15 +180,19 @@ fn with_allowed_changes(new: &Value, old: &Value, claim: &Value) -> Value {
     if unset(&old["volumeName"]) {
         keep(&mut spec, old, "volumeName");
     }
-    // A class may come late, from the default.
-    if old["storageClassName"].is_null() && old["volumeName"].is_null() {
+    // A class may come late, from the default; one that an annotation said already stays.
+    let beta = &claim["metadata"]["annotations"][BETA_CLASS];
+    if old["storageClassName"].is_null() && (beta.is_null() || *beta == new["storageClassName"]) {
         keep(&mut spec, old, "storageClassName");
     }
-    if claim["status"]["phase"] == "Bound"
-        && let Some(requests) = old["resources"]["requests"].get("storage")
-    {
-        spec["resources"]["requests"]["storage"] = requests.clone();
+    if claim["status"]["phase"] == "Bound" {
+        if let Some(requests) = old["resources"]["requests"].get("storage") {
+            spec["resources"]["requests"]["storage"] = requests.clone();
+        }
+        keep(&mut spec, old, "volumeAttributesClassName");
     }
-    keep(&mut spec, old, "volumeAttributesClassName");
     spec
 }
+
+#[cfg(test)]
+mod tests;

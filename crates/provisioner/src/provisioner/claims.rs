@@ -38,6 +38,10 @@ impl Provisioner {
             }
             let refused = self.refused_growths.get(key).copied();
             let growth = expansion::job(&claim, volume, driver, refused, now);
+            if let Some(Job::Expand(it)) = growth.as_ref() {
+                let message = format!("External resizer is resizing volume {}", it.volume);
+                self.tell(&it.driver, &about_claim(&claim), Normal, "Resizing", message, effects);
+            }
             return growth.or_else(|| self.modification(key, &claim, volume, driver, now, effects));
         }
         let class = self.classes.get(spec.storage_class_name.as_deref()?)?.clone();
@@ -156,7 +160,7 @@ impl Provisioner {
             }
             // It is somebody else's to make.
             Err(NoSource::OfPopulator) => {}
-            Err(NoSource::Elsewhere(_)) if !is_selected => {}
+            Err(NoSource::Elsewhere { .. }) if !is_selected => {}
             Ok(_) | Err(_) => {
                 let message =
                     format!("External provisioner is provisioning volume for claim \"{}/{}\"", key.namespace, key.name);

@@ -272,7 +272,7 @@ impl Provisioner {
         {
             work.in_flight = true;
             let version = claim.metadata.resource_version.clone().unwrap_or_default();
-            effects.push(Effect::Do(Box::new(Job::Reschedule { claim: key.clone(), version })));
+            effects.push(Effect::Do(Box::new(Job::Reschedule { claim: key.clone(), version, source_node: None })));
             self.capacity.tell_at(now);
         }
     }

@@ -108,14 +108,14 @@ impl Provisioner {
                 self.failed(&subject, now);
                 None
             }
-            NoSource::Elsewhere(why) if is_selected => {
+            NoSource::Elsewhere { why, node } if is_selected => {
                 let message = not_provisioned(class, &why);
                 self.tell(&driver.name, &about, Warning, "ProvisioningFailed", message, effects);
                 let version = claim.metadata.resource_version.clone().unwrap_or_default();
-                Some(Job::Reschedule { claim: key.clone(), version })
+                Some(Job::Reschedule { claim: key.clone(), version, source_node: node })
             }
             // Another node has it, and makes the volume.
-            NoSource::Elsewhere(_) => None,
+            NoSource::Elsewhere { .. } => None,
             NoSource::Refused(why) => {
                 let message = not_provisioned(class, &why);
                 self.tell(&driver.name, &about, Warning, "ProvisioningFailed", message, effects);

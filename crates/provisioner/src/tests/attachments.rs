@@ -24,7 +24,8 @@ fn a_volume_is_attached_until_nobody_wants_it() {
     assert_eq!(world.attachment(done.clone()), [""; 0]);
     // What a node has is not removed, whoever let it go.
     let held = json!({ "metadata": { "finalizers": [ATTACHER] }, "status": { "phase": "Released" } });
-    assert_eq!(world.volume(sample_volume(held.clone())), [""; 0]);
+    let told = "Normal VolumeDelete: persistentvolume pv1 is still attached to node n1";
+    assert_eq!(world.volume(sample_volume(held.clone())), [told]);
     let mut leaving = done;
     merge(&mut leaving, json!({ "metadata": { "deletionTimestamp": "1970-01-01T00:00:00Z" } }));
     assert_eq!(world.attachment(leaving), ["detach csi-1 Ok(\"vol-1\")"]);
@@ -84,6 +85,17 @@ fn drivers_with_nothing_to_attach_are_not_asked_and_those_of_sidecars_left_alone
     world.add_driver(|it| (it.attaches, it.attaches_nothing) = (false, true));
     world.volume(sample_volume(json!({})));
     assert_eq!(world.attachment(json!({})), ["attach csi-1 Ok(\"vol-1\") false"]);
+    // It attached volumes before: whether the node still has this one is not known.
+    let held = json!({
+        "metadata": {
+            "annotations": { "csi.corten.dev/attach-asked": "true" },
+            "finalizers": [ATTACHER], "deletionTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "status": { "attached": true },
+    });
+    let refused = "detach csi-1 Err(\"driver sample was asked to attach the volume, and no longer says that it attaches any: it cannot be asked to detach it\")";
+    world.tell(Event::Done(Outcome::Attached { attachment: "csi-1".into(), result: Ok(()) }));
+    assert_eq!(world.attachment(held), [refused]);
 
     let mut world = World::new();
     world.add_driver(|_| {});

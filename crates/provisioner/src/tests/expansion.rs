@@ -5,6 +5,8 @@ use serde_json::json;
 use super::*;
 use crate::Finality;
 
+const GROWS: &str = "Normal Resizing: External resizer is resizing volume pv1";
+
 /// A claim that asks for two GB of a volume of one, of a driver of somebody else's.
 fn world(change: impl FnOnce(&mut DriverFacts)) -> World {
     let mut world = World::new();
@@ -87,9 +89,9 @@ fn a_growth_that_its_node_has_refused_is_begun_anew_and_not_soon() {
     };
     let mut world = refused();
     assert_eq!(world.wait(599), [""; 0]);
-    assert_eq!(world.wait(1), [growth]);
+    assert_eq!(world.wait(1), [GROWS, growth]);
     for size in ["1536Mi", "3Gi"] {
-        assert_eq!(refused().claim(with(size)), [growth], "{size}");
+        assert_eq!(refused().claim(with(size)), [GROWS, growth], "{size}");
     }
 }
 
@@ -118,7 +120,7 @@ fn a_growth_that_may_be_under_way_is_finished_before_another_size_is_asked_for()
             let mut world = world(|it| it.expands = true);
             let mut claim = asks(json!({}));
             claim["spec"]["resources"]["requests"]["storage"] = "4Gi".into();
-            assert_eq!(world.claim(claim.clone()), ["expand pv1 vol-1 4294967296"]);
+            assert_eq!(world.claim(claim.clone()), [GROWS, "expand pv1 vol-1 4294967296"]);
             let failure = Failure { message: "no".into(), finality, ..Failure::default() };
             world.tell(expanded(4 << 30, Err(failure)));
             world.volume(sample_volume(json!({ "spec": { "capacity": { "storage": gib(volume) } } })));
@@ -132,7 +134,7 @@ fn a_growth_that_may_be_under_way_is_finished_before_another_size_is_asked_for()
             world.now = world.now.after_seconds(600);
             let told = match expected {
                 0 => Vec::new(),
-                bytes => vec![format!("expand pv1 vol-1 {}", bytes << 30)],
+                bytes => vec![GROWS.to_owned(), format!("expand pv1 vol-1 {}", bytes << 30)],
             };
             assert_eq!(world.claim(claim), told, "{volume} {said} {allocated} {asked} {finality:?}");
         }
@@ -186,7 +188,7 @@ fn what_is_infeasible_is_asked_again_and_not_soon_and_what_has_no_room_after_the
     ] {
         let mut world = world(|it| it.expands = true);
         let growth = "expand pv1 vol-1 2147483648";
-        assert_eq!(world.claim(asks(json!({}))), [growth]);
+        assert_eq!(world.claim(asks(json!({}))), [GROWS, growth]);
         world.tell(expanded(
             2 << 30,
             Err(Failure { message: "no".into(), is_exhausted, finality, ..Failure::default() }),
@@ -198,7 +200,7 @@ fn what_is_infeasible_is_asked_again_and_not_soon_and_what_has_no_room_after_the
         });
         assert_eq!(world.claim(asks(status)), [""; 0]);
         assert_eq!(world.wait(pause - 1), [""; 0], "{finality:?} {is_exhausted}");
-        assert_eq!(world.wait(1), [growth], "{finality:?} {is_exhausted}");
+        assert_eq!(world.wait(1), [GROWS, growth], "{finality:?} {is_exhausted}");
     }
 }
 

@@ -221,6 +221,9 @@ fn a_snapshot_that_cannot_be_a_claims() {
     let foreign = json!({ "spec": { "driver": "x.example.com" } });
     let allowed = json!({ "metadata": { "annotations": { format!("{GROUP}/allow-volume-mode-change"): "true" } } });
     let away = json!({ "metadata": { "labels": { format!("{GROUP}/managed-by"): "n2" } } });
+    let deleted = json!({ "metadata": { "deletionTimestamp": "2026-11-20T11:00:00Z" } });
+    let [early, late] =
+        ["10:59:59", "11:00:01"].map(|it| json!({ "metadata": { "creationTimestamp": format!("2026-11-20T{it}Z") } }));
     let none = json!({});
     for (of_claim, of_content, of_snapshot_, expected) in [
         (
@@ -233,14 +236,12 @@ fn a_snapshot_that_cannot_be_a_claims() {
         (&block, &allowed, &none, "provision pvc-c1 1073741824 true of Snapshot"),
         (&none, &other, &none, "is bound to a different snapshot"),
         (&none, &foreign, &none, "is of driver x.example.com"),
-        (&none, &away, &none, "reschedule default/data"),
+        (&none, &away, &none, "reschedule default/data to n2"),
         (&none, &none, &json!({ "status": { "readyToUse": false } }), "snapshot s is not Ready"),
-        (
-            &none,
-            &none,
-            &json!({ "metadata": { "deletionTimestamp": "2026-11-20T11:00:00Z" } }),
-            "is currently being deleted",
-        ),
+        (&none, &none, &deleted, "is currently being deleted"),
+        (&late, &none, &deleted, "is currently being deleted"),
+        // The snapshot is there until this one has its volume.
+        (&early, &none, &deleted, "provision pvc-c1 1073741824 false of Snapshot"),
     ] {
         let mut world = synced();
         world.class();

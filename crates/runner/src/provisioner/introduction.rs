@@ -9,7 +9,7 @@ use corten_client::{BoxFuture, Client, Error, PatchType};
 use corten_meta::{Key, ObjectMeta};
 use corten_provisioner::{csi_driver, csi_node, default_class, topology_labels};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     hands::{BuiltIn, NodeDriver, VolumeHands},
@@ -22,12 +22,60 @@ pub(crate) const MADE_BY_CONTROL_PLANE: &str = "local.corten.dev/asked-by-contro
 /// Annotations have room for 256 KiB. One driver takes about 500 bytes.
 const DRIVERS_BYTES_MAX: usize = 128 << 10;
 const RETRY: Duration = Duration::from_secs(2);
+/// What somebody has changed is put right.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
+/// How telling goes. Of the tries that fail in a row the first is told to whoever runs the cluster.
+#[derive(Default)]
+struct Telling {
+    has_failed: bool,
+    disbelieved: Disbelieved,
+}
+
+/// Why drivers that say where the node is are not believed.
+type Disbelieved = Vec<String>;
+
+impl Telling {
+    /// When it is to be tried, or looked at, again.
+    fn ended(&mut self, result: Result<Disbelieved, Error>) -> Duration {
+        let error = match result {
+            Err(error) => error,
+            Ok(disbelieved) => {
+                let new = disbelieved.iter().filter(|it| !self.disbelieved.contains(it));
+                new.for_each(|why| tracing::warn!(why, "a driver says where the node is, and is not believed"));
+                (self.has_failed, self.disbelieved) = (false, disbelieved);
+                return LOOK_AGAIN;
+            }
+        };
+        if std::mem::replace(&mut self.has_failed, true) {
+            tracing::debug!(%error, "the cluster is not told of the node's drivers yet");
+        } else {
+            tracing::warn!(%error, "the cluster is not told of the node's drivers, which is tried again and again");
+        }
+        RETRY
+    }
+}
 
 /// Again and again, until it was heard.
-pub(super) async fn until_heard<F: Future<Output = Result<(), Error>>>(attempt: impl Fn() -> F) {
-    while let Err(error) = attempt().await {
-        tracing::debug!(%error, "the cluster is not told of the node's drivers yet");
-        tokio::time::sleep(RETRY).await;
+pub(super) async fn until_heard<F: Future<Output = Result<Disbelieved, Error>>>(attempt: impl Fn() -> F) {
+    let mut telling = Telling::default();
+    loop {
+        let result = attempt().await;
+        let is_heard = result.is_ok();
+        let pause = telling.ended(result);
+        if is_heard {
+            return;
+        }
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Of a node whose drivers were told already.
+pub(super) async fn keep_told(own: &Client, node: &str, found: &[NodeDriver]) {
+    let (mut telling, mut pause) = (Telling::default(), LOOK_AGAIN);
+    loop {
+        tokio::time::sleep(pause).await;
+        pause = telling.ended(of_node(own, node, found, false).await);
     }
 }
 
@@ -37,20 +85,20 @@ pub(super) async fn of_node_here(
     hands: &dyn VolumeHands,
     node: &str,
     found: &[NodeDriver],
-) -> Result<(), Error> {
+) -> Result<Disbelieved, Error> {
     let BuiltIn { driver, has_class, has_snapshots } = hands.built_in().await;
     there(client.create(&CSI_DRIVERS, "", &csi_driver(&driver)).await)?;
     if !has_class {
         there(client.create(&STORAGE_CLASSES, "", &default_class(&driver)).await)?;
         hands.class_is_made().await;
     }
-    of_node(own, node, found, false).await?;
+    let disbelieved = of_node(own, node, found, false).await?;
     // Last of all: kinds take a while until they are served.
     if !has_snapshots {
         snapshots::introduce(client, &driver).await?;
         hands.snapshots_are_made().await;
     }
-    Ok(())
+    Ok(disbelieved)
 }
 
 /// For nodes on other machines: that there is the CSIDriver says that the rest was made once, and is its users' since then.
@@ -65,15 +113,14 @@ pub(super) async fn of_cluster(client: &Client, hands: &dyn VolumeHands) -> Resu
     there(client.create(&CSI_DRIVERS, "", &csi_driver(&driver)).await)
 }
 
-/// Labels and CSINode, as the node.
-async fn of_node(own: &Client, node: &str, found: &[NodeDriver], is_joined: bool) -> Result<(), Error> {
+/// Labels and CSINode, as the node. What is there already is not written; a write that is late does not undo a later one.
+async fn of_node(own: &Client, node: &str, found: &[NodeDriver], is_joined: bool) -> Result<Disbelieved, Error> {
     #[derive(Deserialize)]
     struct Node {
         metadata: ObjectMeta,
     }
     let held = own.get_as::<Node>(&NODES, &Key::cluster(node)).await?.metadata;
     let (missing, refused) = topology_labels(&held.labels, found.iter().map(|it| &it.facts));
-    refused.iter().for_each(|why| tracing::warn!(why, "a driver says where the node is, and is not believed"));
     if !missing.is_empty() {
         let patch = json!({ "metadata": { "labels": missing } });
         own.patch(&NODES, &Key::cluster(node), "", &PatchType::Merge, &patch).await?;
@@ -85,20 +132,37 @@ async fn of_node(own: &Client, node: &str, found: &[NodeDriver], is_joined: bool
         MADE_BY_CONTROL_PLANE: is_joined.then_some("true"),
         DRIVERS_OF_OTHERS: if is_joined { of_others(found) } else { None },
     });
-    let metadata = &object["metadata"];
-    let patch = json!({
-        "metadata": { "ownerReferences": metadata["ownerReferences"], "annotations": metadata["annotations"] },
-        "spec": object["spec"],
-    });
-    match own.patch(&CSI_NODES, &Key::cluster(node), "", &PatchType::Merge, &patch).await {
+    let held: Value = match own.get_as(&CSI_NODES, &Key::cluster(node)).await {
         Err(error) if error.is_not_found() => {
             if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
                 annotations.retain(|_, it| !it.is_null());
             }
-            there(own.create(&CSI_NODES, "", &object).await)
+            return own.create(&CSI_NODES, "", &object).await.map(|_| refused);
         }
-        other => other.map(drop),
+        held => held?,
+    };
+    if says(&held, &object) {
+        return Ok(refused);
     }
+    let metadata = &object["metadata"];
+    let patch = json!({
+        "metadata": {
+            "ownerReferences": metadata["ownerReferences"],
+            "annotations": metadata["annotations"],
+            "resourceVersion": held["metadata"]["resourceVersion"],
+        },
+        "spec": object["spec"],
+    });
+    own.patch(&CSI_NODES, &Key::cluster(node), "", &PatchType::Merge, &patch).await.map(|_| refused)
+}
+
+/// Does the CSINode say all that it should?
+fn says(held: &Value, wanted: &Value) -> bool {
+    let (meta, of) = (&held["metadata"], &wanted["metadata"]);
+    let annotations = of["annotations"].as_object();
+    held["spec"]["drivers"] == wanted["spec"]["drivers"]
+        && meta["ownerReferences"] == of["ownerReferences"]
+        && annotations.is_none_or(|it| it.iter().all(|(name, value)| meta["annotations"][&**name] == *value))
 }
 
 fn of_others(found: &[NodeDriver]) -> Option<String> {
@@ -111,7 +175,7 @@ fn of_others(found: &[NodeDriver]) -> Option<String> {
     Some(told)
 }
 
-/// On a machine that has joined: tells of its drivers whenever one comes or goes, until `shutdown` is ready.
+/// On a machine that has joined: tells of its drivers whenever one comes or goes, and now and then, until `shutdown` is ready.
 pub async fn run_node_drivers(
     own: Client,
     node: String,
@@ -119,15 +183,14 @@ pub async fn run_node_drivers(
     shutdown: impl Future<Output = ()> + Send,
 ) {
     let tell = async {
-        let mut found = drivers().await;
+        let (mut found, mut next) = (drivers().await, drivers());
+        let mut telling = Telling::default();
         loop {
-            let told = until_heard(|| of_node(&own, &node, &found, true));
-            let mut next = drivers();
-            // What is there now is told, not what was there when the telling began.
-            found = tokio::select! {
-                found = &mut next => found,
-                () = told => next.await,
-            };
+            let pause = telling.ended(of_node(&own, &node, &found, true).await);
+            tokio::select! {
+                came = &mut next => (found, next) = (came, drivers()),
+                () = tokio::time::sleep(pause) => {}
+            }
         }
     };
     tokio::select! {

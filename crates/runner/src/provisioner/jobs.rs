@@ -7,13 +7,14 @@ mod snapshots;
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use corten_api::resources::{LEASES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES};
-use corten_api::volumes::SELECTED_NODE;
+use corten_api::resources::{LEASES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SECRETS};
+use corten_api::volumes::{SELECTED_NODE, SOURCE_NODE};
 use corten_client::{Client, DeleteParams, Error, PatchType};
 use corten_kubelet::Secrets;
 use corten_meta::{Key, Resource, Time};
 use corten_provisioner::{
-    ClaimFinalizers, Failure, Finality, Growth, Job, Modification, NodeGrowth, Outcome, Request, leases, volume_object,
+    ClaimFinalizers, Failure, Finality, Growth, Job, Modification, NodeGrowth, Outcome, Request, is_own_condition,
+    leases, volume_object,
 };
 use futures_util::FutureExt;
 use serde_json::{Value, json};
@@ -72,6 +73,20 @@ fn unasked(failure: Failure) -> Failure {
 /// What a Secret says, for a driver.
 pub(crate) async fn told(client: &Client, secret: Option<&Key>) -> Result<Secrets, Failure> {
     secrets(client, secret.cloned()).await.map_err(failed).map_err(unasked)
+}
+
+/// The same, of a Secret that may be gone with the namespace of what was made with it: the driver is asked without, as by
+/// external-provisioner (`handleSecretsForDeletion`), and says itself whether it can do so.
+async fn told_still(client: &Client, secret: Option<&Key>) -> Result<Secrets, Failure> {
+    let told = told(client, secret).await;
+    if told.is_err()
+        && let Some(key) = secret
+        && client.get_as::<Value>(&SECRETS, key).await.is_err_and(|it| it.is_not_found())
+    {
+        tracing::warn!(secret = %key, "a driver is to remove a volume, and its Secret is gone: it is asked without");
+        return Ok(Secrets::default());
+    }
+    told
 }
 
 /// Carries out one job; whatever happens, the mind gets its answer.
@@ -136,16 +151,17 @@ async fn attempt(client: &Client, hands: &dyn VolumeHands, answered: &Answered, 
             there(client.create(&PERSISTENT_VOLUMES, "", &volume).await).map_err(not_written)?;
         }
         Job::Select { claim, version, node } => select(client, claim, version, node).await.map_err(not_written)?,
-        Job::Reschedule { claim, version } => {
-            let patch = json!({ "metadata": {
-                "resourceVersion": version,
-                "annotations": { SELECTED_NODE: null },
-            } });
+        Job::Reschedule { claim, version, source_node } => {
+            let mut annotations = json!({ SELECTED_NODE: null });
+            if let Some(node) = source_node {
+                annotations[SOURCE_NODE] = node.as_str().into();
+            }
+            let patch = json!({ "metadata": { "resourceVersion": version, "annotations": annotations } });
             let patched = client.patch(&PERSISTENT_VOLUME_CLAIMS, claim, "", &PatchType::Merge, &patch).await;
             gone(patched).map_err(not_written)?;
         }
         Job::Remove { volume, driver, handle, secret, finalizers } => {
-            let secrets = told(client, secret.as_ref()).await?;
+            let secrets = told_still(client, secret.as_ref()).await?;
             hands.delete(driver.clone(), handle.clone(), secrets).await.map_err(refused)?;
             answered.forget(driver, handle);
             remove(client, volume, finalizers).await.map_err(not_written)?;
@@ -196,10 +212,31 @@ async fn write_finalizers(client: &Client, it: &ClaimFinalizers) -> Result<(), E
     client.patch(&PERSISTENT_VOLUME_CLAIMS, &it.claim, "", &PatchType::Merge, &patch).await.map(drop)
 }
 
+/// Conditions of others, which may have changed since the status was thought of, stay as they are.
 async fn write_status(client: &Client, claim: &Key, status: &Value) -> Result<(), Failure> {
-    let patch = json!({ "status": status });
-    let patched = client.patch(&PERSISTENT_VOLUME_CLAIMS, claim, "status", &PatchType::Merge, &patch).await;
-    gone(patched).map_err(not_written)
+    let mut conflict = None;
+    for _ in 0..CONFLICTS_MAX {
+        let mut patch = json!({ "status": status });
+        if let Some(own) = status["conditions"].as_array() {
+            let found = match client.get_as::<Value>(&PERSISTENT_VOLUME_CLAIMS, claim).await {
+                Err(error) if error.is_not_found() => return Ok(()),
+                other => other.map_err(not_written)?,
+            };
+            patch["status"]["conditions"] = with_conditions_of_others(own, &found["status"]["conditions"]);
+            patch["metadata"] = json!({ "resourceVersion": found["metadata"]["resourceVersion"] });
+        }
+        match client.patch(&PERSISTENT_VOLUME_CLAIMS, claim, "status", &PatchType::Merge, &patch).await {
+            Err(error) if error.is_conflict() => conflict = Some(error),
+            other => return gone(other).map_err(not_written),
+        }
+    }
+    conflict.map_or(Ok(()), |it| Err(not_written(it)))
+}
+
+fn with_conditions_of_others(own: &[Value], found: &Value) -> Value {
+    let is_own = |it: &Value| it["type"].as_str().is_some_and(is_own_condition);
+    let others = found.as_array().into_iter().flatten().filter(|it| !is_own(it));
+    others.chain(own.iter().filter(|it| is_own(it))).cloned().collect()
 }
 
 /// Deletes a PersistentVolume whose volume is gone, and lets it go.

@@ -3,6 +3,7 @@ mod capacities;
 mod changes;
 mod claims;
 mod handles;
+mod node_drivers;
 mod shared;
 mod snapshots;
 
@@ -41,6 +42,8 @@ struct FakeVolumes {
     refused: Mutex<Option<String>>,
     /// It lists no volume as attached, once.
     is_detached: Mutex<bool>,
+    /// It has not grown yet what it was asked to.
+    is_growing: Mutex<bool>,
     /// How large it says a volume is that it has grown.
     grown: Mutex<u64>,
     /// The node it is on, where that is not `n1`.
@@ -104,8 +107,8 @@ impl VolumeHands for FakeVolumes {
         Box::pin(std::future::ready(made.map(|()| created)))
     }
 
-    fn delete(&self, _: String, handle: String, _: Secrets) -> BoxFuture<'_, Result<(), Refusal>> {
-        Box::pin(std::future::ready(self.ask(format!("delete {handle}"))))
+    fn delete(&self, _: String, handle: String, secrets: Secrets) -> BoxFuture<'_, Result<(), Refusal>> {
+        Box::pin(std::future::ready(self.ask(format!("delete {handle} {secrets:?}"))))
     }
 
     fn expand(
@@ -115,8 +118,13 @@ impl VolumeHands for FakeVolumes {
         bytes: u64,
         _: Secrets,
     ) -> BoxFuture<'_, Result<Grown, Refusal>> {
-        let grown = Grown { bytes: *self.grown.lock(), needs_node: false };
-        Box::pin(std::future::ready(self.ask(format!("expand {handle} {bytes}")).map(|()| grown)))
+        let asked = self.ask(format!("expand {handle} {bytes}"));
+        Box::pin(async move {
+            while *self.is_growing.lock() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            asked.map(|()| Grown { bytes: *self.grown.lock(), needs_node: false })
+        })
     }
 
     fn attach(

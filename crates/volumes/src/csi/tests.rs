@@ -370,6 +370,22 @@ async fn a_volume_is_grown_where_a_pod_has_it() {
     mounter.set_up("u3", &grown).await.expect("published");
     let asked: Vec<String> = world.asked().iter().map(|it| it.split(' ').next().unwrap_or_default().into()).collect();
     assert_eq!(asked, ["NodeStageVolume", "NodeExpandVolume", "NodePublishVolume"]);
+    // One that stages nothing is asked when the Pod's mount is there.
+    let (world, driver) = World::driver(&["attach", "stage"]).await;
+    let made = driver.create(wanted("v1")).await.expect("made");
+    driver
+        .expand(StageVolume { access_mode: "ReadWriteOnce".into(), ..StageVolume::of(&made.handle) }, 4 << 20)
+        .await
+        .expect("grown");
+    let mut grown = mount(&made.handle);
+    if let Backend::Csi(volume) = &mut grown.backend {
+        volume.growth = Some(Box::new(VolumeGrowth { bytes: 4 << 20, secrets: Secrets::default() }));
+    }
+    let mounter = world.mounter();
+    world.asked();
+    mounter.set_up("u1", &grown).await.expect("published");
+    let asked: Vec<String> = world.asked().iter().map(|it| it.split(' ').next().unwrap_or_default().into()).collect();
+    assert_eq!(asked, ["NodePublishVolume", "NodeExpandVolume"]);
     // One that has no part in it is not asked.
     let (world, driver) = World::driver(&["attach", "node-expand"]).await;
     let made = driver.create(wanted("v1")).await.expect("made");

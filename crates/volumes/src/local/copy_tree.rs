@@ -13,7 +13,7 @@ use std::{
 
 use corten_machine::tree::{self, Entry, Extent, Visitor, WalkBudget};
 use rustix::{
-    fd::{AsFd, BorrowedFd, OwnedFd},
+    fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
     fs::{
         AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, StatxFlags, Timespec, Timestamps, Uid, XattrFlags,
         chownat, fchmod, fchown, fgetxattr, flistxattr, fsetxattr, fstat, futimens, linkat, mkdirat, openat, openat2,
@@ -207,9 +207,13 @@ impl<'p> Copying<'p> {
 
 /// `None`: it was taken away, or something else has its name by now.
 fn open_file(entry: &Entry<'_>) -> io::Result<Option<File>> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat2(entry.folder, entry.name, flags, Mode::empty(), STEP) {
-        Ok(file) => Ok(Some(File::from(file))),
+        // A device begins to work when it is opened: it is known that this is none, whatever has the name by now.
+        Ok(found) if FileType::from_raw_mode(fstat(&found)?.st_mode) == FileType::RegularFile => {
+            Ok(Some(File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))?))
+        }
+        Ok(_) => Ok(None),
         Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::XDEV) => Ok(None),
         Err(error) => Err(error.into()),
     }

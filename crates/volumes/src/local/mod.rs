@@ -366,7 +366,12 @@ fn stage(store: &Store, volume: &Volume, staging: &Path, options: &[String]) -> 
         Form::Disk => loop_device::attach(&store.whole_disk(volume)?).map(drop),
         Form::FileSystem(kind) => {
             if mounts::is_mount_point(staging) {
-                return Ok(());
+                // Staged for a Pod that is gone: what grows only while nobody has it is mounted anew for the next.
+                let device = loop_device::of(&store.disk(&volume.handle)?).filter(|_| volume.grows);
+                let is_had = device.is_none_or(|it| file_system::all_mounts(&it).iter().any(|it| it != staging));
+                if is_had || file_system::unmount_all(staging).is_err() {
+                    return Ok(());
+                }
             }
             let made = volume.blank.then(|| store.make_file_system(volume, kind)).transpose()?;
             let (is_new, volume) = (made.is_some(), made.as_ref().unwrap_or(volume));

@@ -190,8 +190,13 @@ async fn a_volume_grows_while_it_is_used_and_while_it_is_not() {
     assert!(before > 18 << 20, "{before}");
     let grown = world.driver.expand(StageVolume::of("pvc-1"), 64 << 20).await.expect("grown in use");
     if grown.node_expansion_required {
-        // A machine that is a container itself may not.
-        world.driver.unstage("pvc-1".into(), staging.clone()).await.expect("unstaged");
+        // A machine that is a container itself may not. The next Pod finds it staged.
+        let target = world.dir.path().join("target");
+        let (of, at) = (staged("pvc-1", false), Some(staging.clone()));
+        world.driver.publish(of, at, target.clone(), false).await.expect("published");
+        world.driver.stage(staged("pvc-1", false), staging.clone()).await.expect("staged");
+        assert_eq!(stats(&staging).await.expect("there").capacity_bytes, before, "a Pod has it");
+        world.driver.unpublish("pvc-1".into(), target).await.expect("taken away");
         world.driver.stage(staged("pvc-1", false), staging.clone()).await.expect("staged");
     }
     let after = stats(&staging).await.expect("there").capacity_bytes;

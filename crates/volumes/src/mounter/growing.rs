@@ -31,13 +31,20 @@ impl Mounter {
     }
 
     /// Has a driver do its part before a Pod has the volume: some do it then alone. The Pod begins whatever comes of it; who looks
-    /// on while it runs asks again, and tells.
-    pub(super) async fn grow_staged(&self, driver: &dyn Driver, told: &StageVolume, volume: &CsiVolume, place: &Path) {
+    /// on while it runs asks again, and tells. `staging`: where it is staged, of a driver that does so.
+    pub(super) async fn grow_unused(
+        &self,
+        driver: &dyn Driver,
+        told: &StageVolume,
+        volume: &CsiVolume,
+        (path, staging): (&Path, Option<&Path>),
+    ) {
         let facts = driver.facts();
         let growth = volume.growth.as_ref().filter(|_| facts.node_expands && !facts.is_built_in());
         let Some(VolumeGrowth { bytes, secrets }) = growth.map(|it| &**it) else { return };
         let told = StageVolume { secrets: secrets.0.clone(), ..told.clone() };
-        let asked = NodeExpand { volume: told, path: place.to_owned(), staging: Some(place.to_owned()), bytes: *bytes };
+        let staging = staging.map(Path::to_owned);
+        let asked = NodeExpand { volume: told, path: path.to_owned(), staging, bytes: *bytes };
         if let Err(fault) = driver.node_expand(asked).await {
             tracing::debug!(%fault, volume = volume.handle, "a volume is not grown before its pod begins");
         }

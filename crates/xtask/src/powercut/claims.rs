@@ -1,8 +1,10 @@
-//! What a claim holds over cuts: every record that was said to be written, in a volume of its size, which is mounted once.
+//! What a claim holds over cuts: every record that was said to be written, in a volume of its size, which is mounted once. And that there
+//! are as many volumes as claims, of the size that each asks for.
 //!
 //! The Pod's output leaves the machine while it runs (`e2e/machine/claims.yaml`), so what it said is known after a cut.
 
 use std::{
+    collections::BTreeSet,
     io::{BufRead, BufReader},
     process::{Child, ChildStdout, Stdio},
     thread::JoinHandle,
@@ -16,6 +18,19 @@ const FOLLOW: &str = "exec kubectl logs --follow --tail=1 records-0";
 const READ: &str = "kubectl logs records-0";
 /// The volumes' files that are disks, as the kernel has them: each once.
 const ATTACHED: &str = "cat /sys/block/loop*/loop/backing_file 2>/dev/null | grep '^/var/lib/corten/volumes/' || true";
+/// What a real machine may take until no claim is bound, grown or removed any more.
+const SETTLED_SECONDS: f64 = 30.0;
+/// Says what is wrong, if anything, once nothing is under way any more: volumes, their folders and claims are the same, and as large
+/// as is asked for.
+const SETTLED: &str = r#"of() { kubectl get "$1" -o jsonpath="{range .items[*]}$2{'\n'}{end}" | sort; }
+for _ in $(seq SECONDS); do
+  volumes=$(of pv '{.spec.csi.volumeHandle}') claims=$(of pvc '{.spec.volumeName}')
+  folders=$(ls /var/lib/corten/volumes | grep pvc- | sort)
+  growing=$(of pvc '{.metadata.name} {.spec.resources.requests.storage} {.status.capacity.storage}' | awk '$2 != $3')
+  [ "$volumes" = "$claims" ] && [ "$volumes" = "$folders" ] && [ -z "$growing" ] && exit
+  sleep 1
+done
+echo "volumes:" $volumes "of claims:" $claims "folders:" $folders "not as asked for:" $growing"#;
 
 /// What was said of the claim of one machine.
 #[derive(Debug, Default)]
@@ -67,9 +82,15 @@ impl Claim {
         let said = cluster.output(READ).context("what the Pod with a claim found")?;
         self.check_said(&said)?;
         let attached = cluster.output(ATTACHED)?;
-        match attached.lines().count() {
-            1 => Ok(()),
-            n => bail!("the one volume is {n} disks: {attached}"),
+        let mut once = BTreeSet::new();
+        if let Some(twice) = attached.lines().find(|it| !once.insert(*it)) {
+            bail!("{twice} is two disks: {attached}");
+        }
+        let seconds = format!("{:.0}", SETTLED_SECONDS * cluster.patience);
+        match cluster.output(&SETTLED.replace("SECONDS", &seconds))?.trim() {
+            "" if once.is_empty() => bail!("the Pod is Ready, and its volume is no disk"),
+            "" => Ok(()),
+            wrong => bail!("{wrong}"),
         }
     }
 

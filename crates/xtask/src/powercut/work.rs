@@ -15,6 +15,8 @@ pub(crate) enum Work {
     Rollouts,
     /// A running Pod is given more, and less.
     Resizes,
+    /// Claims are made with their Pods, bound, grown and deleted.
+    Claims,
     /// Images are pulled that the machine has never seen.
     Pulls,
     /// The store's log is filled until it is replaced by a checkpoint.
@@ -29,10 +31,11 @@ pub(crate) enum Work {
     Twice,
 }
 
-const OF_A_RUNNING_CLUSTER: [Work; 9] = [
+const OF_A_RUNNING_CLUSTER: [Work; 10] = [
     Work::Starts,
     Work::Rollouts,
     Work::Resizes,
+    Work::Claims,
     Work::Pulls,
     Work::Checkpoints,
     Work::Restarts,
@@ -55,7 +58,7 @@ impl Work {
     pub(super) fn seconds_max(self) -> f64 {
         match self {
             Self::FirstUp => 20.0,
-            Self::Starts | Self::Rollouts | Self::Pulls | Self::Restarts => 12.0,
+            Self::Starts | Self::Rollouts | Self::Claims | Self::Pulls | Self::Restarts => 12.0,
             Self::Resizes | Self::Checkpoints | Self::Quiet | Self::Recoveries | Self::Twice => 5.0,
         }
     }
@@ -88,6 +91,11 @@ impl Work {
             }
             Self::Resizes => "for ((i = 0; ; i++)); do kubectl patch pod grow --subresource resize -p \
                  '{\"spec\":{\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{\"memory\":\"'$((48 + i % 16))'Mi\"}}}]}}'; done"
+                .to_owned(),
+            Self::Claims => "while :; do for it in 1 2; do kubectl delete pod made-$it --now --ignore-not-found; \
+                 kubectl delete pvc made-$it --ignore-not-found; sed s/NAME/made-$it/ e2e/machine/made.yaml | kubectl create -f -; \
+                 done; kubectl wait --for=condition=Ready pod/made-1; kubectl patch pvc made-1 -p \
+                 '{\"spec\":{\"resources\":{\"requests\":{\"storage\":\"24Mi\"}}}}'; sleep 0.5; done"
                 .to_owned(),
             Self::Pulls => format!(
                 "kubectl delete pod pulled --now --ignore-not-found; kubectl run pulled --image=127.0.0.1:5000/pulled:{image}; sleep 1000"

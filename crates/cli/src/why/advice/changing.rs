@@ -37,7 +37,10 @@ pub(super) fn file_system(case: &Case<'_>) -> Advice {
     let advice = Advice::run(case.describe()).headline(format!("{}: {message}", case.at.subject));
     let pod = message.split_once("; pod/").and_then(|it| it.1.split_once(' ')).map(|it| it.0);
     match (case.wait.actor, pod) {
-        (Actor::Cluster, _) => advice.who("nobody: it goes on by itself"),
+        (Actor::Cluster, Some(pod)) => {
+            advice.who(format!("nobody, if it comes within a minute; else whoever runs pod/{pod}: have it begin anew"))
+        }
+        (Actor::Cluster, None) => advice.who("nobody: it goes on by itself"),
         (Actor::Operator, Some(pod)) => {
             let next = kubectl(case.namespace, &["describe", &format!("pod/{pod}")]);
             let who = format!("whoever runs its driver, on the node of pod/{pod}: it is asked again, after pauses");
@@ -47,7 +50,8 @@ pub(super) fn file_system(case: &Case<'_>) -> Advice {
         }
         (_, Some(pod)) => {
             let next = kubectl(case.namespace, &["describe", &format!("pod/{pod}")]);
-            Advice { next, ..advice }.who(format!("whoever runs pod/{pod}: end it, for another to mount the volume"))
+            Advice { next, ..advice }
+                .who(format!("whoever runs pod/{pod}: have it begin anew, which has the volume grown"))
         }
         (_, None) => advice.who(format!("whoever has {}: begin a pod that mounts it", case.at.subject)),
     }

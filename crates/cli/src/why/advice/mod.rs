@@ -234,7 +234,7 @@ fn of_cluster(case: &Case<'_>) -> Option<Option<Advice>> {
         "NoEndpoints" | "LoadBalancerPending" => Some(services::endpoints(case)),
         "AddressNotInPool" | "AddressTaken" => Some(Advice::run(case.edit())),
         "PoolExhausted" => Some(services::pool(case)),
-        "DriverNowhere" => Some(attaching::of_volume(case)),
+        "DriverNowhere" | "AttachRefused" | "AttachPending" | "DetachRefused" => Some(attaching::of_volume(case)),
         "FinalizerHolds" | "NamespaceContentRemaining" => Some(leaving::finalizer(case)),
         "NamespaceNotFound" => Some(leaving::namespace(case)),
         "StoredVersionMissing" => Some(extensions::stored_version(case)),

@@ -3,12 +3,12 @@
 //! Drivers are asked beside the loops that keep journals: what they said is read off the claim's events.
 
 use corten_api::{
-    resources::{CSI_DRIVERS, CSI_NODES, EVENTS, LEASES, NODES, PERSISTENT_VOLUME_CLAIMS},
+    resources::{CSI_DRIVERS, CSI_NODES, EVENTS, LEASES, NODES, PERSISTENT_VOLUME_CLAIMS, PODS},
     snapshots::VOLUME_SNAPSHOTS,
     volumes::{CONTROLLER_NODES, DRIVERS_OF_OTHERS, SELECTED_NODE, STORAGE_PROVISIONER},
 };
 use corten_meta::{Key, Resource};
-use corten_provisioner::{RING, RING_OF_ONE, leases};
+use corten_provisioner::{PROVISIONER_SIDECAR, RING, RING_OF_ONE, leases};
 use serde_json::{Value, json};
 
 use super::{
@@ -17,11 +17,14 @@ use super::{
 };
 use crate::why::{
     command::kubectl,
-    fields::{items, one_line, text},
-    gather::when,
+    fields::{condition, items, key_of, one_line, text, time},
+    findings::claims::REFUSAL_LASTS,
+    gather::{warning_events, when},
     nearest::nearest,
 };
 
+/// A Pod that was placed where its volume cannot be so often is placed there by its scores.
+const TRIES: u64 = 3;
 /// Of a claim that a populator is to make the volume for (`Assuming an external populator will provision the volume`).
 const OF_POPULATOR: &str = "external populator";
 
@@ -73,11 +76,27 @@ pub(super) async fn of(case: &Case<'_>) -> Advice {
                 false => advice,
             };
             let place = if node.is_empty() { String::new() } else { format!(" for node {node}") };
+            let advice = advice.hints(idle_sidecar(case).await);
             advice
                 .headline(not_yet(case, format!("{provisioner} is making it{place}")))
                 .who(format!("nobody, if it comes soon; else whoever runs {provisioner}"))
         }
     }
+}
+
+/// A Pod with a sidecar that makes volumes and is not ready: where it is the driver's, Corten leaves that to it.
+async fn idle_sidecar(case: &Case<'_>) -> Option<String> {
+    let pods = case.reader.list(&PODS, "").await;
+    let is_sidecar = |it: &Value| PROVISIONER_SIDECAR.iter().any(|name| text(it, "/image").contains(name));
+    let has_sidecar = |it: &&Value| items(it, "/spec/containers").iter().any(is_sidecar);
+    let is_ready = |it: &Value| condition(it, "Ready").is_some_and(|it| it["status"] == "True");
+    let is_over = |it: &Value| ["Succeeded", "Failed"].contains(&text(it, "/status/phase"));
+    let pod = pods.iter().filter(has_sidecar).find(|it| !is_ready(it) && !is_over(it))?;
+    let Key { namespace, name } = key_of(pod);
+    Some(format!(
+        "pod/{name} in {namespace} runs {} and is not ready: if it is this driver's, it is to make it",
+        PROVISIONER_SIDECAR[0]
+    ))
 }
 
 /// Who may act for the driver, and what is wrong with that.
@@ -109,15 +128,23 @@ fn not_yet(case: &Case<'_>, why: impl std::fmt::Display) -> String {
     format!("{} has no volume yet: {why}", case.at.subject)
 }
 
+/// So often its driver has refused, as far as events tell.
+async fn n_refusals(case: &Case<'_>) -> u64 {
+    let events = warning_events(case.reader, case.object).await;
+    let refusals = events.iter().filter(|it| text(it, "/reason") == "ProvisioningFailed");
+    refusals.map(|it| it["count"].as_u64().unwrap_or(1)).sum()
+}
+
 /// What came of the last time that somebody wanted to make it.
 async fn said(case: &Case<'_>) -> Option<String> {
     let name = text(case.object, "/metadata/name");
     let fields = format!("involvedObject.kind=PersistentVolumeClaim,involvedObject.name={name}");
     let events = case.reader.list_where(&EVENTS, case.namespace, &fields).await;
     let uid = text(case.object, "/metadata/uid");
+    let is_new = |it: &Value| time(&json!(when(it))).is_some_and(|it| it.after(REFUSAL_LASTS) >= case.reader.now);
     let is_said = |it: &&Value| {
-        let is_refusal = text(it, "/reason") == "ProvisioningFailed" || text(it, "/message").contains(OF_POPULATOR);
-        is_refusal && text(it, "/involvedObject/uid") == uid
+        let is_refusal = text(it, "/reason") == "ProvisioningFailed" && is_new(it);
+        (is_refusal || text(it, "/message").contains(OF_POPULATOR)) && text(it, "/involvedObject/uid") == uid
     };
     let last = events.iter().filter(is_said).max_by_key(|it| when(it))?;
     let message = one_line(text(last, "/message"));
@@ -185,9 +212,14 @@ async fn refused(case: &Case<'_>, advice: Advice, (driver, node): (&str, &str), 
             .who(format!("whoever wrote {}: a claim cannot be changed, make a larger one", case.at.subject));
     }
     if said.contains(" is on node ") || said.contains(" is on another node") || said.contains(" is in another place ") {
-        return advice
-            .headline(not_yet(case, said))
-            .who("nobody, where its pod may run on that node; else whoever keeps the pod from it");
+        let node = said.split_once(" is on node ").and_then(|it| it.1.split([' ', ',', ';', ':']).next());
+        let who = match node.filter(|it| !it.is_empty()) {
+            Some(node) if n_refusals(case).await >= TRIES => format!(
+                "whoever wrote its pod, if that is placed elsewhere each time: give it nodeSelector kubernetes.io/hostname: {node}"
+            ),
+            _ => "nobody, where its pod may run on that node; else whoever keeps the pod from it".into(),
+        };
+        return advice.headline(not_yet(case, said)).who(who);
     }
     let who = if code.ends_with("InvalidArgument") {
         let class = text(case.object, "/spec/storageClassName");

@@ -2,18 +2,21 @@
 
 use corten_api::{
     resources::{CSI_STORAGE_CAPACITIES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES},
-    volumes::NO_PROVISIONER,
+    volumes::{LOCAL_DRIVER, NO_PROVISIONER, SOURCE_NODE},
 };
 use corten_meta::Key;
 use serde_json::Value;
 
 use super::{
+    attaching::nowhere,
     case::{Advice, Case},
     provisioning,
 };
 use crate::why::{
     command::{kubectl, merge},
-    fields::{items, text},
+    fields::{items, one_line, text},
+    findings::drivers::run_nowhere,
+    gather::{newest_event, warning_events},
     nearest::nearest,
 };
 
@@ -47,15 +50,19 @@ pub(super) async fn of(case: &Case<'_>) -> Option<Advice> {
             let name = text(case.object, "/metadata/name");
             Advice::run(kubectl(case.namespace, &["delete", "persistentvolumeclaim", name]))
                 .headline(format!("{subject} has lost its volume {}", text(case.object, "/spec/volumeName")))
+                .who(format!("whoever wrote {subject}: delete it, make it anew, and restore what it had from a copy"))
                 .hint("if the volume comes back with the same name and claimRef, so does the claim")
         }
-        "VolumeReleased" => released(case),
+        "VolumeReleased" => released(case).await,
         "ClaimOfAnother" => {
             let claim = case.wait.on.as_deref().unwrap_or_default().to_owned();
             Advice::run(kubectl(case.namespace, &["get", &claim, "-o", "yaml"]))
                 .headline(format!("{subject} is to have a claim of its own, and {claim} is there and not made for it"))
-                .who(format!("whoever wrote {}, or whoever has {claim}", case.author))
-                .hint("delete the claim if its data is of no use, or give the pod another name")
+                .who(format!(
+                    "whoever has {claim}: delete it, or make it anew under another name; or whoever wrote {}: rename that",
+                    case.author
+                ))
+                .hint("what is on it stays as it is: no claim is replaced for a pod")
         }
         _ => return None,
     })
@@ -143,13 +150,25 @@ async fn volume_not_found(case: &Case<'_>) -> Advice {
         .hints(near)
 }
 
-fn released(case: &Case<'_>) -> Advice {
+async fn released(case: &Case<'_>) -> Advice {
     let name = text(case.object, "/metadata/name");
     let claim =
         format!("{} in {}", text(case.object, "/spec/claimRef/name"), text(case.object, "/spec/claimRef/namespace"));
     let advice = |next| Advice::run(next).hint(format!("it was of persistentvolumeclaim/{claim}"));
     if text(case.object, "/spec/persistentVolumeReclaimPolicy") != "Retain" {
-        return advice(kubectl("", &["describe", &case.at.subject]));
+        let driver = text(case.object, "/spec/csi/driver");
+        if driver != LOCAL_DRIVER && run_nowhere(case.reader, driver).await {
+            let headline = format!("{} is to be removed, as its claim was", case.at.subject);
+            return nowhere(advice(kubectl("", &["get", "csinodes"])), headline, driver);
+        }
+        let advice = advice(kubectl("", &["describe", &case.at.subject]));
+        let is_refusal = |it: &Value| text(it, "/reason") == "VolumeFailedDelete";
+        return match newest_event(&warning_events(case.reader, case.object).await, is_refusal) {
+            Some(said) => advice
+                .headline(format!("{} is not deleted, as its claim was: {}", case.at.subject, one_line(&said)))
+                .who(format!("whoever runs {driver}: it is asked again, after pauses that double")),
+            None => advice,
+        };
     }
     advice(merge("", &case.at.subject, &serde_json::json!({ "spec": { "claimRef": null } })))
         .headline(format!("{} is kept for what is on it: its claim is gone", case.at.subject))
@@ -162,7 +181,21 @@ pub(super) async fn placement(case: &Case<'_>) -> Advice {
     if case.wait.message.ends_with("not found") {
         return missing_claim(case).await;
     }
+    let says = |words: &str| case.wait.message.contains(words);
     let mut advice = Advice::run(kubectl(case.namespace, &["get", "persistentvolumeclaims"]));
+    if says("enough free storage") {
+        advice = advice
+            .who("whoever runs the cluster: make room where it may run; or whoever wrote its claim: ask for less");
+    } else if says("PersistentVolume's node affinity") {
+        advice = advice.who(format!(
+            "whoever wrote {}: let it run where its volume is; or whoever runs that node: it must be there, with room for it",
+            case.author
+        ));
+    } else if says("non-existent p") {
+        advice = advice.who("whoever wrote its claim: delete it, make it anew, and restore what it had from a copy");
+    } else if says("find available persistent volumes") {
+        advice = advice.who("whoever runs the cluster: make a persistentvolume that fits, where the pod may run");
+    }
     for source in items(case.object, "/spec/volumes") {
         let name = text(source, "/persistentVolumeClaim/claimName");
         let own = format!("{}-{}", text(case.object, "/metadata/name"), text(source, "/name"));
@@ -173,9 +206,19 @@ pub(super) async fn placement(case: &Case<'_>) -> Advice {
         let key = Key::new(case.namespace, name);
         if let Some(claim) = case.reader.get(&PERSISTENT_VOLUME_CLAIMS, &key).await {
             advice = advice.hints(whereabouts(case, &claim).await);
+            let is_unbound = text(&claim, "/spec/volumeName").is_empty();
+            if let Some(node) = claim["metadata"]["annotations"][SOURCE_NODE].as_str().filter(|_| is_unbound) {
+                advice = advice.who(format!(
+                    "whoever runs node {node}, which has what claim {name} is to begin with: the pod must find room there"
+                ));
+                continue;
+            }
             let class = Key::cluster(text(&claim, "/spec/storageClassName"));
-            let is_unbound = text(&claim, "/spec/volumeName").is_empty() && !class.name.is_empty();
-            let class = if is_unbound { case.reader.get(&STORAGE_CLASSES, &class).await } else { None };
+            let class = if is_unbound && !class.name.is_empty() {
+                case.reader.get(&STORAGE_CLASSES, &class).await
+            } else {
+                None
+            };
             if let Some(class) = class.filter(|it| it["provisioner"] == NO_PROVISIONER) {
                 let class = text(&class, "/metadata/name");
                 advice = advice.who(format!(
@@ -232,7 +275,11 @@ pub(super) async fn rooms(case: &Case<'_>, class: &str) -> Option<String> {
             let place: Vec<&str> = labels.into_iter().flat_map(|it| it.values()).filter_map(Value::as_str).collect();
             let largest = text(it, "/maximumVolumeSize");
             let room = if largest.is_empty() { text(it, "/capacity") } else { largest };
-            format!("{room} on {}", place.join(", "))
+            if place.is_empty() {
+                format!("{room} wherever its driver is")
+            } else {
+                format!("{room} on {}", place.join(", "))
+            }
         })
         .collect();
     (!rooms.is_empty()).then(|| format!("there is room for {}", rooms.join("; ")))

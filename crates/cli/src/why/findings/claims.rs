@@ -7,6 +7,7 @@ use corten_api::{
     volumes::SELECTED_NODE,
 };
 use corten_meta::{Key, Quantity};
+use corten_provisioner::moves::MOVE_CONDITION;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
@@ -25,11 +26,13 @@ const NOT_GROWN: &str = "NodeExpandVolume failed for volume ";
 /// A node grows what is mounted there within moments.
 const NODE_GROWS: Duration = Duration::from_secs(60);
 /// A driver that refused is asked again; what it said longer ago may be over.
-const REFUSAL_LASTS: Duration = Duration::from_secs(900);
+pub(in crate::why) const REFUSAL_LASTS: Duration = Duration::from_secs(900);
 
 pub(super) async fn claim(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
     let is_leaving = object["metadata"]["deletionTimestamp"].is_string();
-    if text(object, "/status/phase") == "Bound" && !is_leaving && !is_unlike_asked(object) {
+    // While it is moved to another node, no Pod that uses it is placed.
+    let is_moved = condition(object, MOVE_CONDITION).is_some_and(|it| it["status"] == "True");
+    if text(object, "/status/phase") == "Bound" && !is_leaving && !is_moved && !is_unlike_asked(object) {
         found.verdict = Some((State::Fine, format!("it is bound to volume {}", text(object, "/spec/volumeName"))));
     }
     if text(object, "/status/phase") == "Pending" && !is_leaving {
@@ -84,7 +87,9 @@ async fn file_system(reader: &Reader<'_>, claim: &Value, found: &mut Findings) {
     let is_soon = said.is_none() && since.is_some_and(|it| it.after(NODE_GROWS) > reader.now);
     let (then, actor) = match said {
         Some(said) => (format!("pod/{name} has it, and its node says: {}", one_line(&said)), Actor::Operator),
-        None if is_soon => (format!("pod/{name} has it, and its node grows it now"), Actor::Cluster),
+        None if is_soon => {
+            (format!("pod/{name} has it, and its node grows it now, or when it begins anew"), Actor::Cluster)
+        }
         None => (format!("pod/{name} has it, and must begin anew for that"), Actor::Author),
     };
     found.add(FILE_SYSTEM, format!("{whole}; {then}"), actor);

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{drivers, found::Findings, refusers};
 use crate::why::{
     custom,
-    fields::{condition, items, key_of, text, time},
+    fields::{condition, items, key_of, one_line, text, time},
     reader::Reader,
 };
 
@@ -87,11 +87,14 @@ pub(super) async fn leaving(reader: &Reader<'_>, kind: &Kind, object: &Value, fo
             _ if wait.actor == Actor::Cluster
                 && (finalizer.starts_with("external-") || finalizer == CONTENT_FINALIZER) =>
             {
-                let driver = driver_of(object);
+                let (driver, refused) = (driver_of(object), text(object, "/status/detachError/message"));
                 if driver != LOCAL_DRIVER && drivers::run_nowhere(reader, driver).await {
                     wait.message.push_str("; but no node runs driver ");
                     wait.message.push_str(driver);
                     wait.actor = Actor::External;
+                } else if !refused.is_empty() && finalizer.starts_with("external-attacher/") {
+                    wait = Wait::new("DetachRefused", one_line(refused), Actor::External);
+                    wait.since = Some(since);
                 }
             }
             _ => {}

@@ -1,12 +1,13 @@
 //! Volumes of drivers that no node runs: nobody attaches, detaches or removes them.
 
 use corten_api::resources::{CSI_NODES, VOLUME_ATTACHMENTS};
-use corten_reconcile::Actor;
+use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
 use super::found::Findings;
 use crate::why::{
-    fields::{items, text, time},
+    State,
+    fields::{items, one_line, text, time},
     reader::{PAGE, Reader},
 };
 
@@ -15,6 +16,25 @@ pub(in crate::why) async fn run_nowhere(reader: &Reader<'_>, driver: &str) -> bo
     let Ok(nodes) = reader.try_list(&CSI_NODES).await else { return false };
     let has = |it: &Value| items(it, "/spec/drivers").iter().any(|it| it["name"] == driver);
     !driver.is_empty() && nodes.len() < PAGE as usize && !nodes.iter().any(has)
+}
+
+/// An attachment whose driver refuses, or that nobody sees to.
+pub(super) async fn attachment(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
+    let (driver, node) = (text(object, "/spec/attacher"), text(object, "/spec/nodeName"));
+    let refused = one_line(text(object, "/status/attachError/message"));
+    let wait = if object["status"]["attached"] == true {
+        found.verdict = Some((State::Fine, format!("its volume is attached to node {node}")));
+        return;
+    } else if !refused.is_empty() {
+        Wait::new("AttachRefused", refused, Actor::External)
+    } else if run_nowhere(reader, driver).await {
+        Wait::new("DriverNowhere", format!("no node runs driver {driver}"), Actor::External)
+    } else {
+        Wait::new("AttachPending", format!("driver {driver} has not attached it to node {node} yet"), Actor::External)
+    };
+    let n_before = found.waits.len();
+    found.wait(wait);
+    found.begun(n_before, time(&object["metadata"]["creationTimestamp"]));
 }
 
 /// A volume that is to be attached, and whose driver is nowhere.

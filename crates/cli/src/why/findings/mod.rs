@@ -103,6 +103,7 @@ const FINDERS: &[(&str, Finder)] = &[
     ("validatingwebhookconfiguration", |reader, object, found| {
         Box::pin(backends::webhooks(reader, "validatingwebhookconfiguration", object, found))
     }),
+    ("volumeattachment", |reader, object, found| Box::pin(drivers::attachment(reader, object, found))),
     ("workload", |reader, object, found| Box::pin(gangs::workload(reader, object, found))),
 ];
 

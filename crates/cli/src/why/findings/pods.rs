@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use corten_api::resources::NODES;
+use corten_api::resources::{NODES, PERSISTENT_VOLUME_CLAIMS};
 use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::{device_claims, found::Findings, observed, sick_volumes};
+use super::{device_claims, found::Findings, observed, refusal, sick_volumes};
 use crate::why::{
     State,
     duration::duration,
-    fields::{condition, items, text, time},
+    fields::{condition, items, key_of, text, time},
+    gather::{newest_event, warning_events},
     pod_steps,
     reader::Reader,
 };
@@ -31,6 +32,7 @@ pub(super) async fn pod(reader: &Reader<'_>, object: &Value, found: &mut Finding
         }
         "Failed" => return failed(object, found),
         _ if node.is_empty() => {
+            own_claims(reader, object, found).await;
             device_claims::of_pod(reader, object, found).await;
             return device_claims::extended_resources(reader, object, found).await;
         }
@@ -62,6 +64,32 @@ pub(super) async fn pod(reader: &Reader<'_>, object: &Value, found: &mut Finding
     }
     observed::pod(reader, object, found).await;
     sick_volumes::of(reader, object, found).await;
+}
+
+/// Claims of its own volumes that are not made: another's has the name, or the server takes none, as the newest event says.
+async fn own_claims(reader: &Reader<'_>, pod: &Value, found: &mut Findings) {
+    for volume in items(pod, "/spec/volumes").iter().filter(|it| it["ephemeral"].is_object()) {
+        let (own, volume) = (key_of(pod), text(volume, "/name"));
+        let claim = Key::new(own.namespace, format!("{}-{volume}", own.name));
+        let n_before = found.waits.len();
+        if reader.is_missing(&PERSISTENT_VOLUME_CLAIMS, &claim).await {
+            let mark = format!("ephemeral volume {volume}: ");
+            let is_it = |it: &Value| text(it, "/reason") == "FailedBinding" && text(it, "/message").starts_with(&mark);
+            let Some(said) = newest_event(&warning_events(reader, pod).await, is_it) else { continue };
+            found.wait(refusal::refined(Wait::new("FailedCreate", &said[mark.len()..], Actor::Operator)));
+        } else {
+            let Some(other) = reader.get(&PERSISTENT_VOLUME_CLAIMS, &claim).await else { continue };
+            let is_own = |it: &Value| it["controller"] == true && it["uid"] == pod["metadata"]["uid"];
+            if items(&other, "/metadata/ownerReferences").iter().any(is_own) {
+                continue;
+            }
+            let message = format!("persistentvolumeclaim {:?} was not created for the pod", claim.name);
+            let wait = Wait::new("ClaimOfAnother", message, Actor::Author);
+            found.wait(wait.on("PersistentVolumeClaim", &claim.name));
+        }
+        found.begun(n_before, time(&pod["metadata"]["creationTimestamp"]));
+        found.explains.push("VolumeBinding");
+    }
 }
 
 /// Has its node ended it, so that only finalizers keep it?

@@ -7,12 +7,12 @@ use std::{
 
 use corten_api::resources::EVENTS;
 use corten_meta::{Key, Time};
-use corten_reconcile::Actor;
+use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
 use super::found::Findings;
 use crate::why::{
-    fields::{one_line, text, time},
+    fields::{items, one_line, text, time},
     gather::{warning_events, when},
     reader::Reader,
 };
@@ -35,11 +35,23 @@ pub(super) async fn of(reader: &Reader<'_>, object: &Value, found: &mut Findings
     }
     for event in sick {
         let n_before = found.waits.len();
-        found.add(REASON, one_line(text(event, "/message")), Actor::Operator);
+        let message = one_line(text(event, "/message"));
+        let wait = Wait::new(REASON, &*message, Actor::Operator);
+        found.wait(match claim_of(object, &message) {
+            Some(claim) => wait.on("PersistentVolumeClaim", claim),
+            None => wait,
+        });
         found.begun(n_before, time(&event["firstTimestamp"]));
         // It may be bound, and is not fine.
         found.verdict = None;
     }
+}
+
+/// Which claim's volume a Pod is told of (`Volume NAME: …`): that is told so, too, and both are one cause.
+fn claim_of<'a>(pod: &'a Value, message: &str) -> Option<&'a str> {
+    let (name, _) = message.strip_prefix("Volume ")?.split_once(": ")?;
+    let volume = items(pod, "/spec/volumes").iter().find(|it| it["name"] == name)?;
+    Some(text(volume, "/persistentVolumeClaim/claimName")).filter(|it| !it.is_empty())
 }
 
 /// The kind and the key of each that has a sick volume: nothing in the object tells it.

@@ -4,7 +4,7 @@ use crate::{
     why::{PageStyle, render_outage},
 };
 
-const LOOK: PageStyle = PageStyle { width: 100, colour: false };
+const LOOK: PageStyle = PageStyle { width: 100, height: 24, colour: false };
 
 fn at(seconds: i64) -> Time {
     Time::from_unix_seconds(1_800_000_000 + seconds)

@@ -4,13 +4,13 @@ use corten_meta::Time;
 
 use super::{
     PageStyle, of_whom,
-    page::{DIM, GREEN, HEIGHT, Line, Page, RED, YELLOW, both_ends},
+    page::{DIM, GREEN, INDENT, Line, Page, RED, YELLOW, both_ends},
 };
 use crate::why::{State, Survey, duration::duration, survey::Group};
 
-/// What is wrong with the cluster itself is said at length, for as many causes as leave room for others.
+/// What is wrong with the cluster itself is said at length.
 const CLUSTER_ROWS: usize = 3;
-const ROOM_FOR_CLUSTER: usize = 3;
+const NOTICE_ROWS: usize = 2;
 /// Reasons whose messages name the cause last.
 const ENDS_MATTER: [&str; 5] =
     ["ConversionWebhookFailing: ", "PolicyFailing: ", "Unreadable: ", "WebhookConditionFailed: ", "WebhookFailing: "];
@@ -22,7 +22,7 @@ pub(crate) fn render(survey: &Survey, now: Time, look: PageStyle) -> String {
         if survey.namespace.is_empty() { "the cluster".to_owned() } else { format!("namespace {}", survey.namespace) };
     let is_all_seen = survey.unknown.is_empty();
     if !is_all_seen {
-        show_unknown(&mut page, survey, &place);
+        show_unknown(&mut page, survey, &place, if look.is_whole() { usize::MAX } else { UNKNOWN_ROWS });
     }
     if survey.groups.is_empty() && !is_all_seen {
         page.push(Line::new(0, "nothing is waited for in what could be looked at").cut());
@@ -32,18 +32,28 @@ pub(crate) fn render(survey: &Survey, now: Time, look: PageStyle) -> String {
     } else {
         page.push(Line::new(0, head(survey, &place)).cut());
     }
-    // Two rows each, the head, and what is said at the end.
-    let n_of_cluster = survey.groups.iter().filter(|it| it.is_of_cluster()).count();
-    let n_more_rows = (CLUSTER_ROWS - 1) * n_of_cluster.min(ROOM_FOR_CLUSTER);
-    let n_shown =
-        (HEIGHT - 3 - n_more_rows - 2 * survey.notices.len().min(2) - survey.unknown.len().min(UNKNOWN_ROWS + 1)) / 2;
-    for group in survey.groups.iter().take(n_shown) {
-        show(&mut page, group, (survey.namespace.is_empty(), look.width), now);
+    // A row for what is left out, and those of the notes.
+    let notices = if look.is_whole() { &survey.notices[..] } else { &survey.notices[..survey.notices.len().min(2)] };
+    let notes: Vec<Line> =
+        notices.iter().map(|it| Line::new(0, &**it).labelled("note:").wrapped(look.rows(NOTICE_ROWS))).collect();
+    let n_noted: usize = notes.iter().map(|it| it.height(look.width)).sum();
+    let mut n_left = survey.groups.len();
+    for group in &survey.groups {
+        let lines = shown(group, survey.namespace.is_empty(), look, now);
+        let n_rows = page.height() + lines.iter().map(|it| it.height(look.width)).sum::<usize>();
+        if n_left < survey.groups.len() && n_rows + 1 + n_noted > look.height {
+            break;
+        }
+        lines.into_iter().for_each(|it| page.push(it));
+        n_left -= 1;
     }
-    let n_left = survey.groups.len().saturating_sub(n_shown);
-    let left = (n_left > 0).then(|| format!("{n_left} more causes: -o json shows all"));
-    let unwell = (survey.not_looked_at > 0)
-        .then(|| format!("{} more look unwell and were not explained", plural(survey.not_looked_at, "object")));
+    let left = (n_left > 0).then(|| format!("{}: -o json shows all", plural(n_left, "more cause")));
+    let unwell = (survey.not_looked_at > 0).then(|| {
+        format!(
+            "{} more look unwell and were not explained: -o json names them",
+            plural(survey.not_looked_at, "object")
+        )
+    });
     let well = (survey.well_not_looked_at > 0).then(|| {
         format!("{} more look well, and were not looked at closely", plural(survey.well_not_looked_at, "object"))
     });
@@ -51,22 +61,20 @@ pub(crate) fn render(survey: &Survey, now: Time, look: PageStyle) -> String {
     if !text.is_empty() {
         page.push(Line::new(0, text).painted(DIM).cut());
     }
-    for notice in survey.notices.iter().take(2) {
-        page.push(Line::new(0, &**notice).labelled("note:").wrapped(2));
-    }
+    notes.into_iter().for_each(|it| page.push(it));
     page.print(look.colour)
 }
 
 /// What could not be asked comes first: of that nobody can say that it is fine.
-fn show_unknown(page: &mut Page, survey: &Survey, place: &str) {
+fn show_unknown(page: &mut Page, survey: &Survey, place: &str, n_max: usize) {
     if survey.groups.is_empty() {
         let text = format!("not all of {place} could be looked at");
         page.push(Line::new(0, text).word(YELLOW, "not all").cut());
     }
-    for hidden in survey.unknown.iter().take(UNKNOWN_ROWS) {
+    for hidden in survey.unknown.iter().take(n_max) {
         page.push(Line::new(0, &**hidden).labelled("not known:").cut());
     }
-    let n_left = survey.unknown.len().saturating_sub(UNKNOWN_ROWS);
+    let n_left = survey.unknown.len().saturating_sub(n_max);
     if n_left > 0 {
         page.push(Line::new(0, format!("and {n_left} more: -o json shows all")).labelled("").painted(DIM).cut());
     }
@@ -88,7 +96,8 @@ fn head(survey: &Survey, place: &str) -> String {
     }
 }
 
-fn show(page: &mut Page, group: &Group, (is_cluster, width): (bool, usize), now: Time) {
+/// The cause, those that wait for it, and the command that tells more: that is never cut.
+fn shown(group: &Group, is_cluster: bool, look: PageStyle, now: Time) -> Vec<Line> {
     let (colour, mark) = match group.state {
         State::Failed | State::Blocked => (RED, "✖"),
         _ if group.needs_somebody => (RED, "✖"),
@@ -98,9 +107,9 @@ fn show(page: &mut Page, group: &Group, (is_cluster, width): (bool, usize), now:
     let is_end_worth_it =
         ENDS_MATTER.iter().any(|it| group.summary.starts_with(it)) || group.summary.contains(": x509: ");
     let summary =
-        if is_end_worth_it && !group.is_of_cluster() { both_ends(&told, width.saturating_sub(2)) } else { told };
+        if is_end_worth_it && !group.is_of_cluster() { both_ends(&told, look.width.saturating_sub(2)) } else { told };
     let summary = Line::new(0, format!("{mark} {summary}")).word(colour, mark);
-    page.push(if group.is_of_cluster() { summary.wrapped(CLUSTER_ROWS) } else { summary.cut() });
+    let summary = if group.is_of_cluster() { summary.wrapped(CLUSTER_ROWS) } else { summary.cut() };
     let first = &group.subjects[0];
     let others = match group.subjects.len() - 1 {
         0 => String::new(),
@@ -113,8 +122,14 @@ fn show(page: &mut Page, group: &Group, (is_cluster, width): (bool, usize), now:
     } else {
         String::new()
     };
-    let text = format!("{}{place}{others}{since}:  {}", first.subject, group.next);
-    page.push(Line::new(1, text).cut());
+    let text = format!("{}{place}{others}{since}; must act: ", first.subject);
+    let room = look.width.saturating_sub(text.chars().count() + INDENT);
+    let text = text + group.whom(room);
+    let whole = Line::new(1, format!("{text}:  {}", group.next)).wrapped(usize::MAX);
+    if whole.height(look.width) == 1 {
+        return vec![summary, whole];
+    }
+    vec![summary, Line::new(1, text).cut(), Line::new(1, &*group.next).command()]
 }
 
 fn plural(n: usize, noun: &str) -> String {

@@ -6,7 +6,7 @@ use corten_api::{
 };
 use corten_client::{Client, PatchType};
 use corten_meta::{Key, Time};
-use corten_provisioner::{AttachedVolume, Attaching, Failure, NODE_ID};
+use corten_provisioner::{ASKED, AttachedVolume, Attaching, Failure, NODE_ID};
 use serde_json::{Value, json};
 
 use super::{failed, gone, not_written, refused, told};
@@ -19,11 +19,12 @@ const RESOURCE_EXHAUSTED: i32 = 8;
 pub(super) async fn attach(client: &Client, hands: &dyn VolumeHands, it: &Attaching) -> Result<(), Failure> {
     let attached = async {
         let volume = it.volume.clone().map_err(failed)?;
-        let node_id = node_id(client, it).await?;
-        mark(client, it, &volume, &node_id).await?;
+        // Nothing is held where there is nothing to detach (external-attacher's `trivialHandler`).
         if !it.is_asked {
             return Ok(Default::default());
         }
+        let node_id = node_id(client, it).await?;
+        mark(client, it, &volume, &node_id).await?;
         let secrets = told(client, it.secret.as_ref()).await?;
         hands.attach(it.driver.clone(), volume, node_id, secrets).await.map_err(refused)
     };
@@ -38,6 +39,7 @@ pub(super) async fn attach(client: &Client, hands: &dyn VolumeHands, it: &Attach
 
 pub(super) async fn detach(client: &Client, hands: &dyn VolumeHands, it: &Attaching) -> Result<(), Failure> {
     let detached = async {
+        // One that was marked though there was nothing to ask, whatever has become of its volume.
         if !it.is_asked {
             return Ok(());
         }
@@ -66,8 +68,7 @@ pub(super) async fn detach(client: &Client, hands: &dyn VolumeHands, it: &Attach
 
 /// Says in the attachment and the volume that they are held, before the driver does anything.
 async fn mark(client: &Client, it: &Attaching, volume: &AttachedVolume, node_id: &str) -> Result<(), Failure> {
-    let marks =
-        json!({ "annotations": { NODE_ID: node_id }, "finalizers": it.finalizers, "resourceVersion": it.version });
+    let marks = json!({ "annotations": { NODE_ID: node_id, ASKED: "true" }, "finalizers": it.finalizers, "resourceVersion": it.version });
     let (key, patch) = (Key::cluster(it.attachment.as_str()), json!({ "metadata": marks }));
     // One that is gone is attached no more: nobody would detach it.
     let marked = client.patch(&VOLUME_ATTACHMENTS, &key, "", &PatchType::Merge, &patch).await;

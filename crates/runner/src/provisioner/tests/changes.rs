@@ -66,3 +66,33 @@ async fn a_volume_that_was_grown_is_as_large_as_its_driver_says() {
         assert_eq!(world.api.writes().contains(&format!("PATCH {volume}")), is_patched);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_others_say_of_a_claim_while_its_volume_grows_stays() {
+    let world = World::new();
+    *world.hands.is_growing.lock() = true;
+    let csi = json!({ "driver": DRIVER, "volumeHandle": "h1" });
+    let spec = json!({ "capacity": { "storage": "1Gi" }, "csi": csi });
+    world.api.put(&format!("{VOLUMES}/pv1"), json!({ "metadata": { "name": "pv1" }, "spec": spec }));
+    let path = format!("{CLAIMS}/data");
+    let moving = json!({ "type": "VolumeMoving", "status": "True" });
+    let status = json!({ "phase": "Bound", "capacity": { "storage": "1Gi" }, "conditions": [moving] });
+    let mut bound = claim(&json!({ "status": status }));
+    bound["spec"]["volumeName"] = "pv1".into();
+    bound["spec"]["resources"]["requests"]["storage"] = "2Gi".into();
+    world.api.put(&path, bound);
+    let conditions = |api: &FakeApi| -> Vec<String> {
+        let status = api.object(&path).expect("there")["status"].clone();
+        let all = status["conditions"].as_array().cloned().unwrap_or_default();
+        all.iter().map(|it| it["type"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    world.until("asked", |_| world.hands.asked.lock().iter().any(|it| it.starts_with("expand"))).await;
+    assert_eq!(conditions(&world.api), ["VolumeMoving", "Resizing"]);
+    let mut moved = world.api.object(&path).expect("there");
+    moved["status"]["conditions"] = json!([{ "type": "Unused", "status": "True" }, moved["status"]["conditions"][1]]);
+    world.api.put(&path, moved);
+    *world.hands.is_growing.lock() = false;
+    let has = |api: &FakeApi| api.object(&path).expect("there")["status"]["capacity"]["storage"].clone();
+    world.until("grown", |api| has(api) == "2Gi").await;
+    assert_eq!(conditions(&world.api), ["Unused"], "one is over, and one is new");
+}

@@ -21,7 +21,30 @@ async fn a_claim_is_given_a_volume_which_goes_when_it_is_released() {
     world.api.put(&volume, released);
     world.until("removed", |api| api.object(&volume).is_none_or(|it| it["metadata"]["finalizers"] == json!([]))).await;
     let asked = world.hands.asked.lock().clone();
-    assert_eq!(asked.iter().filter(|it| *it == "delete pvc-c1").count(), 2, "in use at first: {asked:?}");
+    assert_eq!(asked.iter().filter(|it| *it == "delete pvc-c1 {}").count(), 2, "in use at first: {asked:?}");
+}
+
+/// The namespace that it was in is gone with it.
+#[tokio::test(start_paused = true)]
+async fn a_volume_is_removed_without_the_secret_that_is_gone() {
+    for (is_there, told) in [(true, r#"delete pvc-c1 {"user"}"#), (false, "delete pvc-c1 {}")] {
+        let world = World::new();
+        world.api.put(&format!("{CLAIMS}/data"), claim(&Value::Null));
+        let path = format!("{VOLUMES}/pvc-c1");
+        world.until("provisioned", |api| api.object(&path).is_some()).await;
+        let mut released = world.api.object(&path).expect("there");
+        released["status"] = json!({ "phase": "Released" });
+        let annotations = &mut released["metadata"]["annotations"];
+        annotations["volume.kubernetes.io/provisioner-deletion-secret-name"] = "login".into();
+        annotations["volume.kubernetes.io/provisioner-deletion-secret-namespace"] = "storage".into();
+        if is_there {
+            world.api.put("/api/v1/namespaces/storage/secrets/login", json!({ "data": { "user": "YQ==" } }));
+        }
+        world.api.remove(&format!("{CLAIMS}/data"));
+        world.api.put(&path, released);
+        world.until("asked to remove it", |_| world.hands.asked.lock().iter().any(|it| it.starts_with("delete"))).await;
+        assert_eq!(world.hands.asked.lock().last().map(String::as_str), Some(told));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -46,7 +69,7 @@ async fn a_volume_that_is_not_what_was_asked_for_is_removed_again() {
     world.api.put(&format!("{CLAIMS}/data"), claim(&Value::Null));
     world.until("made", |api| api.object(&format!("{VOLUMES}/pvc-c1")).is_some()).await;
     let create = "create pvc-c1 1073741824";
-    assert_eq!(*world.hands.asked.lock(), [create, "delete pvc-c1", create]);
+    assert_eq!(*world.hands.asked.lock(), [create, "delete pvc-c1 {}", create]);
 }
 
 /// Its answer was lost, and its claim is gone: the object says whose it was, and is released.
@@ -64,7 +87,7 @@ async fn a_volume_whose_claim_went_meanwhile_is_made_known_and_removed() {
     assert_eq!(made["spec"]["claimRef"]["uid"], "c1");
     made["status"] = json!({ "phase": "Released" });
     world.api.put(&volume, made);
-    world.until("removed", |_| world.hands.asked.lock().contains(&"delete pvc-c1".to_owned())).await;
+    world.until("removed", |_| world.hands.asked.lock().contains(&"delete pvc-c1 {}".to_owned())).await;
 }
 
 /// The claim that a clone begins with stays until the clone is made.

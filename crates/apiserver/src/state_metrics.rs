@@ -86,7 +86,7 @@ fn pieces(kinds: Vec<KindState>, kept_bytes_max: usize) -> impl Stream<Item = Ve
             let mut next = 0;
             while let Some(mut pass) = Pass::begin(kind, next) {
                 for (nth, object) in snapshot.iter().enumerate() {
-                    pass.take(object.value());
+                    pass.take(&object.json());
                     pass.shed(kept_bytes_max);
                     if pass.is_piece() {
                         yield pass.piece();

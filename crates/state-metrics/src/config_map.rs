@@ -4,7 +4,10 @@ use corten_api::resources::CONFIG_MAPS as RESOURCE;
 use corten_meta::{ObjectMeta, Resource};
 use serde::Deserialize;
 
-use crate::family::{Family, KindMetrics};
+use crate::{
+    family::{Family, KindMetrics},
+    resource_version,
+};
 
 static CONFIG_MAPS_AT: Resource = RESOURCE;
 
@@ -26,4 +29,10 @@ const FAMILIES: &[Family<ConfigMap>] = &[
         out.one(it.metadata.creation_timestamp)
     }),
     Family::gauge("kube_configmap_info", "Information about configmap.", &[], |_, out| out.one(true)),
+    Family::gauge(
+        "kube_configmap_metadata_resource_version",
+        "Resource version representing a specific version of the configmap.",
+        &[],
+        |it, out| resource_version::of(&it.metadata, out),
+    ),
 ];

@@ -1,10 +1,13 @@
 //! What is told of CronJobs.
 
 use corten_api::resources::CRON_JOBS as RESOURCE;
-use corten_meta::{ObjectMeta, Resource, Time};
+use corten_meta::{ObjectMeta, Resource, Schedule, Time, schedule::time_zone};
 use serde::Deserialize;
 
-use crate::family::{Family, KindMetrics};
+use crate::{
+    family::{Family, KindMetrics},
+    resource_version,
+};
 
 static CRON_JOBS_AT: Resource = RESOURCE;
 
@@ -31,7 +34,7 @@ struct Spec {
     schedule: String,
     starting_deadline_seconds: Option<i64>,
     successful_jobs_history_limit: Option<i32>,
-    suspend: Option<bool>,
+    suspend: bool,
     time_zone: Option<String>,
 }
 
@@ -41,6 +44,16 @@ struct Status {
     active: Vec<serde::de::IgnoredAny>,
     last_schedule_time: Option<Time>,
     last_successful_time: Option<Time>,
+}
+
+impl CronJob {
+    /// The time after the last one that was acted on; `None` while it is suspended.
+    fn next_time(&self) -> Option<Time> {
+        let (spec, status) = (&self.spec, &self.status);
+        let since = status.last_schedule_time.or(self.metadata.creation_timestamp).filter(|_| !spec.suspend)?;
+        let zone = time_zone(spec.time_zone.as_deref().unwrap_or_default()).ok()?;
+        Schedule::parse(&spec.schedule).ok()?.next(since, &zone)
+    }
 }
 
 const FAMILIES: &[Family<CronJob>] = &[
@@ -55,6 +68,18 @@ const FAMILIES: &[Family<CronJob>] = &[
             let zone = it.spec.time_zone.as_deref().unwrap_or("local");
             out.add(&[&it.spec.schedule, &it.spec.concurrency_policy, zone], 1.0);
         },
+    ),
+    Family::gauge(
+        "kube_cronjob_metadata_resource_version",
+        "Resource version representing a specific version of the cronjob.",
+        &[],
+        |it, out| resource_version::of(&it.metadata, out),
+    ),
+    Family::gauge(
+        "kube_cronjob_next_schedule_time",
+        "Next time the cronjob should be scheduled. The time after lastScheduleTime, or after the cron job's creation time if it's never been scheduled. Use this to determine if the job is delayed.",
+        &[],
+        |it, out| out.one(it.next_time()),
     ),
     Family::gauge(
         "kube_cronjob_spec_failed_job_history_limit",

@@ -39,6 +39,9 @@ const FAMILIES: &[Family<DaemonSet>] = &[
     Family::gauge("kube_daemonset_created", "Unix creation timestamp", &[], |it, out| {
         out.one(it.metadata.creation_timestamp)
     }),
+    Family::gauge("kube_daemonset_deletion_timestamp", "Unix deletion timestamp", &[], |it, out| {
+        out.one(it.metadata.deletion_timestamp)
+    }),
     Family::gauge(
         "kube_daemonset_metadata_generation",
         "Sequence number representing a specific generation of the desired state.",

@@ -1,6 +1,6 @@
 //! Writes samples as Prometheus's text.
 
-use std::io::Write;
+use std::{collections::BTreeMap, io::Write};
 
 use corten_meta::{Quantity, Time};
 
@@ -26,11 +26,20 @@ impl<'a> Samples<'a> {
     /// One sample, with the values of the family's own labels.
     pub(crate) fn add(&mut self, values: &[&str], number: f64) {
         debug_assert_eq!(values.len(), self.labels.len(), "{}", self.name);
+        self.write(self.labels.iter().copied().zip(values.iter().copied()), number);
+    }
+
+    /// One sample with labels that the object itself names, of a family without labels of its own.
+    pub(crate) fn add_labels(&mut self, labels: &BTreeMap<String, &str>, number: f64) {
+        self.write(labels.iter().map(|(label, value)| (&**label, *value)), number);
+    }
+
+    fn write<'l>(&mut self, labels: impl Iterator<Item = (&'l str, &'l str)>, number: f64) {
         self.out.extend_from_slice(self.name.as_bytes());
         self.out.push(b'{');
         self.out.extend_from_slice(self.identity);
         let mut is_first = self.identity.is_empty();
-        for (label, value) in self.labels.iter().zip(values) {
+        for (label, value) in labels {
             write_label(label, value, &mut is_first, self.out);
         }
         writeln!(self.out, "}} {number}").expect("writing to memory does not fail");
@@ -106,6 +115,11 @@ pub(crate) fn labels(names: &[&str], values: &[&str]) -> Vec<u8> {
         write_label(name, value, &mut is_first, &mut out);
     }
     out
+}
+
+/// What a label's name may hold: letters, digits and underscores.
+pub(crate) fn label_text(text: &str) -> String {
+    text.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '_' }).collect()
 }
 
 fn write_label(name: &str, value: &str, is_first: &mut bool, out: &mut Vec<u8>) {

@@ -34,7 +34,6 @@ struct Spec {
     active_deadline_seconds: Option<i64>,
     completions: Option<i32>,
     parallelism: Option<i32>,
-    suspend: Option<bool>,
 }
 
 #[derive(Default, Deserialize)]
@@ -44,9 +43,15 @@ struct Status {
     completion_time: Option<Time>,
     conditions: Vec<Condition>,
     failed: i32,
-    ready: Option<i32>,
+    ready: i32,
     start_time: Option<Time>,
     succeeded: i32,
+}
+
+impl Job {
+    fn condition(&self, of: &str) -> Option<&Condition> {
+        self.status.conditions.iter().find(|it| it.of == of)
+    }
 }
 
 const FAMILIES: &[Family<Job>] = &[
@@ -99,12 +104,9 @@ const FAMILIES: &[Family<Job>] = &[
         &["reason"],
         failures,
     ),
-    Family::gauge(
-        "kube_job_status_ready",
-        "The number of active pods which have a Ready condition and are not terminating.",
-        &[],
-        |it, out| out.one(it.status.ready),
-    ),
+    Family::gauge("kube_job_status_ready", "The number of ready pods that belong to this Job.", &[], |it, out| {
+        out.one(it.status.ready)
+    }),
     Family::gauge(
         "kube_job_status_start_time",
         "StartTime represents time when the job was acknowledged by the Job Manager.",
@@ -114,8 +116,8 @@ const FAMILIES: &[Family<Job>] = &[
     Family::gauge("kube_job_status_succeeded", "The number of pods which reached Phase Succeeded.", &[], |it, out| {
         out.one(it.status.succeeded)
     }),
-    Family::gauge("kube_job_status_suspended", "Whether the job is suspended.", &[], |it, out| {
-        out.one(it.spec.suspend)
+    Family::gauge("kube_job_status_suspended", "The number of pods which reached Phase Suspended.", &[], |it, out| {
+        out.one(it.condition("Suspended").map(Condition::is_true))
     }),
 ];
 
@@ -125,15 +127,16 @@ fn ended(job: &Job, of: &str, out: &mut Samples<'_>) {
 
 const REASONS: [&str; 3] = ["BackoffLimitExceeded", "DeadlineExceeded", "Evicted"];
 
-/// The number of failed Pods by the reason for which the Job failed, where that is one of upstream's; else without a reason.
+/// The number of failed Pods by the reason for which the Job failed, where that is one of upstream's; else also without a reason.
 fn failures(job: &Job, out: &mut Samples<'_>) {
     if job.status.failed == 0 {
         return out.add(&[""], 0.0);
     }
-    let failed = job.status.conditions.iter().find(|it| it.of == "Failed");
-    let known = failed.map(|it| &*it.reason).filter(|it| REASONS.contains(it));
-    match known {
-        Some(reason) => out.one_of(&REASONS, reason),
-        None => out.add(&[""], f64::from(job.status.failed)),
+    let reason = job.condition("Failed").map(|it| &*it.reason);
+    if let Some(reason) = reason {
+        out.one_of(&REASONS, reason);
+    }
+    if !reason.is_some_and(|it| REASONS.contains(&it)) {
+        out.add(&[""], f64::from(job.status.failed));
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Node {
 struct Spec {
     #[serde(rename = "podCIDR")]
     pod_cidr: String,
+    #[serde(rename = "podCIDRs")]
+    pod_cidrs: Vec<String>,
     #[serde(rename = "providerID")]
     provider_id: String,
     unschedulable: bool,
@@ -84,6 +86,9 @@ const FAMILIES: &[Family<Node>] = &[
     Family::gauge("kube_node_role", "The role of a cluster node.", &["role"], |it, out| {
         let roles = it.metadata.labels.keys().filter_map(|it| it.strip_prefix("node-role.kubernetes.io/"));
         roles.for_each(|role| out.add(&[role], 1.0));
+    }),
+    Family::gauge("kube_node_spec_pod_cidrs", "The pod CIDRs of a cluster node.", &["pod_cidr"], |it, out| {
+        it.spec.pod_cidrs.iter().for_each(|cidr| out.add(&[cidr], 1.0));
     }),
     Family::gauge("kube_node_spec_taint", "The taint of a cluster node.", &["key", "value", "effect"], |it, out| {
         for taint in &it.spec.taints {

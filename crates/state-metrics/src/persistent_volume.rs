@@ -1,10 +1,17 @@
 //! What is told of PersistentVolumes.
 
+mod sources;
+
 use corten_api::resources::PERSISTENT_VOLUMES as RESOURCE;
 use corten_meta::{ObjectMeta, Resource};
 use serde::Deserialize;
 
+use self::sources::{
+    AwsElasticBlockStore, AzureDisk, Csi, FibreChannel, GcePersistentDisk, HostPath, Iscsi, Local, Nfs,
+};
+
 use crate::{
+    exposition::Samples,
     family::{Family, KindMetrics},
     quantities::Amounts,
 };
@@ -29,12 +36,21 @@ pub(crate) struct PersistentVolume {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Spec {
+    access_modes: Vec<String>,
+    aws_elastic_block_store: AwsElasticBlockStore,
+    azure_disk: AzureDisk,
     capacity: Amounts,
     claim_ref: Option<ClaimRef>,
-    csi: Option<Csi>,
+    csi: Csi,
+    fc: FibreChannel,
+    gce_persistent_disk: GcePersistentDisk,
+    host_path: HostPath,
+    iscsi: Iscsi,
+    local: Local,
+    nfs: Nfs,
     persistent_volume_reclaim_policy: String,
     storage_class_name: String,
-    volume_mode: String,
+    volume_mode: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -46,18 +62,17 @@ struct ClaimRef {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Csi {
-    driver: String,
-    volume_handle: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
 struct Status {
     phase: String,
 }
 
 const FAMILIES: &[Family<PersistentVolume>] = &[
+    Family::gauge(
+        "kube_persistentvolume_access_mode",
+        "Access modes of the PersistentVolume.",
+        &["access_mode"],
+        |it, out| it.spec.access_modes.iter().for_each(|mode| out.add(&[mode], 1.0)),
+    ),
     Family::gauge("kube_persistentvolume_capacity_bytes", "Persistentvolume capacity in bytes.", &[], |it, out| {
         out.one(it.spec.capacity.get("storage").copied())
     }),
@@ -77,21 +92,75 @@ const FAMILIES: &[Family<PersistentVolume>] = &[
     Family::gauge("kube_persistentvolume_deletion_timestamp", "Unix deletion timestamp", &[], |it, out| {
         out.one(it.metadata.deletion_timestamp)
     }),
-    Family::gauge(
-        "kube_persistentvolume_info",
-        "Information about persistentvolume.",
-        &["storageclass", "csi_driver", "csi_volume_handle", "reclaim_policy", "volume_mode"],
-        |it, out| {
-            let (driver, handle) = it.spec.csi.as_ref().map_or(("", ""), |it| (&*it.driver, &*it.volume_handle));
-            let spec = &it.spec;
-            let (policy, mode) = (&*spec.persistent_volume_reclaim_policy, &*spec.volume_mode);
-            out.add(&[&*spec.storage_class_name, driver, handle, policy, mode], 1.0);
-        },
-    ),
+    Family::gauge("kube_persistentvolume_info", "Information about persistentvolume.", INFO_LABELS, info),
     Family::gauge(
         "kube_persistentvolume_status_phase",
         "The phase indicates if a volume is available, bound to a claim, or released by a claim.",
         &["phase"],
         |it, out| out.one_of(&["Pending", "Available", "Bound", "Released", "Failed"], &it.status.phase),
     ),
+    Family::gauge(
+        "kube_persistentvolume_volume_mode",
+        "Volume Mode information for the PersistentVolume.",
+        &["volumemode"],
+        |it, out| out.add(&[it.spec.volume_mode.as_deref().unwrap_or("Filesystem")], 1.0),
+    ),
 ];
+
+const INFO_LABELS: &[&str] = &[
+    "storageclass",
+    "gce_persistent_disk_name",
+    "ebs_volume_id",
+    "azure_disk_name",
+    "fc_wwids",
+    "fc_lun",
+    "fc_target_wwns",
+    "iscsi_target_portal",
+    "iscsi_iqn",
+    "iscsi_lun",
+    "iscsi_initiator_name",
+    "nfs_server",
+    "nfs_path",
+    "csi_driver",
+    "csi_volume_handle",
+    "local_path",
+    "local_fs",
+    "host_path",
+    "host_path_type",
+    "reclaim_policy",
+];
+
+fn info(volume: &PersistentVolume, out: &mut Samples<'_>) {
+    let spec = &volume.spec;
+    let Spec { csi, fc, host_path, iscsi, local, nfs, .. } = spec;
+    let (wwids, target_wwns) = (fc.wwids.join(","), fc.target_wwns.join(","));
+    let (fc_lun, iscsi_lun) = (written(fc.lun), written(iscsi.lun));
+    let values = [
+        &spec.storage_class_name,
+        &spec.gce_persistent_disk.pd_name,
+        &spec.aws_elastic_block_store.volume_id,
+        &spec.azure_disk.disk_name,
+        &wwids,
+        &fc_lun,
+        &target_wwns,
+        &iscsi.target_portal,
+        &iscsi.iqn,
+        &iscsi_lun,
+        &iscsi.initiator_name,
+        &nfs.server,
+        &nfs.path,
+        &csi.driver,
+        &csi.volume_handle,
+        &local.path,
+        &local.fs_type,
+        &host_path.path,
+        &host_path.of,
+        &spec.persistent_volume_reclaim_policy,
+    ];
+    out.add(&values.map(|it| &**it), 1.0);
+}
+
+/// Empty where there is none.
+fn written(lun: Option<i32>) -> String {
+    lun.map_or_else(String::new, |it| it.to_string())
+}

@@ -33,7 +33,6 @@ struct Spec {
     access_modes: Vec<String>,
     resources: Resources,
     storage_class_name: Option<String>,
-    volume_attributes_class_name: Option<String>,
     volume_mode: String,
     volume_name: String,
 }
@@ -49,6 +48,14 @@ struct Resources {
 struct Status {
     conditions: Vec<Condition>,
     phase: String,
+}
+
+impl PersistentVolumeClaim {
+    /// The annotation is older than the field and goes before it.
+    fn storage_class(&self) -> &str {
+        let annotated = self.metadata.annotations.get("volume.beta.kubernetes.io/storage-class");
+        annotated.or(self.spec.storage_class_name.as_ref()).map_or("", |it| &**it)
+    }
 }
 
 const FAMILIES: &[Family<PersistentVolumeClaim>] = &[
@@ -67,12 +74,8 @@ const FAMILIES: &[Family<PersistentVolumeClaim>] = &[
     Family::gauge(
         "kube_persistentvolumeclaim_info",
         "Information about persistent volume claim.",
-        &["storageclass", "volumename", "volumeattributesclass", "volumemode"],
-        |it, out| {
-            let class = it.spec.storage_class_name.as_deref().unwrap_or_default();
-            let attributes = it.spec.volume_attributes_class_name.as_deref().unwrap_or_default();
-            out.add(&[class, &it.spec.volume_name, attributes, &it.spec.volume_mode], 1.0);
-        },
+        &["storageclass", "volumename", "volumemode"],
+        |it, out| out.add(&[it.storage_class(), &it.spec.volume_name, &it.spec.volume_mode], 1.0),
     ),
     Family::gauge(
         "kube_persistentvolumeclaim_labels",

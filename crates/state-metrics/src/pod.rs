@@ -1,18 +1,26 @@
 //! What is told of Pods.
 
+mod claims;
 mod containers;
+mod reasons;
+
+use std::collections::BTreeSet;
 
 use corten_api::resources::PODS as RESOURCE;
 use corten_meta::{ObjectMeta, Resource, Time};
 use serde::Deserialize;
 
-use self::containers::{Container, ContainerStatus};
+use self::{
+    claims::{ResourceClaim, ResourceClaimStatus, Volume},
+    containers::{Container, ContainerStatus},
+};
 
 use crate::{
     conditions::{self, Condition},
     exposition::Samples,
     family::{Family, KindMetrics},
     owners,
+    quantities::Amounts,
 };
 
 static PODS_AT: Resource = RESOURCE;
@@ -39,26 +47,25 @@ pub(crate) struct Spec {
     pub(crate) init_containers: Vec<Container>,
     pub(crate) node_name: String,
     host_network: bool,
+    overhead: Amounts,
     priority_class_name: String,
+    resource_claims: Vec<ResourceClaim>,
     restart_policy: String,
     runtime_class_name: String,
     scheduler_name: String,
     service_account_name: String,
+    tolerations: Vec<Toleration>,
     volumes: Vec<Volume>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Volume {
-    name: String,
-    persistent_volume_claim: Option<ClaimSource>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ClaimSource {
-    claim_name: String,
-    read_only: bool,
+struct Toleration {
+    key: String,
+    operator: String,
+    value: String,
+    effect: String,
+    toleration_seconds: Option<i64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -74,6 +81,7 @@ pub(crate) struct Status {
     #[serde(rename = "podIPs")]
     pod_ips: Vec<PodIp>,
     qos_class: String,
+    resource_claim_statuses: Vec<ResourceClaimStatus>,
     start_time: Option<Time>,
     pub(crate) container_statuses: Vec<ContainerStatus>,
     pub(crate) init_container_statuses: Vec<ContainerStatus>,
@@ -95,20 +103,19 @@ impl Pod {
         self.condition(of).filter(|it| it.is_true()).and_then(|it| it.last_transition_time)
     }
 
-    /// When the last of its containers ended; `None` while one goes on.
+    /// When the last of its containers ended that did.
     fn completed(&self) -> Option<Time> {
-        let statuses = &self.status.container_statuses;
-        if statuses.is_empty() {
-            return None;
-        }
-        let ends: Option<Vec<Time>> = statuses.iter().map(ContainerStatus::finished).collect();
-        ends?.into_iter().max()
+        self.status.container_statuses.iter().filter_map(ContainerStatus::finished).max()
+    }
+
+    /// The condition that says that it has no node yet.
+    fn unscheduled(&self) -> Option<&Condition> {
+        self.condition("PodScheduled").filter(|it| it.status == "False")
     }
 }
 
 const PHASES: [&str; 5] = ["Pending", "Succeeded", "Failed", "Unknown", "Running"];
 const QOS_CLASSES: [&str; 3] = ["BestEffort", "Burstable", "Guaranteed"];
-const REASONS: [&str; 5] = ["Evicted", "NodeAffinity", "NodeLost", "Shutdown", "UnexpectedAdmissionError"];
 
 const FAMILIES: &[Family<Pod>] = &[
     Family::gauge("kube_pod_completion_time", "Completion time in unix timestamp for a pod.", &[], |it, out| {
@@ -138,7 +145,10 @@ const FAMILIES: &[Family<Pod>] = &[
     containers::INIT_INFO,
     containers::INIT_LIMITS,
     containers::INIT_REQUESTS,
+    containers::INIT_STATE_STARTED,
     containers::INIT_LAST_TERMINATED_REASON,
+    containers::INIT_LAST_TERMINATED_EXIT_CODE,
+    containers::INIT_LAST_TERMINATED_TIMESTAMP,
     containers::INIT_READY,
     containers::INIT_RESTARTS,
     containers::INIT_RUNNING,
@@ -153,11 +163,24 @@ const FAMILIES: &[Family<Pod>] = &[
         }
     }),
     Family::gauge(
+        "kube_pod_overhead_cpu_cores",
+        "The pod overhead in regards to cpu cores associated with running a pod.",
+        &[],
+        |it, out| out.one(it.spec.overhead.get("cpu").copied()),
+    ),
+    Family::gauge(
+        "kube_pod_overhead_memory_bytes",
+        "The pod overhead in regards to memory associated with running a pod.",
+        &[],
+        |it, out| out.one(it.spec.overhead.get("memory").copied()),
+    ),
+    Family::gauge(
         "kube_pod_owner",
         "Information about the Pod's owner.",
         &["owner_kind", "owner_name", "owner_is_controller"],
         |it, out| owners::of(&it.metadata, out),
     ),
+    claims::RESOURCE_CLAIMS,
     Family::gauge(
         "kube_pod_restart_policy",
         "Describes the restart policy in use by this pod.",
@@ -182,26 +205,8 @@ const FAMILIES: &[Family<Pod>] = &[
     Family::gauge("kube_pod_service_account", "The service account for a pod.", &["service_account"], |it, out| {
         out.add(&[&it.spec.service_account_name], 1.0);
     }),
-    Family::gauge(
-        "kube_pod_spec_volumes_persistentvolumeclaims_info",
-        "Information about persistentvolumeclaim volumes in a pod.",
-        &["volume", "persistentvolumeclaim"],
-        |it, out| {
-            for (volume, claim) in claims(it) {
-                out.add(&[&volume.name, &claim.claim_name], 1.0);
-            }
-        },
-    ),
-    Family::gauge(
-        "kube_pod_spec_volumes_persistentvolumeclaims_readonly",
-        "Describes whether a persistentvolumeclaim is mounted read only.",
-        &["volume", "persistentvolumeclaim"],
-        |it, out| {
-            for (volume, claim) in claims(it) {
-                out.add(&[&volume.name, &claim.claim_name], f64::from(u8::from(claim.read_only)));
-            }
-        },
-    ),
+    claims::VOLUMES,
+    claims::VOLUMES_READ_ONLY,
     Family::gauge("kube_pod_start_time", "Start time in unix timestamp for a pod.", &[], |it, out| {
         out.one(it.status.start_time);
     }),
@@ -211,6 +216,7 @@ const FAMILIES: &[Family<Pod>] = &[
         &[],
         |it, out| out.one(it.since("ContainersReady")),
     ),
+    reasons::DISRUPTION,
     Family::gauge(
         "kube_pod_status_initialized_time",
         "Initialized time in unix timestamp for a pod.",
@@ -239,7 +245,7 @@ const FAMILIES: &[Family<Pod>] = &[
         &[],
         |it, out| out.one(it.since("Ready")),
     ),
-    Family::gauge("kube_pod_status_reason", "The pod status reasons", &["reason"], reasons),
+    reasons::STATUS,
     Family::gauge(
         "kube_pod_status_scheduled",
         "Describes the status of the scheduling process for the pod.",
@@ -256,11 +262,19 @@ const FAMILIES: &[Family<Pod>] = &[
         "kube_pod_status_unschedulable",
         "Describes the unschedulable status for the pod.",
         &[],
-        |it, out| {
-            if it.condition("PodScheduled").is_some_and(|it| it.status == "False" && it.reason == "Unschedulable") {
-                out.one(true);
-            }
-        },
+        |it, out| out.one(it.unscheduled().map(|_| true)),
+    ),
+    Family::gauge(
+        "kube_pod_status_unscheduled_time",
+        "Unix timestamp when pod moved into unscheduled status",
+        &[],
+        |it, out| out.one(it.unscheduled().and_then(|it| it.last_transition_time)),
+    ),
+    Family::gauge(
+        "kube_pod_tolerations",
+        "Information about the pod tolerations",
+        &["key", "operator", "value", "effect", "toleration_seconds"],
+        tolerations,
     ),
 ];
 
@@ -277,17 +291,11 @@ fn info(pod: &Pod, out: &mut Samples<'_>) {
     out.add(&values, 1.0);
 }
 
-/// A reason counts whether the Pod's status has it or one of its containers, that ended for it.
-fn reasons(pod: &Pod, out: &mut Samples<'_>) {
-    for reason in REASONS {
-        let mut ended = pod.status.container_statuses.iter().filter_map(ContainerStatus::terminated_reason);
-        let holds = pod.status.reason == reason
-            || pod.status.conditions.iter().any(|it| it.reason == reason)
-            || ended.any(|it| it == reason);
-        out.add(&[reason], f64::from(u8::from(holds)));
+/// What is tolerated twice is told once.
+fn tolerations(pod: &Pod, out: &mut Samples<'_>) {
+    let different: BTreeSet<&Toleration> = pod.spec.tolerations.iter().collect();
+    for it in different {
+        let seconds = it.toleration_seconds.map_or_else(String::new, |it| it.to_string());
+        out.add(&[&it.key, &it.operator, &it.value, &it.effect, &seconds], 1.0);
     }
-}
-
-fn claims(pod: &Pod) -> impl Iterator<Item = (&Volume, &ClaimSource)> {
-    pod.spec.volumes.iter().filter_map(|it| Some((it, it.persistent_volume_claim.as_ref()?)))
 }

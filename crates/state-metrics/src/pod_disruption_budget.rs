@@ -36,6 +36,9 @@ const FAMILIES: &[Family<PodDisruptionBudget>] = &[
     Family::gauge("kube_poddisruptionbudget_created", "Unix creation timestamp", &[], |it, out| {
         out.one(it.metadata.creation_timestamp)
     }),
+    Family::gauge("kube_poddisruptionbudget_deletion_timestamp", "Unix deletion timestamp", &[], |it, out| {
+        out.one(it.metadata.deletion_timestamp)
+    }),
     Family::gauge(
         "kube_poddisruptionbudget_status_current_healthy",
         "Current number of healthy pods",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use corten_meta::Quantity;
 
-use crate::exposition::Samples;
+use crate::exposition::{Samples, label_text};
 
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
@@ -15,21 +15,21 @@ fn unit(resource: &str) -> Option<&'static str> {
         "memory" | "storage" | "ephemeral-storage" => Some("byte"),
         "pods" => Some("integer"),
         _ if resource.starts_with("hugepages-") || resource.starts_with("attachable-volumes-") => Some("byte"),
-        _ if resource.contains('/') => Some("integer"),
+        _ if is_extended(resource) => Some("integer"),
         _ => None,
     }
 }
 
-/// What a label's value may hold: letters, digits and underscores.
-fn label_value(resource: &str) -> String {
-    resource.chars().map(|it| if it.is_ascii_alphanumeric() { it } else { '_' }).collect()
+/// Somebody else's, as a device's; not the name of a quota either.
+fn is_extended(resource: &str) -> bool {
+    resource.contains('/') && !resource.contains("kubernetes.io/") && !resource.starts_with("requests.")
 }
 
 /// For the labels `resource` and `unit`, after those that are given.
 pub(crate) fn of(amounts: &Amounts, first: &[&str], out: &mut Samples<'_>) {
     for (resource, amount) in amounts {
         if let Some(unit) = unit(resource) {
-            let resource = label_value(resource);
+            let resource = label_text(resource);
             out.add(&[first, &[&*resource, unit]].concat(), amount.approximate());
         }
     }

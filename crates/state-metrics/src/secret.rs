@@ -4,7 +4,10 @@ use corten_api::resources::SECRETS as RESOURCE;
 use corten_meta::{ObjectMeta, Resource};
 use serde::Deserialize;
 
-use crate::family::{Family, KindMetrics};
+use crate::{
+    family::{Family, KindMetrics},
+    owners, resource_version,
+};
 
 static SECRETS_AT: Resource = RESOURCE;
 
@@ -28,5 +31,17 @@ const FAMILIES: &[Family<Secret>] = &[
         out.one(it.metadata.creation_timestamp)
     }),
     Family::gauge("kube_secret_info", "Information about secret.", &[], |_, out| out.one(true)),
+    Family::gauge(
+        "kube_secret_metadata_resource_version",
+        "Resource version representing a specific version of secret.",
+        &[],
+        |it, out| resource_version::of(&it.metadata, out),
+    ),
+    Family::gauge(
+        "kube_secret_owner",
+        "Information about the Secret's owner.",
+        &["owner_kind", "owner_name", "owner_is_controller"],
+        |it, out| owners::of(&it.metadata, out),
+    ),
     Family::gauge("kube_secret_type", "Type about secret.", &["type"], |it, out| out.add(&[&it.of], 1.0)),
 ];

@@ -61,6 +61,9 @@ const FAMILIES: &[Family<Service>] = &[
     Family::gauge("kube_service_created", "Unix creation timestamp", &[], |it, out| {
         out.one(it.metadata.creation_timestamp)
     }),
+    Family::gauge("kube_service_deletion_timestamp", "Unix deletion timestamp", &[], |it, out| {
+        out.one(it.metadata.deletion_timestamp)
+    }),
     Family::gauge(
         "kube_service_info",
         "Information about service.",

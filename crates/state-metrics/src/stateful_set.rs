@@ -66,7 +66,7 @@ struct Status {
     available_replicas: i32,
     current_replicas: i32,
     current_revision: String,
-    observed_generation: Option<i64>,
+    observed_generation: i64,
     ready_replicas: i32,
     replicas: i32,
     update_revision: String,
@@ -112,7 +112,7 @@ const FAMILIES: &[Family<StatefulSet>] = &[
     }),
     Family::gauge(
         "kube_statefulset_metadata_generation",
-        "Sequence number representing a specific generation of the desired state.",
+        "Sequence number representing a specific generation of the desired state for the StatefulSet.",
         &[],
         |it, out| out.one(it.metadata.generation),
     ),

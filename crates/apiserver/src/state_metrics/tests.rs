@@ -22,10 +22,14 @@ async fn families_stand_together_however_little_is_kept() {
         let (code, told) = call(&server, "POST", "/api/v1/namespaces/default/resourcequotas", &quota).await;
         assert_eq!(code, 201, "{told}");
     }
+    let map = json!({ "metadata": { "name": "m" } });
+    assert_eq!(call(&server, "POST", "/api/v1/namespaces/default/configmaps", &map).await.0, 201);
     let caches = server.state().caches();
     let whole = text(snapshots(caches, KINDS), KEPT_BYTES_MAX).await;
     assert_eq!(text(snapshots(caches, KINDS), 100).await, whole);
     assert!(whole.contains(r#"kube_resourcequota_created{namespace="default",resourcequota="b"} "#), "{whole}");
+    let version = r#"kube_configmap_metadata_resource_version{namespace="default",configmap="m"} "#;
+    assert!(whole.contains(version), "an object's version is told: {whole}");
     let names = whole.lines().filter(|it| !it.starts_with('#')).filter_map(|it| it.split_once('{')).map(|it| it.0);
     let mut runs: Vec<&str> = names.collect();
     runs.dedup();

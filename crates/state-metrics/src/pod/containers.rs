@@ -129,6 +129,14 @@ fn last_reason(status: &ContainerStatus) -> Option<&str> {
     Some(&*status.last_state.terminated.as_ref()?.reason)
 }
 
+fn last_exit_code(status: &ContainerStatus) -> Option<i32> {
+    Some(status.last_state.terminated.as_ref()?.exit_code)
+}
+
+fn last_finished(status: &ContainerStatus) -> Option<Time> {
+    status.last_state.terminated.as_ref()?.finished_at
+}
+
 fn waiting_reason(status: &ContainerStatus) -> Option<&str> {
     Some(&*status.state.waiting.as_ref()?.reason)
 }
@@ -167,17 +175,13 @@ pub(crate) const LAST_TERMINATED_EXIT_CODE: Family<Pod> = Family::gauge(
     "kube_pod_container_status_last_terminated_exitcode",
     "Describes the exit code for the last container in terminated state.",
     CONTAINER,
-    |it, out| {
-        each(&it.status.container_statuses, out, |it| it.last_state.terminated.as_ref().map(|it| it.exit_code));
-    },
+    |it, out| each(&it.status.container_statuses, out, last_exit_code),
 );
 pub(crate) const LAST_TERMINATED_TIMESTAMP: Family<Pod> = Family::gauge(
     "kube_pod_container_status_last_terminated_timestamp",
     "Last terminated time for a pod container in unix timestamp.",
     CONTAINER,
-    |it, out| {
-        each(&it.status.container_statuses, out, |it| it.last_state.terminated.as_ref().and_then(|it| it.finished_at));
-    },
+    |it, out| each(&it.status.container_statuses, out, last_finished),
 );
 pub(crate) const READY: Family<Pod> = Family::gauge(
     "kube_pod_container_status_ready",
@@ -239,11 +243,29 @@ pub(crate) const INIT_REQUESTS: Family<Pod> = Family::gauge(
     CONTAINER_RESOURCE,
     |it, out| resources(it, &it.spec.init_containers, out, |it| &it.resources.requests),
 );
+pub(crate) const INIT_STATE_STARTED: Family<Pod> = Family::gauge(
+    "kube_pod_init_container_state_started",
+    "Start time in unix timestamp for a pod init container.",
+    CONTAINER,
+    |it, out| each(&it.status.init_container_statuses, out, ContainerStatus::started),
+);
 pub(crate) const INIT_LAST_TERMINATED_REASON: Family<Pod> = Family::gauge(
     "kube_pod_init_container_status_last_terminated_reason",
     "Describes the last reason the init container was in terminated state.",
     CONTAINER_REASON,
     |it, out| each_reason(&it.status.init_container_statuses, out, last_reason),
+);
+pub(crate) const INIT_LAST_TERMINATED_EXIT_CODE: Family<Pod> = Family::gauge(
+    "kube_pod_init_container_status_last_terminated_exitcode",
+    "Describes the exit code for the last init container in terminated state.",
+    CONTAINER,
+    |it, out| each(&it.status.init_container_statuses, out, last_exit_code),
+);
+pub(crate) const INIT_LAST_TERMINATED_TIMESTAMP: Family<Pod> = Family::gauge(
+    "kube_pod_init_container_status_last_terminated_timestamp",
+    "Last terminated time for a pod init container in unix timestamp.",
+    CONTAINER,
+    |it, out| each(&it.status.init_container_statuses, out, last_finished),
 );
 pub(crate) const INIT_READY: Family<Pod> = Family::gauge(
     "kube_pod_init_container_status_ready",

@@ -332,7 +332,7 @@ fn kubelet_config(settings: &Settings, layout: &Layout, address: IpAddr) -> Resu
 /// Plugins of devices, claims and storage come and go, and whoever asks is told what Pods have of them, until the control plane stops.
 async fn run_plugins(hands: NodeHands, config: Config, stopping: impl Future<Output = ()> + Send) {
     let (plugins, claims) = (hands.device_plugins().clone(), hands.claim_drivers().clone());
-    let storage = CsiPlugins::new(hands.layout(), hands.mounter().drivers().clone());
+    let storage = CsiPlugins::new(hands.layout(), hands.mounter());
     let running = Arc::new(RunningHere { hands: hands.clone(), config });
     let resources = PodResourcesServer::new(hands.layout(), plugins.clone(), claims.clone(), running);
     tokio::select! {

@@ -1,11 +1,15 @@
 //! One connection to a plugin's socket.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use corten_grpc::{Code as Theirs, Status};
 use prost::Message;
 
-use crate::{Code, Fault};
+use crate::{Code, Fault, StorageOperations};
 
 /// The kubelet's `csiTimeout`.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -34,15 +38,20 @@ pub(super) const UNPUBLISH: &str = "/csi.v1.Node/NodeUnpublishVolume";
 pub(super) const EXPAND: &str = "/csi.v1.Node/NodeExpandVolume";
 pub(super) const STATS: &str = "/csi.v1.Node/NodeGetVolumeStats";
 
-/// Connects when first used, and again after the plugin was away. Cheap to clone.
+/// Connects when first used, and again after the plugin was away. Cheap to clone. Its calls are counted.
 #[derive(Clone, Debug)]
-pub(super) struct Client(corten_grpc::Client);
+pub(super) struct Client {
+    grpc: corten_grpc::Client,
+    driver: Arc<str>,
+    operations: StorageOperations,
+}
 
 impl Client {
     /// # Errors
     /// The path is none.
-    pub(super) fn new(socket: &Path) -> Result<Self, Fault> {
-        corten_grpc::Client::new(socket).map(Self).map_err(|it| fault(&it))
+    pub(super) fn new(socket: &Path, driver: &str, operations: StorageOperations) -> Result<Self, Fault> {
+        let grpc = corten_grpc::Client::new(socket).map_err(|it| fault(&it))?;
+        Ok(Self { grpc, driver: driver.into(), operations })
     }
 
     pub(super) async fn call<Q, A>(&self, method: &'static str, question: Q) -> Result<A, Fault>
@@ -50,7 +59,19 @@ impl Client {
         Q: Message + 'static,
         A: Message + Default + 'static,
     {
-        self.0.call(method, question, PATIENCE).await.map_err(|it| fault(&it))
+        let begun = Instant::now();
+        let answer = self.grpc.call(method, question, PATIENCE).await;
+        let code = answer.as_ref().map_or_else(Status::code, |_| Theirs::Ok);
+        self.operations.note_call(&self.driver, method, &name_in_go(code), begun.elapsed());
+        answer.map_err(|it| fault(&it))
+    }
+}
+
+fn name_in_go(code: Theirs) -> String {
+    match code {
+        Theirs::Ok => "OK".to_owned(),
+        Theirs::Cancelled => "Canceled".to_owned(),
+        other => format!("{other:?}"),
     }
 }
 

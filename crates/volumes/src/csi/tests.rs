@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use super::{CsiPlugins, SampleDriver, SampleSettings, messages as m};
 use crate::{
     AttachedTo, Call, Code, CreateSnapshot, CreateVolume, Driver, Drivers, Fault, Mounter, Reply, StageVolume,
+    StorageOperations,
     channel::{self, AskedOfDriver},
 };
 
@@ -25,6 +26,8 @@ struct World {
     dir: tempfile::TempDir,
     layout: Layout,
     drivers: Drivers,
+    /// What counts the drivers' calls.
+    operations: StorageOperations,
     tasks: JoinSet<()>,
 }
 
@@ -34,9 +37,10 @@ impl World {
         let layout = Layout::new(dir.path().join("data"), dir.path().join("run"));
         std::fs::create_dir_all(layout.data.join(PLUGINS)).expect("made");
         let (drivers, mut tasks) = (Drivers::default(), JoinSet::new());
-        let csi = CsiPlugins::new(&layout, drivers.clone());
+        let mounter = Mounter::new(layout.clone(), NodeMounts::own(), drivers.clone());
+        let (csi, operations) = (CsiPlugins::new(&layout, &mounter), mounter.operations().clone());
         tasks.spawn(follow_plugins(layout.data.join(PLUGINS), vec![Arc::new(csi)]));
-        Self { dir, layout, drivers, tasks }
+        Self { dir, layout, drivers, operations, tasks }
     }
 
     fn settings(&self, name: &str, without: &[&str]) -> SampleSettings {
@@ -95,6 +99,19 @@ impl World {
         let lines = text.lines().map(|it| it.trim().to_owned());
         lines.filter(|it| !of_itself.iter().any(|of| it.starts_with(of))).collect()
     }
+}
+
+#[tokio::test]
+async fn calls_are_counted_with_what_came_of_them() {
+    let (world, driver) = World::driver(&[]).await;
+    driver.create(wanted("one")).await.expect("made");
+    world.fault("CreateVolume ResourceExhausted");
+    driver.create(wanted("two")).await.expect_err("it fails");
+    let tallies = world.operations.tallies();
+    let rows = tallies.iter().flat_map(|it| it.rows()).map(|it| format!("{} {}", it.labels.join(" "), it.n));
+    let of_creation: Vec<String> = rows.filter(|it| it.contains("CreateVolume")).collect();
+    let expected = ["OK", "ResourceExhausted"].map(|it| format!("{NAME} /csi.v1.Controller/CreateVolume {it} false 1"));
+    assert_eq!(of_creation, expected);
 }
 
 #[tokio::test]
@@ -545,13 +562,13 @@ async fn nobody_takes_anothers_name() {
         endpoint: String::new(),
         supported_versions: vec!["1.0.0".into()],
     };
-    let roots = (PathBuf::from("/a"), PathBuf::from("/a"));
+    let (world, _) = World::driver(&[]).await;
+    let csi = CsiPlugins::new(&world.layout, &world.mounter());
     for bad in ["local.corten.dev", "../../x", ""] {
-        super::registration::introduce(&info(bad), &PathBuf::from("/x.sock"), &roots).await.expect_err(bad);
+        csi.driver(&info(bad), &PathBuf::from("/x.sock")).await.expect_err(bad);
     }
     // The socket it names is another driver's.
-    let (world, _) = World::driver(&[]).await;
-    let error = super::registration::introduce(&info("other.example"), &world.socket(), &roots).await;
+    let error = csi.driver(&info("other.example"), &world.socket()).await;
     let error = error.expect_err("it is another's").to_string();
     assert!(error.contains("is not other.example"), "{error}");
 }

@@ -34,7 +34,7 @@ impl DriverClient {
 
 async fn sample() -> (World, DriverClient) {
     let (world, _) = World::driver(&[]).await;
-    let client = Client::new(&world.socket()).expect("a path");
+    let client = Client::new(&world.socket(), NAME, world.operations.clone()).expect("a path");
     (world, DriverClient(client))
 }
 

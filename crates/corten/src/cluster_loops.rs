@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use corten_apiserver::Fence;
+use corten_meta::Key;
 use corten_pki::Authority;
 use corten_runner::{
     Candidate, ControllerLoop, JournalBook, LeaseTimes, Loops, SharedInformers, VolumeMoveSettings, whole,
@@ -22,7 +23,8 @@ use crate::{
     volume_moves::NodeMoves,
 };
 
-/// The names of upstream's `--leader-elect-resource-name`.
+/// Upstream's `--leader-elect-resource-namespace`, and the names of `--leader-elect-resource-name`.
+const NAMESPACE: &str = "kube-system";
 const CONTROLLERS: &str = "kube-controller-manager";
 const SCHEDULER: &str = "kube-scheduler";
 
@@ -55,22 +57,22 @@ impl ClusterLoops {
         let candidate = |lease, who| Candidate {
             client: in_process::client(&self.server, who),
             clock: self.clock.clone(),
-            lease,
+            lease: Key::new(NAMESPACE, lease),
             identity: identity.clone(),
             times,
         };
         let manager = candidate(CONTROLLERS, in_process::controller_manager());
-        let begin = |told: &Stopping, fence| {
+        let begin = |told: &Stopping, revision| {
             // What has been written by who led before is in a list that is asked for now.
             *self.informers.lock() = informers(&self.server);
-            self.controllers(told, Some(fence))
+            self.controllers(told, Some(Fence::new(CONTROLLERS, revision)))
         };
         let controllers = lead(manager, &stopping, begin, || self.forget_waits_of_controllers());
         let scheduler = async {
             if self.switches.scheduler {
-                let begin = |told: &Stopping, fence| {
+                let begin = |told: &Stopping, revision| {
                     let mut tasks = JoinSet::new();
-                    self.schedule(&mut tasks, told.clone(), Some(fence));
+                    self.schedule(&mut tasks, told.clone(), Some(Fence::new(SCHEDULER, revision)));
                     tasks
                 };
                 let is_over = || self.journal.begin("scheduler");

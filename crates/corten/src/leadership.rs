@@ -1,17 +1,16 @@
 //! Leading: what runs only while this process holds a lease, one term after the other.
 
-use corten_apiserver::Fence;
 use corten_runner::Candidate;
 use tokio::{sync::watch, task::JoinSet};
 
 use crate::cluster_access::Stopping;
 
-/// Holds the lease, term after term, until `stopping`, and runs what `begin` begins as long as a term lasts. `is_over` is told of each
-/// term that ended before.
+/// Holds the lease, term after term, until `stopping`, and runs what `begin` begins as long as a term lasts, with the lease's revision
+/// (0 once it is over). `is_over` is told of each term that ended before.
 pub(crate) async fn lead(
     candidate: Candidate,
     stopping: &Stopping,
-    begin: impl Fn(&Stopping, Fence) -> JoinSet<()>,
+    begin: impl Fn(&Stopping, watch::Receiver<u64>) -> JoinSet<()>,
     is_over: impl Fn(),
 ) {
     loop {
@@ -21,7 +20,7 @@ pub(crate) async fn lead(
             term = candidate.elected() => term,
         };
         let (ended, told) = watch::channel(false);
-        let mut tasks = begin(&Stopping::new(told), Fence::new(candidate.lease, term.revision()));
+        let mut tasks = begin(&Stopping::new(told), term.revision());
         let is_stopping = tokio::select! {
             biased;
             () = stopping.now() => true,

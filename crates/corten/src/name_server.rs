@@ -12,6 +12,7 @@ use corten_client::BoxFuture;
 use corten_dns::{Keeper, Name, ServerLocation, Zone};
 use corten_host::{DnsOptions, DnsServer, ListServers, ZoneSlot, servers_of_machine};
 use corten_machine::write_whole;
+use corten_meta::Key;
 use corten_proxy::rules::Backend;
 use corten_runner::{Candidate, LeaseTimes, Loops, NameHands, NameSettings, NodeWatches, whole};
 use tokio::{sync::watch, task::JoinSet};
@@ -168,7 +169,7 @@ fn follow(tasks: &mut JoinSet<()>, cluster: &ClusterAccess, upkeep: Upkeep) -> O
     let candidate = Candidate {
         client: cluster.client(in_process::controller("dns-controller")),
         clock: cluster.clock.clone(),
-        lease: LEASE,
+        lease: Key::new("kube-system", LEASE),
         identity: process::candidate_name(),
         times,
     };

@@ -17,6 +17,27 @@ pub(crate) fn config(file: Option<&Path>) -> Result<Config> {
     read(&text).with_context(|| format!("reading the scheduler's configuration {}", file.display()))
 }
 
+/// As [`config`], of the scheduler that runs with an API server, and leads whenever that does.
+///
+/// # Errors
+/// As there; and a leader is to be elected, or another server asked.
+pub(crate) fn config_of_server(file: Option<&Path>) -> Result<Config> {
+    let config = config(file)?;
+    if config.leader_election.is_some() {
+        bail!(
+            "the scheduler's configuration: leaderElection.leaderElect: must be false: this scheduler runs with its API server, and of \
+             several on the same etcd with the one that leads; `corten scheduler` is one that can be elected by itself"
+        );
+    }
+    if config.kubeconfig.is_some() {
+        bail!(
+            "the scheduler's configuration: clientConnection.kubeconfig: must be left out: this scheduler asks the API server that it \
+             runs with; `corten scheduler` is one that asks another"
+        );
+    }
+    Ok(config)
+}
+
 fn read(text: &str) -> Result<Config> {
     let value: Value = match serde_saphyr::from_str(text) {
         Ok(value) => value,

@@ -35,11 +35,11 @@ impl Default for LeaseTimes {
     }
 }
 
-/// Who wants to hold a lease of `kube-system`.
+/// Who wants to hold a lease.
 pub struct Candidate {
     pub client: Client,
     pub clock: Clock,
-    pub lease: &'static str,
+    pub lease: Key,
     /// Unlike that of every other process.
     pub identity: String,
     pub times: LeaseTimes,
@@ -59,20 +59,19 @@ pub struct Term {
 impl Candidate {
     /// Waits until the lease is this process's.
     pub async fn elected(&self) -> Term {
-        let key = Key::new("kube-system", self.lease);
-        let mut lease = Lease::new(self.client.clone(), key, &*self.identity, self.times.duration);
+        let mut lease = Lease::new(self.client.clone(), self.lease.clone(), &*self.identity, self.times.duration);
         loop {
             let asked = Instant::now();
             match lease.renew((self.clock)()).await {
                 Ok(Holder::Me) => {
                     let (revision, _) = watch::channel(lease.revision());
-                    tracing::info!(lease = self.lease, identity = self.identity, "this process leads now");
+                    tracing::info!(lease = %self.lease, identity = self.identity, "this process leads now");
                     return Term { lease, clock: self.clock.clone(), times: self.times, renewed: asked, revision };
                 }
                 Ok(Holder::Other { holder, .. }) => {
-                    tracing::debug!(lease = self.lease, holder, "another process leads")
+                    tracing::debug!(lease = %self.lease, holder, "another process leads")
                 }
-                Err(error) => tracing::debug!(lease = self.lease, %error, "the lease cannot be had"),
+                Err(error) => tracing::debug!(lease = %self.lease, %error, "the lease cannot be had"),
             }
             sleep(self.times.retry_period).await;
         }

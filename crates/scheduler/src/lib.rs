@@ -56,6 +56,7 @@ mod waking;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
@@ -64,6 +65,7 @@ use corten_meta::{Key, Time};
 
 pub use budgets::DisruptionBudget;
 pub use cluster_object::ClusterObject;
+pub use configuration::LeaderElection;
 pub use devices::{
     CLAIM_FINALIZER, ClaimRelease, ClaimReservation, DeviceClaim, DeviceClass, DeviceObject, DeviceSlice,
     DeviceTaintRule, ExtendedClaimWrite, NewClaim,
@@ -103,6 +105,10 @@ pub struct Config {
     pub profiles: Vec<Profile>,
     /// The servers that are asked beside the plugins, in this order.
     pub extenders: Vec<Extender>,
+    /// Where the cluster is described. This and the next are for the process that a scheduler has of its own: it does not look at them itself.
+    pub kubeconfig: Option<PathBuf>,
+    /// Schedulers that share a lease, of which its holder schedules.
+    pub leader_election: Option<LeaderElection>,
     /// Breaks ties between equally good nodes; the same seed and events give the same placements.
     pub seed: u64,
     pub backoff_initial: Duration,
@@ -118,6 +124,8 @@ impl Default for Config {
         Self {
             profiles: vec![Profile::default()],
             extenders: Vec::new(),
+            kubeconfig: None,
+            leader_election: None,
             seed: 0,
             backoff_initial: Duration::from_secs(1),
             backoff_max: Duration::from_secs(10),

@@ -6,19 +6,26 @@ use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use corten_cli::Verb;
 use corten_client::{Client, https::HttpsTransport, kubeconfig::Kubeconfig};
-use corten_runner::{JournalBook, whole};
-use corten_scheduler::{Config, Scheduler};
-use tokio::sync::watch;
+use corten_meta::Key;
+use corten_runner::{Candidate, JournalBook, LeaseTimes, whole};
+use corten_scheduler::{Config, LeaderElection, Scheduler};
+use tokio::{sync::watch, task::JoinSet};
 
-use crate::{cluster_access::Stopping, logging, process, scheduler_options};
+use crate::{
+    cluster_access::Stopping,
+    leadership::lead,
+    logging,
+    process::{self, Clock},
+    scheduler_options,
+};
 
 pub(crate) const VERB: Verb = Verb {
     name: "scheduler",
     about: "Run one more scheduler for a cluster, in the foreground",
     long_about: "Places the Pods whose schedulerName is one of the profiles of FILE, default-scheduler without one, beside the \
-                 scheduler of the cluster's API servers and any other. It holds no lease: schedulers that place the same \
-                 Pods get in each other's way and lose time, and overcommit nothing, since the API server refuses a binding for which \
-                 the node has no room. The kubeconfig's user needs the rights of system:kube-scheduler. Logs go to standard \
+                 scheduler of the cluster's API servers and any other. Schedulers that place the same Pods get in each other's way \
+                 and lose time, and overcommit nothing, since the API server refuses a binding for which the node has no room; with \
+                 leaderElection.leaderElect in FILE, one of those that share a lease schedules, and the others wait. The kubeconfig's user needs the rights of system:kube-scheduler. Logs go to standard \
                  error; SIGTERM ends it.",
     examples: "  corten scheduler --kubeconfig scheduler.kubeconfig --config batch.yaml",
     args,
@@ -30,7 +37,10 @@ fn args(command: Command) -> Command {
         Arg::new(name).long(name).value_name("FILE").value_parser(value_parser!(PathBuf)).help(help)
     };
     let command = command
-        .arg(file("kubeconfig", "Where the cluster is described, and as whom it is asked").required(true))
+        .arg(file(
+            "kubeconfig",
+            "Where the cluster is described, and as whom it is asked [default: clientConnection.kubeconfig of the configuration]",
+        ))
         .arg(file(
             "config",
             "A KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1) [default: Kubernetes' defaults]",
@@ -41,28 +51,63 @@ fn args(command: Command) -> Command {
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
     logging::begin(matches)?;
     let config = scheduler_options::config(matches.get_one::<PathBuf>("config").map(PathBuf::as_path))?;
-    let kubeconfig: &PathBuf = matches.get_one("kubeconfig").context("clap requires it")?;
+    let kubeconfig: Option<&PathBuf> = matches.get_one("kubeconfig").or(config.kubeconfig.as_ref());
+    let kubeconfig = kubeconfig.context(
+        "which cluster? Name it with --kubeconfig, or with clientConnection.kubeconfig of the configuration",
+    )?;
     let target = Kubeconfig::load(kubeconfig)?.target(None).context("reading the kubeconfig")?;
     let transport = HttpsTransport::new(&target).context("preparing the connection")?;
-    process::block_on(schedule(config, Client::new(Arc::new(transport))))?;
+    process::block_on(run_until_told(config, Client::new(Arc::new(transport))))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Until a signal ends it.
-async fn schedule(config: Config, client: Client) -> Result<()> {
+/// Until a signal ends it. It waits for its lease, where its configuration names one.
+async fn run_until_told(config: Config, client: Client) -> Result<()> {
     let mut signals = process::Signals::listen()?;
     let (clock, journal) = (process::clock(), Arc::new(JournalBook::default()));
     let loops = process::loops(journal.clone(), clock.clone())?;
     let (stop, told) = watch::channel(false);
     let told = Stopping::new(told);
-    let scheduling = loops.spawn("scheduler", move || {
-        let scheduler = Scheduler::new(config.clone());
-        whole(corten_runner::run_scheduler(scheduler, client.clone(), clock.clone(), journal.clone(), told.now()))
-    });
-    signals.told_to_end().await;
-    stop.send_replace(true);
-    loops.begin_stop();
-    scheduling.await;
+    let candidate = config.leader_election.as_ref().map(|it| candidate(it, &client, &clock));
+    let begin = |told: &Stopping, _| {
+        let (config, client, clock, journal, told) =
+            (config.clone(), client.clone(), clock.clone(), journal.clone(), told.clone());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(loops.spawn("scheduler", move || {
+            let scheduler = Scheduler::new(config.clone());
+            whole(corten_runner::run_scheduler(scheduler, client.clone(), clock.clone(), journal.clone(), told.now()))
+        }));
+        tasks
+    };
+    let scheduling = async {
+        match candidate {
+            Some(candidate) => lead(candidate, &told, &begin, || journal.begin("scheduler")).await,
+            None => {
+                let mut tasks = begin(&told, watch::channel(0).1);
+                while tasks.join_next().await.is_some() {}
+            }
+        }
+    };
+    let ending = async {
+        signals.told_to_end().await;
+        stop.send_replace(true);
+        loops.begin_stop();
+    };
+    tokio::join!(scheduling, ending);
     loops.stop();
     Ok(())
+}
+
+fn candidate(election: &LeaderElection, client: &Client, clock: &Clock) -> Candidate {
+    Candidate {
+        client: client.clone(),
+        clock: clock.clone(),
+        lease: Key::new(&*election.namespace, &*election.name),
+        identity: process::candidate_name(),
+        times: LeaseTimes {
+            duration: election.lease_duration,
+            renew_deadline: election.renew_deadline,
+            retry_period: election.retry_period,
+        },
+    }
 }

@@ -181,7 +181,7 @@ pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<
             server_options::is_on(matches, "no-scheduler"),
         )?,
         load_balancer_pool,
-        scheduler: scheduler_options::config(server_options::file(matches, "scheduler-config").as_deref())?,
+        scheduler: scheduler_options::config_of_server(server_options::file(matches, "scheduler-config").as_deref())?,
         shutdown_delay,
         log,
     })

@@ -14,7 +14,7 @@ fn candidate(api: &Arc<FakeApi>, identity: &str) -> Candidate {
     Candidate {
         client,
         clock,
-        lease: "kube-controller-manager",
+        lease: Key::new("kube-system", "kube-controller-manager"),
         identity: identity.to_owned(),
         times: LeaseTimes::default(),
     }

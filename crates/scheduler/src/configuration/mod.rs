@@ -1,27 +1,29 @@
 //! A KubeSchedulerConfiguration of `kubescheduler.config.k8s.io/v1`, as it is written in a file. What cannot be kept to is refused,
 //! and an unknown field, too.
 
+mod election;
 mod extenders;
 mod plugin_arguments;
 mod plugin_sets;
 mod reader;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use serde_json::Value;
 
+pub use self::election::LeaderElection;
 use self::reader::{At, Reader};
 use crate::{Config, Profile};
 
 const API_VERSION: &str = "kubescheduler.config.k8s.io/v1";
 const KIND: &str = "KubeSchedulerConfiguration";
 
-/// Fields of upstream's that there is nothing for here.
-const UNSUPPORTED: &[&str] = &["parallelism", "clientConnection", "enableProfiling", "enableContentionProfiling"];
-
-/// They say nothing where no leader is elected.
-const ELECTION_TEXTS: &[&str] = &["resourceLock", "resourceName", "resourceNamespace"];
-const ELECTION_DURATIONS: &[&str] = &["leaseDuration", "renewDeadline", "retryPeriod"];
+/// How many nodes are looked at side by side: one after the other, here.
+const PARALLELISM: &str = "parallelism";
+const PROFILING: [&str; 2] = ["enableProfiling", "enableContentionProfiling"];
+/// Of `clientConnection`, beside `kubeconfig`: connections are what they are.
+const OF_CONNECTIONS: [&str; 4] = ["acceptContentTypes", "contentType", "qps", "burst"];
+const REFUSED: &str = "cannot be set here";
 
 const FIELDS: &[&str] = &[
     "apiVersion",
@@ -58,10 +60,16 @@ fn configured(value: &Value, reader: &mut Reader) -> Config {
         let what = format!("no kind {kind:?} is registered for version {api_version:?}, only {KIND} of {API_VERSION}");
         reader.problems.push(what);
     }
-    for field in UNSUPPORTED.iter().filter(|it| root.get(it).is_some()) {
-        reader.problem(field, "cannot be set here");
+    if root.get(PARALLELISM).is_some() {
+        reader.problem(PARALLELISM, REFUSED);
     }
-    election(&root, reader);
+    for field in PROFILING {
+        if reader.truth(&root, field) {
+            reader.problem(field, "must be false: there is nothing to profile with");
+        }
+    }
+    let kubeconfig = kubeconfig(&root, reader);
+    let leader_election = election::election(&root, reader);
     // What waits until it leads: nothing here.
     reader.truth(&root, "delayCacheUntilActive");
     let initial = reader.number(&root, "podInitialBackoffSeconds", 1, (1, i64::MAX));
@@ -74,21 +82,24 @@ fn configured(value: &Value, reader: &mut Reader) -> Config {
     let mut profiles = profiles(&root, percentage, reader);
     let (extenders, ignored) = extenders::extenders(&root, reader);
     profiles.iter_mut().for_each(|it| it.arguments.fit.ignored.extend(ignored.iter().cloned()));
-    Config { profiles, extenders, backoff_initial: seconds(initial), backoff_max: seconds(most), ..Config::default() }
+    Config {
+        profiles,
+        extenders,
+        kubeconfig,
+        leader_election,
+        backoff_initial: seconds(initial),
+        backoff_max: seconds(most),
+        ..Config::default()
+    }
 }
 
-fn election(root: &At<'_>, reader: &mut Reader) {
-    let fields: Vec<&str> = ["leaderElect"].iter().chain(ELECTION_TEXTS).chain(ELECTION_DURATIONS).copied().collect();
-    let election = reader.child(root, "leaderElection", &fields);
-    if reader.truth(&election, "leaderElect") {
-        reader.problem("leaderElection.leaderElect", "must be false: the scheduler runs with its API server");
+/// What says where the cluster is: for a scheduler that is a process of its own.
+fn kubeconfig(root: &At<'_>, reader: &mut Reader) -> Option<PathBuf> {
+    let at = reader.child(root, "clientConnection", &[&["kubeconfig"], &OF_CONNECTIONS[..]].concat());
+    for field in OF_CONNECTIONS.iter().filter(|it| at.get(it).is_some()) {
+        reader.problem(&at.path(field), REFUSED);
     }
-    for field in ELECTION_TEXTS {
-        reader.text(&election, field);
-    }
-    for field in ELECTION_DURATIONS {
-        reader.duration(&election, field, Duration::ZERO);
-    }
+    Some(reader.text(&at, "kubeconfig")).filter(|it| !it.is_empty()).map(PathBuf::from)
 }
 
 fn seconds(count: i64) -> Duration {

@@ -1,7 +1,10 @@
 //! Files that configure the scheduler: what they set is kept to, and what they cannot set is refused with its path.
 
 use super::*;
-use crate::arguments::{Resources, Shape, Strategy};
+use crate::{
+    LeaderElection,
+    arguments::{Resources, Shape, Strategy},
+};
 
 fn read(mut configuration: Value) -> Result<Config, Vec<String>> {
     configuration["apiVersion"] = json!("kubescheduler.config.k8s.io/v1");
@@ -19,6 +22,46 @@ fn nothing_said_is_the_default() {
     assert_eq!(config.profiles, Config::default().profiles);
     let config = one(json!({})).expect("it can be read");
     assert_eq!(config.profiles, Config::default().profiles);
+}
+
+#[test]
+fn a_leader_is_elected_where_that_is_asked_for() {
+    let election = |said: Value| read(json!({ "leaderElection": said })).expect("it can be read").leader_election;
+    assert_eq!(election(json!({})), None);
+    assert_eq!(election(json!({ "leaderElect": false, "leaseDuration": "0s" })), None, "times say nothing then");
+    let seconds = Duration::from_secs;
+    let said = LeaderElection {
+        namespace: "kube-system".into(),
+        name: "kube-scheduler".into(),
+        lease_duration: seconds(15),
+        renew_deadline: seconds(10),
+        retry_period: seconds(2),
+    };
+    assert_eq!(election(json!({ "leaderElect": true })), Some(said.clone()));
+    let other = LeaderElection { name: "batch".into(), namespace: "batch".into(), lease_duration: seconds(60), ..said };
+    let named =
+        json!({ "leaderElect": true, "leaseDuration": "1m", "resourceName": "batch", "resourceNamespace": "batch" });
+    assert_eq!(election(named), Some(other));
+}
+
+#[test]
+fn a_cluster_is_named_for_a_process_of_its_own() {
+    let config = read(json!({ "clientConnection": { "kubeconfig": "/etc/scheduler.conf" }, "enableProfiling": false }));
+    assert_eq!(
+        config.expect("it can be read").kubeconfig.as_deref(),
+        Some(std::path::Path::new("/etc/scheduler.conf"))
+    );
+    let problems =
+        read(json!({ "clientConnection": { "qps": 50, "burst": 100 }, "enableProfiling": true, "parallelism": 16 }));
+    assert_eq!(
+        problems.expect_err("none of this can be kept to"),
+        [
+            "parallelism: cannot be set here",
+            "enableProfiling: must be false: there is nothing to profile with",
+            "clientConnection.qps: cannot be set here",
+            "clientConnection.burst: cannot be set here",
+        ]
+    );
 }
 
 #[test]
@@ -166,6 +209,22 @@ fn what_cannot_be_is_refused_with_its_path() {
         (
             read(json!({ "leaderElection": { "leaseDuration": 15 } })),
             "leaderElection.leaseDuration: Invalid value: 15: no duration",
+        ),
+        (
+            read(
+                json!({ "leaderElection": { "leaderElect": true, "renewDeadline": "15s", "resourceLock": "endpoints" } }),
+            ),
+            "leaderElection.resourceLock: Invalid value: \"endpoints\": resourceLock value must be \"leases\"\n\
+             leaderElection.leaseDuration: Invalid value: LeaseDuration must be greater than RenewDeadline",
+        ),
+        (
+            read(
+                json!({ "leaderElection": { "leaderElect": true, "leaseDuration": "0s", "renewDeadline": "0s", "retryPeriod": "0s" } }),
+            ),
+            "leaderElection.leaseDuration: Invalid value: must be at least 1 second\n\
+             leaderElection.retryPeriod: Invalid value: must be greater than zero\n\
+             leaderElection.leaseDuration: Invalid value: LeaseDuration must be greater than RenewDeadline\n\
+             leaderElection.renewDeadline: Invalid value: must be greater than 1.2 times retryPeriod",
         ),
         (
             one(json!({ "pluginConfig": [{ "name": "VolumeBinding" }, { "name": "VolumeBinding" }] })),

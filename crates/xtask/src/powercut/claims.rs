@@ -21,12 +21,12 @@ const ATTACHED: &str = "cat /sys/block/loop*/loop/backing_file 2>/dev/null | gre
 /// What a real machine may take until no claim is bound, grown or removed any more.
 const SETTLED_SECONDS: f64 = 30.0;
 /// Says what is wrong, if anything, once nothing is under way any more: volumes, their folders and claims are the same, and as large
-/// as is asked for.
+/// as is asked for. A claim whose Pod was not made before the cut has no volume.
 const SETTLED: &str = r#"of() { kubectl get "$1" -o jsonpath="{range .items[*]}$2{'\n'}{end}" | sort; }
 for _ in $(seq SECONDS); do
-  volumes=$(of pv '{.spec.csi.volumeHandle}') claims=$(of pvc '{.spec.volumeName}')
+  volumes=$(of pv '{.spec.csi.volumeHandle}') claims=$(of pvc '{.spec.volumeName}' | grep .)
   folders=$(ls /var/lib/corten/volumes | grep pvc- | sort)
-  growing=$(of pvc '{.metadata.name} {.spec.resources.requests.storage} {.status.capacity.storage}' | awk '$2 != $3')
+  growing=$(of pvc '{.metadata.name} {.spec.resources.requests.storage} {.status.capacity.storage} {.status.phase}' | awk '$3 != "Pending" && $2 != $3')
   [ "$volumes" = "$claims" ] && [ "$volumes" = "$folders" ] && [ -z "$growing" ] && exit
   sleep 1
 done

@@ -181,12 +181,14 @@ impl Cluster {
         Ok(())
     }
 
-    /// It complains of nothing but what has ended and shall stay so.
+    /// It complains of nothing but what has ended and shall stay so, and claims whose Pods were not made before the cut.
     pub(super) fn check_why(&self) -> Result<()> {
         let said = self.machine.run(&within("corten why -A 2>&1")?)?;
         let text = String::from_utf8_lossy(&said.stdout);
         let complaints = complaints(&text);
-        if complaints.is_some_and(|it| it.iter().all(|it| matches!(*it, "pod/failed" | "pod/once"))) {
+        let shall_be =
+            |it: &str| matches!(it, "pod/failed" | "pod/once") || it.starts_with("persistentvolumeclaim/made-");
+        if complaints.is_some_and(|it| it.into_iter().all(shall_be)) {
             return Ok(());
         }
         bail!("all is Ready, and corten why says: {}", text.trim());

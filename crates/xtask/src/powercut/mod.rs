@@ -239,7 +239,7 @@ async fn one_round(
     writing.shutdown().await;
     let mut cut = format!("cut after {:.1} s", life.as_secs_f64());
     let mut n_cuts = 1;
-    if let Some(seconds) = work.second_life() {
+    for seconds in work.further_lives() {
         let life = Duration::from_secs_f64(dice.random_range(seconds) * cluster.slowness);
         cluster.boot().context("between two cuts")?;
         let starting = start(cluster)?;

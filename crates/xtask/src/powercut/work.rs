@@ -17,6 +17,8 @@ pub(crate) enum Work {
     Resizes,
     /// Claims are made with their Pods, bound, grown and deleted.
     Claims,
+    /// The same, and the plug is pulled three times more while what was mounted is found and mounted anew.
+    Remounts,
     /// Images are pulled that the machine has never seen.
     Pulls,
     /// The store's log is filled until it is replaced by a checkpoint.
@@ -31,11 +33,12 @@ pub(crate) enum Work {
     Twice,
 }
 
-const OF_A_RUNNING_CLUSTER: [Work; 10] = [
+const OF_A_RUNNING_CLUSTER: [Work; 11] = [
     Work::Starts,
     Work::Rollouts,
     Work::Resizes,
     Work::Claims,
+    Work::Remounts,
     Work::Pulls,
     Work::Checkpoints,
     Work::Restarts,
@@ -59,16 +62,18 @@ impl Work {
         match self {
             Self::FirstUp => 20.0,
             Self::Starts | Self::Rollouts | Self::Claims | Self::Pulls | Self::Restarts => 12.0,
+            Self::Remounts => 3.0,
             Self::Resizes | Self::Checkpoints | Self::Quiet | Self::Recoveries | Self::Twice => 5.0,
         }
     }
 
-    /// Within which seconds after the boot the plug is pulled again.
-    pub(super) fn second_life(self) -> Option<Range<f64>> {
+    /// Within which seconds after each boot the plug is pulled again, before the machine is left alone.
+    pub(super) fn further_lives(self) -> Vec<Range<f64>> {
         match self {
-            Self::Recoveries => Some(1.0..15.0),
-            Self::Twice => Some(0.0..1.0),
-            _ => None,
+            Self::Recoveries => vec![1.0..15.0],
+            Self::Remounts => vec![0.0..3.0; 3],
+            Self::Twice => vec![0.0..1.0],
+            _ => Vec::new(),
         }
     }
 
@@ -92,7 +97,7 @@ impl Work {
             Self::Resizes => "for ((i = 0; ; i++)); do kubectl patch pod grow --subresource resize -p \
                  '{\"spec\":{\"containers\":[{\"name\":\"main\",\"resources\":{\"limits\":{\"memory\":\"'$((48 + i % 16))'Mi\"}}}]}}'; done"
                 .to_owned(),
-            Self::Claims => "while :; do for it in 1 2; do kubectl delete pod made-$it --now --ignore-not-found; \
+            Self::Claims | Self::Remounts => "while :; do for it in 1 2; do kubectl delete pod made-$it --now --ignore-not-found; \
                  kubectl delete pvc made-$it --ignore-not-found; sed s/NAME/made-$it/ e2e/machine/made.yaml | kubectl create -f -; \
                  done; kubectl wait --for=condition=Ready pod/made-1; kubectl patch pvc made-1 -p \
                  '{\"spec\":{\"resources\":{\"requests\":{\"storage\":\"24Mi\"}}}}'; sleep 0.5; done"

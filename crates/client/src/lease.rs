@@ -123,14 +123,25 @@ impl Lease {
     /// # Errors
     /// The lease could not be written.
     pub async fn release(&mut self) -> Result<(), Error> {
-        let Some((mut object, _)) = self.seen.take() else { return Ok(()) };
+        let Some((object, _)) = self.seen.take() else { return Ok(()) };
+        match self.give_back(object).await {
+            // A renewal that nobody waited for any more was written meanwhile.
+            Err(error) if error.is_conflict() => {
+                let newest: Object = self.client.get_as(&LEASES, &self.key).await?;
+                self.give_back(newest).await
+            }
+            given => given,
+        }
+    }
+
+    async fn give_back(&self, mut object: Object) -> Result<(), Error> {
         if object.spec.holder_identity.as_deref() != Some(&*self.holder) {
             return Ok(());
         }
         object.spec.holder_identity = None;
         object.spec.lease_duration_seconds = Some(1);
         match self.client.replace(&LEASES, &self.key, "", &object).await {
-            Err(error) if !error.is_conflict() && !error.is_not_found() => Err(error),
+            Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(()),
         }
     }

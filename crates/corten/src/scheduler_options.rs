@@ -22,7 +22,10 @@ pub(crate) fn config(file: Option<&Path>) -> Result<Config> {
 /// # Errors
 /// As there; and a leader is to be elected, or another server asked.
 pub(crate) fn config_of_server(file: Option<&Path>) -> Result<Config> {
-    let config = config(file)?;
+    of_server(config(file)?)
+}
+
+fn of_server(config: Config) -> Result<Config> {
     if config.leader_election.is_some() {
         bail!(
             "the scheduler's configuration: leaderElection.leaderElect: must be false: this scheduler runs with its API server, and of \
@@ -64,6 +67,14 @@ mod tests {
         let error = read(&format!("{head}profile: []\n")).expect_err("a field of another name").to_string();
         assert_eq!(error, "unknown field \"profile\"");
         assert!(read("a: [").is_err());
+        let refused = |more: &str| {
+            let config = read(&format!("{head}{more}\n")).expect("it can be read");
+            of_server(config).expect_err("of a process of its own").to_string()
+        };
+        assert!(refused("leaderElection: {leaderElect: true}").contains("leaderElection.leaderElect: must be false"));
+        assert!(
+            refused("clientConnection: {kubeconfig: /x}").contains("clientConnection.kubeconfig: must be left out")
+        );
         let error =
             read(&format!("{head}extenders:\n- urlPrefix: https://x\n")).expect_err("nobody can know it").to_string();
         assert!(error.starts_with("extenders: "), "{error}");

@@ -1,7 +1,8 @@
 //! Of several control planes over one store one runs the loops: the holder of a Lease, as with client-go's `leaderelection`.
 //!
-//! A holder that could not renew its lease in time ends its term before anybody else may begin one. Its writes name the revision of
-//! the lease, so that none of a former holder is committed, however long it was held up on its way.
+//! A holder that could not renew its lease in time ends its term before anybody else may begin one. Within the process of an API server
+//! its writes name the revision of the lease ([`Term::revision`]), so that none of a former holder is committed, however long it was held
+//! up on its way. Who writes from outside ends at once when it leads no more.
 
 use std::time::Duration;
 
@@ -60,6 +61,7 @@ impl Candidate {
     /// Waits until the lease is this process's.
     pub async fn elected(&self) -> Term {
         let mut lease = Lease::new(self.client.clone(), self.lease.clone(), &*self.identity, self.times.duration);
+        let mut told = String::new();
         loop {
             let asked = Instant::now();
             match lease.renew((self.clock)()).await {
@@ -68,10 +70,16 @@ impl Candidate {
                     tracing::info!(lease = %self.lease, identity = self.identity, "this process leads now");
                     return Term { lease, clock: self.clock.clone(), times: self.times, renewed: asked, revision };
                 }
-                Ok(Holder::Other { holder, .. }) => {
-                    tracing::debug!(lease = %self.lease, holder, "another process leads")
+                Ok(Holder::Other { holder, .. }) if told != holder => {
+                    tracing::info!(lease = %self.lease, holder, "another process leads: this one waits");
+                    told = holder;
                 }
-                Err(error) => tracing::debug!(lease = %self.lease, %error, "the lease cannot be had"),
+                Ok(Holder::Other { .. }) => {}
+                Err(error) if told != error.to_string() => {
+                    tracing::warn!(lease = %self.lease, %error, "the lease cannot be had");
+                    told = error.to_string();
+                }
+                Err(_) => {}
             }
             sleep(self.times.retry_period).await;
         }

@@ -54,7 +54,7 @@ impl PersistentVolumeClaim {
     /// The annotation is older than the field and goes before it.
     fn storage_class(&self) -> &str {
         let annotated = self.metadata.annotations.get("volume.beta.kubernetes.io/storage-class");
-        annotated.or(self.spec.storage_class_name.as_ref()).map_or("", |it| &**it)
+        annotated.or(self.spec.storage_class_name.as_ref()).map_or("<none>", |it| &**it)
     }
 }
 

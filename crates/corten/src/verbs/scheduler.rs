@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use corten_cli::Verb;
 use corten_client::{Client, https::HttpsTransport, kubeconfig::Kubeconfig};
@@ -13,7 +13,6 @@ use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
     cluster_access::Stopping,
-    leadership::lead,
     logging,
     process::{self, Clock},
     scheduler_options,
@@ -25,8 +24,10 @@ pub(crate) const VERB: Verb = Verb {
     long_about: "Places the Pods whose schedulerName is one of the profiles of FILE, default-scheduler without one, beside the \
                  scheduler of the cluster's API servers and any other. Schedulers that place the same Pods get in each other's way \
                  and lose time, and overcommit nothing, since the API server refuses a binding for which the node has no room; with \
-                 leaderElection.leaderElect in FILE, one of those that share a lease schedules, and the others wait. The kubeconfig's user needs the rights of system:kube-scheduler. Logs go to standard \
-                 error; SIGTERM ends it.",
+                 leaderElection.leaderElect in FILE, one of those that share a lease schedules, and the others wait. One that loses its \
+                 lease ends with an error. API servers that share an etcd have kube-system/kube-scheduler, the default, for their own \
+                 scheduler: one with profiles of its own names another. The kubeconfig's user needs the rights of system:kube-scheduler, \
+                 and to get and update a lease of another name. Logs go to standard error; SIGTERM ends it.",
     examples: "  corten scheduler --kubeconfig scheduler.kubeconfig --config batch.yaml",
     args,
     run,
@@ -69,7 +70,7 @@ async fn run_until_told(config: Config, client: Client) -> Result<()> {
     let (stop, told) = watch::channel(false);
     let told = Stopping::new(told);
     let candidate = config.leader_election.as_ref().map(|it| candidate(it, &client, &clock));
-    let begin = |told: &Stopping, _| {
+    let begin = |told: &Stopping| {
         let (config, client, clock, journal, told) =
             (config.clone(), client.clone(), clock.clone(), journal.clone(), told.clone());
         let mut tasks = JoinSet::new();
@@ -81,10 +82,10 @@ async fn run_until_told(config: Config, client: Client) -> Result<()> {
     };
     let scheduling = async {
         match candidate {
-            Some(candidate) => lead(candidate, &told, &begin, || journal.begin("scheduler")).await,
+            Some(candidate) => elected(&candidate, &told, &begin).await,
             None => {
-                let mut tasks = begin(&told, watch::channel(0).1);
-                while tasks.join_next().await.is_some() {}
+                ended(&mut begin(&told)).await;
+                Ok(())
             }
         }
     };
@@ -93,9 +94,39 @@ async fn run_until_told(config: Config, client: Client) -> Result<()> {
         stop.send_replace(true);
         loops.begin_stop();
     };
-    tokio::join!(scheduling, ending);
+    tokio::pin!(ending);
+    let scheduled = tokio::select! {
+        // A lease that is lost ends the process, with all that it is about to write.
+        lost = scheduling => lost,
+        () = async { ending.await; std::future::pending().await } => Ok(()),
+    };
     loops.stop();
+    scheduled
+}
+
+/// Schedules while it holds the lease, which it gives back when it is told to end.
+///
+/// # Errors
+/// The lease is lost: another process may schedule now.
+async fn elected(candidate: &Candidate, told: &Stopping, begin: impl Fn(&Stopping) -> JoinSet<()>) -> Result<()> {
+    let mut term = tokio::select! {
+        biased;
+        () = told.now() => return Ok(()),
+        term = candidate.elected() => term,
+    };
+    let mut tasks = begin(told);
+    tokio::select! {
+        biased;
+        () = ended(&mut tasks) => {}
+        () = term.keep() => bail!("the lease {} is lost: another scheduler goes on", candidate.lease),
+    }
+    term.end();
+    term.release().await;
     Ok(())
+}
+
+async fn ended(tasks: &mut JoinSet<()>) {
+    while tasks.join_next().await.is_some() {}
 }
 
 fn candidate(election: &LeaderElection, client: &Client, clock: &Clock) -> Candidate {

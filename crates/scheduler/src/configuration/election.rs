@@ -71,7 +71,7 @@ fn wrong_times(it: &LeaderElection) -> Vec<(&'static str, &'static str)> {
     if it.retry_period.is_zero() {
         wrong.push(("retryPeriod", "must be greater than zero"));
     }
-    if it.lease_duration <= it.renew_deadline {
+    if Duration::from_secs(it.lease_duration.as_secs()) <= it.renew_deadline {
         wrong.push(("leaseDuration", "LeaseDuration must be greater than RenewDeadline"));
     }
     if it.renew_deadline <= it.retry_period.mul_f64(JITTER) {

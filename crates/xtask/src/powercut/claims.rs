@@ -16,8 +16,9 @@ use super::cluster::{Cluster, within};
 
 const FOLLOW: &str = "exec kubectl logs --follow --tail=1 records-0";
 const READ: &str = "kubectl logs records-0";
-/// The volumes' files that are disks, as the kernel has them: each once.
+/// The volumes' files that are disks, as the kernel has them: each once, and none of a volume that is gone.
 const ATTACHED: &str = "cat /sys/block/loop*/loop/backing_file 2>/dev/null | grep '^/var/lib/corten/volumes/' || true";
+const VOLUME_OF_RECORDS: &str = "kubectl get pvc data-records-0 -o jsonpath={.spec.volumeName}";
 /// What a real machine may take until no claim is bound, grown or removed any more.
 const SETTLED_SECONDS: f64 = 30.0;
 /// Says what is wrong, if anything, once nothing is under way any more: volumes, their folders and claims are the same, and as large
@@ -81,17 +82,12 @@ impl Claim {
     pub(super) fn check(&mut self, cluster: &Cluster) -> Result<()> {
         let said = cluster.output(READ).context("what the Pod with a claim found")?;
         self.check_said(&said)?;
-        let attached = cluster.output(ATTACHED)?;
-        let mut once = BTreeSet::new();
-        if let Some(twice) = attached.lines().find(|it| !once.insert(*it)) {
-            bail!("{twice} is two disks: {attached}");
-        }
         let seconds = format!("{:.0}", SETTLED_SECONDS * cluster.patience);
-        match cluster.output(&SETTLED.replace("SECONDS", &seconds))?.trim() {
-            "" if once.is_empty() => bail!("the Pod is Ready, and its volume is no disk"),
-            "" => Ok(()),
-            wrong => bail!("{wrong}"),
+        let wrong = cluster.output(&SETTLED.replace("SECONDS", &seconds))?;
+        if !wrong.trim().is_empty() {
+            bail!("{wrong}");
         }
+        check_attached(&cluster.output(ATTACHED)?, &cluster.output(VOLUME_OF_RECORDS)?)
     }
 
     fn check_said(&mut self, said: &str) -> Result<()> {
@@ -115,9 +111,33 @@ impl Claim {
     }
 }
 
+fn check_attached(attached: &str, records: &str) -> Result<()> {
+    let mut once = BTreeSet::new();
+    if let Some(twice) = attached.lines().find(|it| !once.insert(*it)) {
+        bail!("{twice} is two disks: {attached}");
+    }
+    if let Some(left) = attached.lines().find(|it| it.ends_with("(deleted)")) {
+        bail!("{left} is a disk still");
+    }
+    if !attached.lines().any(|it| it.contains(records)) {
+        bail!("the Pod is Ready, and its volume {records} is no disk: {attached}");
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_volume_is_one_disk_and_none_is_left_over() {
+        let of = |it: &str| format!("/var/lib/corten/volumes/{it}/disk.img");
+        let said = |files: &[String]| check_attached(&files.join("\n"), "pvc-1").map_err(|it| it.to_string());
+        assert_eq!(said(&[of("pvc-1"), of("pvc-2")]), Ok(()));
+        assert!(said(&[of("pvc-1"), of("pvc-1")]).is_err_and(|it| it.contains("two disks")));
+        assert!(said(&[of("pvc-1"), of("pvc-2") + " (deleted)"]).is_err_and(|it| it.contains("a disk still")));
+        assert!(said(&[of("pvc-2")]).is_err_and(|it| it.contains("is no disk")));
+    }
 
     #[test]
     fn a_record_that_was_written_is_there_in_a_volume_of_its_size() {

@@ -186,8 +186,8 @@ impl Cluster {
         let said = self.machine.run(&within("corten why -A 2>&1")?)?;
         let text = String::from_utf8_lossy(&said.stdout);
         let complaints = complaints(&text);
-        let shall_be =
-            |it: &str| matches!(it, "pod/failed" | "pod/once") || it.starts_with("persistentvolumeclaim/made-");
+        let waits_for_its_pod = |it: &str| text.contains(&format!("WaitForFirstConsumer: {it} "));
+        let shall_be = |it: &str| matches!(it, "pod/failed" | "pod/once") || waits_for_its_pod(it);
         if complaints.is_some_and(|it| it.into_iter().all(shall_be)) {
             return Ok(());
         }

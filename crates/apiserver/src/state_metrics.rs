@@ -82,11 +82,14 @@ fn snapshots(caches: &Caches, kinds: &[&'static dyn StateMetrics]) -> Vec<KindSt
 /// The text, piece by piece; empty ones where much was read and nothing is ready yet.
 fn pieces(kinds: Vec<KindState>, kept_bytes_max: usize) -> impl Stream<Item = Vec<u8>> + Send {
     stream! {
+        let mut whole = Vec::new();
         for KindState { kind, snapshot } in kinds {
             let mut next = 0;
             while let Some(mut pass) = Pass::begin(kind, next) {
                 for (nth, object) in snapshot.iter().enumerate() {
-                    pass.take(&object.json());
+                    whole.clear();
+                    object.write(&mut whole);
+                    pass.take(&whole);
                     pass.shed(kept_bytes_max);
                     if pass.is_piece() {
                         yield pass.piece();

@@ -26,7 +26,8 @@ pub(crate) fn lease_times(matches: &ArgMatches, is_shared: bool) -> Result<Lease
     if times.duration < Duration::from_secs(1) {
         bail!("--leader-elect-lease-duration must be at least 1s");
     }
-    if times.duration <= times.renew_deadline {
+    // A Lease counts whole seconds.
+    if Duration::from_secs(times.duration.as_secs()) <= times.renew_deadline {
         bail!("--leader-elect-lease-duration must be greater than --leader-elect-renew-deadline");
     }
     if times.retry_period.is_zero() || times.renew_deadline <= times.retry_period.mul_f64(JITTER) {

@@ -222,7 +222,7 @@ impl NodeHands {
         *observer = pleg::Observer::new(&self.inner.layout);
     }
 
-    /// Waits for the next news of the machine; the first call answers at once.
+    /// Waits for the next news of the machine; the first call answers as soon as the runtime does.
     pub async fn events(&self) -> Vec<Event> {
         let mut observer = self.inner.observer.lock().await;
         observer.next(&self.inner).await

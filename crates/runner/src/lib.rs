@@ -78,7 +78,7 @@ pub use provisioner::{
 };
 pub use proxy::{PacketHands, ProxySettings, run_proxy};
 pub use queue::QueueCounts;
-pub use scheduler::{check_extenders, run_scheduler};
+pub use scheduler::{ReachExtender, check_extenders, run_scheduler, run_scheduler_beside};
 pub use shared_informers::SharedInformers;
 pub use shared_watch::NodeWatches;
 pub use signing::{Signer, SigningRequest, run_signing};

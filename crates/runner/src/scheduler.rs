@@ -42,7 +42,8 @@ use crate::{
     shared_informers::REST,
 };
 
-pub use self::extenders::check_extenders;
+use self::extenders::extenders_over_network;
+pub use self::extenders::{ReachExtender, check_extenders};
 
 const CONCURRENT_WRITES: usize = 64;
 /// While more than this waits to be written, no further pods are placed.
@@ -59,9 +60,20 @@ pub async fn run_scheduler(
     journal: Arc<JournalBook>,
     shutdown: impl Future<Output = ()> + Send,
 ) {
+    run_scheduler_beside(extenders_over_network(), scheduler, client, (clock, journal), shutdown).await;
+}
+
+/// As [`run_scheduler`], beside extenders that are reached another way.
+pub async fn run_scheduler_beside(
+    reach: ReachExtender,
+    scheduler: Scheduler,
+    client: Client,
+    (clock, journal): (Clock, Arc<JournalBook>),
+    shutdown: impl Future<Output = ()> + Send,
+) {
     let mut shutdown = pin!(shutdown);
     journal.begin("scheduler");
-    let mut running = SchedulerLoop::new(scheduler, client, clock, journal);
+    let mut running = SchedulerLoop::new(scheduler, (client, reach), clock, journal);
     loop {
         let is_shutdown = std::future::poll_fn(|context| {
             if shutdown.as_mut().poll(context).is_ready() {
@@ -99,6 +111,7 @@ struct SchedulerLoop {
     writing: BTreeSet<Key>,
     writes: FuturesUnordered<BoxFuture<'static, WriteResult>>,
     extenders: Arc<Extenders>,
+    reach: ReachExtender,
     /// What extenders are asked. The scheduler asks about a few pods at a time.
     consultations: FuturesUnordered<BoxFuture<'static, Event>>,
     events: EventRecorder,
@@ -109,13 +122,19 @@ struct SchedulerLoop {
 }
 
 impl SchedulerLoop {
-    fn new(scheduler: Scheduler, client: Client, clock: Clock, journal: Arc<JournalBook>) -> Self {
-        let extenders = Arc::new(Extenders::new(&scheduler.config().extenders));
+    fn new(
+        scheduler: Scheduler,
+        (client, reach): (Client, ReachExtender),
+        clock: Clock,
+        journal: Arc<JournalBook>,
+    ) -> Self {
+        let extenders = Arc::new(Extenders::new(&scheduler.config().extenders, &reach));
         let measures = journal.scheduler(&scheduler.config().profiles);
         Self {
             scheduler: scheduler.observed_by(measures.clone()),
             measures,
             extenders,
+            reach,
             consultations: FuturesUnordered::new(),
             nodes: informer(&client, NODES),
             pods: informer(&client, PODS),
@@ -143,9 +162,10 @@ impl SchedulerLoop {
     /// As after a start of the process, with what is being written brought to its end.
     async fn afresh(self) -> Self {
         let scheduler = Scheduler::new(self.scheduler.config().clone());
-        let (client, clock, journal) = (self.client.clone(), self.clock.clone(), self.journal.clone());
+        let place = (self.client.clone(), self.reach.clone());
+        let (clock, journal) = (self.clock.clone(), self.journal.clone());
         self.finish().await;
-        Self::new(scheduler, client, clock, journal)
+        Self::new(scheduler, place, clock, journal)
     }
 
     /// Takes in everything there is, places pods where it is time, begins writes; pending once nothing more happens.

@@ -5,6 +5,7 @@
 
 mod again;
 mod contention;
+mod extender;
 mod fights;
 mod line;
 mod node;
@@ -96,7 +97,7 @@ async fn play(seed: u64, trail: &mut Vec<String>) -> Result<Report, String> {
     script::play(&mut world, trail).await?;
     world.set_weather(false);
     world.heal_the_store();
-    contention::end(&world.observer()).await?;
+    contention::end(&world.observer(), world.has_extender()).await?;
     let healing_since = world.elapsed();
     converge(&world).await?;
     let healing = world.elapsed().saturating_sub(healing_since);

@@ -43,6 +43,12 @@ pub(crate) struct Acknowledged {
     pub(crate) revision: u64,
 }
 
+impl Weather {
+    pub(crate) fn is_bad(&self) -> bool {
+        self.is_bad.load(Ordering::Relaxed)
+    }
+}
+
 pub(crate) struct Line {
     pub(crate) server: Switch,
     pub(crate) who: Identity,
@@ -74,7 +80,7 @@ impl Line {
     }
 
     fn is_bad(&self) -> bool {
-        !self.is_calm && self.weather.is_bad.load(Ordering::Relaxed)
+        !self.is_calm && self.weather.is_bad()
     }
 
     fn fate(&self, method: &Method) -> Fate {
@@ -202,7 +208,7 @@ impl Patchy {
                 return Some(Err(error));
             }
         };
-        if !self.weather.is_bad.load(Ordering::Relaxed) {
+        if !self.weather.is_bad() {
             return Some(Ok(data));
         }
         let delay = if self.dice.percent(5) { self.dice.millis(300, 4000) } else { self.dice.millis(0, 200) };
@@ -238,6 +244,6 @@ fn refusal(code: u16) -> Response<Body> {
     Response::builder().status(code).body(whole(body.into())).expect("a code and a body make a response")
 }
 
-fn whole(body: Bytes) -> Body {
+pub(crate) fn whole(body: Bytes) -> Body {
     Full::new(body).map_err(|never| match never {}).boxed_unsync()
 }

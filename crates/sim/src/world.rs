@@ -16,13 +16,14 @@ use corten_controllers::{CONTROLLERS, Settings};
 use corten_meta::{Key, Resource, Time};
 use corten_pki::Authority;
 use corten_reconcile::Decision;
-use corten_runner::{Clock, JournalBook, SharedInformers, run_controller, run_scheduler};
+use corten_runner::{Clock, JournalBook, SharedInformers, run_controller, run_scheduler_beside};
 use corten_scheduler::Scheduler;
 use corten_store::{Store, memory::Memory};
 use parking_lot::Mutex;
 use tokio::{task::JoinHandle, time::Instant};
 
 use crate::{
+    extender::{self, FlakyExtender},
     line::{Line, Switch, Weather},
     node::Node,
     one_revision::{ObservedController, Views},
@@ -202,9 +203,9 @@ impl World {
                 tokio::join!(seeing, run_controller(controller, client, &informers, clock, journal, never));
             })
         } else if name == "scheduler" {
+            let (config, reach) = (self.scheduler_config(), self.extender().reached());
             let client = self.line(name, Identity::new("system:kube-scheduler", &["system:authenticated"]), false);
-            let config = corten_scheduler::Config { seed: self.seed, ..corten_scheduler::Config::default() };
-            tokio::spawn(run_scheduler(Scheduler::new(config), client, clock, journal, never))
+            tokio::spawn(run_scheduler_beside(reach, Scheduler::new(config), client, (clock, journal), never))
         } else {
             let who = Identity::new(format!("system:node:{name}"), &["system:nodes", "system:authenticated"]);
             let dice = SeededRng::of(self.seed, &format!("node {name} {}", self.n_begun));
@@ -213,6 +214,24 @@ impl World {
             tokio::spawn(node.run())
         };
         self.components.push((name.to_owned(), task));
+    }
+
+    /// In every third history an extender is asked about all Pods.
+    pub(crate) fn has_extender(&self) -> bool {
+        self.seed.is_multiple_of(3)
+    }
+
+    fn scheduler_config(&self) -> corten_scheduler::Config {
+        let extenders = self
+            .has_extender()
+            .then(|| extender::configured(&SeededRng::of(self.seed, "the extender's configuration")));
+        corten_scheduler::Config { seed: self.seed, extenders: extenders.into_iter().collect(), ..Default::default() }
+    }
+
+    fn extender(&self) -> FlakyExtender {
+        let who = Identity::new("the extender", &["system:masters", "system:authenticated"]);
+        let dice = SeededRng::of(self.seed, &format!("the extender {}", self.n_begun));
+        FlakyExtender { weather: self.weather.clone(), dice, api: self.line("the extender", who, false) }
     }
 
     /// Ends a component at whatever it is doing, and begins it anew with nothing but what the API knows.

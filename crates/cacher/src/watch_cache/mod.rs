@@ -166,7 +166,7 @@ impl Caches {
         if is_draft {
             object["metadata"]["resourceVersion"] = revision.to_string().into();
             head_first(&mut object);
-            self.drafts.keep(format!("{}{key}", cache.prefix()), revision, bytes, object);
+            self.drafts.keep(cache.prefix(), key, revision, bytes, object);
         }
     }
 

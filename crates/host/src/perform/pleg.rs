@@ -38,6 +38,8 @@ const FACTS_IN_TROUBLE: Duration = Duration::from_secs(1);
 /// `maxWaitForContainerRuntime`: a runtime that does not answer is down once it has been silent for so long; one that is
 /// started again meanwhile never was.
 const RUNTIME_GRACE: Duration = Duration::from_secs(30);
+/// A runtime that began together with this process may answer a little later. What was known of the node holds until then.
+const FIRST_ANSWER: Duration = Duration::from_secs(10);
 /// What a runtime may take to say how it is, and to say what it has. One that hangs shall not keep the node from telling.
 const STATUS_DEADLINE: Duration = Duration::from_secs(5);
 const SNAPSHOT_DEADLINE: Duration = Duration::from_secs(20);
@@ -74,6 +76,7 @@ pub(super) struct Observer {
     facts_at: Option<Instant>,
     /// Do mounts of the machine come into the node's namespace? That is settled when it is made, and its table is long later.
     shared_mounts: Option<bool>,
+    began: Instant,
     /// When the runtime last answered, and whether it is silent since.
     heard_at: Option<Instant>,
     is_silent: bool,
@@ -88,6 +91,7 @@ impl Observer {
             facts: None,
             facts_at: None,
             shared_mounts: None,
+            began: Instant::now(),
             heard_at: None,
             is_silent: false,
             departures: Departures::default(),
@@ -100,6 +104,10 @@ impl Observer {
             if self.are_facts_due() {
                 self.facts_at = Some(Instant::now());
                 let facts = self.facts(inner).await;
+                if self.is_first_answer_due() {
+                    self.wait_for_news(inner).await;
+                    continue;
+                }
                 if self.facts.as_ref() != Some(&facts) {
                     self.facts = Some(facts.clone());
                     news.push(Event::Facts(Box::new(facts)));
@@ -160,6 +168,10 @@ impl Observer {
                 () = &mut pause => return,
             }
         }
+    }
+
+    fn is_first_answer_due(&self) -> bool {
+        self.is_silent && self.facts.is_none() && self.began.elapsed() < FIRST_ANSWER
     }
 
     fn is_in_trouble(&self) -> bool {

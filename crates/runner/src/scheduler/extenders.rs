@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use corten_api::resources::{NODES, PODS};
-use corten_client::{Client, Error, ListParams};
+use corten_client::{Client, Error, ListParams, Transport};
 use corten_meta::{Key, Status};
 use corten_scheduler::{
     Advice, Consultation, Event, Extender, ExtenderFailure, NodeAdvice, NodeRefusal, NodeVictims, Question,
@@ -29,15 +29,23 @@ const PAGE: u32 = 500;
 /// No score is larger: sums of them stay numbers.
 const SCORE_MAX: i64 = 1 << 20;
 
+/// How an extender is reached, or what is wrong with its configuration.
+pub type ReachExtender = Arc<dyn Fn(&Extender) -> Result<Arc<dyn Transport>, String> + Send + Sync>;
+
 /// All extenders of the configuration.
 pub(super) struct Extenders(Vec<ExtenderClient>);
+
+/// Extenders are reached over the network, as they are configured.
+pub(super) fn extenders_over_network() -> ReachExtender {
+    Arc::new(client::over_network)
+}
 
 /// Can these extenders be asked as they are configured?
 ///
 /// # Errors
 /// What is wrong with one of them.
 pub fn check_extenders(extenders: &[Extender]) -> Result<(), String> {
-    extenders.iter().try_for_each(|it| ExtenderClient::new(it).map(drop))
+    extenders.iter().try_for_each(|it| client::over_network(it).map(drop))
 }
 
 /// Objects as the API server sent them, by name.
@@ -52,13 +60,8 @@ struct Asking<'a> {
 }
 
 impl Extenders {
-    pub(super) fn new(extenders: &[Extender]) -> Self {
-        Self(
-            extenders
-                .iter()
-                .map(|it| ExtenderClient::new(it).unwrap_or_else(|why| ExtenderClient::broken(it, why)))
-                .collect(),
-        )
+    pub(super) fn new(extenders: &[Extender], reach: &ReachExtender) -> Self {
+        Self(extenders.iter().map(|it| ExtenderClient::new(it, reach)).collect())
     }
 
     pub(super) async fn consult(self: Arc<Self>, api: Client, consultation: Consultation) -> Event {

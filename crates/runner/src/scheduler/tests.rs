@@ -231,7 +231,12 @@ impl Wake for Bell {
 async fn what_comes_in_a_rest_is_heard_however_long_a_look_takes() {
     let api = FakeApi::new();
     let scheduler = Scheduler::new(Config::default());
-    let mut running = SchedulerLoop::new(scheduler, api.client(), clock(), Arc::new(JournalBook::default()));
+    let mut running = SchedulerLoop::new(
+        scheduler,
+        (api.client(), extenders_over_network()),
+        clock(),
+        Arc::new(JournalBook::default()),
+    );
     let slow = Arc::new(Notify::new());
     let asked = slow.clone();
     running.writes.push(Box::pin(async move {

@@ -18,7 +18,7 @@ use corten_scheduler::{Extender, NodeVictims, Pem};
 use http::{Request, header};
 use serde_json::{Map, Value, json};
 
-use super::{Asking, field};
+use super::{Asking, ReachExtender, field};
 
 /// An answer may be this much larger than twice what was asked.
 const ANSWER_BYTES_MORE: usize = 1 << 20;
@@ -33,17 +33,10 @@ pub(super) struct ExtenderClient {
 type Filtered = (Vec<String>, BTreeMap<String, String>);
 
 impl ExtenderClient {
-    pub(super) fn new(of: &Extender) -> Result<Self, String> {
-        let transport: Arc<dyn Transport> = match of.url_prefix.starts_with("https://") {
-            false => Arc::new(PlainTransport::new(&of.url_prefix).map_err(|it| it.to_string())?),
-            true => Arc::new(HttpsTransport::new(&target(of)?).map_err(|it| it.to_string())?),
-        };
-        Ok(Self { of: of.clone(), client: Ok(Client::new(transport).with_deadline(of.timeout)) })
-    }
-
-    /// Every question to it fails.
-    pub(super) fn broken(of: &Extender, why: String) -> Self {
-        Self { of: of.clone(), client: Err(why) }
+    /// Where it cannot be reached as it is configured, every question to it fails.
+    pub(super) fn new(of: &Extender, reach: &ReachExtender) -> Self {
+        let client = reach(of).map(|it| Client::new(it).with_deadline(of.timeout));
+        Self { of: of.clone(), client }
     }
 
     pub(super) async fn filter(&self, asking: &Asking<'_>, nodes: &[String]) -> Result<Filtered, String> {
@@ -143,6 +136,13 @@ impl ExtenderClient {
         };
         serde_json::from_slice(&answer).map_err(|error| format!("the answer to {verb} cannot be read: {error}"))
     }
+}
+
+pub(super) fn over_network(of: &Extender) -> Result<Arc<dyn Transport>, String> {
+    Ok(match of.url_prefix.starts_with("https://") {
+        false => Arc::new(PlainTransport::new(&of.url_prefix).map_err(|it| it.to_string())?),
+        true => Arc::new(HttpsTransport::new(&target(of)?).map_err(|it| it.to_string())?),
+    })
 }
 
 /// It may say that it failed, or something that says nothing. (Go reads `null` as an answer without fields.)

@@ -94,7 +94,7 @@ async fn asked(extenders: &[Extender], question: Question) -> Result<Advice, Ext
     let uid = api().object("/api/v1/namespaces/default/pods/a").expect("it is there")["metadata"]["uid"].clone();
     let consultation = Consultation { pod, uid: uid.as_str().unwrap_or_default().into(), id: 7, question };
     let client = api().client();
-    match Arc::new(Extenders::new(extenders)).consult(client, consultation).await {
+    match Arc::new(Extenders::new(extenders, &extenders_over_network())).consult(client, consultation).await {
         Event::Advised { id: 7, answer, .. } => answer,
         other => panic!("{other:?}"),
     }
@@ -203,7 +203,7 @@ async fn victims_are_spared_and_pods_are_bound() {
     assert_eq!(asked(&[server.extender()], question).await, Ok(Advice::Victims(vec![left])));
 
     let (api, pod) = (api(), Key::new("default", "a"));
-    let extenders = Extenders::new(&[server.extender()]);
+    let extenders = Extenders::new(&[server.extender()], &extenders_over_network());
     let error = extenders.bind(&api.client(), 0, (&pod, "u"), "n2").await.expect_err("it is refused");
     assert!(error.to_string().ends_with(": no"), "{error}");
     let error = extenders.bind(&api.client(), 0, (&pod, "u"), "n1").await.expect_err("it lies");

@@ -20,7 +20,7 @@ pub(crate) fn answer(ctx: &Context) -> Option<Result<Response, Status>> {
         ("readyz", only) => health(ctx, root, READY, only),
         ("healthz", only) => health(ctx, root, HEALTHY, only),
         ("version", "") => Ok(version::answer()),
-        ("metrics", "") => Ok(answer::with_type(StatusCode::OK, TEXT_FORMAT, metrics::text(ctx))),
+        ("metrics", "") => Ok(metrics::answer(ctx)),
         ("metrics", "slis") => Ok(slis(ctx)),
         ("metrics", "state") => return Some(of_reads(ctx, || state_metrics::answer(ctx, KINDS))),
         ("metrics", "resources") => return Some(of_reads(ctx, || state_metrics::answer(ctx, POD_RESOURCES))),

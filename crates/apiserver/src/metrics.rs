@@ -1,15 +1,65 @@
 //! `/metrics`: what the server counts, and what a look at its parts tells.
 
+use async_stream::stream;
+use bytes::Bytes;
 use corten_api::version::VERSION;
-use corten_cacher::watch_cache::Caches;
+use corten_cacher::{
+    answer,
+    body::{BoxError, Response},
+    codec::gzip::{self, Compressor},
+    watch_cache::Caches,
+};
 use corten_metrics::{
-    MetricFamily, disk, loops, process,
+    MetricFamily, TEXT_FORMAT, disk, loops, process,
     scraped::{counter, gauge, number},
 };
+use futures_util::Stream;
+use http::{StatusCode, header};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
 
 use crate::context::Context;
 
-pub(crate) fn text(ctx: &Context) -> String {
+/// What is sent at once.
+const PIECE_BYTES: usize = 64 * 1024;
+
+pub(crate) fn answer(ctx: &Context) -> Response {
+    let text = text(ctx).into_bytes();
+    exposition(
+        ctx,
+        stream! {
+            for piece in text.chunks(PIECE_BYTES) {
+                yield piece.to_vec();
+                tokio::task::yield_now().await;
+            }
+        },
+    )
+}
+
+/// Sends a text that Prometheus reads piece by piece, compressed for who takes that: it repeats itself much.
+pub(crate) fn exposition(ctx: &Context, pieces: impl Stream<Item = Vec<u8>> + Send + 'static) -> Response {
+    let compressor = gzip::accepted(ctx.header(header::ACCEPT_ENCODING)).then(Compressor::default);
+    let mut response = answer::with_type(StatusCode::OK, TEXT_FORMAT, Bytes::new());
+    if compressor.is_some() {
+        answer::mark_compressed(&mut response);
+    }
+    let frames = stream! {
+        let mut compressor = compressor;
+        for await piece in pieces {
+            let piece = compressor.as_mut().map_or_else(|| piece.clone(), |it| it.push(&piece));
+            if !piece.is_empty() {
+                yield Ok::<_, BoxError>(Frame::data(Bytes::from(piece)));
+            }
+        }
+        if let Some(compressor) = compressor {
+            yield Ok(Frame::data(Bytes::from(compressor.finish())));
+        }
+    };
+    *response.body_mut() = StreamBody::new(frames).boxed_unsync();
+    response
+}
+
+fn text(ctx: &Context) -> String {
     let state = &ctx.state;
     let mut families = objects(state.caches());
     families.extend(state.config().store.disk_use().iter().flat_map(disk));

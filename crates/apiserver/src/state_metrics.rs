@@ -7,23 +7,16 @@
 use std::sync::Arc;
 
 use async_stream::stream;
-use bytes::Bytes;
 use corten_cacher::{
-    answer,
-    body::{BoxError, Response},
-    codec::gzip::{self, Compressor},
+    body::Response,
     watch_cache::{Caches, Snapshot},
 };
 use corten_meta::Status;
-use corten_metrics::TEXT_FORMAT;
 use corten_state_metrics::StateMetrics;
 use futures_util::Stream;
-use http::{HeaderValue, StatusCode, header};
-use http_body::Frame;
-use http_body_util::{BodyExt, StreamBody};
 use tokio::sync::Semaphore;
 
-use crate::context::Context;
+use crate::{context::Context, metrics};
 
 /// What is kept of the families that come after the one that is being sent.
 const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -43,27 +36,15 @@ pub(crate) fn answer(ctx: &Context, kinds: &[&'static dyn StateMetrics]) -> Resu
         .try_acquire()
         .map_err(|_| Status::too_many_requests("the state of all objects is being sent to as many as may be", 1))?;
     let kinds = snapshots(ctx.state.caches(), kinds);
-    let compressor = gzip::accepted(ctx.header(header::ACCEPT_ENCODING)).then(Compressor::default);
-    let mut response = answer::with_type(StatusCode::OK, TEXT_FORMAT, Bytes::new());
-    if compressor.is_some() {
-        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept-encoding"));
-    }
-    let frames = stream! {
-        let _place = place;
-        let mut compressor = compressor;
-        for await piece in pieces(kinds, KEPT_BYTES_MAX) {
-            let piece = compressor.as_mut().map_or_else(|| piece.clone(), |it| it.push(&piece));
-            if !piece.is_empty() {
-                yield Ok::<_, BoxError>(Frame::data(Bytes::from(piece)));
+    Ok(metrics::exposition(
+        ctx,
+        stream! {
+            let _place = place;
+            for await piece in pieces(kinds, KEPT_BYTES_MAX) {
+                yield piece;
             }
-        }
-        if let Some(compressor) = compressor {
-            yield Ok(Frame::data(Bytes::from(compressor.finish())));
-        }
-    };
-    *response.body_mut() = StreamBody::new(frames).boxed_unsync();
-    Ok(response)
+        },
+    ))
 }
 
 /// The objects of a kind, at one revision.

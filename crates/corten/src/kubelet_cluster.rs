@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use corten_api::version::VERSION;
 use corten_client::{Client, RequestTallies};
 use corten_host::{Caller, CertificateTimes, Cluster, Journals, Lasting, Measures, NodeAccess, OwnList, ServingKey};
 use corten_meta::Time;
@@ -150,6 +151,7 @@ pub(crate) struct NodeMeasures {
     trust: Arc<dyn ClusterTrust>,
     serving: Arc<ServingKey>,
     clock: Clock,
+    started: Time,
 }
 
 impl NodeMeasures {
@@ -160,6 +162,7 @@ impl NodeMeasures {
             trust: cluster.trust.clone(),
             serving,
             clock: cluster.clock.clone(),
+            started: (cluster.clock)(),
         }
     }
 }
@@ -172,6 +175,10 @@ impl Measures for NodeMeasures {
         renewals.count::<&str>(&[], number(self.trust.client_certificate().renew_errors));
         tallies.push(renewals);
         tallies
+    }
+
+    fn process(&self) -> String {
+        corten_metrics::encoded(&corten_metrics::process(self.started.unix_millis() / 1000, VERSION))
     }
 
     fn certificates(&self) -> CertificateTimes {
@@ -212,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_tells_of_its_certificates() {
+    fn a_node_tells_of_its_process_and_its_certificates() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let measures = NodeMeasures {
             journal: Arc::default(),
@@ -220,7 +227,9 @@ mod tests {
             trust: Arc::new(Trust),
             serving: Arc::new(ServingKey::load("n1", dir.path(), "")),
             clock: Arc::new(|| Time::from_unix_seconds(100)),
+            started: Time::from_unix_seconds(90),
         };
+        assert!(measures.process().contains("process_start_time_seconds 90\n"), "{}", measures.process());
         assert_eq!(measures.certificates(), CertificateTimes { client: Some(-10), server: None });
         let tallies = measures.tallies();
         let renewals = tallies.iter().find(|it| it.metric.name == CLIENT_RENEW_ERRORS.name).expect("it is told");

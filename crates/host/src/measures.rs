@@ -6,6 +6,8 @@ use corten_reconcile::Tally;
 pub trait Measures: Send + Sync + 'static {
     /// What its loops and clients have counted.
     fn tallies(&self) -> Vec<Tally>;
+    /// What the process is and takes of the machine, in Prometheus' text format.
+    fn process(&self) -> String;
     /// In how many seconds the certificates end.
     fn certificates(&self) -> CertificateTimes;
 }

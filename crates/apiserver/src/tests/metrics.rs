@@ -1,6 +1,9 @@
 //! What `/metrics` says after requests, in upstream's names and labels.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Read,
+};
 
 use corten_access::{Identity, Peer};
 use corten_cacher::body::whole;
@@ -20,6 +23,21 @@ pub(crate) async fn call(server: &Server, method: &str, path: &str, body: &Value
     let code = answer.status().as_u16();
     let text = answer.into_body().collect().await.expect("a body in memory").to_bytes();
     (code, String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The text repeats itself: who takes it compressed is sent a small part of it, and reads the same.
+#[tokio::test]
+async fn metrics_are_compressed_for_who_takes_that() {
+    let server = Server::start(server::config()).await.expect("an empty store is filled");
+    let request = http::Request::get("/metrics").header(http::header::ACCEPT_ENCODING, "gzip");
+    let admin = Identity::new("kubernetes-admin", &["system:masters", "system:authenticated"]);
+    let answer = server.call(admin, request.body(Vec::new().into()).expect("a request of constants")).await;
+    assert_eq!(answer.headers()["content-encoding"], "gzip");
+    let sent = answer.into_body().collect().await.expect("a body in memory").to_bytes();
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&*sent).read_to_string(&mut text).expect("gzip");
+    assert!(text.contains("\nprocess_max_fds ") && text.ends_with('\n'), "{text}");
+    assert!(sent.len() * 5 < text.len(), "{} bytes of {}", sent.len(), text.len());
 }
 
 async fn assert_lines(server: &Server, lines: &[&str]) {

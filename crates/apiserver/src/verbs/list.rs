@@ -21,7 +21,7 @@ use corten_routes::{
 };
 use corten_store::Revision;
 use futures_util::stream;
-use http::{HeaderValue, StatusCode, header};
+use http::{StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use serde::{Deserialize, Serialize};
@@ -253,8 +253,7 @@ fn send(
     let pieces = std::iter::once(first).chain(rest);
     let mut response = answer::with_type(StatusCode::OK, media_type, Bytes::new());
     if compress {
-        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+        answer::mark_compressed(&mut response);
         *response.body_mut() = streamed(gzip::Gzip::new(pieces));
     } else {
         *response.body_mut() = streamed(pieces);

@@ -436,6 +436,10 @@ impl crate::Measures for TestMeasures {
         vec![corten_reconcile::Tally::new(&RENEWALS, 1)]
     }
 
+    fn process(&self) -> String {
+        "process_open_fds 7\n".into()
+    }
+
     fn certificates(&self) -> crate::CertificateTimes {
         crate::CertificateTimes { client: None, server: Some(-5) }
     }

@@ -1,7 +1,8 @@
 //! What the node measures of itself: `/stats/summary` and the metrics.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, io::Write, sync::Arc};
 
+use flate2::{Compression, write::GzEncoder};
 use http::{HeaderValue, Response, header};
 
 use super::{Body, PlainTextError, json_body, query, routes::Call, text};
@@ -28,7 +29,7 @@ pub(super) async fn resource(call: Call) -> Result<Response<Body>, PlainTextErro
     if let Err(error) = &measured {
         tracing::warn!(%error, "cannot measure what pods use");
     }
-    Ok(exposition(resource::text(measured.ok().as_ref())))
+    Ok(exposition(&call, resource::text(measured.ok().as_ref())))
 }
 
 pub(super) async fn cadvisor(call: Call) -> Result<Response<Body>, PlainTextError> {
@@ -37,7 +38,7 @@ pub(super) async fn cadvisor(call: Call) -> Result<Response<Body>, PlainTextErro
     if let Err(error) = &measured {
         tracing::warn!(%error, "cannot measure what pods use");
     }
-    Ok(exposition(cadvisor::text(measured.ok().as_ref())))
+    Ok(exposition(&call, cadvisor::text(measured.ok().as_ref())))
 }
 
 pub(super) async fn probes(call: Call) -> Result<Response<Body>, PlainTextError> {
@@ -56,7 +57,7 @@ pub(super) async fn probes(call: Call) -> Result<Response<Body>, PlainTextError>
     });
     let help = "[BETA] Cumulative number of a liveness, readiness or startup probe for a container by result.";
     text.metric("prober_probe_total", "counter", help, samples);
-    Ok(exposition(text.into_string()))
+    Ok(exposition(&call, text.into_string()))
 }
 
 /// The kubelet's own.
@@ -85,7 +86,7 @@ pub(super) async fn own(call: Call) -> Result<Response<Body>, PlainTextError> {
     hands.mounter().operations().tallies().iter().for_each(|it| text.tally(it));
     call.server.measures().tallies().iter().for_each(|it| text.tally(it));
     certificates(&mut text, call.server.measures().certificates());
-    Ok(exposition(text.into_string()))
+    Ok(exposition(&call, text.into_string() + &call.server.measures().process()))
 }
 
 fn certificates(text: &mut Text, times: CertificateTimes) {
@@ -118,9 +119,21 @@ fn count(n: usize) -> f64 {
     number(u64::try_from(n).unwrap_or(u64::MAX))
 }
 
-fn exposition(body: String) -> Response<Body> {
-    let mut response = Response::new(text(body));
-    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+fn exposition(call: &Call, body: String) -> Response<Body> {
+    let accepted = call.request.headers().get(header::ACCEPT_ENCODING).and_then(|it| it.to_str().ok());
+    let is_compressed = accepted.is_some_and(|it| it.split(',').any(|it| it.trim() == "gzip"));
+    let mut response = Response::new(text(if is_compressed { compressed(&body) } else { body.into_bytes() }));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"));
+    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if is_compressed {
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
     response
+}
+
+fn compressed(body: &str) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let written = encoder.write_all(body.as_bytes()).and_then(|()| encoder.finish());
+    written.expect("writing to memory does not fail")
 }

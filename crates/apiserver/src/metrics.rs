@@ -1,22 +1,14 @@
 //! `/metrics`: what the server counts, and what a look at its parts tells.
 
 use async_stream::stream;
-use bytes::Bytes;
 use corten_api::version::VERSION;
-use corten_cacher::{
-    answer,
-    body::{BoxError, Response},
-    codec::gzip::{self, Compressor},
-    watch_cache::Caches,
-};
+use corten_cacher::{body::Response, codec::gzip, watch_cache::Caches};
 use corten_metrics::{
     MetricFamily, TEXT_FORMAT, disk, loops, process,
     scraped::{counter, gauge, number},
 };
 use futures_util::Stream;
-use http::{StatusCode, header};
-use http_body::Frame;
-use http_body_util::{BodyExt, StreamBody};
+use http::header;
 
 use crate::context::Context;
 
@@ -36,27 +28,9 @@ pub(crate) fn answer(ctx: &Context) -> Response {
     )
 }
 
-/// Sends a text that Prometheus reads piece by piece, compressed for who takes that: it repeats itself much.
+/// Sends what Prometheus reads.
 pub(crate) fn exposition(ctx: &Context, pieces: impl Stream<Item = Vec<u8>> + Send + 'static) -> Response {
-    let compressor = gzip::accepted(ctx.header(header::ACCEPT_ENCODING)).then(Compressor::default);
-    let mut response = answer::with_type(StatusCode::OK, TEXT_FORMAT, Bytes::new());
-    if compressor.is_some() {
-        answer::mark_compressed(&mut response);
-    }
-    let frames = stream! {
-        let mut compressor = compressor;
-        for await piece in pieces {
-            let piece = compressor.as_mut().map_or_else(|| piece.clone(), |it| it.push(&piece));
-            if !piece.is_empty() {
-                yield Ok::<_, BoxError>(Frame::data(Bytes::from(piece)));
-            }
-        }
-        if let Some(compressor) = compressor {
-            yield Ok(Frame::data(Bytes::from(compressor.finish())));
-        }
-    };
-    *response.body_mut() = StreamBody::new(frames).boxed_unsync();
-    response
+    gzip::in_pieces(TEXT_FORMAT, ctx.header(header::ACCEPT_ENCODING), pieces)
 }
 
 fn text(ctx: &Context) -> String {

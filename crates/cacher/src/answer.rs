@@ -51,12 +51,6 @@ pub fn without_body(response: Response) -> Response {
     http::Response::from_parts(parts, whole(Bytes::new()))
 }
 
-/// Says that the body is compressed by [`crate::codec::gzip`].
-pub fn mark_compressed(response: &mut Response) {
-    response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept-encoding"));
-}
-
 pub fn with_type(code: StatusCode, media_type: &'static str, body: impl Into<Bytes>) -> Response {
     let mut response = http::Response::new(whole(body));
     *response.status_mut() = code;

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use corten_cacher::{
     answer,
-    body::{Body, BoxError, Response},
+    body::Response,
     codec::{
         Form, gzip,
         items::{Items, Position},
@@ -22,8 +21,6 @@ use corten_routes::{
 use corten_store::Revision;
 use futures_util::stream;
 use http::{StatusCode, header};
-use http_body::Frame;
-use http_body_util::{BodyExt, StreamBody};
 use serde::{Deserialize, Serialize};
 
 use super::request_scope::RequestScope;
@@ -246,22 +243,9 @@ fn send(
     rest: impl Iterator<Item = Vec<u8>> + Send + 'static,
 ) -> Response {
     let long = !is_all || first.len() >= gzip::THRESHOLD_BYTES;
-    let compress = long && gzip::accepted(ctx.header(header::ACCEPT_ENCODING));
-    if is_all && !compress {
+    let accepted_encodings = if long { ctx.header(header::ACCEPT_ENCODING) } else { "" };
+    if is_all && !gzip::accepted(accepted_encodings) {
         return answer::with_type(StatusCode::OK, media_type, first);
     }
-    let pieces = std::iter::once(first).chain(rest);
-    let mut response = answer::with_type(StatusCode::OK, media_type, Bytes::new());
-    if compress {
-        answer::mark_compressed(&mut response);
-        *response.body_mut() = streamed(gzip::Gzip::new(pieces));
-    } else {
-        *response.body_mut() = streamed(pieces);
-    }
-    response
-}
-
-fn streamed(pieces: impl Iterator<Item = Vec<u8>> + Send + 'static) -> Body {
-    let frames = pieces.map(|it| Ok::<_, BoxError>(Frame::data(Bytes::from(it))));
-    StreamBody::new(stream::iter(frames)).boxed_unsync()
+    gzip::in_pieces(media_type, accepted_encodings, stream::iter(std::iter::once(first).chain(rest)))
 }

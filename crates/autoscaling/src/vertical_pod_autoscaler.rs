@@ -5,6 +5,8 @@
 //! scale of the target -> its Pods -> what each container uses -> peaks, which fade -> targets within bounds -> resize, status
 //! ```
 
+mod memory;
+mod node;
 mod peak;
 mod pod;
 mod round;
@@ -19,6 +21,7 @@ use corten_reconcile::{
     served::{ApiService, Definition, groups},
 };
 
+use node::MeasuredNode;
 use pod::ResizedPod;
 use round::Round;
 use spec::Autoscaler;
@@ -38,6 +41,7 @@ impl Controller for VerticalPodAutoscalers {
         vec![
             Watch::new::<Autoscaler>(Wake::Itself).telling_changes_of::<Autoscaler>(),
             Watch::new::<ResizedPod>(Wake::Nobody).once(is_any),
+            Watch::new::<MeasuredNode>(Wake::Nobody).once(is_any),
             Watch::new::<Definition>(Wake::Nobody),
             Watch::new::<ApiService>(Wake::Nobody),
             groups(Wake::Nobody),
@@ -58,9 +62,12 @@ impl Controller for VerticalPodAutoscalers {
             return Plan::default();
         };
         let mut round = Round::new(view, scaler, key, now);
-        match round.run() {
-            Err(missing) => Plan { effects: vec![Effect::Fetch(missing)], ..Plan::default() },
-            Ok(()) => Plan { wake_at: Some(now.after(PERIOD)), ..round.into_plan() },
+        // Another look comes after what failed was told of.
+        if let Some(failure) = view.failure(key).filter(|_| !view.has_fetched(key)) {
+            round.tell_of(failure);
+        } else if let Err(missing) = round.run() {
+            return Plan { effects: vec![Effect::Fetch(missing)], ..Plan::default() };
         }
+        Plan { wake_at: Some(now.after(PERIOD)), ..round.into_plan() }
     }
 }

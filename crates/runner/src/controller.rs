@@ -206,6 +206,8 @@ struct Done {
     subject: Option<(Resource, Key)>,
     /// How long the key is left alone after that.
     rest: Duration,
+    /// It only looked: whether what failed before goes well now is not known.
+    is_look: bool,
     /// Where the view stood at the resources that the plan patched.
     seen: BTreeMap<Resource, u64>,
     look: Option<CountedLook>,
@@ -425,9 +427,10 @@ impl LoopState {
         }
         let client = self.client.clone();
         let span = span(self.controller.name(), &key);
+        let is_look = effects.iter().any(Effect::is_fetch);
         let carried_out = async move {
             let outcome = perform(&client, effects).await;
-            Done { key, subject, rest, seen, look, outcome }
+            Done { key, subject, rest, is_look, seen, look, outcome }
         };
         self.plans.push(Box::pin(carried_out.instrument(span)));
     }
@@ -449,7 +452,7 @@ impl LoopState {
     }
 
     /// Parks the key of a plan that has been carried out, as far as it went.
-    fn done(&mut self, Done { key, subject, rest, seen, look, outcome }: Done) {
+    fn done(&mut self, Done { key, subject, rest, is_look, seen, look, outcome }: Done) {
         let now = Instant::now();
         let has_answers = outcome.has_answers();
         self.take_fetched_for_all(&key, outcome.fetched_for_all);
@@ -467,7 +470,9 @@ impl LoopState {
         }
         match outcome.failures.into_iter().next() {
             None => {
-                self.succeeded(&key);
+                if !is_look {
+                    self.succeeded(&key);
+                }
                 if let Some(moot) = outcome.moot.first() {
                     self.record_failure(&key, subject.as_ref(), moot);
                 }

@@ -7,7 +7,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use corten_api::resources::SUBJECT_ACCESS_REVIEWS;
 use corten_client::{Client, DeleteParams, Error, PatchType, decode, version_number};
-use corten_meta::{Key, ObjectMeta, Resource, Retry, Status};
+use corten_meta::{Key, ObjectMeta, Resource, Retry, Status, shortened};
 use corten_reconcile::{Answer, ApiPath, Effect, Fetched};
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use serde::Deserialize;
@@ -272,7 +272,7 @@ async fn fetch(client: &Client, path: &ApiPath, bounds: FetchBounds) -> Fetched 
     let client = client.clone().with_deadline(left).with_answers_up_to(bounds.bytes_max);
     let asked = tokio::time::timeout_at(bounds.until, client.get_path_with(&path.path, &path.query)).await;
     let too_late = |_| format!("no answer within {} s, in which all is to be fetched", FETCH_DEADLINE.as_secs());
-    let body = asked.map_err(too_late)?.map_err(|error| error.to_string())?;
+    let body = asked.map_err(too_late)?.map_err(|error| shortened(&error.to_string()).into_owned())?;
     Ok(body.as_ref().into())
 }
 

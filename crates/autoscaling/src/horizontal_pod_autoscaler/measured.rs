@@ -10,9 +10,10 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use corten_meta::{Key, LabelSelector, Quantity, Resource, Segment, Time, duration};
+use corten_meta::{Key, LabelSelector, Quantity, Resource, Segment, Time, duration, shortened};
 use corten_reconcile::{ApiPath, View, served::ApiService};
 use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
 
 use super::{
     pod::AutoscaledPod,
@@ -45,8 +46,8 @@ struct List<T> {
     items: Vec<T>,
 }
 
-/// What Pods use, by their names.
-pub(super) type Usages = BTreeMap<String, UsageOfPod>;
+/// What Pods use, by their names. What is said of one and cannot be read is an error of that one.
+pub(super) type Usages = BTreeMap<String, Result<UsageOfPod, String>>;
 
 #[derive(Deserialize)]
 pub(crate) struct UsageOfPod {
@@ -57,6 +58,12 @@ pub(crate) struct UsageOfPod {
     window: String,
     #[serde(default = "Vec::new")]
     pub(crate) containers: Vec<UsageOfContainer>,
+}
+
+/// What is said of a Pod, whatever that is.
+#[derive(Deserialize)]
+struct NamedPod {
+    metadata: PodName,
 }
 
 /// Labels are left out: there may be many Pods.
@@ -93,7 +100,12 @@ struct ExternalValue {
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<Vec<T>, String> {
-    serde_json::from_slice::<List<T>>(body).map(|it| it.items).map_err(|error| error.to_string())
+    serde_json::from_slice::<List<T>>(body).map(|it| it.items).map_err(|error| unread(&error))
+}
+
+/// What cannot be read is as long as others make it.
+fn unread(error: &serde_json::Error) -> String {
+    shortened(&error.to_string()).into_owned()
 }
 
 fn label_selector(name: &'static str, selector: String) -> Vec<(&'static str, String)> {
@@ -143,12 +155,24 @@ pub(crate) fn resource_path(namespace: &str, selector: &str) -> ApiPath {
 
 /// What each container of the Pods uses.
 pub(crate) fn usages(body: &[u8]) -> Result<Vec<UsageOfPod>, String> {
-    read(body).map_err(|error| format!("unable to fetch metrics from resource metrics API: {error}"))
+    read(body).map_err(|error| no_usages(&error))
 }
 
-/// As [`usages`], of each Pod what was said last.
+fn no_usages(error: &str) -> String {
+    format!("unable to fetch metrics from resource metrics API: {error}")
+}
+
+/// As [`usages`], of each Pod what was said last. One of them that cannot be read is nothing to the others.
 pub(super) fn usages_by_name(body: &[u8]) -> Result<Usages, String> {
-    Ok(usages(body)?.into_iter().map(|it| (it.metadata.name.clone(), it)).collect())
+    if let Ok(all) = read::<UsageOfPod>(body) {
+        return Ok(all.into_iter().map(|it| (it.metadata.name.clone(), Ok(it))).collect());
+    }
+    let all = serde_json::from_slice::<List<&RawValue>>(body).map_err(|error| no_usages(&unread(&error)))?.items;
+    let read_one = |it: &RawValue| {
+        let name = serde_json::from_str::<NamedPod>(it.get()).ok()?.metadata.name;
+        Some((name, serde_json::from_str::<UsageOfPod>(it.get()).map_err(|error| no_usages(&unread(&error)))))
+    };
+    Ok(all.into_iter().filter_map(read_one).collect())
 }
 
 /// Is one list for all autoscalers of a namespace less than a list for each? It is where there are several, and where most of

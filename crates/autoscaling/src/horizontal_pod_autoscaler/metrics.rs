@@ -5,7 +5,7 @@ use corten_reconcile::{ApiPath, View};
 use serde_json::{Value, json};
 
 use super::{
-    measured::{self, PodMetrics, Usages},
+    measured::{self, PodMetrics, UsageOfPod, Usages},
     pod::AutoscaledPod,
     replicas::{Count, OfPods, Tolerances, by_value, by_value_per_replica},
     spec::{Identifier, MetricSpec, Source},
@@ -44,11 +44,16 @@ pub(super) struct Failed {
 }
 
 impl Failed {
-    /// Is it the Pods that do not ask for what is measured?
-    pub(super) fn is_of_pods(&self) -> bool {
-        ["missing request for ", "missing pod-level request for ", " not found in Pod "]
-            .iter()
-            .any(|it| self.message.contains(it))
+    /// Is it the Pods that do not ask for what is measured, or the metric that names what there is not?
+    pub(super) fn is_of_author(&self) -> bool {
+        const OF_PODS: [&str; 4] = [
+            "missing request for ",
+            "missing pod-level request for ",
+            " not found in Pod ",
+            " not present in metrics for pod ",
+        ];
+        const OF_METRIC: [&str; 2] = ["no matches for kind ", "unexpected GroupVersion string: "];
+        OF_PODS.iter().chain(&OF_METRIC).any(|it| self.message.contains(it))
     }
 
     /// May it be that the Pods do not run, so that there is nothing to measure?
@@ -110,12 +115,11 @@ impl Looking<'_> {
         let usages =
             brought.read_as(measured::usages_by_name).map_err(|why| failed(&measured::unfetched(&path, why)))?;
         let usages: &Usages = usages.as_ref().map_err(Clone::clone)?;
-        if self.is_together {
-            let of_pods = self.pods.iter().filter_map(|it| usages.get(&it.metadata.name));
-            measured::resource_usage(of_pods, resource, container)
-        } else {
-            measured::resource_usage(usages.values(), resource, container)
-        }
+        let of_pods: Result<Vec<&UsageOfPod>, &String> = match self.is_together {
+            true => self.pods.iter().filter_map(|it| usages.get(&it.metadata.name)).map(Result::as_ref).collect(),
+            false => usages.values().map(Result::as_ref).collect(),
+        };
+        measured::resource_usage(of_pods.map_err(Clone::clone)?.into_iter(), resource, container)
     }
 
     fn of_resource(&self, source: &Source) -> Result<Proposal, Failed> {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     replicas::{REPLICAS_MAX, float, up, whole},
-    spec::{Behavior, ScalingRules, Spec},
+    spec::{Behavior, ScalingRules, Spec, Status},
 };
 
 /// `--horizontal-pod-autoscaler-downscale-stabilization`.
@@ -32,9 +32,17 @@ pub(super) struct Memory {
     scale_ups: Vec<Moment>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     scale_downs: Vec<Moment>,
-    /// Why the count is changed just now: told of where that fails.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(super) rescale_reason: String,
+    /// The change of the count that is under way: told of where it fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) attempt: Option<Attempt>,
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Attempt {
+    /// Why the count is changed.
+    pub(super) reason: String,
+    /// Of the autoscaler, where its target is left as it is.
+    pub(super) status: Status,
 }
 
 /// A number of replicas, and when: in milliseconds since the Unix epoch.

@@ -14,9 +14,9 @@ use super::{
     measured::is_measured_together,
     metrics::{Failed, Looking, Proposal, path},
     pod::AutoscaledPod,
-    recommendations::{Held, Memory, limited_without_behavior},
+    recommendations::{Attempt, Held, Memory, limited_without_behavior},
     replicas::{REPLICAS_MAX, Tolerances},
-    spec::{Autoscaler, MetricSpec, Status},
+    spec::{Autoscaler, Behavior, MetricSpec, ScalingRules, Status},
 };
 use crate::target::{Scale, Target, target};
 
@@ -76,7 +76,7 @@ impl<'a> Round<'a> {
         self.set("AbleToScale", "True", "SucceededGetScale", able);
         let current = target.scale.spec.replicas;
         self.memory.begin(current, self.now);
-        self.memory.rescale_reason.clear();
+        self.memory.attempt = None;
         if current == 0 && !self.may_leave_zero() {
             let message = "scaling is disabled since the replica count of the target is zero";
             self.set("ScalingActive", "False", "ScalingDisabled", message);
@@ -228,15 +228,22 @@ impl<'a> Round<'a> {
         {
             let message = format!("the HPA was unable to compute the replica count: {}", first.message);
             self.set("ScalingActive", "False", first.reason, &message);
-            let wait = wait_for_metric(first);
-            let to = &self.scaler.spec.scale_target_ref;
-            self.waits.push(if first.is_for_want_of_pods() { wait.on(&to.kind, &to.name) } else { wait });
+            self.wait_for(first, "the replica count cannot be computed");
             let (n, all) = (failed.len(), proposals.len());
             return Err(format!("invalid metrics ({n} invalid out of {all}), first error is: {}", first.error));
+        }
+        if let Some(first) = failed.first() {
+            self.wait_for(first, "the replica count is computed without one of the metrics, and does not go down");
         }
         let message = format!("the HPA was able to successfully calculate a replica count from {}", wanted.name);
         self.set("ScalingActive", "True", "ValidMetricFound", &message);
         Ok(wanted)
+    }
+
+    fn wait_for(&mut self, failed: &Failed, effect: &str) {
+        let wait = wait_for_metric(failed, effect);
+        let to = &self.scaler.spec.scale_target_ref;
+        self.waits.push(if failed.is_for_want_of_pods() { wait.on(&to.kind, &to.name) } else { wait });
     }
 
     /// Goes as far towards what the metrics ask for as it may.
@@ -285,6 +292,9 @@ impl<'a> Round<'a> {
 
     fn wait_for_what_is_held(&mut self, desired: i64, stabilized: &Held, limited: &Held, replicas: i64) {
         let held = |by: &str| format!("the metrics ask for {desired} replicas, the target has {replicas}: {by}");
+        let behavior = self.scaler.spec.behavior.as_ref();
+        let is_disabled =
+            |rules: fn(&Behavior) -> &ScalingRules| behavior.is_some_and(|it| rules(it).select_policy == "Disabled");
         let wait = match (stabilized.reason, limited.reason) {
             ("ScaleUpStabilized", _) if stabilized.replicas != desired => {
                 Wait::new("ScaleUpStabilized", held(stabilized.message), Actor::Cluster)
@@ -293,6 +303,12 @@ impl<'a> Round<'a> {
                 Wait::new("ScaleDownStabilized", held(stabilized.message), Actor::Cluster)
             }
             _ if limited.replicas == stabilized.replicas => return,
+            (_, "ScaleUpLimit") if is_disabled(|it| &it.scale_up) => {
+                Wait::new("ScaleUpDisabled", held("its behavior lets nothing scale up"), Actor::Author)
+            }
+            (_, "ScaleDownLimit") if is_disabled(|it| &it.scale_down) => {
+                Wait::new("ScaleDownDisabled", held("its behavior lets nothing scale down"), Actor::Author)
+            }
             (_, "ScaleUpLimit") => Wait::new("ScaleUpLimit", held(limited.message), Actor::Cluster),
             (_, "ScaleDownLimit") => Wait::new("ScaleDownLimit", held(limited.message), Actor::Cluster),
             (_, "TooManyReplicas") => Wait::new("TooManyReplicas", held(limited.message), Actor::Author),
@@ -305,9 +321,10 @@ impl<'a> Round<'a> {
     fn scale(&mut self, target: &Target, replicas: i64, reason: &str, statuses: Option<Vec<Value>>) {
         let current = target.scale.spec.replicas;
         let spec = &self.scaler.spec;
+        self.conclude(current, self.scaler.status.desired_replicas, statuses.clone(), false);
         let mut memory = self.memory.clone();
         memory.scaled(spec.behavior.as_ref(), current, replicas, self.now);
-        reason.clone_into(&mut self.memory.rescale_reason);
+        self.memory.attempt = Some(Attempt { reason: reason.to_owned(), status: self.status.clone() });
         // Whatever has changed meanwhile, the count is what the metrics ask for.
         let patch = json!({ "metadata": { "uid": target.scale.metadata.uid }, "spec": { "replicas": replicas } });
         let patch = Effect::Patch {
@@ -357,9 +374,14 @@ impl<'a> Round<'a> {
             self.warn("FailedUpdateStatus", why.clone());
             return;
         };
-        let (replicas, reason) = (&patch["spec"]["replicas"], &self.memory.rescale_reason);
+        let replicas = &patch["spec"]["replicas"];
+        let attempt = self.memory.attempt.take();
+        let reason = attempt.as_ref().map_or("", |it| &it.reason);
         let event = format!("New size: {replicas}; reason: {reason}; error: {why}");
         self.warn("FailedRescale", event);
+        if let Some(Attempt { status, .. }) = attempt {
+            self.status = status;
+        }
         let message = format!("the HPA controller was unable to update the target scale: {why}");
         self.set("AbleToScale", "False", "FailedUpdateScale", &message);
         let to = &self.scaler.spec.scale_target_ref;
@@ -395,9 +417,9 @@ impl<'a> Round<'a> {
     }
 }
 
-fn wait_for_metric(failed: &Failed) -> Wait {
-    let message = format!("the replica count cannot be computed: {}", failed.message);
-    let actor = if failed.is_of_pods() { Actor::Author } else { Actor::Operator };
+fn wait_for_metric(failed: &Failed, effect: &str) -> Wait {
+    let message = format!("{effect}: {}", failed.message);
+    let actor = if failed.is_of_author() { Actor::Author } else { Actor::Operator };
     match failed.reason {
         "FailedGetResourceMetric" => Wait::new("FailedGetResourceMetric", message, actor),
         "FailedGetContainerResourceMetric" => Wait::new("FailedGetContainerResourceMetric", message, actor),

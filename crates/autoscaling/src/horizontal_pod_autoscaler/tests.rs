@@ -17,6 +17,8 @@ struct Scene {
     replicas: i64,
     /// What every Pod uses, in thousandths of a processor.
     used: i64,
+    /// A Pod of which nothing is said that could be read.
+    unread: &'static str,
     now: Time,
     /// What was asked for.
     asked: Vec<String>,
@@ -52,7 +54,7 @@ impl Scene {
         }
         let now = "2026-11-20T12:00:00Z".parse().expect("it is a time");
         let replicas = i64::try_from(pods_each).expect("they are few");
-        Self { view, n_scalers: scalers_each, replicas, used: 100, now, asked: Vec::new() }
+        Self { view, n_scalers: scalers_each, replicas, used: 100, unread: "", now, asked: Vec::new() }
     }
 
     /// What a path brings.
@@ -64,7 +66,8 @@ impl Scene {
             return scale.to_string().into_bytes().into();
         }
         let used = |pod: String| {
-            let usage = json!({ "cpu": format!("{}m", self.used) });
+            let used = if pod == self.unread { "NaN".into() } else { format!("{}m", self.used) };
+            let usage = json!({ "cpu": used });
             let containers = json!([{ "name": "c", "usage": usage }]);
             json!({ "metadata": { "name": pod }, "timestamp": "2026-11-20T11:59:50Z", "window": "15s", "containers": containers })
         };
@@ -137,6 +140,18 @@ fn one_look_at_all_of_a_namespace_asks_once_what_its_pods_use() {
         assert_eq!((n_scales, scene.asked.len()), (1000 * looks, 1001 * looks), "a scale for each, and one list");
         scene.now = scene.now.after(Duration::from_secs(15));
     }
+}
+
+#[test]
+fn a_pod_of_which_nothing_can_be_read_is_nothing_to_others() {
+    let mut scene = Scene::new(1, 20, 2, &json!({ "maxReplicas": 10, "metrics": cpu(50) }));
+    scene.unread = "s7-1";
+    for n in 0..20 {
+        let plan = scene.look(&Key::new("n0", format!("s{n}")));
+        let wait = plan.waits.iter().find(|it| it.reason == "FailedGetResourceMetric");
+        assert_eq!((scaled_to(&plan), wait.is_some()), if n == 7 { (None, true) } else { (Some(4), false) }, "{n}");
+    }
+    assert_eq!(scene.asked.iter().filter(|it| !it.ends_with("/scale")).count(), 1);
 }
 
 /// A list for all would tell of more Pods than a list for each.

@@ -42,9 +42,13 @@ pub(super) fn quantity(resource: &str, amount: i64) -> Quantity {
     if resource == "cpu" { Quantity::millis(amount) } else { Quantity::bytes(amount) }
 }
 
+pub(super) fn step(resource: &str) -> i64 {
+    if resource == "cpu" { CPU_STEP_MILLIS } else { MEMORY_STEP_BYTES }
+}
+
 /// With headroom, in whole steps, and never nothing.
 pub(super) fn target(resource: &str, used: i64, headroom_percent: i64) -> i64 {
-    let step = if resource == "cpu" { CPU_STEP_MILLIS } else { MEMORY_STEP_BYTES };
+    let step = step(resource);
     let wanted = i128::from(used) * i128::from(100 + headroom_percent) / 100;
     let wanted = i64::try_from(wanted).unwrap_or(i64::MAX - step);
     (wanted.saturating_add(step - 1) / step).max(1).saturating_mul(step)

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use corten_api::resources;
-use corten_meta::{ObjectMeta, Quantity};
+use corten_meta::{Key, ObjectMeta, Quantity};
 use corten_reconcile::{Condition, Effect, or_default, projection};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{peak::amount, spec::Recommendation};
+use super::{
+    peak::{amount, quantity, step},
+    spec::Recommendation,
+};
 
 /// What differs by less is left as it is: each resize is a change of cgroups, and of what the scheduler knows.
 const TOLERATED_PERCENT: i64 = 10;
@@ -24,8 +27,9 @@ pub(super) struct ResizedPod {
 projection!(ResizedPod, resources::PODS);
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct Spec {
+    node_name: Box<str>,
     containers: Box<[Container]>,
 }
 
@@ -75,6 +79,14 @@ pub(super) struct Resizing {
 impl ResizedPod {
     pub(super) fn is_running(&self) -> bool {
         &*self.status.phase == "Running" && !self.metadata.is_deleting()
+    }
+
+    pub(super) fn node(&self) -> Key {
+        Key::cluster(&*self.spec.node_name)
+    }
+
+    pub(super) fn containers(&self) -> impl Iterator<Item = &str> {
+        self.spec.containers.iter().map(|it| &*it.name)
     }
 
     pub(super) fn resizing(&self, wanted: &[Recommendation]) -> Resizing {
@@ -128,10 +140,14 @@ impl Container {
             let mut target = it.target;
             // Who has a limit that is the request keeps it so: it may be what makes the Pod Guaranteed.
             let moves_limit = limit == Some(request);
-            if let Some(limit) = limit.filter(|limit| !moves_limit && *limit < target) {
-                let (container, resource) = named();
-                obstacles.push(Obstacle::Limit { container, resource });
-                target = limit;
+            if let Some(limit) = limit.filter(|limit| !moves_limit && *limit <= target) {
+                if limit < target {
+                    let (container, resource) = named();
+                    obstacles.push(Obstacle::Limit { container, resource });
+                }
+                // Requests that are all limits would make the Pod Guaranteed: no resize may change its QoS class.
+                let below = amount(&it.resource, limit).saturating_sub(step(&it.resource));
+                target = quantity(&it.resource, below).max(request);
             }
             if is_tolerated(amount(&it.resource, request), amount(&it.resource, target)) {
                 continue;

@@ -1,32 +1,46 @@
 //! One look at one autoscaler: what is recommended, what is done, and why not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use corten_api::resources::VERTICAL_POD_AUTOSCALERS;
 use corten_meta::{Key, Selector, Time};
 use corten_reconcile::{
-    Actor, ApiPath, Condition, EFFECTS_MAX, Effect, EventType, Plan, View, Wait, go_on_after_failed, reference,
+    Actor, ApiPath, Condition, EFFECTS_MAX, Effect, EventType, Failure, Plan, View, Wait, reference,
     status::status_patch,
 };
+use serde::Deserialize;
+use serde_json::json;
 
 use super::{
+    memory::{Memory, Refused},
+    node::MeasuredNode,
     peak,
     pod::{Obstacle, ResizedPod},
     spec::{Autoscaler, Recommendation, Status},
 };
 use crate::{
-    horizontal_pod_autoscaler::measured::{resource_path, unfetched, usages},
+    horizontal_pod_autoscaler::measured::{UsageOfPod, resource_path, unfetched, usages},
     target::{Target, target},
 };
 
 const RESOURCES: [&str; 2] = ["cpu", "memory"];
+/// So many containers are recommended for: a Pod may have thousands, and their names may change with every Pod.
+const CONTAINERS_MAX: usize = 100;
+
+/// By container and resource the most that one container of that name has used.
+type MostUsed = BTreeMap<(String, &'static str), i64>;
 
 pub(super) struct Round<'a> {
     view: &'a View,
     scaler: &'a Autoscaler,
     key: &'a Key,
     now: Time,
+    /// As it was remembered, and as it is to be.
+    remembered: Memory,
+    memory: Memory,
     status: Status,
+    /// Events of what was found, before anything is done.
+    found: Vec<Effect>,
     resizes: Vec<Effect>,
     waits: Vec<Wait>,
 }
@@ -35,7 +49,9 @@ impl<'a> Round<'a> {
     pub(super) fn new(view: &'a View, scaler: &'a Autoscaler, key: &'a Key, now: Time) -> Self {
         let mut status = scaler.status.clone();
         status.observed_generation = Some(scaler.metadata.generation);
-        Self { view, scaler, key, now, status, resizes: Vec::new(), waits: Vec::new() }
+        let remembered = view.note(key).and_then(|it| Memory::deserialize(it).ok()).unwrap_or_default();
+        let (memory, found, resizes, waits) = (remembered.clone(), Vec::new(), Vec::new(), Vec::new());
+        Self { view, scaler, key, now, remembered, memory, status, found, resizes, waits }
     }
 
     /// What must be fetched first is the error.
@@ -60,6 +76,7 @@ impl<'a> Round<'a> {
     }
 
     fn measure(&mut self, text: &str, selector: &Selector) -> Result<(), ApiPath> {
+        text.clone_into(&mut self.memory.selector);
         let all = self.view.in_namespace::<ResizedPod>(&self.key.namespace);
         let pods: Vec<&ResizedPod> =
             all.filter(|it| it.is_running() && selector.matches(&it.metadata.labels)).collect();
@@ -77,24 +94,46 @@ impl<'a> Round<'a> {
                 self.waits.push(Wait::new("FailedGetResourceMetric", message, Actor::Operator));
             }
             Ok(used) => {
-                let is_ours = |name: &str| pods.iter().any(|it| it.metadata.name == name);
-                let mut most: BTreeMap<(String, &'static str), i64> = BTreeMap::new();
-                for container in used.into_iter().filter(|it| is_ours(&it.metadata.name)).flat_map(|it| it.containers) {
-                    for resource in RESOURCES {
-                        let Some(amount) = container.usage.get(resource) else { continue };
-                        let most = most.entry((container.name.clone(), resource)).or_default();
-                        *most = (*most).max(peak::amount(resource, *amount));
-                    }
-                }
-                self.recommend(most);
+                let most = self.most_used(&pods, &used);
+                self.recommend(&pods, most);
                 self.apply(&pods);
             }
         }
         Ok(())
     }
 
+    /// What others say of containers that no Pod has, and uses that no node can have seen, count for nothing.
+    fn most_used(&mut self, pods: &[&ResizedPod], used: &[UsageOfPod]) -> MostUsed {
+        let by_name: BTreeMap<&str, &ResizedPod> = pods.iter().map(|it| (&*it.metadata.name, *it)).collect();
+        let mut most = MostUsed::new();
+        let mut implausible = None;
+        for (pod, of_pod) in used.iter().filter_map(|it| Some((by_name.get(&*it.metadata.name)?, it))) {
+            let node = self.view.get::<MeasuredNode>(&pod.node());
+            let containers: BTreeSet<&str> = pod.containers().collect();
+            for container in of_pod.containers.iter().filter(|it| containers.contains(&*it.name)) {
+                for (resource, said) in RESOURCES.iter().filter_map(|it| Some((*it, container.usage.get(*it)?))) {
+                    let used = peak::amount(resource, *said);
+                    if node.is_some_and(|it| !it.can_have_used(resource, used)) {
+                        implausible.get_or_insert((&container.name, &pod.metadata.name, resource, *said));
+                        continue;
+                    }
+                    let most = most.entry((container.name.clone(), resource)).or_default();
+                    *most = used.max(*most);
+                }
+            }
+        }
+        if let Some((container, pod, resource, said)) = implausible {
+            let message = format!(
+                "container {container} of pod {pod} is said to use {said} of {resource}, more than its node has: that is ignored"
+            );
+            self.waits.push(Wait::new("ImplausibleUse", message, Actor::Operator).on("Pod", pod));
+        }
+        most
+    }
+
     /// Each container by the most that one of its kind has used. What nothing was seen of keeps its peak until that has faded away.
-    fn recommend(&mut self, most: BTreeMap<(String, &'static str), i64>) {
+    fn recommend(&mut self, pods: &[&ResizedPod], most: MostUsed) {
+        let containers: BTreeSet<&str> = pods.iter().flat_map(|it| it.containers()).collect();
         let mut peaks: BTreeMap<(String, String), (i64, Time)> = BTreeMap::new();
         for it in &self.scaler.status.recommendations {
             let peak = peak::amount(&it.resource, it.peak);
@@ -106,6 +145,12 @@ impl<'a> Round<'a> {
             peaks.insert(key, seen);
         }
         peaks.retain(|_, (peak, at)| *at == self.now.whole_seconds() || peak::faded(*peak, self.now.since(*at)) > 0);
+        // Those of Pods that are no more go where there is not room for all.
+        while peaks.len() > CONTAINERS_MAX * RESOURCES.len() {
+            let of_none = peaks.keys().rfind(|it| !containers.contains(&*it.0));
+            let Some(last) = of_none.or_else(|| peaks.keys().next_back()).cloned() else { break };
+            peaks.remove(&last);
+        }
         let spec = &self.scaler.spec;
         let recommended = |((container, resource), (peak, peak_time)): ((String, String), (i64, Time))| {
             let left = peak::faded(peak, self.now.since(peak_time));
@@ -136,6 +181,12 @@ impl<'a> Round<'a> {
         if pods.is_empty() {
             return self.set("Applied", "Unknown", "NoPods", "no Pod of the target runs");
         }
+        if let Some(other) = self.stronger(pods) {
+            let message = format!("its Pods are resized by the VerticalPodAutoscaler {other}, which is older");
+            self.set("Applied", "False", "AmbiguousTarget", &message);
+            self.waits.push(Wait::new("AmbiguousTarget", message, Actor::Author).on("VerticalPodAutoscaler", &other));
+            return;
+        }
         let mut obstacles = Vec::new();
         for pod in pods {
             let resizing = pod.resizing(&self.status.recommendations);
@@ -153,6 +204,52 @@ impl<'a> Round<'a> {
             let message = format!("{} of {} Pods are resized", self.resizes.len(), pods.len());
             self.set("Applied", "False", "Resizing", &message);
         }
+        self.go_on_after_refused();
+    }
+
+    /// Of the autoscalers that would resize some of the same Pods one does it: the oldest.
+    fn stronger(&self, pods: &[&ResizedPod]) -> Option<String> {
+        let age = |it: &'a Autoscaler| (it.metadata.creation_timestamp, &it.metadata.name);
+        let others = self.view.selecting(&self.key.namespace, pods.iter().map(|it| &it.metadata.labels)).into_iter();
+        let others = others.filter(|it| *it != self.key).filter_map(|it| self.view.get::<Autoscaler>(it));
+        let others = others.filter(|it| it.spec.mode != "Off" && !it.metadata.is_deleting());
+        let oldest = others.min_by_key(|it| age(it)).filter(|it| age(it) < age(self.scaler));
+        oldest.map(|it| it.metadata.name.clone())
+    }
+
+    /// What could not be written the last time.
+    pub(super) fn tell_of(&mut self, failure: &Failure) {
+        let Effect::StrategicPatch { key, .. } = &failure.effect else {
+            self.warn("FailedUpdateStatus", failure.message.clone());
+            return;
+        };
+        let message = format!("pod {} could not be resized: {}", key.name, failure.message);
+        self.warn("FailedResize", message.clone());
+        self.memory.refused = Some(Refused { pod: key.name.clone().into(), message });
+        self.tell_of_refused();
+    }
+
+    /// The refused resize is tried once more, after all others.
+    fn go_on_after_refused(&mut self) {
+        let Some(refused) = &self.memory.refused else { return };
+        let is_it = |it: &Effect| matches!(it, Effect::StrategicPatch { key, .. } if *key.name == refused.pod);
+        if let Some(at) = self.resizes.iter().position(is_it) {
+            self.resizes.rotate_left(at + 1);
+            self.tell_of_refused();
+        } else {
+            self.memory.refused = None;
+        }
+    }
+
+    fn tell_of_refused(&mut self) {
+        let Some(Refused { pod, message }) = self.memory.refused.clone() else { return };
+        self.set("Applied", "False", "FailedResize", &message);
+        self.waits.push(Wait::new("FailedResize", message, Actor::Operator).on("Pod", &pod));
+    }
+
+    fn warn(&mut self, reason: &'static str, message: String) {
+        let about = reference(self.scaler);
+        self.found.push(Effect::Event { about, event_type: EventType::Warning, reason, message });
     }
 
     fn not_recommended(&mut self, reason: &str, message: &str) {
@@ -165,20 +262,13 @@ impl<'a> Round<'a> {
     }
 
     pub(super) fn into_plan(mut self) -> Plan {
-        let failure = self.view.failure(self.key);
-        let mut effects = Vec::new();
-        if let Some(failure) = failure.filter(|it| matches!(it.effect, Effect::StrategicPatch { .. })) {
-            let message = format!("a Pod could not be resized: {}", failure.message);
-            let about = reference(self.scaler);
-            let event_type = EventType::Warning;
-            effects.push(Effect::Event { about, event_type, reason: "FailedResize", message: message.clone() });
-            self.set("Applied", "False", "FailedResize", &message);
-            self.waits.push(Wait::new("FailedResize", message, Actor::Operator));
+        let mut effects = self.found;
+        if self.remembered != self.memory {
+            effects.push(Effect::Remember { note: json!(self.memory) });
         }
         let meta = &self.scaler.metadata;
         effects.extend(status_patch(VERTICAL_POD_AUTOSCALERS, meta, &self.scaler.status, &self.status));
         self.resizes.truncate(EFFECTS_MAX);
-        go_on_after_failed(&mut self.resizes, failure);
         effects.extend(self.resizes);
         Plan { effects, waits: self.waits, ..Plan::default() }
     }

@@ -44,17 +44,18 @@ impl LoopState {
         // anything else is worth a line.
         let is_patch = matches!(failure.effect, Effect::Patch { .. } | Effect::StrategicPatch { .. });
         let is_gone = is_patch && error.is_not_found() || error.is_namespace_terminating();
+        let effect = cut(&failure.effect.to_string());
         if error.retry() == Retry::Now || is_gone {
-            tracing::debug!(controller = name, %key, %error, "cannot {}", failure.effect);
+            tracing::debug!(controller = name, %key, %error, "cannot {effect}");
         } else {
-            tracing::warn!(controller = name, %key, %error, "cannot {}", failure.effect);
+            tracing::warn!(controller = name, %key, %error, "cannot {effect}");
         }
         self.tell_undeleted(key, subject, failure);
         let Some((about, of)) = subject else { return };
         let decisions = self.journal.decisions(about, of);
         let Some(mut decision) = decisions.into_iter().find(|it| it.by == name) else { return };
         decision.at = Some((self.clock)());
-        decision.error = Some(format!("cannot {}: {error}", cut(&failure.effect.to_string())));
+        decision.error = Some(format!("cannot {effect}: {error}"));
         decision.retries = self.queue.failures(key);
         self.journal.record(about, of, decision);
     }

@@ -72,6 +72,16 @@ pub(crate) fn height() -> usize {
     size.or_else(said).map_or(HEIGHT, |it| it.max(LOWEST)) - 1
 }
 
+/// Characters that do something to a terminal, or to the order in which it shows what stands beside them (Unicode's bidirectional
+/// controls): what others wrote is shown without them.
+pub(crate) fn steers_a_terminal(it: char) -> bool {
+    const BIDIRECTIONAL: [char; 12] = [
+        '\u{61c}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}',
+        '\u{2067}', '\u{2068}', '\u{2069}',
+    ];
+    it.is_control() || BIDIRECTIONAL.contains(&it)
+}
+
 pub(crate) fn now() -> Time {
     Time(jiff::Timestamp::now())
 }

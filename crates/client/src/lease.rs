@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use corten_api::resources::LEASES;
-use corten_meta::{Key, MicroTime, ObjectMeta, OwnerReference, Time};
+use corten_meta::{Key, MicroTime, ObjectMeta, ObjectReference, OwnerReference, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::{Client, Error, decode};
@@ -116,6 +116,18 @@ impl Lease {
     /// The revision of the lease as it was last written or read; 0 where it was not.
     pub fn revision(&self) -> u64 {
         self.seen.as_ref().and_then(|it| it.0.metadata.resource_version.parse().ok()).unwrap_or(0)
+    }
+
+    /// What an event about the lease points at.
+    pub fn reference(&self) -> ObjectReference {
+        ObjectReference {
+            kind: LEASES.kind.to_string(),
+            api_version: LEASES.api_version(),
+            namespace: self.key.namespace.to_string(),
+            name: self.key.name.to_string(),
+            uid: self.seen.as_ref().map(|it| it.0.metadata.uid.clone()).unwrap_or_default(),
+            ..ObjectReference::default()
+        }
     }
 
     /// Gives the lease back early, if it is mine.

@@ -54,14 +54,15 @@ impl ClusterLoops {
     /// Runs controllers whenever this process leads, and the scheduler likewise.
     pub(crate) async fn run_elected(self, times: LeaseTimes, stopping: Stopping) {
         let identity = process::candidate_name();
-        let candidate = |lease, who| Candidate {
+        let candidate = |lease, component: &str, who| Candidate {
             client: in_process::client(&self.server, who),
             clock: self.clock.clone(),
             lease: Key::new(NAMESPACE, lease),
             identity: identity.clone(),
+            component: component.into(),
             times,
         };
-        let manager = candidate(CONTROLLERS, in_process::controller_manager());
+        let manager = candidate(CONTROLLERS, CONTROLLERS, in_process::controller_manager());
         let begin = |told: &Stopping, revision| {
             // What has been written by who led before is in a list that is asked for now.
             *self.informers.lock() = informers(&self.server);
@@ -76,7 +77,13 @@ impl ClusterLoops {
                     tasks
                 };
                 let is_over = || self.journal.begin("scheduler");
-                lead(candidate(SCHEDULER, in_process::scheduler()), &stopping, begin, is_over).await;
+                lead(
+                    candidate(SCHEDULER, self.scheduler.component(), in_process::scheduler()),
+                    &stopping,
+                    begin,
+                    is_over,
+                )
+                .await;
             }
         };
         tokio::join!(controllers, scheduler);

@@ -171,6 +171,7 @@ fn follow(tasks: &mut JoinSet<()>, cluster: &ClusterAccess, upkeep: Upkeep) -> O
         clock: cluster.clock.clone(),
         lease: Key::new("kube-system", LEASE),
         identity: process::candidate_name(),
+        component: "dns-controller".into(),
         times,
     };
     let stopping = cluster.when_stopping();

@@ -11,12 +11,13 @@ use corten_client::{
     lease::{Holder, Lease},
 };
 use corten_meta::Key;
+use corten_reconcile::EventType;
 use tokio::{
     sync::watch,
     time::{Instant, sleep, sleep_until, timeout_at},
 };
 
-use crate::Clock;
+use crate::{Clock, EventRecorder};
 
 /// `LeaderElectionConfiguration` of k8s.io/component-base.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +44,8 @@ pub struct Candidate {
     pub lease: Key,
     /// Unlike that of every other process.
     pub identity: String,
+    /// What users see as the source of the event that tells who leads: `default-scheduler`, `kube-controller-manager`.
+    pub component: String,
     pub times: LeaseTimes,
 }
 
@@ -55,6 +58,8 @@ pub struct Term {
     renewed: Instant,
     /// Of the lease, as this process wrote it last; 0 once the term is over.
     revision: watch::Sender<u64>,
+    /// Tells that the term has begun, while it lasts.
+    events: EventRecorder,
 }
 
 impl Candidate {
@@ -68,7 +73,15 @@ impl Candidate {
                 Ok(Holder::Me) => {
                     let (revision, _) = watch::channel(lease.revision());
                     tracing::info!(lease = %self.lease, identity = self.identity, "this process leads now");
-                    return Term { lease, clock: self.clock.clone(), times: self.times, renewed: asked, revision };
+                    let events = self.announcement(&lease);
+                    return Term {
+                        lease,
+                        clock: self.clock.clone(),
+                        times: self.times,
+                        renewed: asked,
+                        revision,
+                        events,
+                    };
                 }
                 Ok(Holder::Other { holder, .. }) if told != holder => {
                     tracing::info!(lease = %self.lease, holder, "another process leads: this one waits");
@@ -84,6 +97,14 @@ impl Candidate {
             sleep(self.times.retry_period).await;
         }
     }
+
+    /// `LeaderElection: … became leader`, as client-go's `resourcelock` records it.
+    fn announcement(&self, lease: &Lease) -> EventRecorder {
+        let mut events = EventRecorder::new(self.client.clone(), &*self.component);
+        let message = format!("{} became leader", self.identity);
+        events.record(&lease.reference(), EventType::Normal, "LeaderElection", &message, (self.clock)());
+        events
+    }
 }
 
 impl Term {
@@ -94,33 +115,12 @@ impl Term {
 
     /// Renews the lease until that fails for too long, or somebody else has it.
     pub async fn keep(&mut self) {
-        let mut next = self.renewed + self.times.retry_period;
-        loop {
-            sleep_until(next).await;
-            let asked = Instant::now();
-            next = asked + self.times.retry_period;
-            let end = self.renewed + self.times.renew_deadline;
-            if asked >= end {
-                tracing::error!("this process stood still for too long: it leads no more");
-                break;
-            }
-            match timeout_at(end, self.lease.renew((self.clock)())).await {
-                Ok(Ok(Holder::Me)) => {
-                    self.renewed = asked;
-                    self.revision.send_replace(self.lease.revision());
-                }
-                Ok(Ok(Holder::Other { holder, .. })) => {
-                    tracing::warn!(holder, "another process leads now");
-                    break;
-                }
-                Ok(Err(error)) if Instant::now() < end => tracing::warn!(%error, "the lease cannot be renewed yet"),
-                Ok(Err(_)) | Err(_) => {
-                    tracing::error!("the lease could not be renewed in time: this process leads no more");
-                    break;
-                }
-            }
+        let Self { lease, clock, times, renewed, revision, events } = self;
+        tokio::select! {
+            () = renew(lease, clock, *times, renewed, revision) => {}
+            () = events.run() => {}
         }
-        self.revision.send_replace(0);
+        self.end();
     }
 
     /// Nothing more is written in this term; once all that wrote in it has ended, [`Term::release`] it.
@@ -135,6 +135,41 @@ impl Term {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, "the lease cannot be given back"),
             Err(_) => tracing::debug!("the lease cannot be given back in time"),
+        }
+    }
+}
+
+async fn renew(
+    lease: &mut Lease,
+    clock: &Clock,
+    times: LeaseTimes,
+    renewed: &mut Instant,
+    revision: &watch::Sender<u64>,
+) {
+    let mut next = *renewed + times.retry_period;
+    loop {
+        sleep_until(next).await;
+        let asked = Instant::now();
+        next = asked + times.retry_period;
+        let end = *renewed + times.renew_deadline;
+        if asked >= end {
+            tracing::error!("this process stood still for too long: it leads no more");
+            break;
+        }
+        match timeout_at(end, lease.renew(clock())).await {
+            Ok(Ok(Holder::Me)) => {
+                *renewed = asked;
+                revision.send_replace(lease.revision());
+            }
+            Ok(Ok(Holder::Other { holder, .. })) => {
+                tracing::warn!(holder, "another process leads now");
+                break;
+            }
+            Ok(Err(error)) if Instant::now() < end => tracing::warn!(%error, "the lease cannot be renewed yet"),
+            Ok(Err(_)) | Err(_) => {
+                tracing::error!("the lease could not be renewed in time: this process leads no more");
+                break;
+            }
         }
     }
 }

@@ -119,6 +119,13 @@ pub struct Config {
     pub pods_per_tick_max: usize,
 }
 
+impl Config {
+    /// What users see as the source of what is told of the scheduler itself: its first profile, as upstream has it.
+    pub fn component(&self) -> &str {
+        self.profiles.first().map_or("default-scheduler", |it| &it.name)
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {

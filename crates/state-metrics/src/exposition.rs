@@ -1,6 +1,10 @@
 //! Writes samples as Prometheus's text.
 
-use std::{collections::BTreeMap, io::Write};
+use std::{
+    collections::{BTreeMap, HashSet},
+    hash::{BuildHasher, RandomState},
+    io::Write,
+};
 
 use corten_meta::{Quantity, Time};
 
@@ -11,6 +15,30 @@ pub(crate) struct Samples<'a> {
     identity: &'a [u8],
     labels: &'static [&'static str],
     out: &'a mut Vec<u8>,
+    written: Written,
+}
+
+/// The series that are written already: an object may hold the same twice, and Prometheus takes a series once.
+#[derive(Default)]
+struct Written {
+    /// Most families have one sample of an object: it is looked at once there is another.
+    first: Option<(usize, usize)>,
+    hashes: HashSet<u64>,
+    hasher: RandomState,
+}
+
+impl Written {
+    /// Is what ends `out` a series that was not written before?
+    fn is_new(&mut self, out: &[u8], begin: usize) -> bool {
+        let Some((first, end)) = self.first else {
+            self.first = Some((begin, out.len()));
+            return true;
+        };
+        if self.hashes.is_empty() {
+            self.hashes.insert(self.hasher.hash_one(&out[first..end]));
+        }
+        self.hashes.insert(self.hasher.hash_one(&out[begin..]))
+    }
 }
 
 impl<'a> Samples<'a> {
@@ -20,7 +48,7 @@ impl<'a> Samples<'a> {
         labels: &'static [&'static str],
         out: &'a mut Vec<u8>,
     ) -> Self {
-        Self { name, identity, labels, out }
+        Self { name, identity, labels, out, written: Written::default() }
     }
 
     /// One sample, with the values of the family's own labels.
@@ -35,6 +63,7 @@ impl<'a> Samples<'a> {
     }
 
     fn write<'l>(&mut self, labels: impl Iterator<Item = (&'l str, &'l str)>, number: f64) {
+        let begin = self.out.len();
         self.out.extend_from_slice(self.name.as_bytes());
         self.out.push(b'{');
         self.out.extend_from_slice(self.identity);
@@ -42,7 +71,12 @@ impl<'a> Samples<'a> {
         for (label, value) in labels {
             write_label(label, value, &mut is_first, self.out);
         }
-        writeln!(self.out, "}} {number}").expect("writing to memory does not fail");
+        self.out.push(b'}');
+        if self.written.is_new(self.out, begin) {
+            writeln!(self.out, " {number}").expect("writing to memory does not fail");
+        } else {
+            self.out.truncate(begin);
+        }
     }
 
     /// The only one, of a family without labels of its own.

@@ -6,6 +6,8 @@ use std::{
     path::Path,
 };
 
+use crate::output::steers_a_terminal;
+
 const LINES_MAX: usize = 12;
 const LINE_CHARS_MAX: usize = 400;
 /// However much was written, no more than this is read.
@@ -18,7 +20,7 @@ pub(crate) fn of(log: &Path, from: u64) -> Vec<String> {
     // A power cut leaves zero bytes where lines were not written yet, and the next run goes on behind them.
     let said = text.lines().map(|it| it.trim_matches('\0').trim_end());
     let lines: Vec<&str> = said.filter(|it| !it.is_empty()).collect();
-    let cut = |it: &&str| it.replace(char::is_control, " ").chars().take(LINE_CHARS_MAX).collect();
+    let cut = |it: &&str| it.replace(steers_a_terminal, " ").chars().take(LINE_CHARS_MAX).collect();
     lines[lines.len().saturating_sub(LINES_MAX)..].iter().map(cut).collect()
 }
 

@@ -69,7 +69,7 @@ async fn run_until_told(config: Config, client: Client) -> Result<()> {
     let loops = process::loops(journal.clone(), clock.clone())?;
     let (stop, told) = watch::channel(false);
     let told = Stopping::new(told);
-    let candidate = config.leader_election.as_ref().map(|it| candidate(it, &client, &clock));
+    let candidate = config.leader_election.as_ref().map(|it| candidate(it, config.component(), &client, &clock));
     let begin = |told: &Stopping| {
         let (config, client, clock, journal, told) =
             (config.clone(), client.clone(), clock.clone(), journal.clone(), told.clone());
@@ -129,12 +129,13 @@ async fn ended(tasks: &mut JoinSet<()>) {
     while tasks.join_next().await.is_some() {}
 }
 
-fn candidate(election: &LeaderElection, client: &Client, clock: &Clock) -> Candidate {
+fn candidate(election: &LeaderElection, component: &str, client: &Client, clock: &Clock) -> Candidate {
     Candidate {
         client: client.clone(),
         clock: clock.clone(),
         lease: Key::new(&*election.namespace, &*election.name),
         identity: process::candidate_name(),
+        component: component.to_owned(),
         times: LeaseTimes {
             duration: election.lease_duration,
             renew_deadline: election.renew_deadline,

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use corten_meta::Time;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::fake::{FakeApi, Fault};
@@ -16,6 +16,7 @@ fn candidate(api: &Arc<FakeApi>, identity: &str) -> Candidate {
         clock,
         lease: Key::new("kube-system", "kube-controller-manager"),
         identity: identity.to_owned(),
+        component: "kube-controller-manager".to_owned(),
         times: LeaseTimes::default(),
     }
 }
@@ -44,6 +45,10 @@ async fn one_leads_until_it_ends_and_the_next_begins_at_once() {
         () = sleep(Duration::from_secs(120)) => {}
     }
     assert_eq!((holder(&api), *revision.borrow()), ("one".to_owned(), stored(&api)), "renewals are told of");
+    let told = api.objects("/api/v1/namespaces/kube-system/events/");
+    let of = |it: &Value| (it["reason"].clone(), it["message"].clone(), it["involvedObject"]["name"].clone());
+    let expected = (json!("LeaderElection"), json!("one became leader"), json!("kube-controller-manager"));
+    assert_eq!(told.iter().map(of).collect::<Vec<_>>(), [expected]);
     term.end();
     assert_eq!(*revision.borrow(), 0);
     term.release().await;

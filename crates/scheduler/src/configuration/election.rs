@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+use corten_meta::{
+    field::{dns1123_label, dns1123_subdomain},
+    shortened,
+};
+
 use super::reader::{At, Reader};
 
 /// client-go's `JitterFactor`: a retry may come so much later.
@@ -53,8 +58,16 @@ pub(super) fn election(root: &At<'_>, reader: &mut Reader) -> Option<LeaderElect
         return None;
     }
     if lock != LOCK {
-        let what = format!("Invalid value: {:?}: resourceLock value must be \"leases\"", corten_meta::shortened(lock));
+        let what = format!("Invalid value: {:?}: resourceLock value must be \"leases\"", shortened(lock));
         reader.problem(&at.path("resourceLock"), &what);
+    }
+    let (name, namespace) = (&election.name, &election.namespace);
+    for (field, text, wrong) in
+        [("resourceName", name, dns1123_subdomain(name)), ("resourceNamespace", namespace, dns1123_label(namespace))]
+    {
+        for why in wrong {
+            reader.problem(&at.path(field), &format!("Invalid value: {:?}: {why}", shortened(text)));
+        }
     }
     for (field, what) in wrong_times(&election) {
         reader.problem(&at.path(field), &format!("Invalid value: {what}"));

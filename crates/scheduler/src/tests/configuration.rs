@@ -219,6 +219,15 @@ fn what_cannot_be_is_refused_with_its_path() {
         ),
         (
             read(
+                json!({ "leaderElection": { "leaderElect": true, "resourceName": "Mine_1", "resourceNamespace": "a.b" } }),
+            ),
+            "leaderElection.resourceName: Invalid value: \"Mine_1\": a lowercase RFC 1123 subdomain must consist of lower case \
+             alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex \
+             used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')\n\
+             leaderElection.resourceNamespace: Invalid value: \"a.b\": must not contain dots",
+        ),
+        (
+            read(
                 json!({ "leaderElection": { "leaderElect": true, "leaseDuration": "0s", "renewDeadline": "0s", "retryPeriod": "0s" } }),
             ),
             "leaderElection.leaseDuration: Invalid value: must be at least 1 second\n\

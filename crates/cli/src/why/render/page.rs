@@ -1,5 +1,7 @@
 //! A page of lines that fits a screen: lines are wrapped or cut at its width, and what can be spared goes when it is full.
 
+use crate::output::steers_a_terminal;
+
 pub(super) const HEIGHT: usize = 24;
 /// Where the text of a labelled line begins.
 const LABEL: usize = 15;
@@ -29,7 +31,7 @@ pub(super) struct Line {
 impl Line {
     pub(super) fn new(depth: usize, text: impl Into<String>) -> Self {
         // Logs and messages may hold anything; a terminal must not be steered by them.
-        let text = text.into().replace(char::is_control, " ");
+        let text = text.into().replace(steers_a_terminal, " ");
         Self { depth, text, n_rows_max: 1, ..Self::default() }
     }
 

@@ -17,6 +17,12 @@ fn a_long_command_can_still_be_pasted() {
 }
 
 #[test]
+fn what_others_wrote_steers_no_terminal() {
+    let line = Line::new(0, "image \u{1b}[2Jgpj\u{202e}exe\u{2066} \u{7}not found");
+    assert_eq!(line.rows(WIDTH), ["image  [2Jgpj exe   not found"]);
+}
+
+#[test]
 fn what_does_not_fit_is_cut_and_says_so() {
     let text = format!("expression '{}' failed: no such key: wanted", "word ".repeat(100));
     for (n_rows, begins, ends) in [(1, "expression", "…"), (2, "expression", "wanted"), (3, "expression", "wanted")] {

@@ -72,6 +72,15 @@ fn from_server(rest: &[u8]) {
         [&asked[..2], &[0x80 | head[0] & 7, head[1], 0, 1], &head[2..], &asked[12..asked.len() - 11]].concat();
     packet.extend_from_slice(records);
     let Ok(reading) = Reading::of(&packet, &asked, &question) else { return };
+    let wanted = Question { qtype: 28, ..question };
+    if let Some(made) = reading.as_ipv6(&wanted, |it| Some(it.to_ipv6_mapped())) {
+        let mut query = asked[..asked.len() - 11].to_vec();
+        query[11] = 0;
+        let at = query.len() - 3;
+        query[at] = 28;
+        relay(&parse(&query).expect("a query"), &made, 5, TCP_BYTES_MAX, &mut out);
+        Reading::of(&out, &query, &wanted).expect("what is made of it can be read");
+    }
     let mut query = asked[..asked.len() - 11].to_vec();
     query[11] = 0;
     let query = parse(&query).expect("what is asked is a query");

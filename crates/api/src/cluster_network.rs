@@ -87,6 +87,10 @@ fn text(ranges: &[Cidr]) -> String {
 }
 
 impl ClusterNetwork {
+    pub fn is_ipv6_only(&self) -> bool {
+        self.cluster_cidrs.iter().all(|it| it.address.is_ipv6())
+    }
+
     /// The settings that are given by name; others are the defaults.
     ///
     /// # Errors

@@ -10,9 +10,11 @@ use anyhow::{Context, Result};
 use corten_api::cluster_network::ClusterNetwork;
 use corten_client::BoxFuture;
 use corten_dns::{Keeper, Name, ServerLocation, Zone};
-use corten_host::{DnsOptions, DnsServer, ListServers, ZoneSlot, servers_of_machine};
+use corten_host::{DnsOptions, DnsServer, Ipv4Way, ListServers, WaysOut, ZoneSlot, servers_of_machine};
 use corten_machine::write_whole;
 use corten_meta::Key;
+use corten_nat64::Ends;
+use corten_network::has_way_out;
 use corten_proxy::rules::Backend;
 use corten_runner::{Candidate, LeaseTimes, Loops, NameHands, NameSettings, NodeWatches, whole};
 use tokio::{sync::watch, task::JoinSet};
@@ -112,6 +114,10 @@ pub(crate) async fn start(
         is_peer: Box::new(move |it| peers.have(it)),
         own_names: vec![cluster_ip],
         servers: upstreams(dns),
+        ipv4: network.is_ipv6_only().then_some(Ipv4Way {
+            way_to: |it| Ends::LOCAL.way_to(it),
+            ways_out: || WaysOut { ipv4: has_way_out(true), ipv6: has_way_out(false) },
+        }),
         stub_domains: dns.stub_domains.clone(),
     };
     let server = DnsServer::bind(options, keeper().zone()).await;

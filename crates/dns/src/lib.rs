@@ -12,6 +12,7 @@ mod numbers;
 mod projections;
 mod query;
 mod reading;
+mod synthesis;
 mod upkeep;
 mod wire;
 mod zone;
@@ -26,5 +27,6 @@ pub use numbers::{NO_ERROR, NOT_IMPLEMENTED, NX_DOMAIN, REFUSED, SERVER_FAILURE,
 pub use projections::{EndpointSlice, Namespace, Service};
 pub use query::{Edns, Query, Question, Rejected, parse, reject};
 pub use reading::{Mistrust, Reading, ask, relay};
+pub use synthesis::instead;
 pub use upkeep::{ServerLocation, Upkeep, key, upkeep};
 pub use zone::{Change, Keeper, Zone};

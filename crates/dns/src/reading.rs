@@ -21,9 +21,9 @@ const NEGATIVE_TTL_MAX: u32 = 30;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// Without EDNS's record and all after it.
-    bytes: Vec<u8>,
-    records: Vec<Record>,
-    question_end: usize,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) records: Vec<Record>,
+    pub(crate) question_end: usize,
     pub code: u16,
     /// How long it may be kept, in seconds.
     pub ttl: u32,
@@ -34,10 +34,10 @@ pub struct Reading {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Record {
-    section: u8,
-    rtype: u16,
-    start: usize,
+pub(crate) struct Record {
+    pub(crate) section: u8,
+    pub(crate) rtype: u16,
+    pub(crate) start: usize,
     /// Where the type stands.
     head: usize,
     end: usize,
@@ -107,7 +107,12 @@ impl Reading {
         Ok(reading)
     }
 
-    fn ttl_of(&self, record: &Record) -> u32 {
+    /// A record's data as it came.
+    pub(crate) fn data(&self, record: &Record) -> &[u8] {
+        self.bytes.get(record.head + 10..record.end).unwrap_or_default()
+    }
+
+    pub(crate) fn ttl_of(&self, record: &Record) -> u32 {
         // As RFC 2181 has it: a number with the highest bit set is zero.
         long(&self.bytes, record.head + 4).filter(|it| *it <= i32::MAX.unsigned_abs()).unwrap_or(0)
     }
@@ -156,7 +161,7 @@ impl Reading {
     }
 
     /// Copies a record's data; the names in it may point into the packet they came in.
-    fn copy_data(&self, record: &Record, out: &mut Vec<u8>) {
+    pub(crate) fn copy_data(&self, record: &Record, out: &mut Vec<u8>) {
         let at = record.head + 10;
         let (plain, n_names) = match record.rtype {
             NS | CNAME | PTR => (0, 1),
@@ -187,7 +192,7 @@ fn names_keep_away(packet: &[u8], question_end: usize, all: &[Record]) -> bool {
 }
 
 /// The records up to EDNS's, the upper bits of its code, and where it begins.
-fn records(packet: &[u8], mut at: usize) -> Option<(Vec<Record>, u16, usize)> {
+pub(crate) fn records(packet: &[u8], mut at: usize) -> Option<(Vec<Record>, u16, usize)> {
     let counts = [word(packet, 6)?, word(packet, 8)?, word(packet, 10)?];
     let mut records = Vec::new();
     let mut opt = None;
@@ -253,4 +258,4 @@ pub fn relay(query: &Query<'_>, reading: &Reading, age: u32, limit: usize, out: 
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -14,7 +14,7 @@ mod upstreams;
 
 use std::{
     io,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     ops::RangeInclusive,
     sync::{
         Arc,
@@ -53,8 +53,24 @@ pub struct DnsOptions {
     pub own_names: Vec<IpAddr>,
     /// Who is asked for other names; looked at every few seconds.
     pub servers: ListServers,
+    /// Names of others that have IPv4 alone are given addresses by this, where Pods have IPv6 alone.
+    pub ipv4: Option<Ipv4Way>,
     /// Domains whose names others are asked for, each its own servers. Of several that a name is within the longest is its.
     pub stub_domains: Vec<(Name, Vec<SocketAddr>)>,
+}
+
+/// How what has IPv4 alone is reached by IPv6.
+pub struct Ipv4Way {
+    pub way_to: fn(Ipv4Addr) -> Option<Ipv6Addr>,
+    /// Looked at every few seconds.
+    pub ways_out: fn() -> WaysOut,
+}
+
+/// What of the world outside this machine reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaysOut {
+    pub ipv4: bool,
+    pub ipv6: bool,
 }
 
 pub type IsPeer = Box<dyn Fn(IpAddr) -> bool + Send + Sync>;
@@ -117,6 +133,7 @@ impl DnsServer {
                             options.own_names,
                             options.servers,
                             options.stub_domains,
+                            options.ipv4,
                         )?),
                         in_flight: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
                     };

@@ -32,7 +32,7 @@ pub mod volumes;
 pub use containerd::{Containerd, Options, PAUSE_IMAGE};
 pub use cri::{Cri, CriError};
 pub use disks::takes_writes;
-pub use dns::{DnsOptions, DnsServer, IsPeer, ListServers, ZoneSlot, servers_of_machine};
+pub use dns::{DnsOptions, DnsServer, Ipv4Way, IsPeer, ListServers, WaysOut, ZoneSlot, servers_of_machine};
 pub use events::{RuntimeEvent, events};
 pub use journals::Journals;
 pub use lacks::{ANNOTATION as LACKS_ANNOTATION, LACKS, Lack, lacks_of};

@@ -4,18 +4,25 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 
 use corten_meta::address::is_reachable;
 
-/// The kernel says which address it would send from; asking sends nothing.
+/// Those of the default routes, IPv4 first.
 pub fn addresses() -> Vec<IpAddr> {
-    // Addresses for documentation: no machine has a nearer route to them than its default one.
-    let towards = [("0.0.0.0:0", "192.0.2.1:9"), ("[::]:0", "[2001:db8::1]:9")];
-    let found = towards.iter().filter_map(|(from, to)| {
-        let socket = UdpSocket::bind(from).ok()?;
-        socket.connect(to).ok()?;
-        Some(socket.local_addr().ok()?.ip())
-    });
-    let addresses: Vec<IpAddr> = found.filter(|it| is_reachable(*it)).collect();
+    let addresses: Vec<IpAddr> = [true, false].into_iter().filter_map(address_outwards).collect();
     // Without a network the node is reached from itself only.
     if addresses.is_empty() { vec![Ipv4Addr::LOCALHOST.into()] } else { addresses }
+}
+
+/// Does the machine reach others by IPv4, or by IPv6?
+pub fn has_way_out(is_ipv4: bool) -> bool {
+    address_outwards(is_ipv4).is_some()
+}
+
+/// The kernel says which address it would send from; asking sends nothing.
+fn address_outwards(is_ipv4: bool) -> Option<IpAddr> {
+    // Addresses for documentation: no machine has a nearer route to them than its default one.
+    let (from, to) = if is_ipv4 { ("0.0.0.0:0", "192.0.2.1:9") } else { ("[::]:0", "[2001:db8::1]:9") };
+    let socket = UdpSocket::bind(from).ok()?;
+    socket.connect(to).ok()?;
+    Some(socket.local_addr().ok()?.ip()).filter(|it| is_reachable(*it))
 }
 
 /// Is it an address of this machine, of whichever interface? Asking sends nothing. Where sockets may be bound to addresses of others

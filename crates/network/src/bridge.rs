@@ -113,7 +113,7 @@ pub fn is_up(interface: &str) -> bool {
 }
 
 /// As the kernel lists its routes; yes where it lists none that can be read.
-fn has_route(bridge: &str, network: &Cidr) -> bool {
+pub(crate) fn has_route(bridge: &str, network: &Cidr) -> bool {
     let table = if network.address.is_ipv6() { "/proc/net/ipv6_route" } else { "/proc/net/route" };
     fs::read_to_string(table).map_or(true, |it| lists_route(&it, bridge, network))
 }

@@ -20,6 +20,7 @@ use corten_netpolicy::Plugged as PluggedPod;
 use crate::{
     ServiceRules, announced,
     bridge::{self, is_there},
+    nat64,
     nft::{self, PolicyRules, Port, SourceGuard},
     peers,
 };
@@ -143,6 +144,9 @@ fn rules(layout: &Layout, networks: &[String], all: &[Cidr], is_filtered: bool) 
         // Pods of other nodes see who speaks to them.
         let inside = whole_range(network, all);
         leave += &format!("\t\t{ip} saddr {network} {ip} daddr != {inside} {ip} daddr != {multicast} masquerade\n");
+    }
+    if nat64::is_needed(networks) {
+        leave += &format!("\t\tip saddr {} masquerade\n", nat64::ENDS.outside);
     }
     format!(
         "table inet {table}\n\
@@ -392,6 +396,7 @@ pub async fn remove(layout: &Layout) -> Result<(), MachineError> {
     }
     peers::remove(layout).await?;
     announced::remove().await?;
+    bridge::remove_device(&nat64::device(layout)).await?;
     bridge::remove(layout).await?;
     remove_host_ports().await?;
     let results = Path::new(CACHE).join("results");

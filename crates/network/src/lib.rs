@@ -7,6 +7,7 @@ mod announced;
 pub mod bridge;
 pub mod cni;
 mod listening;
+mod nat64;
 mod netlink;
 pub mod nft;
 pub mod peers;
@@ -16,7 +17,7 @@ mod routes;
 mod service_health;
 pub mod source_guards;
 
-pub use addresses::{addresses, is_of_this_machine};
+pub use addresses::{addresses, has_way_out, is_of_this_machine};
 pub use announced::AnnouncedAddresses;
 pub use listening::{listening, listening_in};
 pub use nft::{PolicyRules, ServiceRules};

@@ -22,7 +22,8 @@ use corten_meta::address::Cidr;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    PolicyRules, ServiceRules, addresses, bridge, cni, nft::SourceGuard, peers, routes, source_guards::PodSourceGuards,
+    PolicyRules, ServiceRules, addresses, bridge, cni, nat64::Nat64, nft::SourceGuard, peers, routes,
+    source_guards::PodSourceGuards,
 };
 use filters::Filters;
 use kernel_changes::{KernelChange, KernelWatcher};
@@ -43,6 +44,7 @@ pub struct PodNetwork {
     /// Where the Pods of all nodes are.
     cluster_cidrs: Vec<Cidr>,
     source_guards: PodSourceGuards,
+    nat64: Option<Nat64>,
     services: ServiceRules,
     services_lost: Arc<Notify>,
     policies: PolicyRules,
@@ -59,6 +61,7 @@ impl PodNetwork {
         source_guards: PodSourceGuards,
     ) -> Self {
         Self {
+            nat64: Nat64::new(&layout, &networks),
             networks,
             cluster_cidrs,
             source_guards,
@@ -127,7 +130,7 @@ impl PodNetwork {
         let others = Notify::new();
         others.notify_one();
         // A manager of filters may take its time: the node's own does not wait for it.
-        tokio::join!(self.keep_own(&others), self.keep_open(&others));
+        tokio::join!(self.keep_own(&others), self.keep_open(&others), self.translate());
     }
 
     async fn keep_own(&self, others: &Notify) {
@@ -159,6 +162,13 @@ impl PodNetwork {
         }
     }
 
+    async fn translate(&self) {
+        match &self.nat64 {
+            Some(nat64) => nat64.serve().await,
+            None => std::future::pending().await,
+        }
+    }
+
     async fn keep_open(&self, others: &Notify) {
         loop {
             let is_told = tokio::time::timeout(PERIOD, others.notified()).await.is_ok();
@@ -179,6 +189,12 @@ impl PodNetwork {
             is_done &= self.tell_failure(bridge::prepare(&self.layout, &self.networks).await);
             bridge::filter_bridged(&self.networks).await;
             is_done &= self.tell_failure(cni::replug(&self.layout));
+        }
+        if let Some(nat64) = &self.nat64
+            && let Some(what) = nat64.changed()
+        {
+            tracing::info!(what, "the way to what has IPv4 alone is made");
+            is_done &= self.tell_failure(nat64.prepare().await);
         }
         if matches!(cni::has_rules(&self.layout).await, Ok(false)) {
             tracing::warn!("the packet rules of the pods' network were removed by another; they are put back");

@@ -42,6 +42,7 @@ const FLOORS: &[(&str, u8)] = &[
     ("corten-proxy", 2),
     ("corten-netpolicy", 2),
     ("corten-dns", 2),
+    ("corten-nat64", 2),
     ("corten-options", 2),
     ("corten-store", 3),
     ("corten-client", 3),

@@ -5,18 +5,18 @@ use crate::{
     tests::{name, query, shown, with_edns},
 };
 
-fn question(of: &str, qtype: u16) -> Question {
+pub(crate) fn question(of: &str, qtype: u16) -> Question {
     Question { name: name(of), qtype, dnssec_ok: false, checking_disabled: false }
 }
 
-fn asked(question: &Question) -> Vec<u8> {
+pub(crate) fn asked(question: &Question) -> Vec<u8> {
     let mut out = Vec::new();
     ask(question, 0x1234, &[0b1010_0101, 0b0101_1010], &mut out);
     out
 }
 
 /// A server's answer to that: a code, and records as section, owner, type, ttl and data.
-fn answered(asked: &[u8], flags: u16, records: &[(u8, &str, u16, u32, Vec<u8>)]) -> Vec<u8> {
+pub(crate) fn answered(asked: &[u8], flags: u16, records: &[(u8, &str, u16, u32, Vec<u8>)]) -> Vec<u8> {
     let end = Name::skip(asked, HEADER).expect("a name") + 4;
     let mut packet = asked[..end].to_vec();
     put_word(&mut packet, 2, QR | RA | RD | flags);
@@ -35,7 +35,7 @@ fn answered(asked: &[u8], flags: u16, records: &[(u8, &str, u16, u32, Vec<u8>)])
     packet
 }
 
-fn a(last: u8) -> Vec<u8> {
+pub(crate) fn a(last: u8) -> Vec<u8> {
     vec![192, 0, 2, last]
 }
 

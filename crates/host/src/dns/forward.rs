@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use corten_dns::{Cache, CachedAnswer, NO_ERROR, NX_DOMAIN, Name, Question, Reading};
 use futures_util::{
     FutureExt,
@@ -18,7 +19,7 @@ use futures_util::{
 };
 use tokio::time::{Instant, timeout};
 
-use super::{ListServers, exchange::exchange, upstreams::Upstreams};
+use super::{Ipv4Way, ListServers, WaysOut, exchange::exchange, upstreams::Upstreams};
 
 const CACHE_BYTES_MAX: usize = 8 << 20;
 /// How long one server may take before another is asked.
@@ -34,6 +35,9 @@ pub(super) struct Forwarder {
     upstreams: Upstreams,
     /// The longest domain first.
     stub_domains: Vec<(Name, Upstreams)>,
+    ipv4: Option<Ipv4Way>,
+    /// As they were last looked at.
+    ways_out: ArcSwap<WaysOut>,
     cache: Mutex<Cache>,
     under_way: Mutex<BTreeMap<Question, Shared<BoxFuture<'static, Option<CachedAnswer>>>>>,
     began: Instant,
@@ -53,6 +57,7 @@ impl Forwarder {
         own_names: Vec<IpAddr>,
         servers: ListServers,
         stub_domains: Vec<(Name, Vec<SocketAddr>)>,
+        ipv4: Option<Ipv4Way>,
     ) -> io::Result<Self> {
         let stub = |(domain, servers): (Name, Vec<SocketAddr>)| {
             let upstreams = Upstreams::new(own.clone(), own_names.clone(), Box::new(move || servers.clone()));
@@ -65,6 +70,8 @@ impl Forwarder {
         Ok(Self {
             stub_domains,
             upstreams: Upstreams::new(own, own_names, servers),
+            ways_out: ArcSwap::from_pointee(ipv4.as_ref().map(|it| (it.ways_out)()).unwrap_or_default()),
+            ipv4,
             cache: Mutex::new(Cache::new(CACHE_BYTES_MAX)),
             under_way: Mutex::default(),
             began: Instant::now(),
@@ -74,6 +81,9 @@ impl Forwarder {
 
     /// Sees to the list of servers; a new one is tried for circles.
     pub(super) async fn keep(&self) {
+        if let Some(ipv4) = &self.ipv4 {
+            self.ways_out.store(Arc::new((ipv4.ways_out)()));
+        }
         let is_due = lock(&self.circle).found_at.is_some_and(|it| it.elapsed() >= LOOP_INTERVAL);
         if self.upstreams.reread() || is_due {
             self.look_for_circles().await;
@@ -121,7 +131,7 @@ impl Forwarder {
     }
 
     async fn ask(self: Arc<Self>, question: Question) -> Option<CachedAnswer> {
-        let learned = timeout(PATIENCE_IN_ALL, self.ask_all(&question)).await.ok().flatten();
+        let learned = timeout(PATIENCE_IN_ALL, self.learn(&question)).await.ok().flatten();
         let now = self.now();
         let found = match learned {
             Some(reading) => {
@@ -134,6 +144,20 @@ impl Forwarder {
         };
         lock(&self.under_way).remove(&question);
         found
+    }
+
+    /// The answer, with addresses that stand for others' where it has none that can be reached.
+    async fn learn(&self, question: &Question) -> Option<Reading> {
+        let reading = self.ask_all(question).await?;
+        let ways_out = **self.ways_out.load();
+        if let Some(ipv4) = self.ipv4.as_ref().filter(|_| ways_out.ipv4 && (reading.lacks_ipv6() || !ways_out.ipv6))
+            && let Some(instead) = corten_dns::instead(question)
+            && let Some(found) = self.ask_all(&instead).await
+            && let Some(found) = found.as_ipv6(question, ipv4.way_to)
+        {
+            return Some(found);
+        }
+        Some(reading)
     }
 
     /// The first good answer; else the last bad one.

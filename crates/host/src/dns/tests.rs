@@ -145,6 +145,7 @@ async fn name_server(servers: Vec<SocketAddr>, stub_domains: Vec<(Name, Vec<Sock
         networks: vec!["10.244.0.0/24".into()],
         own_names: Vec::new(),
         servers: Box::new(move || servers.clone()),
+        ipv4: None,
         stub_domains,
     };
     DnsServer::bind(options, keeper.zone()).await.expect("a port")

@@ -19,7 +19,7 @@ pub struct Lack {
 pub use corten_kubelet::LACKS as ANNOTATION;
 
 /// Everything that is looked for, in the order in which it is told.
-pub const LACKS: [Lack; 12] = [
+pub const LACKS: [Lack; 13] = [
     Lack {
         id: "AppArmor",
         is_there: |it| it.app_armor,
@@ -81,6 +81,12 @@ pub const LACKS: [Lack; 12] = [
         is_there: |it| it.wireguard,
         without: "no Pod runs while the node's `--pod-network` is wireguard",
         remedy: "a kernel with CONFIG_WIREGUARD, Linux 5.6 or later",
+    },
+    Lack {
+        id: "Tun",
+        is_there: |_| is_there("/dev/net/tun"),
+        without: "Pods of a cluster of IPv6 alone do not reach what has IPv4 alone",
+        remedy: "a kernel with CONFIG_TUN, and the device /dev/net/tun (`modprobe tun`)",
     },
     Lack {
         id: "Systemd",

@@ -5,7 +5,7 @@
 //! ```
 //! The device outlives this process: the kernel forgets nothing of its connections where that starts again.
 
-use std::{fs, io, net::UdpSocket, os::fd::OwnedFd, sync::Arc, time::Duration};
+use std::{fs, io, net::UdpSocket, os::fd::OwnedFd, path::Path, sync::Arc, time::Duration};
 
 use corten_machine::{Layout, MachineError, command};
 use corten_meta::address::Cidr;
@@ -30,6 +30,7 @@ const PACKETS_AT_ONCE: usize = 64;
 /// How long after a failure it is tried again. The process before may still be there.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
+const TUN: &str = "/dev/net/tun";
 /// `TUNSETIFF` of `linux/if_tun.h`, and what it is told: packets of IP, and nothing before them.
 const SET_DEVICE: ioctl::Opcode = 0x4004_54ca;
 const IFF_TUN: u16 = 1;
@@ -78,6 +79,10 @@ impl Nat64 {
     pub(crate) async fn prepare(&self) -> Result<(), MachineError> {
         let device = &*self.device;
         if !bridge::is_there(device) {
+            if !Path::new(TUN).exists() {
+                // Where it is not to be had, the next line says so.
+                let _ = command::run("modprobe", &["tun"], "").await;
+            }
             ip(&["tuntap", "add", "dev", device, "mode", "tun"]).await?;
         }
         let mtu = (self.mtu() - LONGER).to_string();
@@ -150,7 +155,7 @@ impl Nat64 {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the device is not there"));
         }
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let fd = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
+        let fd = rustix::fs::open(TUN, flags, Mode::empty())?;
         let mut request = DeviceRequest { name: [0; 16], flags: IFF_TUN | IFF_NO_PI, rest: [0; 22] };
         let name = self.device.as_bytes();
         let place = request.name.get_mut(..name.len()).filter(|it| it.len() < 16);

@@ -6,8 +6,8 @@ use corten_nat64::{Ends, Translator};
 use libfuzzer_sys::fuzz_target;
 
 const MTU: usize = 1500;
-/// What an IPv4 packet may have, so that it fits.
-const FITS: usize = MTU - 20;
+/// As long as a packet may be.
+const FITS: usize = 65_535;
 
 fuzz_target!(|data: &[u8]| {
     let mut packet = data[..data.len().min(FITS)].to_vec();
@@ -24,6 +24,7 @@ fuzz_target!(|data: &[u8]| {
                 assert_eq!((it[0], usize::from(u16::from_be_bytes([it[2], it[3]]))), (0x45, it.len()));
                 assert_eq!(it[12..16], Ends::LOCAL.outside.octets(), "from nobody else");
                 assert!(![0, 127, 169].contains(&it[16]) && it[16] < 224 || it[16] == 169 && it[17] != 254);
+                assert_ne!(it[16..20], Ends::LOCAL.outside.octets(), "not to itself");
             }
         }
     }

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::{
     Name, Question, Reading,
-    numbers::{A, AA, AAAA, AD, CNAME, HEADER, INTERNET, NO_ERROR, TC, put_word},
+    numbers::{A, AA, AAAA, AD, CNAME, HEADER, INTERNET, NO_ERROR, NX_DOMAIN, TC, TCP_BYTES_MAX, put_word},
     reading::{Record, records},
 };
 
@@ -16,10 +16,11 @@ pub fn instead(question: &Question) -> Option<Question> {
 }
 
 impl Reading {
-    /// Is there the name, and no address of IPv6? One of IPv4 in that form is none (section 5.1.4).
+    /// Has the name no address of IPv6? One of IPv4 in that form is none (section 5.1.4), and an error says nothing of its other addresses
+    /// (5.1.2). Where there is no such name there are none to be asked for.
     pub fn lacks_ipv6(&self) -> bool {
         let is_one = |it: &&Record| it.section == 0 && it.rtype == AAAA && !self.data(it).starts_with(&MAPPED);
-        self.code == NO_ERROR && !self.is_truncated && !self.records.iter().any(|it| is_one(&it))
+        self.code != NX_DOMAIN && !self.is_truncated && !self.records.iter().any(|it| is_one(&it))
     }
 
     /// This answer to [`instead`] as one to `question`: each address as the one that stands for it. None where no address does.
@@ -47,7 +48,12 @@ impl Reading {
                 _ => continue,
             };
             let (owner, _) = Name::read(&self.bytes, record.start)?;
-            bytes.extend_from_slice(owner.as_wire());
+            let owner = if owner == question.name { &OF_QUESTION[..] } else { owner.as_wire() };
+            // No answer is longer: what does not fit nobody could be told.
+            if bytes.len() + owner.len() + RECORD_HEAD + data.len() > TCP_BYTES_MAX {
+                break;
+            }
+            bytes.extend_from_slice(owner);
             bytes.extend_from_slice(&rtype.to_be_bytes());
             bytes.extend_from_slice(&INTERNET.to_be_bytes());
             bytes.extend_from_slice(&self.ttl_of(record).to_be_bytes());
@@ -66,6 +72,10 @@ impl Reading {
     }
 }
 
+/// A pointer to the name that was asked for, right behind the header.
+const OF_QUESTION: [u8; 2] = [0xc0, 12];
+/// A record's type, class, TTL, and the length of its data.
+const RECORD_HEAD: usize = 10;
 /// `::ffff:0:0/96`
 const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 

@@ -144,7 +144,11 @@ fn error6(kind: u8, code: u8, mtu: u16) -> Option<(u8, u8, u32)> {
 /// The packet that an error is about, which went the other way.
 fn inner4(ends: &Ends, packet: &[u8]) -> Option<Vec<u8>> {
     let (headers, payload) = ipv6::read_start(packet)?;
-    let (source, destination) = (ends.to_ipv4(headers.source)?, ends.to_ipv4(headers.destination)?);
+    let source = ends.ipv4_behind(headers.source).filter(|it| ends.is_host(*it))?;
+    if headers.destination != ends.inside {
+        return None;
+    }
+    let destination = ends.outside;
     let pseudo = checksum::pseudo_header(headers.source, headers.destination, headers.payload_length, ICMP6);
     let (protocol, body) = match headers.protocol {
         ICMP6 if headers.is_first() => (ICMP4, inner_echo(payload, pseudo, 0)?),
@@ -159,7 +163,10 @@ fn inner4(ends: &Ends, packet: &[u8]) -> Option<Vec<u8>> {
 
 fn inner6(ends: &Ends, packet: &[u8]) -> Option<Vec<u8>> {
     let (headers, payload) = ipv4::read_start(packet)?;
-    let (source, destination) = (ends.to_ipv6(headers.source), ends.to_ipv6(headers.destination));
+    if headers.source != ends.outside || !ends.is_host(headers.destination) {
+        return None;
+    }
+    let (source, destination) = (ends.inside, ends.ipv6_of(headers.destination));
     let pseudo = checksum::pseudo_header(source, destination, headers.payload_length, ICMP6);
     let (protocol, body) = match headers.protocol {
         ICMP4 if headers.is_first() => (ICMP6, inner_echo(payload, 0, pseudo)?),

@@ -30,7 +30,14 @@ impl Ends {
 
     /// The address by which this one is reached; none where nobody is reached there.
     pub fn way_to(&self, address: Ipv4Addr) -> Option<Ipv6Addr> {
-        is_host(address).then(|| self.ipv6_of(address))
+        self.is_host(address).then(|| self.ipv6_of(address))
+    }
+
+    /// Nobody is reached at the others: this machine's own loopback and link, groups, addresses that are none, and the end itself.
+    pub(crate) fn is_host(&self, address: Ipv4Addr) -> bool {
+        let [first, ..] = address.octets();
+        let is_unicast = first != 0 && first < 224;
+        is_unicast && !address.is_loopback() && !address.is_link_local() && address != self.outside
     }
 
     /// The address that stands for this one behind the prefix.
@@ -44,20 +51,6 @@ impl Ends {
         let address4 = Ipv4Addr::from_bits(low);
         (self.ipv6_of(address4) == address).then_some(address4)
     }
-
-    pub(crate) fn to_ipv4(self, address: Ipv6Addr) -> Option<Ipv4Addr> {
-        if address == self.inside { Some(self.outside) } else { self.ipv4_behind(address) }
-    }
-
-    pub(crate) fn to_ipv6(self, address: Ipv4Addr) -> Ipv6Addr {
-        if address == self.outside { self.inside } else { self.ipv6_of(address) }
-    }
-}
-
-/// Nobody is reached at the others: this machine's own loopback and link, groups, and addresses that are none.
-pub(crate) fn is_host(address: Ipv4Addr) -> bool {
-    let [first, ..] = address.octets();
-    first != 0 && first < 224 && !address.is_loopback() && !address.is_link_local()
 }
 
 pub(crate) trait Address: Copy {

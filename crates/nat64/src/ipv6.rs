@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use crate::ip::{FRAGMENT_HEADER, Fragment, HEADER6, Headers, word};
+use crate::ip::{FRAGMENT_HEADER, Fragment, HEADER6, Headers, ICMP6, word};
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
@@ -10,6 +10,11 @@ const FRAGMENT: u8 = 44;
 const DESTINATION: u8 = 60;
 /// So many headers stand before a payload; no sender writes more.
 const HEADERS_MAX: usize = 8;
+
+/// Is it, in IPv6, the number of what stands before a payload, or of its own messages of control?
+pub(crate) fn is_header(protocol: u8) -> bool {
+    matches!(protocol, HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION | ICMP6)
+}
 
 /// A whole packet, and its payload.
 pub(crate) fn read(packet: &[u8]) -> Option<(Headers<Ipv6Addr>, &[u8])> {

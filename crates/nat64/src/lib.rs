@@ -19,8 +19,10 @@ mod tests;
 use std::net::Ipv6Addr;
 
 pub use ip::Ends;
-use ip::{FRAGMENT_HEADER, Fragment, HEADER6, Headers, ICMP4, ICMP6, is_host};
+use ip::{FRAGMENT_HEADER, Fragment, HEADER6, Headers, ICMP4, ICMP6};
 
+/// Fragments are parts of no more.
+const PACKET_BYTES_MAX: usize = u16::MAX as usize;
 /// Of no IPv6 link is less.
 const MTU_MIN: usize = 1280;
 
@@ -50,13 +52,19 @@ impl Translator {
     /// Leaves the packet in `out`.
     fn to_ipv4(&mut self, packet: &[u8]) -> Option<()> {
         let (headers, payload) = ipv6::read(packet)?;
+        if headers.protocol == ICMP4 {
+            return None;
+        }
         // What is wrong is said by routers on the way, which have other addresses.
         let is_error = headers.protocol == ICMP6 && icmp::is_error6(payload);
         if headers.source != self.ends.inside && !is_error {
             return None;
         }
         let source = self.ends.outside;
-        let destination = self.ends.ipv4_behind(headers.destination).filter(|it| is_host(*it))?;
+        let destination = self.ends.ipv4_behind(headers.destination)?;
+        if !self.ends.is_host(destination) {
+            return None;
+        }
         let mut body = payload.to_vec();
         if headers.protocol == ICMP6 {
             body = icmp::to_ipv4(&self.ends, &headers, payload)?;
@@ -71,7 +79,7 @@ impl Translator {
 
     fn to_ipv6(&mut self, packet: &[u8], send: &mut impl FnMut(&[u8])) -> Option<()> {
         let (headers, payload) = ipv4::read(packet)?;
-        if headers.destination != self.ends.outside {
+        if headers.destination != self.ends.outside || ipv6::is_header(headers.protocol) {
             return None;
         }
         let (source, destination) = (self.ends.ipv6_of(headers.source), self.ends.inside);
@@ -96,6 +104,9 @@ impl Translator {
         }
         let whole = headers.fragment.unwrap_or(Fragment { id: headers.id, offset: 0, has_more: false });
         let room = (self.mtu - HEADER6 - FRAGMENT_HEADER) & !7;
+        if usize::from(whole.offset) * 8 + body.len() > PACKET_BYTES_MAX {
+            return None;
+        }
         let mut parts = body.chunks(room).enumerate().peekable();
         while let Some((n, part)) = parts.next() {
             let offset = whole.offset.checked_add(u16::try_from(n * room / 8).ok()?)?;

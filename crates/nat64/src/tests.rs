@@ -268,6 +268,37 @@ fn errors_name_the_packet_that_they_are_about() {
     }
 }
 
+/// Nobody is told of a connection that is none of this machine's.
+#[test]
+fn an_error_is_about_what_went_through_here() {
+    let (out, back) = (Packet::out(UDP, &segment(60)).counted(6), Packet::back(UDP, &segment(60)).counted(6));
+    let (out4, back6) = (one(&out), one(&back));
+    let of_4 = Packet { source: "203.0.113.9".into(), ..Packet::back(ICMP4, &[]) };
+    let of_6 = Packet { source: "fd00::1".into(), ..Packet::out(ICMP6, &[]) };
+    for (router, inner, kind, expected) in [
+        (&of_4, out4.clone(), 3, 1),
+        (&of_4, Packet { source: "203.0.113.1".into(), ..out4.clone() }, 3, 0),
+        (&of_4, Packet { destination: "127.0.0.1".into(), ..out4 }, 3, 0),
+        (&of_6, back6.clone(), 1, 1),
+        (&of_6, Packet { destination: "64:ff9b:1::c633:6408".into(), ..back6.clone() }, 1, 0),
+        (&of_6, Packet { source: "64:ff9b:1::7f00:1".into(), ..back6.clone() }, 1, 0),
+        (&of_6, Packet { source: "fd00::7".into(), ..back6 }, 1, 0),
+    ] {
+        let payload = error(&inner, router.protocol, kind, 1, 0);
+        let sent = Packet { payload, ..router.clone() }.counted(2);
+        assert_eq!(translated(&sent.bytes()).len(), expected, "{inner:?}");
+    }
+}
+
+#[test]
+fn what_is_a_header_on_the_other_side_is_no_payload() {
+    for protocol in [0, 43, 44, 58, 60] {
+        assert_eq!(translated(&Packet::back(protocol, &segment(40)).bytes()), [], "{protocol}");
+    }
+    assert_eq!(translated(&Packet::out(ICMP4, &segment(40)).bytes()), []);
+    assert_eq!(translated(&Packet::back(132, &segment(40)).bytes()).len(), 1, "other protocols are passed on");
+}
+
 #[test]
 fn fragments_stay_fragments_and_those_that_grow_too_long_become_two() {
     let part = Packet { fragment: Some((0x1_0007, 1448, true)), ..Packet::out(UDP, &segment(1432)) };
@@ -279,6 +310,9 @@ fn fragments_stay_fragments_and_those_that_grow_too_long_become_two() {
     assert_eq!(got.iter().map(|it| it.fragment).collect::<Vec<_>>(), [first, rest]);
     assert_eq!(got.iter().flat_map(|it| it.payload.clone()).collect::<Vec<_>>(), part.payload);
     assert!(got.iter().all(|it| it.payload.len() + 48 <= MTU));
+    // Beyond the end of all packets.
+    let part = Packet { fragment: Some((9, 65_528, false)), ..Packet::back(UDP, &segment(1460)) };
+    assert_eq!(translated(&part.bytes()), []);
 }
 
 #[test]
@@ -305,7 +339,9 @@ fn nobody_but_hosts_of_others_is_reached() {
         let destination = ends().ipv6_of(address).to_string();
         translated(&Packet { destination, ..Packet::out(UDP, &segment(20)).counted(6) }.bytes()).len()
     };
-    for address in ["127.0.0.1", "0.0.0.0", "169.254.169.254", "224.0.0.251", "255.255.255.255", "240.0.0.1"] {
+    for address in
+        ["127.0.0.1", "0.0.0.0", "169.254.169.254", "224.0.0.251", "255.255.255.255", "240.0.0.1", "192.0.0.1"]
+    {
         assert_eq!(to(address), 0, "{address}");
     }
     for address in ["10.0.0.1", "192.168.1.1", "1.1.1.1"] {

@@ -5,7 +5,17 @@
 //! ```
 //! The device outlives this process: the kernel forgets nothing of its connections where that starts again.
 
-use std::{fs, io, net::UdpSocket, os::fd::OwnedFd, path::Path, sync::Arc, time::Duration};
+use std::{
+    fs, io,
+    net::UdpSocket,
+    os::fd::OwnedFd,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use corten_machine::{Layout, MachineError, command};
 use corten_meta::address::Cidr;
@@ -20,8 +30,12 @@ use tokio::{io::unix::AsyncFd, sync::Notify};
 use crate::bridge;
 
 pub(crate) const ENDS: Ends = Ends::LOCAL;
+/// What devices' names begin with.
+pub(crate) const DEVICE: &str = "cn64";
 /// What an IPv6 packet is longer by than the same of IPv4.
 const LONGER: usize = 20;
+/// Of no device with IPv6 is less.
+const MTU_MIN: usize = 1280;
 /// Of a device that says none.
 const ETHERNET: usize = 1500;
 const PACKET_BYTES_MAX: usize = 64 << 10;
@@ -50,10 +64,11 @@ pub(crate) struct Nat64 {
     bridge: String,
     /// The device may be another one.
     made: Arc<Notify>,
+    is_told: Arc<AtomicBool>,
 }
 
 pub(crate) fn device(layout: &Layout) -> String {
-    format!("cn64{}", layout.bridge.trim_start_matches("corten"))
+    format!("{DEVICE}{}", layout.bridge.trim_start_matches("corten"))
 }
 
 /// Have Pods IPv6 alone?
@@ -65,6 +80,16 @@ fn ranges() -> [Cidr; 2] {
     [Cidr { address: ENDS.prefix.into(), bits: 96 }, Cidr { address: ENDS.outside.into(), bits: 32 }]
 }
 
+fn devices() -> impl Iterator<Item = String> {
+    let devices = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    devices.filter_map(|it| it.file_name().into_string().ok())
+}
+
+/// Does a process hold it?
+fn is_served(device: &str) -> bool {
+    fs::read_to_string(format!("/sys/class/net/{device}/carrier")).is_ok_and(|it| it.trim() == "1")
+}
+
 impl Nat64 {
     /// None where Pods have IPv4 themselves.
     pub(crate) fn new(layout: &Layout, networks: &[String]) -> Option<Self> {
@@ -72,6 +97,7 @@ impl Nat64 {
             device: device(layout),
             bridge: layout.bridge.clone(),
             made: Arc::default(),
+            is_told: Arc::default(),
         })
     }
 
@@ -85,11 +111,11 @@ impl Nat64 {
             }
             ip(&["tuntap", "add", "dev", device, "mode", "tun"]).await?;
         }
-        let mtu = (self.mtu() - LONGER).to_string();
+        let mtu = (self.mtu() - LONGER).max(MTU_MIN).to_string();
         ip(&["link", "set", device, "mtu", &mtu, "up"]).await?;
         // What is masqueraded into the device has its address.
         ip(&["address", "replace", &format!("{}/128", ENDS.inside), "dev", device, "nodad"]).await?;
-        for range in ranges() {
+        for range in ranges().iter().filter(|it| !self.has_route(it)) {
             ip(&["route", "replace", &range.to_string(), "dev", device]).await?;
         }
         self.made.notify_one();
@@ -105,8 +131,26 @@ impl Nat64 {
         if UdpSocket::bind((ENDS.inside, 0)).is_err() {
             return Some(format!("{device} has lost its address {}", ENDS.inside));
         }
-        let lost = ranges().into_iter().find(|it| !bridge::has_route(device, it));
+        let lost = ranges().into_iter().find(|it| !self.has_route(it));
         lost.map(|it| format!("the route to {it} by {device} is gone"))
+    }
+
+    /// By its own device, or by another node's that is served: where several are on a machine, what one translates serves them all. A route
+    /// of somebody else stays, and is told of.
+    fn has_route(&self, range: &Cidr) -> bool {
+        let mut others = devices().filter(|it| *it != self.device && bridge::has_route(it, range)).peekable();
+        let is_known = bridge::has_route(&self.device, range);
+        if is_known || others.peek().is_none() {
+            return is_known;
+        }
+        let is_of_nodes = |it: &String| it.starts_with(DEVICE);
+        let foreign = others.find(|it| !is_of_nodes(it) || is_served(it));
+        if let Some(by) = foreign.as_ref().filter(|it| !is_of_nodes(it))
+            && !self.is_told.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(%range, by, "another has a route there: what has IPv4 alone is not reached");
+        }
+        foreign.is_some()
     }
 
     /// Of the Pods' links.

@@ -24,7 +24,7 @@ use std::{
 };
 
 use corten_client::{BoxFuture, Client};
-use corten_meta::{Key, Resource, Time};
+use corten_meta::{Key, Resource, Time, shortened};
 use corten_reconcile::{self as reconcile, Actor, Controller, CountedLook, Effect, Plan, View, Wait};
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
@@ -485,7 +485,7 @@ impl LoopState {
                 not_before = now + delay.max(failure.error.retry_after().unwrap_or_default()).max(rest);
                 self.record_failure(&key, subject.as_ref(), &failure);
                 let seen = reconcile::Failure {
-                    message: failure.error.to_string(),
+                    message: shortened(&failure.error.to_string()).into_owned(),
                     is_final: failure.error.is_final(),
                     effect: failure.effect,
                 };

@@ -1,8 +1,7 @@
 //! Writes samples as Prometheus's text.
 
 use std::{
-    collections::{BTreeMap, HashSet},
-    hash::{BuildHasher, RandomState},
+    collections::{BTreeMap, BTreeSet},
     io::Write,
 };
 
@@ -18,26 +17,32 @@ pub(crate) struct Samples<'a> {
     written: Written,
 }
 
-/// The series that are written already: an object may hold the same twice, and Prometheus takes a series once.
-#[derive(Default)]
+/// The series of the object that are written already: it may hold the same twice, and Prometheus takes a series once.
 struct Written {
-    /// Most families have one sample of an object: it is looked at once there is another.
-    first: Option<(usize, usize)>,
-    hashes: HashSet<u64>,
-    hasher: RandomState,
+    /// Where they begin in the text.
+    begin: usize,
+    n: usize,
+    /// Once there are too many to be gone through.
+    series: BTreeSet<Box<[u8]>>,
 }
 
 impl Written {
-    /// Is what ends `out` a series that was not written before?
-    fn is_new(&mut self, out: &[u8], begin: usize) -> bool {
-        let Some((first, end)) = self.first else {
-            self.first = Some((begin, out.len()));
-            return true;
-        };
-        if self.hashes.is_empty() {
-            self.hashes.insert(self.hasher.hash_one(&out[first..end]));
+    const FEW: usize = 16;
+
+    /// Is what ends `out`, from `at` on, a series that was not written before?
+    fn is_new(&mut self, out: &[u8], at: usize) -> bool {
+        let (before, series) = out.split_at(at);
+        let lines = || before[self.begin..].split(|it| *it == b'\n').filter(|it| !it.is_empty());
+        let is_it = |line: &[u8]| line.strip_prefix(series).is_some_and(|it| it.first() == Some(&b' '));
+        if self.n == Self::FEW {
+            // Behind the last brace of a line is its number.
+            let series_of = |line: &[u8]| line.iter().rposition(|it| *it == b'}').map(|end| Box::from(&line[..=end]));
+            let all: BTreeSet<Box<[u8]>> = lines().filter_map(series_of).collect();
+            self.series = all;
         }
-        self.hashes.insert(self.hasher.hash_one(&out[begin..]))
+        let is_new = if self.n < Self::FEW { !lines().any(is_it) } else { self.series.insert(series.into()) };
+        self.n += usize::from(is_new);
+        is_new
     }
 }
 
@@ -48,7 +53,8 @@ impl<'a> Samples<'a> {
         labels: &'static [&'static str],
         out: &'a mut Vec<u8>,
     ) -> Self {
-        Self { name, identity, labels, out, written: Written::default() }
+        let written = Written { begin: out.len(), n: 0, series: BTreeSet::new() };
+        Self { name, identity, labels, out, written }
     }
 
     /// One sample, with the values of the family's own labels.

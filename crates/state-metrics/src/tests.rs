@@ -64,6 +64,18 @@ fn families_have_one_name_and_a_sentence_each() {
     }
 }
 
+/// A few are gone through, and many are kept apart.
+#[test]
+fn a_series_is_written_once() {
+    for n in [2, 15, 16, 17, 40] {
+        let ips: Vec<String> = (0..n).chain(0..n).map(|it| format!("192.0.2.{it}")).collect();
+        let service = serde_json::json!({ "metadata": { "name": "a", "uid": "u" }, "spec": { "externalIPs": ips } });
+        let told = samples(&service::SERVICES, &[service.clone(), service]);
+        let lines = told.lines().filter(|it| it.starts_with("kube_service_spec_external_ip{")).count();
+        assert_eq!(lines, 2 * n, "{n} of each of two objects");
+    }
+}
+
 /// What only some families are asked for is the same, and what cannot be read says nothing.
 #[test]
 fn families_are_written_apart() {

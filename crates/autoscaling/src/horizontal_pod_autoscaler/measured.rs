@@ -47,7 +47,7 @@ struct List<T> {
 }
 
 /// What Pods use, by their names. What is said of one and cannot be read is an error of that one.
-pub(super) type Usages = BTreeMap<String, Result<UsageOfPod, String>>;
+pub(crate) type Usages = BTreeMap<String, Result<UsageOfPod, String>>;
 
 #[derive(Deserialize)]
 pub(crate) struct UsageOfPod {
@@ -153,17 +153,12 @@ pub(crate) fn resource_path(namespace: &str, selector: &str) -> ApiPath {
     ApiPath { path: PODS.collection_path(namespace), query: label_selector("labelSelector", selector.to_owned()) }
 }
 
-/// What each container of the Pods uses.
-pub(crate) fn usages(body: &[u8]) -> Result<Vec<UsageOfPod>, String> {
-    read(body).map_err(|error| no_usages(&error))
-}
-
 fn no_usages(error: &str) -> String {
     format!("unable to fetch metrics from resource metrics API: {error}")
 }
 
-/// As [`usages`], of each Pod what was said last. One of them that cannot be read is nothing to the others.
-pub(super) fn usages_by_name(body: &[u8]) -> Result<Usages, String> {
+/// What each container of the Pods uses, of each Pod what was said last. One of them that cannot be read is nothing to the others.
+pub(crate) fn usages_by_name(body: &[u8]) -> Result<Usages, String> {
     if let Ok(all) = read::<UsageOfPod>(body) {
         return Ok(all.into_iter().map(|it| (it.metadata.name.clone(), Ok(it))).collect());
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub(super) struct Memory {
     /// Of the Pods that it resizes, as its target said last: by it two autoscalers of the same Pods are found.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -11,6 +11,9 @@ pub(super) struct Memory {
     /// The last resize that was refused, until another is or it is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) refused: Option<Refused>,
+    /// The status could not be written the last time: Pods are resized before it is tried once more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_status_refused: bool,
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]

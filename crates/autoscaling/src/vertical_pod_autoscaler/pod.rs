@@ -1,9 +1,9 @@
 //! A Pod whose containers are resized: what they ask for, what they may have instead, and what stands in its way.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use corten_api::resources;
-use corten_meta::{Key, ObjectMeta, Quantity};
+use corten_meta::{Key, ObjectMeta, Quantity, Time};
 use corten_reconcile::{Condition, Effect, or_default, projection};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -15,6 +15,8 @@ use super::{
 
 /// What differs by less is left as it is: each resize is a change of cgroups, and of what the scheduler knows.
 const TOLERATED_PERCENT: i64 = 10;
+/// What a Pod will need is not known before. Processor time that is missing makes it slow, memory ends it.
+const FIRST_HOUR: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Deserialize)]
 pub(super) struct ResizedPod {
@@ -50,9 +52,10 @@ struct Requirements {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct Status {
     phase: Box<str>,
+    start_time: Option<Time>,
     #[serde(deserialize_with = "or_default")]
     conditions: Vec<Condition>,
 }
@@ -65,6 +68,8 @@ pub(super) enum Obstacle {
     Infeasible(String),
     /// It asks for none of the resource, and a resize may not change its QoS class.
     NoRequest { container: String, resource: String },
+    /// It has only just begun: what it has not used yet it may need.
+    TooEarly { container: String },
     /// Its limit is less than what is recommended.
     Limit { container: String, resource: String },
 }
@@ -89,10 +94,11 @@ impl ResizedPod {
         self.spec.containers.iter().map(|it| &*it.name)
     }
 
-    pub(super) fn resizing(&self, wanted: &[Recommendation]) -> Resizing {
+    pub(super) fn resizing(&self, wanted: &[Recommendation], now: Time) -> Resizing {
         let mut obstacles = Vec::new();
+        let is_young = self.status.start_time.is_none_or(|it| now.since(it) < FIRST_HOUR);
         let containers: Vec<Value> =
-            self.spec.containers.iter().filter_map(|it| it.resized(wanted, &mut obstacles)).collect();
+            self.spec.containers.iter().filter_map(|it| it.resized(wanted, is_young, &mut obstacles)).collect();
         if containers.is_empty() {
             return Resizing { patch: None, obstacles };
         }
@@ -127,7 +133,7 @@ impl ResizedPod {
 
 impl Container {
     /// The container with other requests, where they differ by more than is tolerated.
-    fn resized(&self, wanted: &[Recommendation], obstacles: &mut Vec<Obstacle>) -> Option<Value> {
+    fn resized(&self, wanted: &[Recommendation], is_young: bool, obstacles: &mut Vec<Obstacle>) -> Option<Value> {
         let (mut requests, mut limits) = (Map::new(), Map::new());
         for it in wanted.iter().filter(|it| *it.container == *self.name) {
             let named = || (it.container.clone(), it.resource.clone());
@@ -150,6 +156,10 @@ impl Container {
                 target = quantity(&it.resource, below).max(request);
             }
             if is_tolerated(amount(&it.resource, request), amount(&it.resource, target)) {
+                continue;
+            }
+            if is_young && it.resource == "memory" && target < request {
+                obstacles.push(Obstacle::TooEarly { container: it.container.clone() });
                 continue;
             }
             requests.insert(it.resource.clone(), json!(target));

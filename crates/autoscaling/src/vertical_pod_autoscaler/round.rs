@@ -19,7 +19,7 @@ use super::{
     spec::{Autoscaler, Recommendation, Status},
 };
 use crate::{
-    horizontal_pod_autoscaler::measured::{UsageOfPod, resource_path, unfetched, usages},
+    horizontal_pod_autoscaler::measured::{UsageOfPod, Usages, resource_path, unfetched, usages_by_name},
     target::{Target, target},
 };
 
@@ -56,18 +56,19 @@ impl<'a> Round<'a> {
 
     /// What must be fetched first is the error.
     pub(super) fn run(&mut self) -> Result<(), ApiPath> {
+        self.memory.is_status_refused = false;
         let to = &self.scaler.spec.target_ref;
         match target(self.view, self.key, to)? {
             Err(why) => {
                 let message = format!("the target's scale cannot be read: {why}");
-                self.not_recommended("FailedGetScale", &message);
+                self.has_no_target("FailedGetScale", &message);
                 self.waits.push(Wait::new("FailedGetScale", message, Actor::Author).on(&to.kind, &to.name));
             }
             Ok(Target { scale, .. }) => match Selector::parse(&scale.status.selector) {
                 Ok(selector) if !scale.status.selector.is_empty() => self.measure(&scale.status.selector, &selector)?,
                 _ => {
                     let message = "the target's scale has no selector of Pods that can be read";
-                    self.not_recommended("InvalidSelector", message);
+                    self.has_no_target("InvalidSelector", message);
                     self.waits.push(Wait::new("InvalidSelector", message, Actor::Author));
                 }
             },
@@ -85,7 +86,7 @@ impl<'a> Round<'a> {
         let used = match self.view.fetched(self.key, &path) {
             None => return Err(path),
             Some(Err(why)) => Err(unfetched(&path, why)),
-            Some(Ok(body)) => usages(body),
+            Some(Ok(body)) => usages_by_name(body).and_then(readable),
         };
         match used {
             Err(why) => {
@@ -189,7 +190,7 @@ impl<'a> Round<'a> {
         }
         let mut obstacles = Vec::new();
         for pod in pods {
-            let resizing = pod.resizing(&self.status.recommendations);
+            let resizing = pod.resizing(&self.status.recommendations, self.now);
             self.resizes.extend(resizing.patch);
             let of_pod = resizing.obstacles.into_iter().chain(pod.infeasible());
             obstacles.extend(of_pod.map(|it| (&*pod.metadata.name, it)));
@@ -221,6 +222,8 @@ impl<'a> Round<'a> {
     pub(super) fn tell_of(&mut self, failure: &Failure) {
         let Effect::StrategicPatch { key, .. } = &failure.effect else {
             self.warn("FailedUpdateStatus", failure.message.clone());
+            self.status.clone_from(&self.scaler.status);
+            self.memory.is_status_refused = true;
             return;
         };
         let message = format!("pod {} could not be resized: {}", key.name, failure.message);
@@ -252,6 +255,15 @@ impl<'a> Round<'a> {
         self.found.push(Effect::Event { about, event_type: EventType::Warning, reason, message });
     }
 
+    /// Nobody knows its Pods: it stands in no other's way.
+    fn has_no_target(&mut self, reason: &str, message: &str) {
+        self.memory.selector.clear();
+        self.not_recommended(reason, message);
+        if self.status.conditions.iter().any(|it| it.r#type == "Applied") {
+            self.set("Applied", "Unknown", reason, message);
+        }
+    }
+
     fn not_recommended(&mut self, reason: &str, message: &str) {
         self.set("RecommendationProvided", "False", reason, message);
     }
@@ -267,10 +279,25 @@ impl<'a> Round<'a> {
             effects.push(Effect::Remember { note: json!(self.memory) });
         }
         let meta = &self.scaler.metadata;
-        effects.extend(status_patch(VERTICAL_POD_AUTOSCALERS, meta, &self.scaler.status, &self.status));
+        let status = status_patch(VERTICAL_POD_AUTOSCALERS, meta, &self.scaler.status, &self.status);
         self.resizes.truncate(EFFECTS_MAX);
-        effects.extend(self.resizes);
+        if self.remembered.is_status_refused {
+            effects.extend(self.resizes.into_iter().chain(status));
+        } else {
+            effects.extend(status.into_iter().chain(self.resizes));
+        }
         Plan { effects, waits: self.waits, ..Plan::default() }
+    }
+}
+
+/// Those that can be read, unless none can.
+fn readable(usages: Usages) -> Result<Vec<UsageOfPod>, String> {
+    let mut first_error = None;
+    let of_pod = |it: Result<UsageOfPod, String>| it.map_err(|why| first_error = first_error.take().or(Some(why))).ok();
+    let read: Vec<UsageOfPod> = usages.into_values().filter_map(of_pod).collect();
+    match first_error {
+        Some(why) if read.is_empty() => Err(why),
+        _ => Ok(read),
     }
 }
 
@@ -285,6 +312,10 @@ fn told(pod: &str, obstacle: Obstacle) -> Wait {
         Obstacle::Infeasible(why) => {
             let message = format!("the node of pod {pod} cannot give it what is recommended: {why}");
             Wait::new("ResizeInfeasible", message, Actor::Author).on("Pod", pod)
+        }
+        Obstacle::TooEarly { container } => {
+            let message = format!("container {container} of pod {pod} keeps its memory in the Pod's first hour");
+            Wait::new("FirstHour", message, Actor::Cluster).on("Pod", pod)
         }
         Obstacle::NoRequest { container, resource } => {
             let message =

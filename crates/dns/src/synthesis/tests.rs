@@ -47,6 +47,17 @@ fn addresses_stand_for_those_that_there_are() {
 }
 
 #[test]
+fn no_answer_is_longer_than_can_be_told() {
+    let long = format!("{}.example.test", ["a"; 50].join(".").replace('a', "abc"));
+    let wanted = question(&long, AAAA);
+    let instead = instead(&wanted).expect("it has one");
+    let records: Vec<_> = (0..4000_u32).map(|it| (0, &*long, A, 60, it.to_be_bytes().to_vec())).collect();
+    let made = Reading::of(&answered(&asked(&instead), 0, &records), &asked(&instead), &instead).expect("an answer");
+    let made = made.as_ipv6(&wanted, way_to).expect("they can be reached");
+    assert!(made.len() <= TCP_BYTES_MAX && made.len() > TCP_BYTES_MAX - 100, "{}", made.len());
+}
+
+#[test]
 fn nothing_stands_for_what_cannot_be_reached() {
     let wanted = question("www.example.test", AAAA);
     let instead = instead(&wanted).expect("it has one");
@@ -69,6 +80,8 @@ fn a_name_lacks_ipv6_where_it_has_no_such_address() {
         assert_eq!(reading(&wanted, &records).lacks_ipv6(), expected, "{records:?}");
     }
     let asked = asked(&wanted);
+    let broken = Reading::of(&answered(&asked, 2, &[]), &asked, &wanted).expect("an answer");
+    assert!(broken.lacks_ipv6(), "an error is no answer");
     let gone = Reading::of(&answered(&asked, 3, &[]), &asked, &wanted).expect("an answer");
     assert!(!gone.lacks_ipv6(), "there is no such name at all");
 }

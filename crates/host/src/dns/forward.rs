@@ -131,7 +131,7 @@ impl Forwarder {
     }
 
     async fn ask(self: Arc<Self>, question: Question) -> Option<CachedAnswer> {
-        let learned = timeout(PATIENCE_IN_ALL, self.learn(&question)).await.ok().flatten();
+        let learned = self.learn(&question).await;
         let now = self.now();
         let found = match learned {
             Some(reading) => {
@@ -146,18 +146,29 @@ impl Forwarder {
         found
     }
 
-    /// The answer, with addresses that stand for others' where it has none that can be reached.
+    /// The answer, with addresses that stand for others' where it has none that can be reached. Both questions are asked at once, so that
+    /// nobody waits for longer.
     async fn learn(&self, question: &Question) -> Option<Reading> {
-        let reading = self.ask_all(question).await?;
+        let ask = async |question: &Question| timeout(PATIENCE_IN_ALL, self.ask_all(question)).await.ok().flatten();
         let ways_out = **self.ways_out.load();
-        if let Some(ipv4) = self.ipv4.as_ref().filter(|_| ways_out.ipv4 && (reading.lacks_ipv6() || !ways_out.ipv6))
-            && let Some(instead) = corten_dns::instead(question)
-            && let Some(found) = self.ask_all(&instead).await
-            && let Some(found) = found.as_ipv6(question, ipv4.way_to)
+        let ipv4 = self.ipv4.as_ref().filter(|_| ways_out.ipv4);
+        let Some((ipv4, instead)) = ipv4.zip(corten_dns::instead(question)) else { return ask(question).await };
+        let known = self.known(&instead).map(|it| it.reading);
+        let ask_instead = async {
+            match known {
+                Some(known) => Some(known),
+                None => ask(&instead).await.map(Arc::new).inspect(|it| {
+                    lock(&self.cache).keep(&instead, it.clone(), self.now());
+                }),
+            }
+        };
+        let (reading, found) = tokio::join!(ask(question), ask_instead);
+        if reading.as_ref().is_none_or(|it| it.lacks_ipv6() || !ways_out.ipv6)
+            && let Some(made) = found.and_then(|it| it.as_ipv6(question, ipv4.way_to))
         {
-            return Some(found);
+            return Some(made);
         }
-        Some(reading)
+        reading
     }
 
     /// The first good answer; else the last bad one.

@@ -35,7 +35,7 @@ impl Reading {
             let mut data = Vec::new();
             let rtype = match record.rtype {
                 A => {
-                    let address = self.data(record).first_chunk().copied().map(Ipv4Addr::from_octets);
+                    let address = self.data(record).first_chunk().copied().map(<Ipv4Addr as From<[u8; 4]>>::from);
                     let Some(address) = address.and_then(&way_to) else { continue };
                     data.extend_from_slice(&address.octets());
                     has_address = true;

@@ -34,7 +34,7 @@ pub(crate) fn read_start(packet: &[u8]) -> Option<(Headers<Ipv4Addr>, &[u8])> {
     let total = usize::from(word(header, 2)?);
     let (id, flags) = (u32::from(word(header, 4)?), word(header, 6)?);
     let (offset, has_more) = (flags & OFFSET, flags & MORE_FRAGMENTS != 0);
-    let address = |at: usize| Some(Ipv4Addr::from_octets(*header.get(at..)?.first_chunk()?));
+    let address = |at: usize| Some(Ipv4Addr::from(*header.get(at..)?.first_chunk::<4>()?));
     let headers = Headers {
         class: header[1],
         hops: header[8],

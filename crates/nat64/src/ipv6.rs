@@ -42,7 +42,7 @@ pub(crate) fn read_start(packet: &[u8]) -> Option<(Headers<Ipv6Addr>, &[u8])> {
             ROUTING if *rest.get(3)? != 0 => return None,
             HOP_BY_HOP | ROUTING | DESTINATION => (usize::from(*rest.get(1)?) + 1) * 8,
             _ => {
-                let address = |at: usize| Some(Ipv6Addr::from_octets(*header.get(at..)?.first_chunk()?));
+                let address = |at: usize| Some(Ipv6Addr::from(*header.get(at..)?.first_chunk::<16>()?));
                 let headers = Headers {
                     class: header[0] << 4 | header[1] >> 4,
                     hops: header[7],

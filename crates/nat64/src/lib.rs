@@ -43,14 +43,14 @@ impl Translator {
     /// fragments where a fragment has become too long.
     pub fn translate(&mut self, packet: &[u8], mut send: impl FnMut(&[u8])) {
         match packet.first().map(|it| it >> 4) {
-            Some(6) if self.to_ipv4(packet).is_some() => send(&self.out),
-            Some(4) => drop(self.to_ipv6(packet, &mut send)),
+            Some(6) if self.translate_to_ipv4(packet).is_some() => send(&self.out),
+            Some(4) => drop(self.translate_to_ipv6(packet, &mut send)),
             _ => {}
         }
     }
 
     /// Leaves the packet in `out`.
-    fn to_ipv4(&mut self, packet: &[u8]) -> Option<()> {
+    fn translate_to_ipv4(&mut self, packet: &[u8]) -> Option<()> {
         let (headers, payload) = ipv6::read(packet)?;
         if headers.protocol == ICMP4 {
             return None;
@@ -77,7 +77,7 @@ impl Translator {
         Some(())
     }
 
-    fn to_ipv6(&mut self, packet: &[u8], send: &mut impl FnMut(&[u8])) -> Option<()> {
+    fn translate_to_ipv6(&mut self, packet: &[u8], send: &mut impl FnMut(&[u8])) -> Option<()> {
         let (headers, payload) = ipv4::read(packet)?;
         if headers.destination != self.ends.outside || ipv6::is_header(headers.protocol) {
             return None;

@@ -76,7 +76,7 @@ impl Packet {
         let word = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
         if bytes[0] >> 4 == 6 {
             assert_eq!(usize::from(word(4)), bytes.len() - 40, "the length");
-            let ip = |at: usize| Ipv6Addr::from_octets(bytes[at..at + 16].try_into().expect("16")).to_string();
+            let ip = |at: usize| Ipv6Addr::from(<[u8; 16]>::try_from(&bytes[at..at + 16]).expect("16")).to_string();
             let (mut protocol, mut payload, mut fragment) = (bytes[6], &bytes[40..], None);
             if protocol == 44 {
                 let id = u32::from_be_bytes(bytes[44..48].try_into().expect("4"));
@@ -89,7 +89,7 @@ impl Packet {
         }
         assert_eq!((bytes[0], full(&[&bytes[..20]])), (0x45, 0), "the header");
         assert_eq!(usize::from(word(2)), bytes.len(), "the length");
-        let ip = |at: usize| Ipv4Addr::from_octets(bytes[at..at + 4].try_into().expect("4")).to_string();
+        let ip = |at: usize| Ipv4Addr::from(<[u8; 4]>::try_from(&bytes[at..at + 4]).expect("4")).to_string();
         let (flags, offset) = (word(6) & 0xe000, usize::from(word(6) & 0x1fff) * 8);
         let fragment = (flags & 0x4000 == 0).then_some((u32::from(word(4)), offset, flags & 0x2000 != 0));
         let (class, hops, protocol) = (bytes[1], bytes[8], bytes[9]);

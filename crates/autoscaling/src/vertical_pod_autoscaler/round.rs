@@ -228,7 +228,7 @@ impl<'a> Round<'a> {
         };
         let message = format!("pod {} could not be resized: {}", key.name, failure.message);
         self.warn("FailedResize", message.clone());
-        self.memory.refused = Some(Refused { pod: key.name.clone().into(), message });
+        self.memory.refused = Some(Refused { pod: key.name.clone(), message });
         self.tell_of_refused();
     }
 

@@ -1,6 +1,25 @@
 //! The Internet's checksum (RFC 1071), and how it follows a change of addresses (RFC 1624).
 
-use crate::ip::{Address, Headers, TCP, UDP, put_word, word};
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::ip::{Headers, TCP, UDP, put_word, word};
+
+pub(crate) trait Address: Copy {
+    /// The sum of its 16-bit words.
+    fn sum(self) -> u64;
+}
+
+impl Address for Ipv4Addr {
+    fn sum(self) -> u64 {
+        sum(&self.octets())
+    }
+}
+
+impl Address for Ipv6Addr {
+    fn sum(self) -> u64 {
+        sum(&self.octets())
+    }
+}
 
 /// The sum of all 16-bit words; a last single byte is the upper half of one.
 pub(crate) fn sum(bytes: &[u8]) -> u64 {

@@ -4,8 +4,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::{
-    MTU_MIN, checksum,
-    ip::{Ends, HEADER4, HEADER6, Headers, ICMP4, ICMP6, put_word, word},
+    checksum::{self, Address},
+    ip::{Ends, HEADER4, HEADER6, Headers, ICMP4, ICMP6, MTU_MIN, UDP, put_word, word},
     ipv4, ipv6,
 };
 
@@ -186,13 +186,9 @@ fn inner_echo(message: &[u8], old: u64, new: u64) -> Option<Vec<u8>> {
 }
 
 /// Of a packet that is not there to its end the checksum may be missing, and cannot be counted.
-fn inner_payload<A: crate::ip::Address, B: crate::ip::Address>(
-    headers: &Headers<A>,
-    payload: &[u8],
-    ends: (B, B),
-) -> Vec<u8> {
+fn inner_payload<A: Address, B: Address>(headers: &Headers<A>, payload: &[u8], ends: (B, B)) -> Vec<u8> {
     let mut body = payload.to_vec();
-    let is_without = headers.protocol == crate::ip::UDP && word(&body, 6) == Some(0);
+    let is_without = headers.protocol == UDP && word(&body, 6) == Some(0);
     if !is_without {
         // What is cut before its checksum stays as it is.
         let _ = checksum::carry(headers, &mut body, ends);

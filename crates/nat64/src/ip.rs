@@ -9,6 +9,8 @@ pub(crate) const ICMP6: u8 = 58;
 pub(crate) const HEADER4: usize = 20;
 pub(crate) const HEADER6: usize = 40;
 pub(crate) const FRAGMENT_HEADER: usize = 8;
+/// Of no IPv6 link is less.
+pub(crate) const MTU_MIN: usize = 1280;
 
 /// Which addresses stand for which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,23 +52,6 @@ impl Ends {
         let low = u32::try_from(address.to_bits() & u128::from(u32::MAX)).ok()?;
         let address4 = Ipv4Addr::from_bits(low);
         (self.ipv6_of(address4) == address).then_some(address4)
-    }
-}
-
-pub(crate) trait Address: Copy {
-    /// The sum of its 16-bit words.
-    fn sum(self) -> u64;
-}
-
-impl Address for Ipv4Addr {
-    fn sum(self) -> u64 {
-        crate::checksum::sum(&self.octets())
-    }
-}
-
-impl Address for Ipv6Addr {
-    fn sum(self) -> u64 {
-        crate::checksum::sum(&self.octets())
     }
 }
 

@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use crate::{
-    MTU_MIN, checksum,
-    ip::{Fragment, HEADER4, Headers, word},
+    checksum,
+    ip::{Fragment, HEADER4, Headers, MTU_MIN, word},
 };
 
 const DONT_FRAGMENT: u16 = 0x4000;

@@ -19,12 +19,10 @@ mod tests;
 use std::net::Ipv6Addr;
 
 pub use ip::Ends;
-use ip::{FRAGMENT_HEADER, Fragment, HEADER6, Headers, ICMP4, ICMP6};
+use ip::{FRAGMENT_HEADER, Fragment, HEADER6, Headers, ICMP4, ICMP6, MTU_MIN};
 
 /// Fragments are parts of no more.
 const PACKET_BYTES_MAX: usize = u16::MAX as usize;
-/// Of no IPv6 link is less.
-const MTU_MIN: usize = 1280;
 
 pub struct Translator {
     ends: Ends,

@@ -60,6 +60,7 @@ fn vertical_autoscaler() -> Vec<Value> {
         rule(UPDATE, &["corten.dev"], &["verticalpodautoscalers/status"]),
         rule(&["get"], &["*"], &["*/scale"]),
         rule(&["get", "list", "watch"], &[""], &["pods"]),
+        rule(READ, &[""], &["nodes"]),
         rule(UPDATE, &[""], &["pods/resize"]),
         rule(&["list"], &["metrics.k8s.io"], &["pods"]),
     ]

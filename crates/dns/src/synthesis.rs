@@ -25,6 +25,9 @@ impl Reading {
 
     /// This answer to [`instead`] as one to `question`: each address as the one that stands for it. None where no address does.
     pub fn as_ipv6(&self, question: &Question, way_to: impl Fn(Ipv4Addr) -> Option<Ipv6Addr>) -> Option<Self> {
+        if self.code != NO_ERROR {
+            return None;
+        }
         let mut bytes = self.bytes.get(..HEADER)?.to_vec();
         bytes.extend_from_slice(question.name.as_wire());
         bytes.extend_from_slice(&AAAA.to_be_bytes());

@@ -15,7 +15,6 @@ use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
 use corten_meta::Key;
-use corten_nat64::Ends;
 use corten_netpolicy::Plugged as PluggedPod;
 
 use crate::{
@@ -146,22 +145,10 @@ fn rules(layout: &Layout, networks: &[String], all: &[Cidr], is_filtered: bool) 
         let inside = whole_range(network, all);
         leave += &format!("\t\t{ip} saddr {network} {ip} daddr != {inside} {ip} daddr != {multicast} masquerade\n");
     }
-    let mut forward = String::new();
-    if nat64::is_needed(networks) {
-        let (Ends { prefix, inside, outside }, device) = (nat64::ENDS, nat64::DEVICE);
-        leave += &format!("\t\tip saddr {outside} masquerade\n");
-        // Nobody but this machine and its Pods is translated, and nobody reaches the ends themselves: what answers is turned back behind this.
-        guard += &format!("\t\tip daddr {outside} drop\n");
-        guard += &format!("\t\tiifname != \"lo\" iifname != \"{device}*\" ip6 daddr {inside} drop\n");
-        guard += &format!("\t\tiifname != \"lo\" iifname != \"corten*\" ip6 daddr {prefix}/96 drop\n");
-        // What belongs to no connection would leave untold whose it is.
-        forward = format!(
-            "\tchain translated {{\n\
-             \t\ttype filter hook forward priority filter; policy accept;\n\
-             \t\toifname \"{device}*\" ct state invalid drop\n\
-             \t}}\n"
-        );
-    }
+    let translated = nat64::rules(networks);
+    guard += &translated.guard;
+    leave += &translated.leave;
+    let chains = translated.chains;
     format!(
         "table inet {table}\n\
          delete table inet {table}\n\
@@ -174,7 +161,7 @@ fn rules(layout: &Layout, networks: &[String], all: &[Cidr], is_filtered: bool) 
          \t\ttype nat hook postrouting priority srcnat; policy accept;\n\
          {leave}\
          \t}}\n\
-         {forward}\
+         {chains}\
          }}\n"
     )
 }

@@ -29,9 +29,9 @@ use tokio::{io::unix::AsyncFd, sync::Notify};
 
 use crate::bridge;
 
-pub(crate) const ENDS: Ends = Ends::LOCAL;
+const ENDS: Ends = Ends::LOCAL;
 /// What devices' names begin with.
-pub(crate) const DEVICE: &str = "cn64";
+const DEVICE: &str = "cn64";
 /// What an IPv6 packet is longer by than the same of IPv4.
 const LONGER: usize = 20;
 /// Of no device with IPv6 is less.
@@ -72,8 +72,42 @@ pub(crate) fn device(layout: &Layout) -> String {
 }
 
 /// Have Pods IPv6 alone?
-pub(crate) fn is_needed(networks: &[String]) -> bool {
+fn is_needed(networks: &[String]) -> bool {
     !networks.is_empty() && networks.iter().all(|it| it.contains(':'))
+}
+
+/// What is added to the table that lets Pods out; nothing where it is not needed.
+#[derive(Default)]
+pub(crate) struct Rules {
+    /// Before anything is known of a packet.
+    pub(crate) guard: String,
+    /// Where it leaves.
+    pub(crate) leave: String,
+    /// Whole chains.
+    pub(crate) chains: String,
+}
+
+pub(crate) fn rules(networks: &[String]) -> Rules {
+    if !is_needed(networks) {
+        return Rules::default();
+    }
+    let Ends { prefix, inside, outside } = ENDS;
+    Rules {
+        // Nobody but this machine and its Pods is translated, and nobody reaches the ends themselves: what answers is turned back behind this.
+        guard: format!(
+            "\t\tip daddr {outside} drop\n\
+             \t\tiifname != \"lo\" iifname != \"{DEVICE}*\" ip6 daddr {inside} drop\n\
+             \t\tiifname != \"lo\" iifname != \"corten*\" ip6 daddr {prefix}/96 drop\n"
+        ),
+        leave: format!("\t\tip saddr {outside} masquerade\n"),
+        // What belongs to no connection would leave untold whose it is.
+        chains: format!(
+            "\tchain translated {{\n\
+             \t\ttype filter hook forward priority filter; policy accept;\n\
+             \t\toifname \"{DEVICE}*\" ct state invalid drop\n\
+             \t}}\n"
+        ),
+    }
 }
 
 fn ranges() -> [Cidr; 2] {
@@ -138,19 +172,20 @@ impl Nat64 {
     /// By its own device, or by another node's that is served: where several are on a machine, what one translates serves them all. A route
     /// of somebody else stays, and is told of.
     fn has_route(&self, range: &Cidr) -> bool {
-        let mut others = devices().filter(|it| *it != self.device && bridge::has_route(it, range)).peekable();
-        let is_known = bridge::has_route(&self.device, range);
-        if is_known || others.peek().is_none() {
-            return is_known;
+        // Mostly it is there: other devices, of which each Pod has one, are not gone through.
+        if bridge::has_route(&self.device, range) {
+            return true;
         }
         let is_of_nodes = |it: &String| it.starts_with(DEVICE);
-        let foreign = others.find(|it| !is_of_nodes(it) || is_served(it));
-        if let Some(by) = foreign.as_ref().filter(|it| !is_of_nodes(it))
-            && !self.is_told.swap(true, Ordering::Relaxed)
-        {
-            tracing::warn!(%range, by, "another has a route there: what has IPv4 alone is not reached");
+        let mut others = devices().filter(|it| *it != self.device && bridge::has_route(it, range));
+        let Some(by) = others.find(|it| !is_of_nodes(it) || is_served(it)) else { return false };
+        if !is_of_nodes(&by) && !self.is_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                %range, by,
+                "another has a route there, and what has IPv4 alone is not reached: take that route away, or let its device translate"
+            );
         }
-        foreign.is_some()
+        true
     }
 
     /// Of the Pods' links.

@@ -8,6 +8,8 @@
 //!    +--> Waiting(then list)     |  +---- end ---+
 //!                                +--> Waiting(then connect) <-- error
 //! ```
+//! A list of an optional resource that the server does not serve is an empty one, and is asked for again every half a minute.
+//!
 //! Level-triggered: what was missed while disconnected comes as its newest state, what went meanwhile as a deletion.
 
 mod event;
@@ -41,6 +43,8 @@ const WATCH_SECONDS: u32 = 300;
 const WATCH_GRACE: Duration = Duration::from_secs(30);
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
+/// How often it is asked whether an optional resource is served now.
+const UNSERVED_RETRY: Duration = Duration::from_secs(30);
 /// Where an earlier run has kept a list, an answer is waited for no longer.
 const KNOWN_AFTER: Duration = Duration::from_secs(5);
 
@@ -66,6 +70,8 @@ pub struct Informer<T = Bytes> {
     is_forbidden: bool,
     /// Why nothing comes.
     failing: Option<Failing>,
+    /// The resource is optional, and no server has served it yet.
+    is_unserved: bool,
     /// The list under way may be too old for whoever asked for one.
     lists_again: bool,
     ready: VecDeque<(StreamPosition, InformerEvent<T>)>,
@@ -138,6 +144,7 @@ impl<T> Informer<T> {
         let left_out = kept.as_ref().filter(|_| may_fall_back).map(KeptObjects::left_out).unwrap_or_default();
         let first = if may_fall_back { client.clone().with_deadline(KNOWN_AFTER) } else { client.clone() };
         let state = State::Listing(Listing::begin(&first, &params));
+        let is_unserved = params.is_optional;
         Self {
             client,
             params,
@@ -151,6 +158,7 @@ impl<T> Informer<T> {
             cannot_list: false,
             is_forbidden: false,
             failing: None,
+            is_unserved,
             lists_again: false,
             ready: VecDeque::new(),
             backoff,
@@ -296,6 +304,9 @@ impl<T> Informer<T> {
                 // A server that is away, or in haste, will list them; one that says so cannot.
                 self.cannot_list = matches!(&error, Error::Status(it) if it.code == 500);
                 self.is_forbidden = matches!(&error, Error::Status(it) if it.code == 403);
+                if self.is_unserved && error.is_not_found() {
+                    return self.unserved();
+                }
                 self.fall_back(&error);
                 return self.failed("list", &error, Then::List);
             }
@@ -323,6 +334,7 @@ impl<T> Informer<T> {
             self.forget(&key);
         }
         (self.cannot_list, self.is_forbidden, self.may_fall_back) = (false, false, false);
+        self.is_unserved = false;
         self.left_out.clear();
         self.failing = None;
         self.from = page.resource_version;
@@ -337,6 +349,20 @@ impl<T> Informer<T> {
             Some(every) => State::Waiting { until: Box::pin(tokio::time::sleep(every)), then: Then::List },
             None => self.connect(),
         }
+    }
+
+    /// The server has no such resource: there is nothing of it. One that was served once and is gone is an error instead, because a
+    /// server that has just begun may not know all its resources yet.
+    fn unserved(&mut self) -> State {
+        if self.n_lists == 0 {
+            tracing::info!(resource = %self.params.resource, "the server does not serve it: there is none");
+        }
+        self.failing = None;
+        self.ready.push_back((StreamPosition::EndOfList, InformerEvent::Synced("0".to_owned())));
+        if std::mem::take(&mut self.lists_again) {
+            return State::Listing(Listing::begin(&self.client, &self.params));
+        }
+        State::Waiting { until: Box::pin(tokio::time::sleep(UNSERVED_RETRY)), then: Then::List }
     }
 
     /// What an earlier run has kept is told in the place of the list that does not come. That is tried again all the same.

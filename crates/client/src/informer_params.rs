@@ -26,6 +26,8 @@ pub struct InformerParams {
     pub objects_max: usize,
     /// Who comes back after a failure may be another server, with other versions: it is listed, and no watch goes on.
     pub lists_after_failure: bool,
+    /// A server that does not serve it (404) has none of it. Else its list is an error, and nobody acts before it comes.
+    pub is_optional: bool,
     /// What is kept of it for a start while no server answers, where the client keeps anything.
     pub keeping: Option<Keeping>,
     /// Of the jitter in back-offs and watch lengths.
@@ -56,6 +58,7 @@ impl InformerParams {
             polled: None,
             objects_max: usize::MAX,
             lists_after_failure: false,
+            is_optional: false,
             keeping: None,
             seed,
         }

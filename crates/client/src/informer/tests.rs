@@ -200,3 +200,35 @@ async fn what_cannot_be_watched_is_listed_again_and_again() {
     assert_eq!(told(&mut informer).await[..4], ["a@3", "=10/1", "-a@3", "=12/2"]);
     assert_eq!(requests(&script)[..3], ["list", "list", "list"]);
 }
+
+fn not_found() -> Answer {
+    Answer::Json(
+        404,
+        json!({"kind": "Status", "code": 404, "reason": "NotFound", "message": "the server could not find it"}),
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_an_optional_resource_that_is_not_served_there_is_none_until_it_is() {
+    let answers = || vec![not_found(), not_found(), list(10, "", &[pod("a", "u1", 3)])];
+    let script = Script::new(answers());
+    let optional = InformerParams { is_optional: true, ..InformerParams::all(PODS) };
+    let mut informer = Informer::new(script.client(), optional.clone());
+    assert_eq!(told(&mut informer).await[..4], ["=0/1", "=0/2", "a@3", "=10/3"]);
+
+    // Another one must be served.
+    let script = Script::new(answers());
+    let mut informer = Informer::new(script.client(), InformerParams::all(PODS));
+    assert_eq!(told(&mut informer).await[..2], ["a@3", "=10/1"]);
+
+    // One that was served does not end with that.
+    let script = Script::new(vec![
+        list(10, "", &[pod("a", "u1", 3)]),
+        Answer::Open(vec![event("ERROR", &expired())]),
+        not_found(),
+        not_found(),
+    ]);
+    let mut informer = Informer::new(script.client(), optional);
+    assert_eq!(told(&mut informer).await, ["a@3", "=10/1"]);
+    assert!(informer.failing().is_some());
+}

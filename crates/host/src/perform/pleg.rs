@@ -425,15 +425,18 @@ pub(super) fn sandbox_of(status: &cri::PodSandboxStatus) -> ObservedSandbox {
 }
 
 pub(super) fn container_of(status: &cri::ContainerStatus, sandbox_id: &str, message: String) -> ObservedContainer {
+    let (started_at, finished_at) = (time(status.started_at), time(status.finished_at));
+    // The runtime notes the start once it has started the process, which may have ended by then.
+    let began = finished_at.map_or(started_at, |end| started_at.map(|it| it.min(end)));
     let state = match cri::ContainerState::try_from(status.state) {
         Ok(cri::ContainerState::Created) => Observed::Created,
-        Ok(cri::ContainerState::Running) => Observed::Running { started_at: time(status.started_at) },
+        Ok(cri::ContainerState::Running) => Observed::Running { started_at },
         Ok(cri::ContainerState::Exited) => Observed::Exited(Exit {
             code: status.exit_code,
             reason: status.reason.clone(),
             message,
-            started_at: time(status.started_at),
-            finished_at: time(status.finished_at),
+            started_at: began,
+            finished_at,
         }),
         _ => Observed::Unknown,
     };
@@ -501,5 +504,23 @@ impl Inner {
             }
         }
         node_paths::without(&self.layout, &status.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_that_ended_before_its_start_was_noted_began_when_it_ended() {
+        const SECOND: i64 = 1_000_000_000;
+        let status = cri::ContainerStatus {
+            state: i32::from(cri::ContainerState::Exited),
+            started_at: 8 * SECOND,
+            finished_at: 7 * SECOND,
+            ..cri::ContainerStatus::default()
+        };
+        let Observed::Exited(exit) = container_of(&status, "s", String::new()).state else { panic!("it has ended") };
+        assert_eq!((exit.started_at, exit.finished_at), (time(7 * SECOND), time(7 * SECOND)));
     }
 }

@@ -1,5 +1,7 @@
 //! `/.well-known/openid-configuration` and `/openid/v1/jwks`: by these, others can check tokens without asking.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use corten_cacher::{answer, body::Response};
 use corten_meta::Status;
@@ -17,7 +19,7 @@ const CACHE_CONTROL: &str = "public, max-age=3600";
 /// `None` where the path is neither.
 pub fn answer(path: &str, method: &Method, keys: &TokenKeys) -> Option<Result<Response, Status>> {
     let (media_type, body) = match path {
-        CONFIGURATION => ("application/json", configuration()),
+        CONFIGURATION => ("application/json", configuration(keys)),
         KEYS => ("application/jwk-set+json", keys_of(keys)),
         _ => return None,
     };
@@ -35,12 +37,13 @@ fn keys_of(keys: &TokenKeys) -> serde_json::Value {
 }
 
 /// The keys are where the issuer is: what a caller says of our name is not passed on to others.
-fn configuration() -> serde_json::Value {
+fn configuration(keys: &TokenKeys) -> serde_json::Value {
+    let algorithms: BTreeSet<&str> = keys.all().map(TokenKey::algorithm).collect();
     json!({
         "issuer": ISSUER,
         "jwks_uri": format!("{ISSUER}{KEYS}"),
         "response_types_supported": ["id_token"],
         "subject_types_supported": ["public"],
-        "id_token_signing_alg_values_supported": ["ES256"],
+        "id_token_signing_alg_values_supported": algorithms,
     })
 }

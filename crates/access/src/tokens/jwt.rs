@@ -1,11 +1,9 @@
-//! JSON web tokens, as far as service accounts need them: three parts, signed with ES256 by the cluster's key.
+//! JSON web tokens, as far as service accounts need them: three parts, signed by the cluster's key.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use corten_pki::{TokenKey, TokenKeys};
-
-const ALGORITHM: &str = "ES256";
 
 #[derive(Serialize, Deserialize)]
 struct Header<'a> {
@@ -16,7 +14,7 @@ struct Header<'a> {
 /// `None` where the system gives no randomness.
 pub(super) fn signed(key: &TokenKey, claims: &impl Serialize) -> Option<String> {
     let part = |json: Vec<u8>| URL_SAFE_NO_PAD.encode(json);
-    let header = serde_json::to_vec(&Header { alg: ALGORITHM, kid: key.id() }).expect("two strings");
+    let header = serde_json::to_vec(&Header { alg: key.algorithm(), kid: key.id() }).expect("two strings");
     let claims = serde_json::to_vec(claims).expect("claims are plain strings and numbers");
     let message = format!("{}.{}", part(header), part(claims));
     let signature = key.sign(message.as_bytes())?;
@@ -38,11 +36,11 @@ fn is_signed_by(key: &TokenKey, token: &str) -> bool {
     let check = || {
         let [header, claims, signature] = parts(token)?;
         let header = URL_SAFE_NO_PAD.decode(header).ok()?;
-        // Which algorithm is used is ours to say, not the token's.
+        // Which algorithm is used is the key's to say, not the token's.
         let header: Header<'_> = serde_json::from_slice(&header).ok()?;
         let message = &token[..header_and_claims_bytes(claims, token)?];
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-        Some(header.alg == ALGORITHM && header.kid == key.id() && key.verifies(message.as_bytes(), &signature))
+        Some(header.alg == key.algorithm() && header.kid == key.id() && key.verifies(message.as_bytes(), &signature))
     };
     check().unwrap_or_default()
 }

@@ -36,7 +36,8 @@ pub(crate) use pod_ranges::pod_ranges;
 
 /// The signer of what nodes show to the API server.
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client-kubelet";
-const USAGES: &[&str] = &["digital signature", "client auth"];
+/// Signers of Kubernetes before v1.27 refuse a request without the second.
+const USAGES: &[&str] = &["digital signature", "key encipherment", "client auth"];
 /// Of requests while a machine joins.
 const DEADLINE: Duration = Duration::from_secs(15);
 

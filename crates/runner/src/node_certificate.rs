@@ -158,7 +158,8 @@ impl ServingCertificateRequester {
 
     async fn ask(&self, names: &ServingNames) -> Result<Key, String> {
         let request = self.keys.request(names)?;
-        let usages = &["digital signature", "server auth"];
+        // Signers of Kubernetes before v1.27 refuse a request without the second.
+        let usages = &["digital signature", "key encipherment", "server auth"];
         let wish = CertificateWish { request: &request, signer: SIGNER, usages };
         request_certificate(&self.client, wish).await.map_err(|it| it.to_string())
     }

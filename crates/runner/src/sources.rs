@@ -216,6 +216,7 @@ pub(crate) fn trust_bundles(client: &Client, node: &str) -> Informer<(String, Tr
         trust_bundle: String,
     }
     let params = keeping::params(CLUSTER_TRUST_BUNDLES, keeping::TRUST_BUNDLES).seeded_by(node);
+    let params = InformerParams { is_optional: true, ..params };
     Informer::decoding(client.clone(), params, |bytes| {
         let ClusterTrustBundle { metadata, spec } = decode(&bytes)?;
         let identity = Identity::of(&metadata);

@@ -1,6 +1,7 @@
 //! `corten token`: bootstrap tokens, with which machines join the cluster. Secrets in kube-system, as kubeadm makes them.
 
 pub(crate) mod control_plane;
+mod network;
 mod objects;
 mod server;
 
@@ -33,6 +34,8 @@ pub(crate) const VERB: Verb = Verb {
                  authority's public key, by which the machine knows the right server. The first `create` also lets bootstrap \
                  tokens ask for a node's certificate and publishes the authority in kube-public/cluster-info. The API must be \
                  served where other machines reach it: `corten up --bind ADDRESS`. \
+                 Of a cluster whose API server is upstream's, the first `create` also writes down where its Pods and Services are, as \
+                 kubeadm has kept it or options say. \
                  With `--control-plane` the line makes another control plane of a cluster that is kept in an etcd; where Corten runs \
                  that etcd (`corten up --ha`), another member of it, too. Its certificates and \
                  keys are then in the Secret kube-system/corten-certs for two hours, encrypted by the certificate key that only the \
@@ -76,6 +79,7 @@ fn args(command: Command) -> Command {
                 .requires("control-plane")
                 .help("Where this machine's control plane keeps everything [default: the folder of the kubeconfig, or /var/lib/corten]"),
         );
+    let create = network::args(create);
     let token = Arg::new("token").value_name("ID").required(true).num_args(1..);
     command
         .subcommand_required(true)
@@ -127,6 +131,7 @@ fn create(connection: &Connection, matches: &ArgMatches) -> Result<()> {
             Some(server) => server::checked(server)?,
             None => server::of(&connection.client, &ClusterPlace::of(matches, connection)).await?,
         };
+        network::publish(&connection.client, &network::given(matches)).await?;
         prepare(&connection.client, &server, &connection.authorities).await?;
         let key = match &shared {
             Some(files) => Some(control_plane::publish(&connection.client, files, output::now()).await?),

@@ -79,7 +79,7 @@ async fn wait(client: &Client, request: &Key) -> Result<String> {
         if let Ok(signed) = tokio::time::timeout(SOON, &mut signed).await {
             return signed;
         }
-        tracing::warn!("the node's certificate waits to be approved: kubectl certificate approve {}", request.name);
+        eprintln!("… the node's certificate waits to be approved: kubectl certificate approve {}", request.name);
         signed.await
     };
     match tokio::time::timeout(SIGNED_WITHIN, signed).await {

@@ -15,6 +15,8 @@ pub(super) const CLUSTER_INFO: &str = "cluster-info";
 /// kubeadm's `NodeBootstrapTokenAuthGroup`.
 const BOOTSTRAPPERS: &str = "system:bootstrappers:kubeadm:default-node-token";
 const NODES: &str = "system:nodes";
+/// A role that Corten's API server has from the first, and upstream's has not.
+const POLICIES: &str = "system:node-network-policy";
 pub(super) const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// `more` are groups of its holders beside those of a node's.
@@ -69,6 +71,8 @@ pub(super) fn rights() -> Vec<(Resource, &'static str, Value)> {
         )
     };
     let read = |resource: &str| json!([{ "apiGroups": [""], "resources": [resource], "verbs": ["get"] }]);
+    let list = |group: &str, resources: &[&str]| json!({ "apiGroups": [group], "resources": resources, "verbs": ["list", "watch"] });
+    let policies = json!([list("", &["namespaces", "pods"]), list("networking.k8s.io", &["networkpolicies"])]);
     let mut see_info = role("kubeadm:bootstrap-signer-clusterinfo", read("configmaps"));
     see_info["rules"][0]["resourceNames"] = json!([CLUSTER_INFO]);
     let stranger = json!({ "apiGroup": RBAC, "kind": "User", "name": "system:anonymous" });
@@ -82,6 +86,7 @@ pub(super) fn rights() -> Vec<(Resource, &'static str, Value)> {
         (ROLES, NAMESPACE, see_authority),
         (ROLE_BINDINGS, NAMESPACE, see_authority_binding),
         (CLUSTER_ROLES, "", role("kubeadm:get-nodes", read("nodes"))),
+        (CLUSTER_ROLES, "", role(POLICIES, policies)),
         (ROLES, PUBLIC, see_info),
         (ROLE_BINDINGS, PUBLIC, see_info_binding),
         cluster("kubeadm:get-nodes", "kubeadm:get-nodes", BOOTSTRAPPERS),
@@ -89,7 +94,7 @@ pub(super) fn rights() -> Vec<(Resource, &'static str, Value)> {
         cluster("kubeadm:node-autoapprove-bootstrap", &format!("{REQUESTS}:nodeclient"), BOOTSTRAPPERS),
         cluster("kubeadm:node-autoapprove-certificate-rotation", &format!("{REQUESTS}:selfnodeclient"), NODES),
         cluster("corten:node-proxier", "system:node-proxier", NODES),
-        cluster("corten:node-network-policy", "system:node-network-policy", NODES),
+        cluster("corten:node-network-policy", POLICIES, NODES),
     ]
 }
 

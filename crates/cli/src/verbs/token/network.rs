@@ -1,0 +1,192 @@
+//! What machines that join must know of a cluster's network. Corten's API server says it itself; of upstream's cluster it is read from
+//! what kubeadm has kept, or told by options, and written down where Corten's nodes look for it.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use clap::{Arg, ArgMatches, Command};
+use corten_api::{
+    cluster_network::{
+        CLUSTER_CIDR, CONFIG_MAP, CONFIG_MAP_NAMESPACE, ClusterNetwork, DOMAIN, NODE_MASK_IPV4, NODE_MASK_IPV6,
+        OPTIONS, SERVICE_RANGE,
+    },
+    core::v1::ConfigMap,
+    resources::CONFIG_MAPS,
+};
+use corten_client::{Client, PatchType};
+use corten_meta::Key;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::failure::Failure;
+
+/// Below kube-system: what kubeadm made the cluster with (`kubeadmapi.ClusterConfiguration`).
+const KUBEADM: &str = "kubeadm-config";
+const KUBEADM_ENTRY: &str = "ClusterConfiguration";
+/// Corten's releases say so behind Kubernetes's.
+const OWN_RELEASE: &str = "+corten.";
+
+/// Settings by the names of options.
+type Settings = BTreeMap<String, String>;
+
+pub(super) fn args(command: Command) -> Command {
+    let helps = [
+        (CLUSTER_CIDR, "CIDR,…", "Where upstream's cluster has its Pods [default: what kubeadm has kept]"),
+        (NODE_MASK_IPV4, "BITS", "Of upstream's cluster: the prefix of a node's IPv4 Pods [default: 24]"),
+        (NODE_MASK_IPV6, "BITS", "Of upstream's cluster: the prefix of a node's IPv6 Pods [default: 64]"),
+        (SERVICE_RANGE, "CIDR,…", "Where upstream's cluster has its Services [default: what kubeadm has kept]"),
+        (DOMAIN, "NAME", "The domain of upstream's cluster [default: what kubeadm has kept]"),
+    ];
+    command.args(helps.map(|(name, value, help)| Arg::new(name).long(name).value_name(value).help(help)))
+}
+
+pub(super) fn given(matches: &ArgMatches) -> Settings {
+    let value = |name: &str| Some((name.to_owned(), matches.get_one::<String>(name)?.clone()));
+    OPTIONS.iter().filter_map(|it| value(it)).collect()
+}
+
+/// Writes it down where the cluster's own server does not. What is there gives way to what is `given`.
+///
+/// # Errors
+/// Nobody says where Pods and Services are, what is said is no network, or the cluster does not take it.
+pub(super) async fn publish(client: &Client, given: &Settings) -> Result<()> {
+    if is_own(client).await? {
+        if given.is_empty() {
+            return Ok(());
+        }
+        let options: Vec<String> = given.keys().map(|it| format!("--{it}")).collect();
+        let message = format!("{}: the cluster's API server is Corten's, and says it itself", options.join(", "));
+        return Err(Failure::new(message).into());
+    }
+    let key = Key::new(CONFIG_MAP_NAMESPACE, CONFIG_MAP);
+    let known = config_map(client, &key).await?;
+    let said = match &known {
+        Some(known) => known.clone(),
+        None => of_kubeadm(client).await?,
+    };
+    let wanted = settled(said, given)?;
+    match known {
+        Some(known) if known == wanted => return Ok(()),
+        Some(_) => {
+            let patch = json!({ "data": wanted });
+            client.patch(&CONFIG_MAPS, &key, "", &PatchType::Merge, &patch).await
+        }
+        None => {
+            let object = json!({ "metadata": { "name": CONFIG_MAP }, "data": wanted });
+            client.create(&CONFIG_MAPS, CONFIG_MAP_NAMESPACE, &object).await
+        }
+    }
+    .with_context(|| format!("writing the ConfigMap {key}"))?;
+    Ok(())
+}
+
+async fn is_own(client: &Client) -> Result<bool> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Version {
+        git_version: String,
+    }
+    let version = client.get_path("/version").await.context("asking which API server it is")?;
+    let version: Version = serde_json::from_slice(&version).context("reading which API server it is")?;
+    Ok(version.git_version.contains(OWN_RELEASE))
+}
+
+async fn config_map(client: &Client, key: &Key) -> Result<Option<Settings>> {
+    match client.get_as::<ConfigMap>(&CONFIG_MAPS, key).await {
+        Ok(found) => Ok(Some(found.data.unwrap_or_default())),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("reading the ConfigMap {key}")),
+    }
+}
+
+async fn of_kubeadm(client: &Client) -> Result<Settings> {
+    let kept = config_map(client, &Key::new(CONFIG_MAP_NAMESPACE, KUBEADM)).await?;
+    kept.and_then(|mut it| it.remove(KUBEADM_ENTRY)).map_or_else(|| Ok(Settings::new()), |it| read_kubeadm(&it))
+}
+
+fn read_kubeadm(text: &str) -> Result<Settings> {
+    #[derive(Deserialize)]
+    struct ClusterConfiguration {
+        #[serde(default)]
+        networking: Networking,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Networking {
+        pod_subnet: String,
+        service_subnet: String,
+        dns_domain: String,
+    }
+    let read: ClusterConfiguration =
+        serde_saphyr::from_str(text).with_context(|| format!("reading the ConfigMap {KUBEADM}"))?;
+    let Networking { pod_subnet, service_subnet, dns_domain } = read.networking;
+    let said = [(CLUSTER_CIDR, pod_subnet), (SERVICE_RANGE, service_subnet), (DOMAIN, dns_domain)];
+    Ok(said.into_iter().filter(|it| !it.1.is_empty()).map(|(name, it)| (name.to_owned(), it)).collect())
+}
+
+/// A wrong range makes Pods that nobody reaches, so the defaults of Corten's own clusters do not count here.
+fn settled(said: Settings, given: &Settings) -> Result<Settings> {
+    let wanted: Settings = said.into_iter().chain(given.clone()).collect();
+    let lacks: Vec<String> = [CLUSTER_CIDR, SERVICE_RANGE]
+        .iter()
+        .filter(|it| !wanted.contains_key(**it))
+        .map(|it| format!("--{it}"))
+        .collect();
+    if !lacks.is_empty() {
+        let message =
+            format!("the cluster does not say where its Pods and Services are: {} is needed", lacks.join(", "));
+        let mut failure = Failure::new(message);
+        failure.details.push("as its kube-controller-manager and kube-apiserver were started".to_owned());
+        return Err(failure.into());
+    }
+    match ClusterNetwork::of(&wanted) {
+        Ok(network) => Ok(wanted.into_iter().chain(network.settings()).collect()),
+        Err(errors) => {
+            let mut failure = Failure::new("what is said of the cluster's network is wrong");
+            failure.details.extend(errors);
+            Err(failure.into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(of: &[(&str, &str)]) -> Settings {
+        of.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn what_kubeadm_has_kept_is_read() {
+        let text = "apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nnetworking:\n  dnsDomain: cluster.local\n  \
+                    podSubnet: 10.200.0.0/16\n  serviceSubnet: 10.97.0.0/16\n";
+        let expected =
+            settings(&[(CLUSTER_CIDR, "10.200.0.0/16"), (SERVICE_RANGE, "10.97.0.0/16"), (DOMAIN, "cluster.local")]);
+        assert_eq!(read_kubeadm(text).expect("it is read"), expected);
+        assert_eq!(read_kubeadm("kind: ClusterConfiguration").expect("it is read"), Settings::new());
+        assert!(read_kubeadm("networking: [").is_err());
+    }
+
+    #[test]
+    fn an_option_counts_before_what_is_said_and_both_must_be_a_network() {
+        let said = settings(&[(CLUSTER_CIDR, "10.200.0.0/16"), (SERVICE_RANGE, "10.97.0.0/16")]);
+        let wanted = settled(said.clone(), &settings(&[(SERVICE_RANGE, "10.98.0.0/16")])).expect("a network");
+        let expected = [
+            (CLUSTER_CIDR, "10.200.0.0/16"),
+            (DOMAIN, "cluster.local"),
+            (NODE_MASK_IPV4, "24"),
+            (NODE_MASK_IPV6, "64"),
+            (SERVICE_RANGE, "10.98.0.0/16"),
+        ];
+        assert_eq!(wanted, settings(&expected));
+        for (said, given, refused) in [
+            (&[][..], &[][..], "--cluster-cidr, --service-cluster-ip-range is needed"),
+            (&[(CLUSTER_CIDR, "10.200.0.0/16")], &[], "where its Pods and Services are: --service-cluster-ip-range is"),
+            (&[(CLUSTER_CIDR, "x")], &[(SERVICE_RANGE, "10.98.0.0/16")], "the cluster's network is wrong"),
+        ] {
+            let error = settled(settings(said), &settings(given)).expect_err("refused").to_string();
+            assert!(error.contains(refused), "{error}");
+        }
+    }
+}

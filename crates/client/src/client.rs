@@ -1,5 +1,7 @@
 //! Requests and their answers: the verbs of the API as functions, on raw bytes or decoded.
 
+mod groups;
+
 use std::{sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
@@ -333,7 +335,10 @@ impl Client {
     pub async fn list_groups(&self) -> Result<List, Error> {
         let mut request = request(Method::GET, "/apis", "", Bytes::new())?;
         request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static(GROUPS));
-        read_list(&self.request(request).await?.into_body())
+        match self.request(request).await {
+            Err(error) if error.status().is_some_and(|it| it.code == 406) => groups::one_by_one(self).await,
+            answer => read_list(&answer?.into_body()),
+        }
     }
 
     /// As [`Client::watch`], of what [`Client::list_metadata`] lists.
@@ -416,7 +421,8 @@ const JSON: &str = "application/json";
 // A server that knows no metadata alone (one of others) gives whole objects: they hold it, too.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json;q=0.9";
 const METADATA_OF_ONE: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json;q=0.9";
-const GROUPS: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+// Kubernetes has the first since v1.30, and the second, of the same fields, since v1.26.
+const GROUPS: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
 
 fn path(resource: &Resource, key: &Key, subresource: &str) -> String {
     let path = resource.path(key);

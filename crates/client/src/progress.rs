@@ -2,6 +2,9 @@
 //!
 //! A stream that is quiet does not say whether it has nothing to say or has not arrived. Corten's servers tell at `/progress`
 //! up to which revision all can be seen, and when each resource was changed last.
+//!
+//! Other servers have no such path (404), or nobody gave this caller the right to it (403): that is said once, and asked again now and
+//! then without a word. A server of Corten's that begins may refuse it for a moment, before its roles are there.
 
 use std::{
     collections::BTreeMap,
@@ -13,7 +16,7 @@ use std::{
 use corten_meta::Resource;
 use futures_util::StreamExt;
 use serde::Deserialize;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 use crate::{Backoff, BoxFuture, Client, Error, Watch, WatchEvent, backoff::seed_of, version_number};
 
@@ -21,6 +24,10 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 /// The server ends each stream after a minute. One that lasts longer is a connection that nobody hears any more.
 const LIFETIME_MAX: Duration = Duration::from_secs(90);
+/// For so long a server may refuse it (403) that has just begun.
+const REFUSED_PATIENCE: Duration = Duration::from_secs(10);
+/// How often a server that does not tell is asked again: another one may have come in its place.
+const UNSERVED_RETRY: Duration = Duration::from_secs(60);
 
 /// See the module's documentation. It runs only while it is polled; it never ends.
 pub struct Progress {
@@ -32,6 +39,9 @@ pub struct Progress {
     places: BTreeMap<String, usize>,
     /// When each was changed last, as far as the server has told.
     changed: Vec<Option<u64>>,
+    /// Since when nothing but 403 was answered.
+    refused_since: Option<Instant>,
+    is_unserved: bool,
 }
 
 /// A resource as [`Progress`] knows it: what is asked often is not looked up by name each time.
@@ -55,7 +65,21 @@ impl Progress {
     pub fn new(client: Client) -> Self {
         let state = State::connect(&client);
         let backoff = Backoff::new(BACKOFF_FIRST, BACKOFF_MAX, seed_of("progress"));
-        Self { client, state, backoff, revision: 0, places: BTreeMap::new(), changed: Vec::new() }
+        Self {
+            client,
+            state,
+            backoff,
+            revision: 0,
+            places: BTreeMap::new(),
+            changed: Vec::new(),
+            refused_since: None,
+            is_unserved: false,
+        }
+    }
+
+    /// The server does not tell: its streams cannot be compared.
+    pub fn is_unserved(&self) -> bool {
+        self.is_unserved
     }
 
     pub fn place(&mut self, resource: &Resource) -> ResourceIndex {
@@ -79,13 +103,20 @@ impl Progress {
         }
     }
 
-    /// Ready where it has moved on.
+    /// Ready where it has moved on, or where it is known now that the server does not tell.
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             self.state = match &mut self.state {
                 State::Connecting(watch) => match ready!(watch.as_mut().poll(context)) {
                     Ok(watch) => State::Reading(watch, Box::pin(tokio::time::sleep(LIFETIME_MAX))),
-                    Err(error) => self.failed(&error),
+                    Err(error) => {
+                        let was_unserved = self.is_unserved;
+                        self.state = self.refused(&error);
+                        if self.is_unserved == was_unserved {
+                            continue;
+                        }
+                        return Poll::Ready(());
+                    }
                 },
                 State::Reading(watch, end) => match watch.poll_next_unpin(context) {
                     Poll::Pending => {
@@ -118,13 +149,45 @@ impl Progress {
             }
         }
         self.backoff.reset();
+        self.refused_since = None;
+        if std::mem::take(&mut self.is_unserved) {
+            tracing::info!("the server tells its progress now: resources are seen together");
+        }
         Ok(())
+    }
+
+    /// No stream was begun.
+    fn refused(&mut self, error: &Error) -> State {
+        match error.status().map(|it| it.code) {
+            Some(404) => self.unserved(error),
+            Some(403) => {
+                let since = *self.refused_since.get_or_insert_with(Instant::now);
+                if since.elapsed() < REFUSED_PATIENCE {
+                    return State::wait(self.backoff.delay());
+                }
+                self.unserved(error)
+            }
+            // That is another server's, or nobody's: it says nothing about the path.
+            _ if self.is_unserved => State::wait(UNSERVED_RETRY),
+            _ => {
+                self.refused_since = None;
+                self.failed(error)
+            }
+        }
+    }
+
+    fn unserved(&mut self, error: &Error) -> State {
+        if !std::mem::replace(&mut self.is_unserved, true) {
+            let code = error.status().map(|it| it.code);
+            tracing::info!(code, "the server does not tell its progress: each resource is seen as it comes");
+        }
+        State::wait(UNSERVED_RETRY)
     }
 
     /// Tells why, and tries again later.
     fn failed(&mut self, error: &dyn std::fmt::Display) -> State {
         tracing::warn!(%error, failures = self.backoff.failures() + 1, "cannot read /progress");
-        State::Waiting(Box::pin(tokio::time::sleep(self.backoff.delay())))
+        State::wait(self.backoff.delay())
     }
 }
 
@@ -132,6 +195,10 @@ impl State {
     fn connect(client: &Client) -> Self {
         let client = client.clone();
         Self::Connecting(Box::pin(async move { client.stream("/progress").await }))
+    }
+
+    fn wait(delay: Duration) -> Self {
+        Self::Waiting(Box::pin(tokio::time::sleep(delay)))
     }
 }
 
@@ -157,5 +224,37 @@ mod tests {
         assert_eq!(progress.of(nodes, 9), 9, "never heard of");
         std::future::poll_fn(|context| progress.poll(context)).await;
         assert_eq!([7, 12].map(|it| progress.of(pods, it)), [7, 20]);
+    }
+
+    fn status(code: u16) -> Answer {
+        Answer::Json(code, json!({ "kind": "Status", "code": code, "message": "no" }))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_server_has_no_such_path() {
+        let line = event("BOOKMARK", &json!({ "revision": "10", "changed": {} }));
+        let script = Script::new(vec![status(404), status(404), Answer::Lost, Answer::Open(vec![line])]);
+        let mut progress = Progress::new(script.client());
+        std::future::poll_fn(|context| progress.poll(context)).await;
+        assert!(progress.is_unserved());
+        let begun = Instant::now();
+        std::future::poll_fn(|context| progress.poll(context)).await;
+        assert_eq!((progress.is_unserved(), begun.elapsed()), (false, 3 * UNSERVED_RETRY), "one that tells came");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_without_its_roles_is_asked_again() {
+        let line = event("BOOKMARK", &json!({ "revision": "10", "changed": {} }));
+        let begins = vec![Answer::Json(503, json!({})), status(403), status(403), Answer::Open(vec![line])];
+        let mut progress = Progress::new(Script::new(begins).client());
+        std::future::poll_fn(|context| progress.poll(context)).await;
+        assert!(!progress.is_unserved(), "it has only begun");
+
+        let refuses = Script::new((0..100).map(|_| status(403)).collect());
+        let mut progress = Progress::new(refuses.client());
+        let begun = Instant::now();
+        std::future::poll_fn(|context| progress.poll(context)).await;
+        assert!(progress.is_unserved() && begun.elapsed() >= REFUSED_PATIENCE);
+        assert!(refuses.asked().len() < 20, "with a back-off");
     }
 }

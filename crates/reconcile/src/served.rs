@@ -6,7 +6,7 @@ use corten_api::{resources, snapshots::APP_MANAGED_BY};
 use corten_meta::{ObjectMeta, Resource, Time};
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 
-use crate::{API_GROUPS, Origin, View, Wake, Watch, projection::bare};
+use crate::{API_GROUPS, Origin, View, Wake, Watch, projection::{bare, or_default}};
 
 /// A definition, as far as it says which resource its objects are.
 #[derive(Deserialize)]
@@ -36,6 +36,8 @@ struct DefinedVersion {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct DefinitionStatus {
+    /// Kubernetes' server writes `null` before there is any.
+    #[serde(deserialize_with = "or_default")]
     pub conditions: Vec<DefinitionCondition>,
     accepted_names: AcceptedNames,
 }

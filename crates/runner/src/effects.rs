@@ -309,10 +309,11 @@ async fn ask(client: &Client, resource: &Resource, key: &Key) -> Result<Answer, 
 }
 
 fn is_about(error: &Error, key: &Key) -> bool {
-    // Not every server fills in the details.
-    error.status().is_some_and(|it| {
-        it.details.as_ref().is_some_and(|it| *it.name == *key.name) || it.message.contains(&*key.name)
-    })
+    // Not every server fills in the details. The answer to a path that nobody serves may hold the letters of any name.
+    let quoted = format!("{:?}", key.name);
+    error
+        .status()
+        .is_some_and(|it| it.details.as_ref().is_some_and(|it| *it.name == *key.name) || it.message.contains(&quoted))
 }
 
 /// RFC 7386.

@@ -43,6 +43,10 @@ struct State {
     /// Paths that end so are nobody's to read.
     forbidden: Option<&'static str>,
     unlisted: Option<String>,
+    /// It is not of Corten: it does not tell its progress.
+    is_foreign: bool,
+    /// Plurals that it does not serve.
+    unserved: BTreeSet<&'static str>,
 }
 
 #[derive(Clone)]
@@ -80,6 +84,21 @@ impl FakeApi {
     /// Whoever reads a path that ends so is refused.
     pub(crate) fn forbid(&self, end: &'static str) {
         self.state.lock().forbidden = Some(end);
+    }
+
+    /// From now on it does not tell its progress, as upstream's.
+    pub(crate) fn become_foreign(&self) {
+        self.state.lock().is_foreign = true;
+    }
+
+    /// Requests for these objects go to a path that is not there, until the server serves them.
+    pub(crate) fn serve(&self, plural: &'static str, is_served: bool) {
+        let unserved = &mut self.state.lock().unserved;
+        if is_served {
+            unserved.remove(plural)
+        } else {
+            unserved.insert(plural)
+        };
     }
 
     /// Watches learn of changes this much later.
@@ -314,6 +333,17 @@ impl Transport for Line {
         if self.0.state.lock().is_silent {
             return Box::pin(async { Err(TransportError("nobody is there".into())) });
         }
+        let has_no_such_path = {
+            let state = self.0.state.lock();
+            let path = request.uri().path();
+            state.is_foreign && path == "/progress"
+                || state.unserved.iter().any(|it| path.split('/').any(|part| part == *it))
+        };
+        if has_no_such_path {
+            let body = Full::new(Bytes::from("404 page not found")).map_err(|never| match never {}).boxed_unsync();
+            let answer = Response::builder().status(404).body(body).map_err(|it| TransportError(it.to_string()));
+            return Box::pin(async { answer });
+        }
         if request.uri().path() == "/progress" {
             let body = self.0.clone().progress();
             return Box::pin(async move { Ok(Response::new(body)) });
@@ -406,6 +436,7 @@ const COLLECTIONS: &[&str] = &[
     "endpointslices",
     "namespaces",
     "services",
+    "serviceaccounts",
     "servicecidrs",
     "persistentvolumeclaims",
     "persistentvolumes",

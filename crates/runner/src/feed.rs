@@ -22,6 +22,8 @@ struct Feed {
     n_lists: u64,
     /// It is not of the view's revision.
     is_behind: bool,
+    /// Up to where it has come, where that is not the view's revision: the server does not tell how resources compare.
+    version: Option<u64>,
     /// What another watch leads to.
     is_led_to: bool,
     /// It cannot be listed, and the mind knows.
@@ -30,7 +32,7 @@ struct Feed {
 
 impl Feed {
     fn new(watch: Watch, is_led_to: bool) -> Self {
-        Self { watch, subscription: None, n_lists: 0, is_behind: false, is_led_to, is_borne_gap: false }
+        Self { watch, subscription: None, n_lists: 0, is_behind: false, version: None, is_led_to, is_borne_gap: false }
     }
 
     fn is_synced(&self) -> bool {
@@ -103,7 +105,7 @@ impl Feeds {
     /// not compared: a view of them is never too old.
     pub(crate) fn version(&self, resource: &Resource) -> Option<u64> {
         let version = |it: &Feed| match it.watch.origin {
-            Origin::Here if it.n_lists > 0 && !it.is_behind => self.revision,
+            Origin::Here if it.n_lists > 0 && !it.is_behind => it.version.unwrap_or(self.revision),
             Origin::Here => 0,
             Origin::Elsewhere { .. } | Origin::Discovery => u64::MAX,
         };
@@ -156,8 +158,8 @@ impl Feeds {
         let view = Arc::make_mut(&mut self.view);
         let mut taken = Vec::new();
         for (feed, shared_informers::InboxChanges { state, changes }) in told {
-            let Feed { watch, n_lists, is_behind, .. } = &mut self.feeds[feed];
-            (*n_lists, *is_behind) = (state.n_lists, state.is_behind);
+            let Feed { watch, n_lists, is_behind, version, .. } = &mut self.feeds[feed];
+            (*n_lists, *is_behind, *version) = (state.n_lists, state.is_behind, state.version);
             let is_everything = changes.is_none();
             taken.push((feed, is_everything, take(view, &watch.resource, state.table, changes)));
         }

@@ -47,6 +47,7 @@ mod shared_watch;
 mod signing;
 mod sources;
 mod thinking;
+mod token_secrets;
 mod volume_growth;
 mod volume_health;
 mod volume_limits;
@@ -82,6 +83,7 @@ pub use scheduler::{ReachExtender, check_extenders, run_scheduler, run_scheduler
 pub use shared_informers::SharedInformers;
 pub use shared_watch::NodeWatches;
 pub use signing::{Signer, SigningRequest, run_signing};
+pub use token_secrets::{TokenSecretSettings, run_token_secrets};
 pub use volume_growth::{VolumeGrowthHands, VolumeGrowthSettings, run_volume_growth};
 pub use volume_health::{SickVolume, VolumeHealthHands, VolumeHealthSettings, run_volume_health};
 pub use volume_limits::{VolumeLimitHands, run_volume_limits};

@@ -15,6 +15,9 @@
 //! ([`Progress`]).
 //! A stream that does not come along is not waited for without end: the others go on, and whoever looks at its table is asked
 //! nothing until it is back.
+//!
+//! A server that does not tell how far it has come ([`Progress::is_unserved`]) is upstream's: there each table is shown as its
+//! stream comes, and nobody waits for another, as upstream's controllers see.
 
 mod inbox;
 mod source;
@@ -50,8 +53,12 @@ pub struct SharedInformers(Arc<Inner>);
 
 struct Inner {
     client: Client,
+    /// The server may be of another version, and need not serve every kind.
+    is_of_any_server: bool,
     sources: Mutex<Vec<Arc<Source>>>,
     progress: Mutex<Progress>,
+    /// The server does not tell how resources compare: each table goes on by itself.
+    are_apart: AtomicBool,
     /// A source was added, or one was told to list again.
     stirred: Notify,
     /// Of the task that runs it.
@@ -73,9 +80,21 @@ pub(crate) struct Subscription {
 impl SharedInformers {
     /// Sees through `client`, with its permissions.
     pub fn new(client: Client) -> Self {
+        Self::of(client, false)
+    }
+
+    /// As [`Self::new`], of a server that need not serve every kind that is watched: of one that it does not serve there is none. What
+    /// another watch leads to is served by its own word, and is waited for.
+    pub fn of_any_server(client: Client) -> Self {
+        Self::of(client, true)
+    }
+
+    fn of(client: Client, is_of_any_server: bool) -> Self {
         Self(Arc::new(Inner {
             progress: Mutex::new(Progress::new(client.clone())),
             client,
+            is_of_any_server,
+            are_apart: AtomicBool::new(false),
             sources: Mutex::default(),
             stirred: Notify::new(),
             waker: Arc::default(),
@@ -102,13 +121,16 @@ impl SharedInformers {
 
     /// As [`Self::subscribe`], to what another watch leads to.
     pub(crate) fn subscribe_led_to(&self, watch: &Watch) -> Subscription {
-        let subscription = self.subscribe(watch);
+        let subscription = self.subscribe_to(self.source(watch, false));
         subscription.source.held.lock().is_led_to = true;
         subscription
     }
 
     pub(crate) fn subscribe(&self, watch: &Watch) -> Subscription {
-        let source = self.source(watch);
+        self.subscribe_to(self.source(watch, self.0.is_of_any_server))
+    }
+
+    fn subscribe_to(&self, source: Arc<Source>) -> Subscription {
         let inbox = {
             let mut held = source.held.lock();
             let is_everything = !held.state.table.is_empty();
@@ -121,14 +143,15 @@ impl SharedInformers {
         Subscription { informers: self.0.clone(), source, inbox }
     }
 
-    fn source(&self, watch: &Watch) -> Arc<Source> {
+    fn source(&self, watch: &Watch, is_optional: bool) -> Arc<Source> {
         let subject = watch.subject();
         let mut sources = self.0.sources.lock();
         if let Some(source) = sources.iter().find(|it| it.subject == subject) {
             return source.clone();
         }
-        let informer = informer(self.0.client.clone(), watch.clone());
-        let held = HeldInformer::new(informer, self.0.progress.lock().place(&watch.resource), watch);
+        let informer = informer(self.0.client.clone(), watch.clone(), is_optional);
+        let mut held = HeldInformer::new(informer, self.0.progress.lock().place(&watch.resource), watch);
+        held.set_apart(self.0.are_apart.load(Ordering::Acquire));
         let bell = Arc::new(Bell { is_ringing: AtomicBool::new(true), informers: self.0.waker.clone() });
         let source = Arc::new(Source { subject, held: Mutex::new(held), bell });
         sources.push(source.clone());
@@ -211,6 +234,14 @@ impl SharedInformers {
         while progress.poll(&mut context).is_ready() {
             has_moved = true;
         }
+        let are_apart = progress.is_unserved();
+        drop(progress);
+        if self.0.are_apart.load(Ordering::Acquire) != are_apart {
+            // Who adds a source meanwhile reads it before or after: all that are there now are told here.
+            let sources = self.0.sources.lock();
+            self.0.are_apart.store(are_apart, Ordering::Release);
+            sources.iter().for_each(|it| it.held.lock().set_apart(are_apart));
+        }
         has_moved
     }
 
@@ -223,6 +254,10 @@ impl SharedInformers {
             sources.retain(|it| it.held.lock().is_needed());
             sources.clone()
         };
+        if self.0.are_apart.load(Ordering::Acquire) {
+            self.show_apart(&sources);
+            return None;
+        }
         let progress = self.0.progress.lock();
         let foremost = sources.iter().filter_map(|it| it.held.lock().reached(&progress)).max()?;
         let shown = *self.0.shown.read();
@@ -262,6 +297,15 @@ impl SharedInformers {
             }
         }
         alarm
+    }
+
+    /// Shows of each table what has come.
+    fn show_apart(&self, sources: &[Arc<Source>]) {
+        let has_news: Vec<&Arc<Source>> = sources.iter().filter(|it| it.held.lock().has_own_news()).collect();
+        if !has_news.is_empty() {
+            let shown = self.0.shown.write();
+            has_news.iter().for_each(|it| it.held.lock().show(*shown));
+        }
     }
 }
 

@@ -255,14 +255,19 @@ async fn who_waits_for_a_list_that_fails_says_so_until_it_comes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cache_that_lags_never_makes_it_do_a_thing_twice() {
-    let world = World::begin(FakeApi::new());
-    world.api.delay_watches(Duration::from_secs(3));
-    world.wish("a", json!({"pods": "3"}));
-    pass(60).await;
-    assert_eq!(world.api.writes(), [POSTED; 3]);
-    world.wish("a", json!({"pods": "1"}));
-    pass(60).await;
-    assert_eq!((world.n_pods(), world.api.writes().len()), (1, 2));
+    for is_foreign in [false, true] {
+        let world = World::begin(FakeApi::new());
+        if is_foreign {
+            world.api.become_foreign();
+        }
+        world.api.delay_watches(Duration::from_secs(3));
+        world.wish("a", json!({"pods": "3"}));
+        pass(60).await;
+        assert_eq!(world.api.writes(), [POSTED; 3]);
+        world.wish("a", json!({"pods": "1"}));
+        pass(60).await;
+        assert_eq!((world.n_pods(), world.api.writes().len()), (1, 2));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -274,3 +274,91 @@ async fn what_another_server_takes_over_is_waited_for_no_longer_and_is_again_whe
     assert!(feeds.is_synced() && feeds.view.table(&PODS).is_some());
     running.abort();
 }
+
+/// Looks at ConfigMaps and at Pods.
+struct Both;
+
+impl Controller for Both {
+    fn name(&self) -> &'static str {
+        "both"
+    }
+
+    fn watches(&self) -> Vec<Watch> {
+        vec![Watch::of::<Any>(CONFIG_MAPS, Wake::Itself), Watch::of::<Any>(PODS, Wake::Itself)]
+    }
+
+    fn writes(&self) -> &'static [Write] {
+        &[]
+    }
+
+    fn reconcile(&self, _view: &View, _key: &Key, _now: Time) -> Plan {
+        Plan::default()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_the_server_does_not_tell_its_progress_each_resource_is_seen_as_it_comes() {
+    let api = FakeApi::new();
+    api.become_foreign();
+    let object = |name: &str| json!({ "metadata": { "name": name, "namespace": "default" } });
+    let sight = SharedInformers::of_any_server(api.client());
+    let running = tokio::spawn(sight.clone().run(std::future::pending()));
+    let mut feeds = Feeds::new(&sight, &Both);
+    look(&mut feeds).await;
+    for (n, name) in ["a", "b", "c"].into_iter().enumerate() {
+        api.put(&format!("/api/v1/namespaces/default/pods/{name}"), object(name));
+        assert_eq!(look(&mut feeds).await, [name]);
+        // One change each since the first, at which both were listed.
+        let versions = [&PODS, &CONFIG_MAPS].map(|it| feeds.version(it));
+        assert_eq!(versions, [Some(n as u64 + 2), Some(1)], "each is of its own version");
+        assert!(feeds.is_synced(), "the quiet one is not waited for");
+    }
+    api.put("/api/v1/namespaces/default/configmaps/d", object("d"));
+    assert_eq!(look(&mut feeds).await, ["d"]);
+    assert_eq!(feeds.version(&CONFIG_MAPS), Some(5));
+    running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_kind_that_is_not_served_there_is_none_until_it_is() {
+    for is_foreign in [false, true] {
+        let api = FakeApi::new();
+        if is_foreign {
+            api.become_foreign();
+        }
+        api.serve("pods", false);
+        let object = |name: &str| json!({ "metadata": { "name": name, "namespace": "default" } });
+        let sight = SharedInformers::of_any_server(api.client());
+        let running = tokio::spawn(sight.clone().run(std::future::pending()));
+        let mut feeds = Feeds::new(&sight, &Both);
+        look(&mut feeds).await;
+        api.put("/api/v1/namespaces/default/configmaps/a", object("a"));
+        assert_eq!(look(&mut feeds).await, ["a"]);
+        assert!(feeds.is_synced() && feeds.failing().is_empty(), "nobody waits for it");
+        api.serve("pods", true);
+        api.put("/api/v1/namespaces/default/pods/p", object("p"));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(look(&mut feeds).await, ["p"]);
+        assert!(feeds.is_synced());
+        running.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_watch_leads_to_is_waited_for_though_it_is_not_served_yet() {
+    let api = FakeApi::new();
+    api.become_foreign();
+    api.serve("pods", false);
+    let object = |name: &str| json!({ "metadata": { "name": name, "namespace": "default" } });
+    api.put("/api/v1/namespaces/default/configmaps/c", object("c"));
+    let sight = SharedInformers::of_any_server(api.client());
+    let running = tokio::spawn(sight.clone().run(std::future::pending()));
+    let mut feeds = Feeds::new(&sight, &Led);
+    look(&mut feeds).await;
+    assert!(!feeds.is_synced());
+    api.serve("pods", true);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    look(&mut feeds).await;
+    assert!(feeds.is_synced());
+    running.abort();
+}

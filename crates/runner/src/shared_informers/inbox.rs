@@ -15,6 +15,8 @@ pub(crate) struct State {
     pub(crate) n_lists: u64,
     /// The others have gone on without it: it is not of the revision that is shown.
     pub(crate) is_behind: bool,
+    /// Up to where it has come, where it is shown apart from the others.
+    pub(crate) version: Option<u64>,
 }
 
 /// One key at which the table is another; at least one of both is there.

@@ -77,8 +77,10 @@ pub(super) struct HeldInformer {
     pub(super) is_late: bool,
     /// Everybody was told that it cannot be listed.
     pub(super) cannot_be_listed: bool,
-    /// Its revisions are another server's: what comes is shown at once, and nobody waits for it.
+    /// Its revisions are another server's.
     is_elsewhere: bool,
+    /// Its revisions cannot be compared with those of others: what comes is shown at once, and nobody waits for it.
+    is_apart: bool,
     /// It is here for what a definition describes: when nobody looks at it any more, it goes.
     pub(super) is_led_to: bool,
     pub(super) inboxes: Vec<Weak<Mutex<Inbox>>>,
@@ -118,7 +120,8 @@ impl Lag {
     }
 }
 
-pub(super) fn informer(client: Client, watch: Watch) -> Informer<Object> {
+/// `is_optional`: where the server does not serve it, there is none.
+pub(super) fn informer(client: Client, watch: Watch, is_optional: bool) -> Informer<Object> {
     let is_elsewhere = watch.origin != Origin::Here;
     let params = InformerParams {
         field_selector: watch.field_selector.clone(),
@@ -128,6 +131,7 @@ pub(super) fn informer(client: Client, watch: Watch) -> Informer<Object> {
         polled: matches!(watch.origin, Origin::Discovery | Origin::Elsewhere { is_watched: false }).then_some(POLL),
         lists_after_failure: is_elsewhere,
         objects_max: if is_elsewhere { ELSEWHERE_OBJECTS_MAX } else { usize::MAX },
+        is_optional: is_optional && !is_elsewhere,
         ..InformerParams::all(watch.resource.clone())
     };
     let client = if is_elsewhere { client.with_answers_up_to(ELSEWHERE_BYTES_MAX) } else { client };
@@ -163,10 +167,29 @@ impl HeldInformer {
             is_late: false,
             cannot_be_listed: false,
             is_elsewhere,
+            is_apart: is_elsewhere,
             is_led_to: false,
             inboxes: Vec::new(),
             rests_until: None,
         }
+    }
+
+    /// The server tells, or does not tell, how far it has come.
+    pub(super) fn set_apart(&mut self, is_apart: bool) {
+        self.is_apart = is_apart || self.is_elsewhere;
+        if self.is_apart {
+            (self.is_late, self.lag) = (false, None);
+        }
+    }
+
+    /// Up to where its own table is shown, where it is not of the revision of all.
+    fn own_version(&self) -> Option<u64> {
+        self.version.filter(|_| self.is_apart && !self.is_elsewhere)
+    }
+
+    /// Is there anything to show that nobody else waits for?
+    pub(super) fn has_own_news(&self) -> bool {
+        self.is_apart && (!self.coming.is_empty() || self.own_version() != self.state.version || self.state.is_behind)
     }
 
     /// What every controller watches that begins stays, though one that crashed has not begun again.
@@ -211,11 +234,12 @@ impl HeldInformer {
 
     /// Up to which revision everything has come; nothing before the first list, or where the revisions are others.
     pub(super) fn reached(&self, progress: &Progress) -> Option<u64> {
-        if self.is_elsewhere {
+        if self.is_apart {
             return None;
         }
         // Of changes to what it is not about a stream of some objects tells nothing: it gets a bookmark after each.
-        self.version.map(|version| progress.of(self.place, version))
+        // A kind that is not served is at no revision, and nothing of it is to come.
+        self.version.filter(|it| *it > 0).map(|version| progress.of(self.place, version))
     }
 
     /// Measures how long it has been behind the foremost. Is that so long that it is to be listed again?
@@ -238,20 +262,21 @@ impl HeldInformer {
     /// Was it listed again at a later version? What the list brings may have come before `revision` or after it: between the
     /// last version of the table and that of the list nobody knows its state.
     pub(super) fn jumps_over(&self, revision: u64) -> bool {
-        let next = self.coming.front().filter(|_| !self.is_elsewhere);
+        let next = self.coming.front().filter(|_| !self.is_apart);
         next.is_some_and(|it| it.n_lists > self.state.n_lists && it.version > revision && self.state.n_lists > 0)
     }
 
     pub(super) fn has_come(&self, revision: u64) -> bool {
-        self.coming.front().is_some_and(|it| self.is_elsewhere || it.version <= revision)
+        self.coming.front().is_some_and(|it| self.is_apart || it.version <= revision)
     }
 
     /// Moves the table on to `revision` and tells all who look at it.
     pub(super) fn show(&mut self, revision: u64) {
-        if !self.has_come(revision) && self.is_late == self.state.is_behind {
+        let version = self.own_version();
+        if !self.has_come(revision) && self.is_late == self.state.is_behind && version == self.state.version {
             return;
         }
-        self.state.is_behind = self.is_late;
+        (self.state.is_behind, self.state.version) = (self.is_late, version);
         let mut changes = Vec::new();
         while self.has_come(revision)
             && let Some(Coming { event, n_lists, .. }) = self.coming.pop_front()

@@ -3,10 +3,18 @@
 /// What servers and kubelets say they are. Of one release of Kubernetes' API, and one of Corten.
 pub const VERSION: &str = concat!("v1.37.0+corten.", env!("CARGO_PKG_VERSION"));
 
+/// Stands in the version of each of Corten's servers, and of none of upstream's.
+const OWN: &str = "+corten.";
+
 /// So many minor releases a kubelet may be older than the servers that it asks.
 const KUBELET_OLDER_MAX: u64 = 3;
 /// So many minor releases the servers of one store may be apart.
 const SERVERS_APART_MAX: u64 = 1;
+
+/// Is it the version of a server of Corten, and not of upstream's?
+pub fn is_own(version: &str) -> bool {
+    version.contains(OWN)
+}
 
 /// Major and minor; `None` where the text is no version.
 pub fn minor(version: &str) -> Option<(u64, u64)> {
@@ -81,5 +89,6 @@ mod tests {
     #[test]
     fn this_program_has_a_version() {
         assert!(minor(VERSION).is_some(), "{VERSION}");
+        assert!(is_own(VERSION) && !is_own("v1.37.0"));
     }
 }

@@ -1,6 +1,7 @@
 //! Requests and their answers: the verbs of the API as functions, on raw bytes or decoded.
 
 mod groups;
+mod served;
 
 use std::{sync::Arc, time::Duration};
 

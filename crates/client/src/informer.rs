@@ -307,6 +307,11 @@ impl<T> Informer<T> {
                 if self.is_unserved && error.is_not_found() {
                     return self.unserved();
                 }
+                if self.params.is_field_selector_hint && error.status().is_some_and(|it| it.code == 400) {
+                    self.params.is_field_selector_hint = false;
+                    self.params.field_selector.clear();
+                    return State::Listing(Listing::begin(&self.client, &self.params));
+                }
                 self.fall_back(&error);
                 return self.failed("list", &error, Then::List);
             }
@@ -581,6 +586,7 @@ impl Listing {
 
     fn go_on(client: &Client, params: &InformerParams, continue_token: String, seen: BTreeSet<Key>) -> Self {
         let (client, resource, metadata_only) = (client.clone(), params.resource.clone(), params.metadata_only);
+        let is_optional = params.is_optional;
         if params.listed == ListItems::Groups {
             return Self { page: Box::pin(async move { client.list_groups().await }), seen };
         }
@@ -595,7 +601,17 @@ impl Listing {
         if metadata_only {
             return Self { page: Box::pin(async move { client.list_metadata(&resource, &params).await }), seen };
         }
-        Self { page: Box::pin(async move { client.list(&resource, &params).await }), seen }
+        let page = async move {
+            let page = client.list(&resource, &params).await;
+            // Who has no right to what is not served is told of the right alone.
+            match page {
+                Err(error) if is_optional && error.status().is_some_and(|it| it.code == 403) => {
+                    Err(client.unserved(&resource).await.unwrap_or(error))
+                }
+                page => page,
+            }
+        };
+        Self { page: Box::pin(page), seen }
     }
 }
 

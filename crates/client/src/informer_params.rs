@@ -14,6 +14,8 @@ pub struct InformerParams {
     pub namespace: String,
     pub label_selector: String,
     pub field_selector: String,
+    /// A server that does not know its field (400) is asked for all objects: whoever reads them looks at the field itself.
+    pub is_field_selector_hint: bool,
     /// Say soon after every change in the cluster that everything up to it has been delivered: see [`WatchParams::progress`].
     pub progress: bool,
     /// What is in the objects is not wanted. Of custom resources that is to be had without their conversion webhook.
@@ -52,6 +54,7 @@ impl InformerParams {
             namespace,
             label_selector,
             field_selector,
+            is_field_selector_hint: false,
             progress: false,
             metadata_only: false,
             listed: ListItems::Objects,

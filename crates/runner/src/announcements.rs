@@ -113,7 +113,12 @@ enum Pool {
 impl Announcing {
     fn new(settings: AnnouncementSettings) -> Self {
         // Of all others nobody here wants to know.
-        let balancers = InformerParams { field_selector: "spec.type=LoadBalancer".into(), ..all(SERVICES) };
+        let balancers = InformerParams {
+            field_selector: "spec.type=LoadBalancer".into(),
+            // Upstream's servers select Services by their names alone.
+            is_field_selector_hint: true,
+            ..all(SERVICES)
+        };
         Self {
             services: informer(&settings.client, balancers),
             nodes: None,

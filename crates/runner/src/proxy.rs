@@ -97,13 +97,15 @@ impl ProxyLoop {
         let ProxySettings { proxy, node_name, client, watches, hands, clock, journal } = settings;
         let own = format!("metadata.name={node_name}");
         let of_node = InformerParams { field_selector: own, ..all(NODES, keeping::PROXIED_NODE) };
+        // Kubernetes serves them since v1.33.
+        let ranges = InformerParams { is_optional: true, ..all(SERVICE_CIDRS, keeping::PROXIED) };
         let selector = format!("!{HEADLESS},!{OTHER_PROXY}");
         let proxied = |resource| InformerParams { label_selector: selector.clone(), ..all(resource, keeping::PROXIED) };
         let (services, slices) = watches.as_ref().map(|it| (&it.services, &it.slices)).unzip();
         Self {
             services: EventSource::new(&client, proxied(SERVICES), services, |it| is_proxied(&it.metadata)),
             slices: EventSource::new(&client, proxied(ENDPOINT_SLICES), slices, |it| is_proxied(&it.metadata)),
-            ranges: informer(&client, all(SERVICE_CIDRS, keeping::PROXIED)),
+            ranges: informer(&client, ranges),
             node: informer(&client, of_node),
             measures: ProxyMeasures::new(journal.clone(), clock.clone()),
             table: Table::new(WORDS, (&node_name, &client), hands.clone(), clock, journal),

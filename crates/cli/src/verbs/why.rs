@@ -238,7 +238,8 @@ fn noticed(
 }
 
 async fn ask(connection: &Connection, target: &Subject, everywhere: bool, place: &ClusterPlace) -> Result<Answer> {
-    let reader = Reader::new(&connection.client, output::now()).at(place.clone());
+    let source = why::source(&connection.client).await;
+    let reader = Reader::new(&*source, output::now()).at(place.clone());
     let namespace = if everywhere { "" } else { &*connection.namespace };
     if !matches!(target, Subject::Object(..))
         && let Some(failure) = why::missing_namespace(&reader, namespace).await

@@ -51,6 +51,10 @@ pub(crate) trait Source {
     /// Does the server serve all it should? Its refusal says what it does not.
     /// Asks for one check of readiness by its name, or for all that must hold.
     fn ready<'a>(&'a self, check: &'a str) -> Answer<'a, Result<(), Error>>;
+    /// What nobody can see through it, in words.
+    fn hides(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Of a list this many objects are looked at, where one object is asked about.
@@ -216,7 +220,7 @@ impl<'a> Reader<'a> {
 
     /// What could not be seen, in words.
     pub(crate) fn hidden(&self) -> Vec<String> {
-        self.hidden.borrow().iter().cloned().collect()
+        self.hidden.borrow().iter().cloned().chain(self.source.hides()).collect()
     }
 
     /// The object, or the server's refusal.

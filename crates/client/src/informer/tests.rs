@@ -232,3 +232,28 @@ async fn of_an_optional_resource_that_is_not_served_there_is_none_until_it_is() 
     assert_eq!(told(&mut informer).await, ["a@3", "=10/1"]);
     assert!(informer.failing().is_some());
 }
+
+fn refused(code: u16, reason: &str) -> Answer {
+    Answer::Json(code, json!({"kind": "Status", "code": code, "reason": reason, "message": reason}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_no_right_to_what_is_not_served_is_told_that_there_is_none() {
+    let optional = || InformerParams { is_optional: true, ..InformerParams::all(PODS) };
+    let served = |name: &str| Answer::Json(200, json!({"resources": [{"name": name}]}));
+    let script = Script::new(vec![refused(403, "Forbidden"), served("nodes")]);
+    assert_eq!(told(&mut Informer::new(script.client(), optional())).await[..1], ["=0/1"]);
+
+    let script = Script::new(vec![refused(403, "Forbidden"), served("pods"), list(10, "", &[pod("a", "u1", 3)])]);
+    assert_eq!(told(&mut Informer::new(script.client(), optional())).await[..2], ["a@3", "=10/1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_selector_that_is_a_hint_goes_where_the_server_does_not_know_it() {
+    let script = Script::new(vec![refused(400, "BadRequest"), list(10, "", &[pod("a", "u1", 3)])]);
+    let field_selector = "spec.type=LoadBalancer".to_owned();
+    let params = InformerParams { field_selector, is_field_selector_hint: true, ..InformerParams::all(PODS) };
+    assert_eq!(told(&mut Informer::new(script.client(), params)).await[..2], ["a@3", "=10/1"]);
+    let selects: Vec<bool> = script.asked().iter().map(|it| it.contains("fieldSelector")).collect();
+    assert_eq!(selects[..3], [true, false, false]);
+}

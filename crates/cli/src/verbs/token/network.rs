@@ -12,6 +12,7 @@ use corten_api::{
     },
     core::v1::ConfigMap,
     resources::CONFIG_MAPS,
+    version,
 };
 use corten_client::{Client, PatchType};
 use corten_meta::Key;
@@ -23,8 +24,6 @@ use crate::failure::Failure;
 /// Below kube-system: what kubeadm made the cluster with (`kubeadmapi.ClusterConfiguration`).
 const KUBEADM: &str = "kubeadm-config";
 const KUBEADM_ENTRY: &str = "ClusterConfiguration";
-/// Corten's releases say so behind Kubernetes's.
-const OWN_RELEASE: &str = "+corten.";
 
 /// Settings by the names of options.
 type Settings = BTreeMap<String, String>;
@@ -88,7 +87,7 @@ async fn is_own(client: &Client) -> Result<bool> {
     }
     let version = client.get_path("/version").await.context("asking which API server it is")?;
     let version: Version = serde_json::from_slice(&version).context("reading which API server it is")?;
-    Ok(version.git_version.contains(OWN_RELEASE))
+    Ok(version::is_own(&version.git_version))
 }
 
 async fn config_map(client: &Client, key: &Key) -> Result<Option<Settings>> {

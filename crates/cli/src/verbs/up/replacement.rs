@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use corten_api::version::{VERSION, kubelet_skew};
+use corten_api::version::{VERSION, is_own, kubelet_skew};
 use corten_client::Client;
 use corten_records::etcd_member::EtcdFolder;
 use rustix::process::Pid;
@@ -107,14 +107,20 @@ fn is_same(running: &Path, own: &Path) -> std::io::Result<bool> {
     }
 }
 
-/// The node of a cluster on other machines is no newer than its servers, and not much older. Where none answers nothing is known.
+/// The node of a cluster on other machines is no newer than its servers, and not much older. Where none answers nothing is known; and
+/// what upstream's server does not serve yet, a node does without.
 ///
 /// # Errors
 /// This program is too far from the server's.
 pub(super) async fn refuse_skew(client: &Client) -> Result<()> {
     let Ok(answer) = client.get_path("/version").await else { return Ok(()) };
     let answer: Value = serde_json::from_slice(&answer).context("reading the server's version")?;
-    let Some(skew) = kubelet_skew(VERSION, answer["gitVersion"].as_str().unwrap_or_default()) else { return Ok(()) };
+    let server = answer["gitVersion"].as_str().unwrap_or_default();
+    if !is_own(server) {
+        eprintln!("… the API server is Kubernetes's own, {server}: the node does without what it does not serve");
+        return Ok(());
+    }
+    let Some(skew) = kubelet_skew(VERSION, server) else { return Ok(()) };
     let mut failure = Failure::new(format!("this machine's node is not started by this program: {skew}"));
     failure.details.push("what runs on this machine goes on as it is".to_owned());
     Err(failure.next("corten up # with this program, on each machine with a control plane first").into())

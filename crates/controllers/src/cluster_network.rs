@@ -33,7 +33,7 @@ pub struct ClusterNetworkRecord(BTreeMap<String, String>);
 
 impl ClusterNetworkRecord {
     pub fn new(settings: &Settings) -> Self {
-        let Settings { network, node_ports, load_balancer_pool, name_servers } = settings;
+        let Settings { network, node_ports, load_balancer_pool, name_servers, .. } = settings;
         Self(network.record(node_ports, load_balancer_pool, name_servers))
     }
 }

@@ -3,7 +3,11 @@
 //! Who must know of all of them (the garbage collector, the namespace controller) reads it here; a test compares it with
 //! the API's own list.
 
+use corten_api::resources::EVENTS;
+use corten_meta::Resource;
 use corten_reconcile::{Verb, Write};
+
+use crate::Settings;
 
 /// Calls a macro with the resources that live in namespaces.
 macro_rules! with_namespaced {
@@ -37,8 +41,17 @@ macro_rules! with_cluster_scoped {
 pub(crate) use {with_cluster_scoped, with_namespaced};
 
 /// The one write that is made to every resource alike.
-pub(crate) const fn delete_of(resource: corten_meta::Resource) -> Write {
+pub(crate) const fn delete_of(resource: Resource) -> Write {
     Write { verb: Verb::Delete, resource, fields: &[] }
+}
+
+/// The kinds that the API server has, or those that are known here. Events are not among what a server is said to have: who is about them
+/// names them.
+pub(crate) fn kinds_of(settings: &Settings, known: &[Resource]) -> Vec<Resource> {
+    match &settings.served {
+        None => known.to_vec(),
+        Some(served) => served.iter().filter(|it| it.plural != EVENTS.plural).cloned().collect(),
+    }
 }
 
 #[cfg(test)]

@@ -12,7 +12,8 @@
 //! owner in orphan deletion         -> references to it removed, then the finalizer
 //! owner in another namespace       -> it is none: an event at the dependent, which goes unless it is cluster-scoped
 //! ```
-//! That an owner has no dependents left is known only where all kinds are.
+//! That an owner has no dependents left is known only where all kinds are. An owner of a kind that the server does not serve cannot be
+//! asked for, and its dependents stay.
 
 mod circle;
 mod owners;
@@ -28,8 +29,8 @@ use owners::{LookedUp, find_dependent, key_of_dependent, lives, owner_of, see_to
 use serde_json::{Value, json};
 
 use crate::{
-    EFFECTS_MAX, elsewhere,
-    everything::{delete_of, with_cluster_scoped, with_namespaced},
+    EFFECTS_MAX, Settings, elsewhere,
+    everything::{delete_of, kinds_of, with_cluster_scoped, with_namespaced},
     go_on_after_failed,
     projections::{any, defined},
     status::exact_patch,
@@ -67,7 +68,22 @@ const fn patch_of(resource: Resource) -> Write {
     Write { verb: Verb::Patch, resource, fields: &["metadata.ownerReferences", "metadata.finalizers"] }
 }
 
-pub struct GarbageCollector;
+pub struct GarbageCollector {
+    /// Without those that definitions describe.
+    kinds: Vec<Resource>,
+}
+
+impl Default for GarbageCollector {
+    fn default() -> Self {
+        Self::new(&Settings::default())
+    }
+}
+
+impl GarbageCollector {
+    pub fn new(settings: &Settings) -> Self {
+        Self { kinds: kinds_of(settings, COLLECTED) }
+    }
+}
 
 impl Controller for GarbageCollector {
     fn name(&self) -> &'static str {
@@ -79,7 +95,7 @@ impl Controller for GarbageCollector {
             if it.resource == resources::CUSTOM_RESOURCE_DEFINITIONS { it.leading_to(defined_watches) } else { it }
         };
         let registrations = served::registrations(Wake::WithResource(keys)).bearing_gaps();
-        let others = COLLECTED.iter().filter(|it| **it != resources::API_SERVICES);
+        let others = self.kinds.iter().filter(|it| **it != resources::API_SERVICES);
         // What other servers serve wakes nobody: what they hold does.
         let groups = served::groups(Wake::Nobody).leading_to(|view| elsewhere::watches(view, Wake::WithResource(keys)));
         others.map(|it| leads(watch(it))).chain([registrations, groups]).collect()

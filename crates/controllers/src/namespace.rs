@@ -16,9 +16,9 @@ use corten_reconcile::{
 use serde_json::json;
 
 use crate::{
-    EFFECTS_MAX,
+    EFFECTS_MAX, Settings,
     elsewhere::{self, Beyond, Undiscovered},
-    everything::{delete_of, with_namespaced},
+    everything::{delete_of, kinds_of, with_namespaced},
     go_on_after_failed,
     projections::{Definition, Namespace, any, defined, not_known_yet},
     status::status_patch,
@@ -44,7 +44,27 @@ macro_rules! content {
 }
 with_namespaced! { content }
 
-pub struct Namespaces;
+pub struct Namespaces {
+    /// What namespaces hold, without what definitions describe.
+    kinds: Vec<Resource>,
+}
+
+impl Default for Namespaces {
+    fn default() -> Self {
+        Self::new(&Settings::default())
+    }
+}
+
+impl Namespaces {
+    pub fn new(settings: &Settings) -> Self {
+        let mut kinds = kinds_of(settings, CONTENT);
+        kinds.retain(|it| it.namespaced);
+        if !kinds.contains(&resources::EVENTS) {
+            kinds.push(resources::EVENTS);
+        }
+        Self { kinds }
+    }
+}
 
 impl Controller for Namespaces {
     fn name(&self) -> &'static str {
@@ -52,7 +72,7 @@ impl Controller for Namespaces {
     }
 
     fn watches(&self) -> Vec<Watch> {
-        let content = CONTENT.iter().map(|it| any(it, Wake::With(namespace_of)).bearing_gaps());
+        let content = self.kinds.iter().map(|it| any(it, Wake::With(namespace_of)).bearing_gaps());
         let definitions = Watch::new::<Definition>(Wake::With(those_that_go)).leading_to(defined_content);
         // Whether other servers answer, and what they serve, is of interest to who waits for that.
         let others = served::registrations(Wake::With(those_that_go));

@@ -1,6 +1,7 @@
 //! Keeps the certificate of the cluster's authority in every namespace, as the ConfigMap that pods are given.
 //!
-//! The API server puts it into kube-system whenever it starts; from there it is copied.
+//! Corten's API server puts it into kube-system whenever it starts; from there it is copied. Another server does not: there it is what
+//! the program was told.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
+    Settings,
     endpoint_slice::layout::changes,
     projections::{Namespace, projection},
     status::exact_patch,
@@ -46,7 +48,18 @@ pub(crate) fn watch(wake: Wake) -> Watch {
     copies
 }
 
-pub struct RootCaPublisher;
+#[derive(Default)]
+pub struct RootCaPublisher {
+    told: Option<RootCa>,
+}
+
+impl RootCaPublisher {
+    pub fn new(settings: &Settings) -> Self {
+        let data = |it: &String| BTreeMap::from([(CERTIFICATE.to_owned(), it.clone())]);
+        let told = settings.root_ca.as_ref().map(|it| RootCa { metadata: ObjectMeta::default(), data: data(it) });
+        Self { told }
+    }
+}
 
 impl Controller for RootCaPublisher {
     fn name(&self) -> &'static str {
@@ -75,7 +88,7 @@ impl Controller for RootCaPublisher {
         if namespace.is_none_or(|it| it.status.phase == "Terminating") {
             return Plan::default();
         }
-        let Some(source) = view.get::<RootCa>(&source()) else {
+        let Some(source) = self.told.as_ref().or_else(|| view.get::<RootCa>(&source())) else {
             let message = format!("{SOURCE}/{NAME} is not there: the API server makes it when it starts");
             let wait = Wait::new("RootCaMissing", message, Actor::Operator).on("ConfigMap", NAME);
             return Plan { waits: vec![wait], ..Plan::default() };

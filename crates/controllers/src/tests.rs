@@ -33,12 +33,12 @@ fn deployment() {
 
 #[test]
 fn garbage_collector() {
-    check(&GarbageCollector, "garbage_collector");
+    check(&GarbageCollector::default(), "garbage_collector");
 }
 
 #[test]
 fn namespace() {
-    check(&Namespaces, "namespace");
+    check(&Namespaces::default(), "namespace");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn no_kind_is_forgotten() {
     let watched = |it: &dyn Controller| -> Vec<String> {
         it.watches().into_iter().map(|it| format!("{}.{}", it.resource.plural, it.resource.group)).collect()
     };
-    let (collected, emptied) = (watched(&GarbageCollector), watched(&Namespaces));
+    let (collected, emptied) = (watched(&GarbageCollector::default()), watched(&Namespaces::default()));
     for (address, namespaced) in served().into_iter().filter(|it| is_stored(&it.0)) {
         // Events refer to objects without being owned by them; those of the newer group are the same objects.
         if !address.starts_with("events.") {
@@ -219,9 +219,12 @@ fn a_plan_is_bounded() {
     let surplus = format!("replica-set web replicas=0\n{}", many_pods("replica-set/web", "ready"));
     assert_eq!(count(&plan(&ReplicaSets, &surplus, web), "delete"), EFFECTS_MAX);
     let lost = format!("{}\nmissing replica-set/web", many_pods("replica-set/web", ""));
-    assert_eq!(count(&plan(&GarbageCollector, &lost, Key::cluster("replica-set-web")), "delete"), EFFECTS_MAX);
+    assert_eq!(
+        count(&plan(&GarbageCollector::default(), &lost, Key::cluster("replica-set-web")), "delete"),
+        EFFECTS_MAX
+    );
     let going = format!("namespace team deleting\n{}", many_pods("replica-set/web", "ns=team"));
-    assert_eq!(count(&plan(&Namespaces, &going, Key::cluster("team")), "delete"), EFFECTS_MAX);
+    assert_eq!(count(&plan(&Namespaces::default(), &going, Key::cluster("team")), "delete"), EFFECTS_MAX);
 }
 
 /// Whether a controller declared what this effect does.

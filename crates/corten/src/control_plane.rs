@@ -36,15 +36,18 @@ use crate::{
     certificates::Certificates,
     cluster_access::{ClusterAccess, ServerAccess, Stopping},
     cluster_loops::{self, ClusterLoops},
+    controller_loops::ControllerLoops,
     etcd_api::{self, EtcdApi},
     etcd_certificate,
     etcd_options::EtcdOptions,
     ha_options::HaOptions,
     in_process::{self, OwnServer},
+    loop_access::LoopAccess,
     network_options::NetworkOptions,
     process::{self, Clock},
     server_presence::{self, ServerPresence},
     server_versions,
+    signer::{AuthoritySigner, SigningKey},
     switches::Switches,
 };
 
@@ -346,22 +349,24 @@ impl ControlPlane {
     }
 
     fn start_loops(&mut self, settings: &Settings, informers: Arc<Mutex<SharedInformers>>) {
-        let loops = ClusterLoops {
-            server: self.own_server(),
-            authority: self.authority.clone(),
+        let signer = AuthoritySigner { key: SigningKey::Cluster(self.authority.clone()), clock: self.clock.clone() };
+        let controllers = ControllerLoops {
+            access: LoopAccess::InProcess(self.own_server()),
+            signer: Some(Arc::new(signer)),
             journal: self.journal.clone(),
             clock: self.clock.clone(),
             loops: self.loops.clone(),
             switches: settings.switches.clone(),
-            scheduler: settings.scheduler.clone(),
-            informers,
             settings: corten_controllers::Settings {
                 network: settings.network.network.clone(),
                 node_ports: settings.network.node_ports.clone(),
                 load_balancer_pool: settings.load_balancer_pool.clone(),
                 name_servers: settings.network.dns.settings(),
+                ..corten_controllers::Settings::default()
             },
         };
+        let loops =
+            ClusterLoops { server: self.own_server(), controllers, scheduler: settings.scheduler.clone(), informers };
         let stopping = self.when_stopping();
         match self.lease_times {
             Some(times) => self.tasks.spawn(loops.run_elected(times, stopping)),

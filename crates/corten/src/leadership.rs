@@ -1,9 +1,11 @@
-//! Leading: what runs only while this process holds a lease, one term after the other.
+//! Leading: what runs only while this process holds a lease. A process that serves as well leads one term after the other; one that is
+//! there for its loops alone leads once, and ends where it loses the lease.
 
-use corten_runner::Candidate;
+use anyhow::{Result, bail};
+use corten_runner::{Candidate, Loops};
 use tokio::{sync::watch, task::JoinSet};
 
-use crate::cluster_access::Stopping;
+use crate::{cluster_access::Stopping, process};
 
 /// Holds the lease, term after term, until `stopping`, and runs what `begin` begins as long as a term lasts, with the lease's revision
 /// (0 once it is over). `is_over` is told of each term that ended before.
@@ -35,4 +37,61 @@ pub(crate) async fn lead(
         }
         is_over();
     }
+}
+
+/// Runs what `begin` begins until a signal ends the process: at once, or where there is a candidate once it is elected.
+///
+/// # Errors
+/// The lease is lost, and with it all that this process is about to write: another one goes on.
+pub(crate) async fn lead_until_told(
+    loops: &Loops,
+    candidate: Option<Candidate>,
+    begin: impl FnOnce(&Stopping) -> JoinSet<()>,
+) -> Result<()> {
+    let mut signals = process::Signals::listen()?;
+    let (stop, told) = watch::channel(false);
+    let told = Stopping::new(told);
+    let leading = async {
+        match candidate {
+            Some(candidate) => lead_once(&candidate, &told, begin).await,
+            None => {
+                ended(&mut begin(&told)).await;
+                Ok(())
+            }
+        }
+    };
+    let ending = async {
+        signals.told_to_end().await;
+        stop.send_replace(true);
+        loops.begin_stop();
+        std::future::pending().await
+    };
+    let led = tokio::select! {
+        led = leading => led,
+        () = ending => Ok(()),
+    };
+    loops.stop();
+    led
+}
+
+/// Leads while it holds the lease, which it gives back when it is told to end.
+async fn lead_once(candidate: &Candidate, told: &Stopping, begin: impl FnOnce(&Stopping) -> JoinSet<()>) -> Result<()> {
+    let mut term = tokio::select! {
+        biased;
+        () = told.now() => return Ok(()),
+        term = candidate.elected() => term,
+    };
+    let mut tasks = begin(told);
+    tokio::select! {
+        biased;
+        () = ended(&mut tasks) => {}
+        () = term.keep() => bail!("the lease {} is lost: another process goes on", candidate.lease),
+    }
+    term.end();
+    term.release().await;
+    Ok(())
+}
+
+async fn ended(tasks: &mut JoinSet<()>) {
+    while tasks.join_next().await.is_some() {}
 }

@@ -7,6 +7,8 @@ mod certificates;
 mod cluster_access;
 mod cluster_loops;
 mod control_plane;
+mod controller_loops;
+mod controllers_options;
 mod etcd_api;
 mod etcd_certificate;
 mod etcd_options;
@@ -18,6 +20,7 @@ mod kubelet_cluster;
 mod leader_options;
 mod leadership;
 mod logging;
+mod loop_access;
 mod manager_options;
 mod member;
 mod migration;
@@ -28,10 +31,13 @@ mod node_agent;
 mod node_options;
 mod node_routes;
 mod process;
+mod remote_loops;
 mod remote_volumes;
 mod scheduler_options;
+mod served_kinds;
 mod server_presence;
 mod server_versions;
+mod service_account_credentials;
 mod service_proxy;
 mod signer;
 mod switches;
@@ -47,6 +53,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The verbs that need the whole cluster in one process.
 const OWN: &[corten_cli::Verb] = &[
+    verbs::controllers::VERB,
     verbs::etcd::VERB,
     verbs::join::VERB,
     verbs::migrate::VERB,

@@ -5,14 +5,22 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use corten_pki::{Authority, SIGNERS};
+use corten_pki::{Authority, SIGNERS, SigningFiles};
 use corten_runner::{Signer, SigningRequest};
 
 use crate::process::Clock;
 
 pub(crate) struct AuthoritySigner {
-    pub(crate) authority: Arc<Authority>,
+    pub(crate) key: SigningKey,
     pub(crate) clock: Clock,
+}
+
+/// Whose key it is.
+pub(crate) enum SigningKey {
+    /// The cluster's own.
+    Cluster(Arc<Authority>),
+    /// That of a cluster whose authority somebody else keeps.
+    Files(SigningFiles),
 }
 
 impl Signer for AuthoritySigner {
@@ -24,6 +32,10 @@ impl Signer for AuthoritySigner {
         let SigningRequest { request, signer, usages, expiration_seconds } = *request;
         let since_epoch = Duration::from_millis(u64::try_from((self.clock)().unix_millis()).unwrap_or_default());
         let asked = corten_pki::SigningRequest { request, signer, usages, expiration_seconds };
-        self.authority.sign_request(&asked, SystemTime::UNIX_EPOCH + since_epoch)
+        let now = SystemTime::UNIX_EPOCH + since_epoch;
+        match &self.key {
+            SigningKey::Cluster(authority) => authority.sign_request(&asked, now),
+            SigningKey::Files(files) => files.sign_request(&asked, now),
+        }
     }
 }

@@ -21,8 +21,8 @@ mod token_key;
 mod trust;
 
 pub use authority::{
-    Authority, DynamicCertificate, EtcdAuthority, EtcdFiles, InUse, RENEWAL_INTERVAL, SIGNERS, SigningRequest,
-    unverified_client_config,
+    Authority, DynamicCertificate, EtcdAuthority, EtcdFiles, InUse, RENEWAL_INTERVAL, SIGNERS, SigningFiles,
+    SigningRequest, unverified_client_config,
 };
 pub use certificate::Proven;
 pub use credential::Credential;

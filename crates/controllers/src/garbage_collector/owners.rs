@@ -67,7 +67,7 @@ pub(super) fn find_dependent<'v>(view: &'v View, key: &Key) -> Option<(&'v Resou
     if key.namespace.is_empty() {
         return None;
     }
-    let built_in = BY_PLURAL.get(&key.namespace).copied();
+    let built_in = BY_PLURAL.get(&key.namespace).copied().filter(|it| view.table(it).is_some());
     let resource = built_in.or_else(|| defined(view, |it| plural_and_group(it) == key.namespace))?;
     Some((resource, view.meta(resource, &Key::parse(&key.name))?))
 }
@@ -86,7 +86,8 @@ fn address<'v>(view: &'v View, dependent: &ObjectMeta, reference: &OwnerReferenc
 
 fn resource_of<'v>(view: &'v View, reference: &OwnerReference) -> Option<&'v Resource> {
     let group = reference.api_version.split_once('/').map_or("", |it| it.0);
-    let built_in = BY_KIND.get(&(group, &*reference.kind)).copied();
+    // A server of another version may serve it in another one, or not at all: then it is not watched.
+    let built_in = BY_KIND.get(&(group, &*reference.kind)).copied().filter(|it| view.table(it).is_some());
     built_in.or_else(|| defined(view, |it| it.group == group && it.kind == reference.kind))
 }
 

@@ -72,7 +72,7 @@ fn view_of_maps(maps: &[Value]) -> View {
 }
 
 fn plan(view: &View, key: &Key) -> Plan {
-    GarbageCollector.reconcile(view, key, Time::from_unix_seconds(0))
+    GarbageCollector::default().reconcile(view, key, Time::from_unix_seconds(0))
 }
 
 #[test]
@@ -184,7 +184,8 @@ fn after_a_start_owners_wait_for_what_other_servers_hold_but_not_for_ever() {
             let objects = [(resources::CONFIG_MAPS, &owner), (resources::API_SERVICES, &service(available))];
             let mut view = view_of(&objects);
             view.begin(Time::from_unix_seconds(begun));
-            let plan = GarbageCollector.reconcile(&view, &Key::cluster("owner"), Time::from_unix_seconds(at));
+            let plan =
+                GarbageCollector::default().reconcile(&view, &Key::cluster("owner"), Time::from_unix_seconds(at));
             let reasons: Vec<&str> = plan.waits.iter().map(|it| &*it.reason).collect();
             let expected: &[&str] = if waits { &["DependentsUndiscovered"] } else { &[] };
             assert_eq!(reasons, expected, "{available} {at} {finalizer}");
@@ -195,4 +196,33 @@ fn after_a_start_owners_wait_for_what_other_servers_hold_but_not_for_ever() {
             );
         }
     }
+}
+
+/// A server of another version: it serves one kind that this program knows in another version, and others not at all.
+#[test]
+fn an_owner_of_a_kind_that_is_not_served_is_not_taken_for_gone() {
+    let cron_jobs = Resource { version: "v1beta1".into(), ..resources::CRON_JOBS };
+    let settings = Settings {
+        served: Some(vec![resources::PODS, resources::JOBS, cron_jobs.clone(), resources::EVENTS]),
+        ..Settings::default()
+    };
+    let collector = GarbageCollector::new(&settings);
+    let watched: BTreeSet<Resource> = collector.watches().into_iter().map(|it| it.resource).collect();
+    assert!(watched.contains(&cron_jobs) && !watched.contains(&resources::CRON_JOBS));
+    assert!(!watched.contains(&resources::DEPLOYMENTS) && !watched.contains(&resources::EVENTS));
+
+    let mut view = View::default();
+    [&resources::PODS, &resources::JOBS, &cron_jobs].into_iter().for_each(|it| view.declare(it));
+    let mut put = |resource: &Resource, kind: &str, api_version: &str| {
+        let owners = json!([{"apiVersion": api_version, "kind": kind, "name": "o", "uid": kind}]);
+        let object = json!({"metadata": {"name": kind, "namespace": "a", "uid": format!("of {kind}"), "ownerReferences": owners}});
+        let watch = any(resource, Wake::Nobody);
+        view.insert(resource, watch.decode(object.to_string().as_bytes()).expect("an object"));
+    };
+    put(&resources::PODS, "Workload", "scheduling.k8s.io/v1alpha1");
+    put(&resources::JOBS, "CronJob", "batch/v1beta1");
+    let effects = |owner: &str| collector.reconcile(&view, &Key::cluster(owner), Time::from_unix_seconds(0)).effects;
+    assert_eq!(effects("Workload"), [], "nobody knows whether it is gone");
+    let asked = Effect::Ask { resource: cron_jobs.clone(), key: Key::new("a", "o") };
+    assert_eq!(effects("CronJob"), [asked], "in the version that is served");
 }

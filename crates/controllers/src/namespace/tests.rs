@@ -48,7 +48,8 @@ fn world(served: usize, last_scope: &str) -> View {
 fn a_namespace_waits_for_what_is_past_the_bound() {
     for (served, scope, waits) in [(500, "Namespaced", false), (SERVED, "Namespaced", true), (SERVED, "Cluster", false)]
     {
-        let plan = Namespaces.reconcile(&world(served, scope), &Key::cluster("team"), Time::from_unix_seconds(0));
+        let plan =
+            Namespaces::default().reconcile(&world(served, scope), &Key::cluster("team"), Time::from_unix_seconds(0));
         let text = format!("{served} {scope}: {:?} {:?}", plan.waits, plan.effects);
         let goes = plan.effects.iter().any(|it| matches!(it, Effect::Patch { subresource: Some("finalize"), .. }));
         assert_eq!(goes, !waits, "{text}");

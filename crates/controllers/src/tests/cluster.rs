@@ -80,7 +80,7 @@ fn resource_quota() {
 
 #[test]
 fn root_ca() {
-    check(&RootCaPublisher, "root_ca");
+    check(&RootCaPublisher::default(), "root_ca");
 }
 
 #[test]

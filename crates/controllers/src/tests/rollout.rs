@@ -25,7 +25,7 @@ impl Cluster {
     fn new(lines: &str) -> Self {
         let world = World::parse(lines).expect("the world can be read");
         let controllers: Vec<Arc<dyn Controller>> =
-            vec![Arc::new(Deployments), Arc::new(ReplicaSets), Arc::new(GarbageCollector)];
+            vec![Arc::new(Deployments), Arc::new(ReplicaSets), Arc::new(GarbageCollector::default())];
         Self { world, controllers, broken: "broken", most_pods: 0, fewest_ready: usize::MAX }
     }
 

@@ -1,5 +1,6 @@
 //! The verbs that need the whole cluster in one process.
 
+pub(crate) mod controllers;
 pub(crate) mod etcd;
 pub(crate) mod join;
 pub(crate) mod migrate;

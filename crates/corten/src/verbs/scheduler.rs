@@ -2,17 +2,18 @@
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use corten_cli::Verb;
 use corten_client::{Client, https::HttpsTransport, kubeconfig::Kubeconfig};
 use corten_meta::Key;
 use corten_runner::{Candidate, JournalBook, LeaseTimes, whole};
 use corten_scheduler::{Config, LeaderElection, Scheduler};
-use tokio::{sync::watch, task::JoinSet};
+use tokio::task::JoinSet;
 
 use crate::{
     cluster_access::Stopping,
+    leadership::lead_until_told,
     logging,
     process::{self, Clock},
     scheduler_options,
@@ -64,15 +65,11 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
 
 /// Until a signal ends it. It waits for its lease, where its configuration names one.
 async fn run_until_told(config: Config, client: Client) -> Result<()> {
-    let mut signals = process::Signals::listen()?;
     let (clock, journal) = (process::clock(), Arc::new(JournalBook::default()));
     let loops = process::loops(journal.clone(), clock.clone())?;
-    let (stop, told) = watch::channel(false);
-    let told = Stopping::new(told);
     let candidate = config.leader_election.as_ref().map(|it| candidate(it, config.component(), &client, &clock));
     let begin = |told: &Stopping| {
-        let (config, client, clock, journal, told) =
-            (config.clone(), client.clone(), clock.clone(), journal.clone(), told.clone());
+        let told = told.clone();
         let mut tasks = JoinSet::new();
         tasks.spawn(loops.spawn("scheduler", move || {
             let scheduler = Scheduler::new(config.clone());
@@ -80,53 +77,7 @@ async fn run_until_told(config: Config, client: Client) -> Result<()> {
         }));
         tasks
     };
-    let scheduling = async {
-        match candidate {
-            Some(candidate) => elected(&candidate, &told, &begin).await,
-            None => {
-                ended(&mut begin(&told)).await;
-                Ok(())
-            }
-        }
-    };
-    let ending = async {
-        signals.told_to_end().await;
-        stop.send_replace(true);
-        loops.begin_stop();
-    };
-    tokio::pin!(ending);
-    let scheduled = tokio::select! {
-        // A lease that is lost ends the process, with all that it is about to write.
-        lost = scheduling => lost,
-        () = async { ending.await; std::future::pending().await } => Ok(()),
-    };
-    loops.stop();
-    scheduled
-}
-
-/// Schedules while it holds the lease, which it gives back when it is told to end.
-///
-/// # Errors
-/// The lease is lost: another process may schedule now.
-async fn elected(candidate: &Candidate, told: &Stopping, begin: impl Fn(&Stopping) -> JoinSet<()>) -> Result<()> {
-    let mut term = tokio::select! {
-        biased;
-        () = told.now() => return Ok(()),
-        term = candidate.elected() => term,
-    };
-    let mut tasks = begin(told);
-    tokio::select! {
-        biased;
-        () = ended(&mut tasks) => {}
-        () = term.keep() => bail!("the lease {} is lost: another scheduler goes on", candidate.lease),
-    }
-    term.end();
-    term.release().await;
-    Ok(())
-}
-
-async fn ended(tasks: &mut JoinSet<()>) {
-    while tasks.join_next().await.is_some() {}
+    lead_until_told(&loops, candidate, begin).await
 }
 
 fn candidate(election: &LeaderElection, component: &str, client: &Client, clock: &Clock) -> Candidate {

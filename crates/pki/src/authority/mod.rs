@@ -29,7 +29,7 @@ use crate::{
 pub use etcd::{EtcdAuthority, EtcdFiles};
 pub use in_use::InUse;
 pub use renew::{DynamicCertificate, RENEWAL_INTERVAL};
-pub use sign::{SIGNERS, SigningRequest};
+pub use sign::{SIGNERS, SigningFiles, SigningRequest};
 pub use tls::unverified_client_config;
 
 /// Tells the time by which certificates begin and end.

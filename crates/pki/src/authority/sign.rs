@@ -2,10 +2,14 @@
 //!
 //! Subject, key and alternative names go into the certificate byte for byte: what an approver saw is what is signed.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
 use rcgen::{Issuer, KeyPair, SigningKey};
+use rustls_pki_types::CertificateDer;
 use x509_parser::{
     certification_request::X509CertificationRequest,
     cri_attributes::ParsedCriAttribute,
@@ -16,7 +20,7 @@ use x509_parser::{
 };
 
 use super::{Authority, profile};
-use crate::{certificate, der, possession};
+use crate::{Credential, Error, certificate, der, files, possession};
 
 /// Upstream's default for how long a certificate lasts, and the least that can be asked for.
 const LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -47,35 +51,99 @@ impl Authority {
     /// # Errors
     /// Why the signer does not sign this.
     pub fn sign_request(&self, asked: &SigningRequest<'_>, now: SystemTime) -> Result<String, String> {
-        let block = Pem::iter_from_buffer(asked.request.as_bytes()).next().and_then(Result::ok);
-        let block = block.filter(|it| it.label == "CERTIFICATE REQUEST");
-        let block = block.ok_or("PEM block type must be CERTIFICATE REQUEST")?;
-        let (_, request) = X509CertificationRequest::from_der(&block.contents).map_err(|it| format!("asn1: {it}"))?;
-        if !possession::is_signed(&request) {
-            return Err("unable to verify certificate request signature".into());
-        }
-        let names = Names::of(&request)?;
-        profile::check(asked, &request, &names)?;
-        let lifetime = asked.expiration_seconds.map_or(LIFETIME, |it| {
-            Duration::from_secs(it.try_into().unwrap_or_default()).clamp(LIFETIME_MIN, LIFETIME)
-        });
         let trust = self.trust();
-        let (_, authority) = X509Certificate::from_der(&trust.certificate).map_err(|it| it.to_string())?;
-        let end = seconds(now + lifetime).min(authority.validity().not_after.timestamp());
-        let usages = profile::extensions(asked.usages)?;
-        let body = Body {
-            serial: serial()?,
-            issuer: authority.subject().as_raw(),
-            start: seconds(now - BACKDATE),
-            end,
-            subject: request.certification_request_info.subject.as_raw(),
-            key: request.certification_request_info.subject_pki.raw,
-            alternative_names: names.raw,
-            authority_key: certificate::own_key(&authority),
-            usages,
-        };
-        let signed = body.signed(&trust.issuer)?;
-        Ok(certificate::pem("CERTIFICATE", &signed) + trust.bridge())
+        Ok(signed(&trust.certificate, &trust.issuer, asked, now)? + trust.bridge())
+    }
+}
+
+/// An authority that somebody else keeps, in two files: `--cluster-signing-cert-file` and `--cluster-signing-key-file` of upstream.
+pub struct SigningFiles {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+impl SigningFiles {
+    /// As [`Authority::sign_request`], with what the files hold now: they may have been replaced.
+    ///
+    /// # Errors
+    /// Why this is not signed.
+    pub fn sign_request(&self, asked: &SigningRequest<'_>, now: SystemTime) -> Result<String, String> {
+        let (certificate, issuer) = self.read().map_err(|it| it.to_string())?;
+        signed(&certificate, &issuer, asked, now)
+    }
+
+    /// # Errors
+    /// They cannot be read, are no certificate and no key, or do not belong together.
+    pub fn check(&self) -> Result<(), Error> {
+        self.read().map(|_| ())
+    }
+
+    fn read(&self) -> Result<(CertificateDer<'static>, Issuer<'static, KeyPair>), Error> {
+        let malformed = |path: &Path, why: String| Error::Malformed { path: path.to_owned(), why };
+        let text = |path: &Path| files::read(path)?.ok_or_else(|| malformed(path, "it is not there".into()));
+        let credential = Credential { certificate: text(&self.certificate)?, key: text(&self.key)? };
+        let certificate = certificate::certificate_of(&credential).map_err(|it| malformed(&self.certificate, it))?;
+        let key = KeyPair::from_pem(&credential.key).map_err(|it| malformed(&self.key, it.to_string()))?;
+        if !certificate::belongs(&certificate, &key) {
+            return Err(malformed(&self.key, format!("it is not the key of {}", self.certificate.display())));
+        }
+        let issuer = Issuer::from_ca_cert_der(&certificate, key);
+        let issuer = issuer.map_err(|it| malformed(&self.certificate, it.to_string()))?;
+        Ok((certificate, issuer))
+    }
+}
+
+/// A certificate for what is asked, as PEM, by the authority of this certificate.
+fn signed(
+    authority: &CertificateDer<'_>,
+    issuer: &Issuer<'_, KeyPair>,
+    asked: &SigningRequest<'_>,
+    now: SystemTime,
+) -> Result<String, String> {
+    let block = Pem::iter_from_buffer(asked.request.as_bytes()).next().and_then(Result::ok);
+    let block = block.filter(|it| it.label == "CERTIFICATE REQUEST");
+    let block = block.ok_or("PEM block type must be CERTIFICATE REQUEST")?;
+    let (_, request) = X509CertificationRequest::from_der(&block.contents).map_err(|it| format!("asn1: {it}"))?;
+    if !possession::is_signed(&request) {
+        return Err("unable to verify certificate request signature".into());
+    }
+    let names = Names::of(&request)?;
+    profile::check(asked, &request, &names)?;
+    let lifetime = asked
+        .expiration_seconds
+        .map_or(LIFETIME, |it| Duration::from_secs(it.try_into().unwrap_or_default()).clamp(LIFETIME_MIN, LIFETIME));
+    let (_, authority) = X509Certificate::from_der(authority).map_err(|it| it.to_string())?;
+    let end = seconds(now + lifetime).min(authority.validity().not_after.timestamp());
+    let usages = profile::extensions(asked.usages)?;
+    let body = Body {
+        serial: serial()?,
+        issuer: authority.subject().as_raw(),
+        start: seconds(now - BACKDATE),
+        end,
+        subject: request.certification_request_info.subject.as_raw(),
+        key: request.certification_request_info.subject_pki.raw,
+        alternative_names: names.raw,
+        authority_key: certificate::own_key(&authority),
+        usages,
+    };
+    let signed = body.signed(issuer)?;
+    Ok(certificate::pem("CERTIFICATE", &signed))
+}
+
+/// What the signatures of this key are called. The cluster's own is of the first kind; others keep theirs as they like.
+fn algorithm(issuer: &Issuer<'_, KeyPair>) -> Result<Vec<u8>, String> {
+    const NULL: &[u8] = &[0x05, 0x00];
+    let of_key = issuer.key().algorithm();
+    if *of_key == rcgen::PKCS_ECDSA_P256_SHA256 {
+        Ok(der::sequence(&[&der::oid(&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02])]))
+    } else if *of_key == rcgen::PKCS_ECDSA_P384_SHA384 {
+        Ok(der::sequence(&[&der::oid(&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x03])]))
+    } else if *of_key == rcgen::PKCS_ED25519 {
+        Ok(der::sequence(&[&der::oid(&[0x2b, 0x65, 0x70])]))
+    } else if *of_key == rcgen::PKCS_RSA_SHA256 {
+        Ok(der::sequence(&[&der::oid(&[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0b]), NULL]))
+    } else {
+        Err("the authority's key is neither RSA, nor ECDSA over P-256 or P-384, nor Ed25519".to_owned())
     }
 }
 
@@ -150,8 +218,7 @@ struct Body<'a> {
 
 impl Body<'_> {
     fn signed(self, issuer: &Issuer<'_, KeyPair>) -> Result<Vec<u8>, String> {
-        debug_assert_eq!(issuer.key().algorithm(), &rcgen::PKCS_ECDSA_P256_SHA256);
-        let algorithm = der::sequence(&[&der::oid(&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02])]);
+        let algorithm = algorithm(issuer)?;
         let mut extensions = self.usages;
         extensions.push(der::extension(&[0x55, 0x1d, 0x13], true, &der::sequence(&[])));
         if let Some(id) = self.authority_key {

@@ -361,6 +361,30 @@ fn a_signed_certificate_proves_what_was_asked_for() {
 }
 
 #[test]
+fn files_of_somebody_elses_sign_as_the_clusters_own() {
+    let dir = tempfile::tempdir().expect("a folder for the test");
+    let authority = Authority::load_or_create(dir.path()).expect("an authority");
+    let [certificate, key] = ["ca.crt", "ca.key"].map(|it| dir.path().join(it));
+    let other = dir.path().join("other.key");
+    std::fs::write(&other, KeyPair::generate().expect("a key").serialize_pem()).expect("written");
+    let files = SigningFiles { certificate: certificate.clone(), key };
+    let request = request(&[(rcgen::DnType::CommonName, "jane")], &[]);
+    let usages = ["client auth".to_owned()];
+    let signer = "kubernetes.io/kube-apiserver-client";
+    let asked = SigningRequest { request: &request, signer, usages: &usages, expiration_seconds: None };
+    let pem = files.sign_request(&asked, SystemTime::now()).expect("a certificate");
+    let issued = Credential { certificate: pem, key: String::new() };
+    let chain = vec![certificate::certificate_of(&issued).expect("a certificate")];
+    assert_eq!(authority.verify_client(&chain).expect("it is ours").user, "jane");
+
+    let wrong = SigningFiles { certificate: certificate.clone(), key: other };
+    let error = wrong.check().expect_err("another's key").to_string();
+    assert!(error.contains("it is not the key of"), "{error}");
+    let missing = SigningFiles { certificate, key: dir.path().join("none") };
+    assert!(missing.check().expect_err("no key").to_string().contains("it is not there"));
+}
+
+#[test]
 fn signers_have_their_rules() {
     use rcgen::DnType;
     let authority = Authority::in_memory().expect("an authority");

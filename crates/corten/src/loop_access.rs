@@ -1,0 +1,48 @@
+//! How loops reach the API server, and as whom: the one of this process, or any other over the network.
+
+use corten_apiserver::Fence;
+use corten_client::Client;
+use corten_runner::SharedInformers;
+
+use crate::{
+    in_process::{self, OwnServer},
+    service_account_credentials::AccountClients,
+};
+
+/// Loops read together, and each writes under an identity of its own.
+#[derive(Clone)]
+pub(crate) enum LoopAccess {
+    InProcess(OwnServer),
+    Remote(RemoteAccess),
+}
+
+/// Another process's API server, which may be of another version, or upstream's.
+#[derive(Clone)]
+pub(crate) struct RemoteAccess {
+    /// As the user of the kubeconfig.
+    pub(crate) client: Client,
+    /// Where each loop has a service account: kube-controller-manager's `--use-service-account-credentials`.
+    pub(crate) accounts: Option<AccountClients>,
+}
+
+impl LoopAccess {
+    /// What all controllers see.
+    pub(crate) fn informers(&self) -> SharedInformers {
+        match self {
+            Self::InProcess(server) => {
+                SharedInformers::new(in_process::client(server, in_process::controller_manager()))
+            }
+            Self::Remote(remote) => SharedInformers::of_any_server(remote.client.clone()),
+        }
+    }
+
+    /// As whom the loop of this service account in kube-system writes. A fence is of a lease that this process's server keeps: where the
+    /// server is another, a process that loses its lease ends.
+    pub(crate) fn writer(&self, account: &str, fence: Option<Fence>) -> Client {
+        match self {
+            Self::InProcess(server) => in_process::fenced(server, in_process::controller(account), fence),
+            Self::Remote(RemoteAccess { accounts: Some(accounts), .. }) => accounts.client(account),
+            Self::Remote(RemoteAccess { client, .. }) => client.clone(),
+        }
+    }
+}

@@ -6,7 +6,10 @@ use corten_api::{resources, snapshots::APP_MANAGED_BY};
 use corten_meta::{ObjectMeta, Resource, Time};
 use serde::{Deserialize, Deserializer, Serialize, de::IgnoredAny};
 
-use crate::{API_GROUPS, Origin, View, Wake, Watch, projection::{bare, or_default}};
+use crate::{
+    API_GROUPS, Origin, View, Wake, Watch,
+    projection::{bare, or_default},
+};
 
 /// A definition, as far as it says which resource its objects are.
 #[derive(Deserialize)]

@@ -4,7 +4,8 @@
 //! up to which revision all can be seen, and when each resource was changed last.
 //!
 //! Other servers have no such path (404), or nobody gave this caller the right to it (403): that is said once, and asked again now and
-//! then without a word. A server of Corten's that begins may refuse it for a moment, before its roles are there.
+//! then without a word. A server of Corten's that begins may refuse it for a moment, before its roles are there: who refuses is asked
+//! for its version.
 
 use std::{
     collections::BTreeMap,
@@ -24,8 +25,8 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 /// The server ends each stream after a minute. One that lasts longer is a connection that nobody hears any more.
 const LIFETIME_MAX: Duration = Duration::from_secs(90);
-/// For so long a server may refuse it (403) that has just begun.
-const REFUSED_PATIENCE: Duration = Duration::from_secs(10);
+/// For so long a server of Corten's may refuse it (403) that has just begun.
+const REFUSED_PATIENCE: Duration = Duration::from_secs(8);
 /// How often a server that does not tell is asked again: another one may have come in its place.
 const UNSERVED_RETRY: Duration = Duration::from_secs(60);
 
@@ -49,10 +50,23 @@ pub struct Progress {
 pub struct ResourceIndex(usize);
 
 enum State {
-    Connecting(BoxFuture<'static, Result<Watch, Error>>),
+    Connecting(BoxFuture<'static, Result<Watch, Refusal>>),
     /// Until the time at which the stream must have ended.
     Reading(Watch, Pin<Box<Sleep>>),
     Waiting(Pin<Box<Sleep>>),
+}
+
+/// There is no stream.
+struct Refusal {
+    error: Error,
+    /// The server has said that it is not of Corten.
+    is_foreign: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    git_version: String,
 }
 
 #[derive(Deserialize)]
@@ -109,9 +123,9 @@ impl Progress {
             self.state = match &mut self.state {
                 State::Connecting(watch) => match ready!(watch.as_mut().poll(context)) {
                     Ok(watch) => State::Reading(watch, Box::pin(tokio::time::sleep(LIFETIME_MAX))),
-                    Err(error) => {
+                    Err(refusal) => {
                         let was_unserved = self.is_unserved;
-                        self.state = self.refused(&error);
+                        self.state = self.refused(&refusal);
                         if self.is_unserved == was_unserved {
                             continue;
                         }
@@ -157,9 +171,10 @@ impl Progress {
     }
 
     /// No stream was begun.
-    fn refused(&mut self, error: &Error) -> State {
+    fn refused(&mut self, Refusal { error, is_foreign }: &Refusal) -> State {
         match error.status().map(|it| it.code) {
             Some(404) => self.unserved(error),
+            Some(403) if *is_foreign => self.unserved(error),
             Some(403) => {
                 let since = *self.refused_since.get_or_insert_with(Instant::now);
                 if since.elapsed() < REFUSED_PATIENCE {
@@ -194,12 +209,26 @@ impl Progress {
 impl State {
     fn connect(client: &Client) -> Self {
         let client = client.clone();
-        Self::Connecting(Box::pin(async move { client.stream("/progress").await }))
+        Self::Connecting(Box::pin(async move {
+            match client.stream("/progress").await {
+                Ok(stream) => Ok(stream),
+                Err(error) => {
+                    let is_refused = error.status().is_some_and(|it| it.code == 403);
+                    Err(Refusal { is_foreign: is_refused && is_foreign(&client).await, error })
+                }
+            }
+        }))
     }
 
     fn wait(delay: Duration) -> Self {
         Self::Waiting(Box::pin(tokio::time::sleep(delay)))
     }
+}
+
+/// Does the server say that it is not of Corten? One that says nothing may be.
+async fn is_foreign(client: &Client) -> bool {
+    let version = client.get_path("/version").await.and_then(|it| crate::decode::<Version>(&it));
+    version.is_ok_and(|it| !it.git_version.contains("+corten"))
 }
 
 #[cfg(test)]
@@ -255,6 +284,12 @@ mod tests {
         let begun = Instant::now();
         std::future::poll_fn(|context| progress.poll(context)).await;
         assert!(progress.is_unserved() && begun.elapsed() >= REFUSED_PATIENCE);
-        assert!(refuses.asked().len() < 20, "with a back-off");
+        assert!(refuses.asked().len() < 30, "with a back-off");
+
+        let version = Answer::Json(200, json!({ "gitVersion": "v1.20.2" }));
+        let mut progress = Progress::new(Script::new(vec![status(403), version]).client());
+        let begun = Instant::now();
+        std::future::poll_fn(|context| progress.poll(context)).await;
+        assert_eq!((progress.is_unserved(), begun.elapsed()), (true, Duration::ZERO), "it says that it is another's");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use corten_api::{
     resources::{API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS},
-    version::minor,
+    version::{is_own, minor},
 };
 use corten_client::{Client, Error, ListParams, decode};
 use corten_controllers::{CONTROLLERS, Settings};
@@ -41,7 +41,7 @@ impl ServedKinds {
         let found = Discovered::of(client).await?;
         let mut this = Self {
             kinds: found.kinds(),
-            is_own: version.git_version.contains("+corten"),
+            is_own: is_own(&version.git_version),
             wants_token_secrets: minor(&version.git_version).is_some_and(|it| it < (1, 24)),
             ..Self::default()
         };

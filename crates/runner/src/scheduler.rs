@@ -363,8 +363,9 @@ fn taken_in<T: Projection>(
     false
 }
 
+/// A server of another version, or upstream's, need not serve all that places Pods: of what it does not serve there is none.
 fn informer<T: Projection>(client: &Client, resource: Resource) -> Informer<T> {
-    let params = InformerParams::all(resource).seeded_by("scheduler");
+    let params = InformerParams { is_optional: true, ..InformerParams::all(resource).seeded_by("scheduler") };
     Informer::decoding(client.clone(), params, |bytes| {
         let object: T = decode_projection(&bytes)?;
         Ok((Identity::of(object.meta()), object))

@@ -84,10 +84,12 @@ impl LabelledGroups {
         Self { client: client.clone(), definition, groups: None, are_told: false }
     }
 
-    /// A server that cannot say which groups there are holds nobody up.
+    /// A server that cannot say which groups there are holds nobody up, nor does one that does not tell of definitions: upstream's role of
+    /// schedulers leaves them out.
     pub(super) fn is_synced(&self) -> bool {
         let are_listed = |it: &Informer<LabelledGroup>| it.n_lists() > 0 || it.cannot_list();
-        self.definition.n_lists() > 0 && self.groups.as_ref().is_none_or(are_listed)
+        let is_told = self.definition.n_lists() > 0 || self.definition.is_forbidden();
+        is_told && self.groups.as_ref().is_none_or(are_listed)
     }
 
     /// Takes in what is new; says whether there is nothing more.

@@ -603,11 +603,8 @@ impl Listing {
         }
         let page = async move {
             let page = client.list(&resource, &params).await;
-            // Who has no right to what is not served is told of the right alone.
             match page {
-                Err(error) if is_optional && error.status().is_some_and(|it| it.code == 403) => {
-                    Err(client.unserved(&resource).await.unwrap_or(error))
-                }
+                Err(error) if is_optional => Err(client.unserved_or(&resource, error).await),
                 page => page,
             }
         };

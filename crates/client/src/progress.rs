@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use corten_api::version::is_own;
 use corten_meta::Resource;
 use futures_util::StreamExt;
 use serde::Deserialize;
@@ -228,7 +229,7 @@ impl State {
 /// Does the server say that it is not of Corten? One that says nothing may be.
 async fn is_foreign(client: &Client) -> bool {
     let version = client.get_path("/version").await.and_then(|it| crate::decode::<Version>(&it));
-    version.is_ok_and(|it| !it.git_version.contains("+corten"))
+    version.is_ok_and(|it| !is_own(&it.git_version))
 }
 
 #[cfg(test)]

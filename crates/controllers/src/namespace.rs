@@ -47,6 +47,8 @@ with_namespaced! { content }
 pub struct Namespaces {
     /// What namespaces hold, without what definitions describe.
     kinds: Vec<Resource>,
+    /// The server is of another version: what it shows of one kind may be older than what it shows of another.
+    is_seen_apart: bool,
 }
 
 impl Default for Namespaces {
@@ -62,7 +64,7 @@ impl Namespaces {
         if !kinds.contains(&resources::EVENTS) {
             kinds.push(resources::EVENTS);
         }
-        Self { kinds }
+        Self { kinds, is_seen_apart: settings.served.is_some() }
     }
 }
 
@@ -87,10 +89,20 @@ impl Controller for Namespaces {
 
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
         match view.get::<Namespace>(key) {
-            Some(namespace) if namespace.metadata.is_deleting() => empty(view, namespace, now),
+            Some(namespace) if namespace.metadata.is_deleting() => {
+                let own = if self.is_seen_apart { self.namespaced(view) } else { Vec::new() };
+                empty(view, namespace, own, now)
+            }
             Some(_) => Plan::default(),
             None => empty_missing(view, key),
         }
+    }
+}
+
+impl Namespaces {
+    /// What namespaces hold of the server's own kinds, and of what definitions describe.
+    fn namespaced(&self, view: &View) -> Vec<Resource> {
+        self.kinds.iter().cloned().chain(defined(view).filter(|it| it.namespaced)).collect()
     }
 }
 
@@ -236,12 +248,13 @@ impl<'a> Content<'a> {
     }
 }
 
-fn empty(view: &View, namespace: &Namespace, now: Time) -> Plan {
+/// `own` are kinds of the server itself to be listed once more before the namespace goes.
+fn empty(view: &View, namespace: &Namespace, own: Vec<Resource>, now: Time) -> Plan {
     let meta = &namespace.metadata;
     if !namespace.spec.finalizers.iter().any(|it| it == FINALIZER) {
         return Plan { waits: foreign_finalizers(namespace), ..Plan::default() };
     }
-    let mut listing = Listing::of(view, namespace);
+    let mut listing = Listing::of(view, namespace, own);
     let refused_lists = std::mem::take(&mut listing.refused);
     let mut content = Content::of(view, &meta.name);
     let mut unseen = Unseen::of(view);

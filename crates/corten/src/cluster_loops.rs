@@ -136,5 +136,5 @@ impl ClusterLoops {
 
 /// What all loops beside this server see.
 pub(crate) fn informers(server: &OwnServer) -> SharedInformers {
-    LoopAccess::InProcess(server.clone()).informers()
+    LoopAccess::InProcess(server.clone()).informers(&[])
 }

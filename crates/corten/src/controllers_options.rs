@@ -105,12 +105,11 @@ impl ControllersOptions {
     /// An option is wrong, or a file cannot be read.
     pub(crate) fn of(matches: &ArgMatches) -> Result<Self> {
         let signing = match (file(matches, "cluster-signing-cert-file"), file(matches, "cluster-signing-key-file")) {
-            (Some(certificate), Some(key)) => Some(SigningFiles { certificate, key }),
+            (Some(certificate), Some(key)) => {
+                Some(SigningFiles::new(certificate, key).context("--cluster-signing-cert-file")?)
+            }
             _ => None,
         };
-        if let Some(files) = &signing {
-            files.check().context("--cluster-signing-cert-file")?;
-        }
         let lease_times = leader_options::lease_times(matches, true)?;
         Ok(Self {
             kubeconfig: file(matches, "kubeconfig").context("--kubeconfig is required")?,

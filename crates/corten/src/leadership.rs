@@ -1,7 +1,7 @@
 //! Leading: what runs only while this process holds a lease. A process that serves as well leads one term after the other; one that is
 //! there for its loops alone leads once, and ends where it loses the lease.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use corten_runner::{Candidate, Loops};
 use tokio::{sync::watch, task::JoinSet};
 
@@ -42,11 +42,11 @@ pub(crate) async fn lead(
 /// Runs what `begin` begins until a signal ends the process: at once, or where there is a candidate once it is elected.
 ///
 /// # Errors
-/// The lease is lost, and with it all that this process is about to write: another one goes on.
+/// The lease is lost, and with it all that this process is about to write: another one goes on. Or a task has failed.
 pub(crate) async fn lead_until_told(
     loops: &Loops,
     candidate: Option<Candidate>,
-    begin: impl FnOnce(&Stopping) -> JoinSet<()>,
+    begin: impl FnOnce(&Stopping) -> JoinSet<Result<()>>,
 ) -> Result<()> {
     let mut signals = process::Signals::listen()?;
     let (stop, told) = watch::channel(false);
@@ -54,10 +54,7 @@ pub(crate) async fn lead_until_told(
     let leading = async {
         match candidate {
             Some(candidate) => lead_once(&candidate, &told, begin).await,
-            None => {
-                ended(&mut begin(&told)).await;
-                Ok(())
-            }
+            None => ended(&mut begin(&told)).await,
         }
     };
     let ending = async {
@@ -75,23 +72,35 @@ pub(crate) async fn lead_until_told(
 }
 
 /// Leads while it holds the lease, which it gives back when it is told to end.
-async fn lead_once(candidate: &Candidate, told: &Stopping, begin: impl FnOnce(&Stopping) -> JoinSet<()>) -> Result<()> {
+async fn lead_once(
+    candidate: &Candidate,
+    told: &Stopping,
+    begin: impl FnOnce(&Stopping) -> JoinSet<Result<()>>,
+) -> Result<()> {
     let mut term = tokio::select! {
         biased;
         () = told.now() => return Ok(()),
         term = candidate.elected() => term,
     };
     let mut tasks = begin(told);
-    tokio::select! {
+    let led = tokio::select! {
         biased;
-        () = ended(&mut tasks) => {}
+        led = ended(&mut tasks) => led,
         () = term.keep() => bail!("the lease {} is lost: another process goes on", candidate.lease),
-    }
+    };
     term.end();
-    term.release().await;
-    Ok(())
+    // What has failed may be amid a write: others wait as for a process that was killed.
+    if led.is_ok() {
+        term.release().await;
+    }
+    led
 }
 
-async fn ended(tasks: &mut JoinSet<()>) {
-    while tasks.join_next().await.is_some() {}
+/// # Errors
+/// The first that a task ends with.
+async fn ended(tasks: &mut JoinSet<Result<()>>) -> Result<()> {
+    while let Some(ended) = tasks.join_next().await {
+        ended.context("a task broke")??;
+    }
+    Ok(())
 }

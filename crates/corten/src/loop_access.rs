@@ -2,6 +2,7 @@
 
 use corten_apiserver::Fence;
 use corten_client::Client;
+use corten_meta::Resource;
 use corten_runner::SharedInformers;
 
 use crate::{
@@ -26,13 +27,13 @@ pub(crate) struct RemoteAccess {
 }
 
 impl LoopAccess {
-    /// What all controllers see.
-    pub(crate) fn informers(&self) -> SharedInformers {
+    /// What all controllers see. Of a server in another process it is known which kinds it serves.
+    pub(crate) fn informers(&self, served: &[Resource]) -> SharedInformers {
         match self {
             Self::InProcess(server) => {
                 SharedInformers::new(in_process::client(server, in_process::controller_manager()))
             }
-            Self::Remote(remote) => SharedInformers::of_any_server(remote.client.clone()),
+            Self::Remote(remote) => SharedInformers::of_any_server(remote.client.clone(), served.to_vec()),
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use anyhow::{Context, Result};
 use corten_client::Client;
 use corten_runner::{TokenSecretSettings, whole};
 use tokio::{sync::watch, task::JoinSet, time::sleep};
@@ -15,6 +16,8 @@ use crate::{
 
 /// How often it is looked whether something else is served.
 const LOOKS_AGAIN: Duration = Duration::from_secs(120);
+/// How long loops have to end that are to begin again.
+const END_DEADLINE: Duration = Duration::from_secs(30);
 /// Until a server that does not answer is asked again.
 const UNANSWERED_PAUSE: Duration = Duration::from_secs(2);
 /// Loops that ask the volume drivers of nodes which have joined a server of Corten's: that server runs them, whatever else is off there.
@@ -32,23 +35,26 @@ pub(crate) struct RemoteLoops {
 
 impl RemoteLoops {
     /// Runs them until `told`.
-    pub(crate) async fn run(self, told: Stopping) {
+    ///
+    /// # Errors
+    /// Loops that are to begin again do not end.
+    pub(crate) async fn run(self, told: Stopping) -> Result<()> {
         let loops = OF_SERVER.into_iter().chain(OF_NODES).collect::<Vec<_>>().join(", ");
         tracing::info!(loops, "not run here: they are a part of the API server");
         tokio::select! {
             biased;
-            () = told.now() => {}
+            () = told.now() => Ok(()),
             served = self.asked() => self.run_by(served, told.clone()).await,
         }
     }
 
-    async fn run_by(&self, mut served: ServedKinds, told: Stopping) {
+    async fn run_by(&self, mut served: ServedKinds, told: Stopping) -> Result<()> {
         loop {
             say_what_is_left_out(&served, &self.controllers);
             let controllers = self.suited(&served);
             let (stop, stopping) = watch::channel(false);
             let runs = |name: &str| served.controllers.contains(name);
-            let informers = controllers.access.informers();
+            let informers = controllers.access.informers(&served.kinds);
             let stopping = Stopping::new(stopping);
             let mut tasks = controllers.begin(&informers, runs, &stopping, None);
             // Corten's server puts tokens into Secrets when they are made.
@@ -61,10 +67,18 @@ impl RemoteLoops {
                 other = self.changed(&served) => Some(other),
             };
             stop.send_replace(true);
-            while tasks.join_next().await.is_some() {}
+            let all_ended = async { while tasks.join_next().await.is_some() {} };
             match next {
-                None => return,
-                Some(other) => served = other,
+                None => {
+                    all_ended.await;
+                    return Ok(());
+                }
+                // One that stands still would keep all others from beginning again, and other processes from the lease.
+                Some(other) => {
+                    let ended = tokio::time::timeout(END_DEADLINE, all_ended).await;
+                    ended.context("the controllers do not end to begin again")?;
+                    served = other;
+                }
             }
             tracing::info!("the server serves something else now: the controllers begin again");
         }

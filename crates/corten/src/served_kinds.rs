@@ -77,11 +77,17 @@ impl Discovered {
         let groups: Groups = decode(&client.get_path("/apis").await?)?;
         let services: Vec<Service> = list(client, &API_SERVICES).await?;
         let elsewhere: BTreeSet<(String, String)> = services.into_iter().filter_map(Service::elsewhere).collect();
+        // Of groups that definitions name a version may be told of that is not served yet, or never will be.
+        let groups_defined: BTreeSet<String> =
+            names(client, &CUSTOM_RESOURCE_DEFINITIONS).await?.iter().filter_map(|it| group_of(it)).collect();
         let mut versions = vec![(String::new(), "v1".to_owned())];
         versions.extend(groups.groups.into_iter().flat_map(Group::versions));
         let mut served = Vec::new();
         for (group, version) in versions.into_iter().filter(|it| !elsewhere.contains(it)) {
-            served.extend(resources(client, &group, &version).await?);
+            match resources(client, &group, &version).await {
+                Err(error) if error.is_not_found() && groups_defined.contains(&group) => {}
+                found => served.extend(found?),
+            }
         }
         // After what they describe: one that comes meanwhile is not taken for the server's own.
         let definitions: BTreeSet<String> = names(client, &CUSTOM_RESOURCE_DEFINITIONS).await?;
@@ -111,6 +117,11 @@ impl Discovered {
         }
         kinds
     }
+}
+
+/// Of a definition's name, `PLURAL.GROUP`.
+fn group_of(definition: &str) -> Option<String> {
+    definition.split_once('.').map(|it| it.1.to_owned())
 }
 
 async fn resources(client: &Client, group: &str, version: &str) -> Result<Vec<(Resource, bool)>, Error> {

@@ -87,7 +87,9 @@ impl AccountTransport {
             // It is good for a fifth of its life yet.
             (Err(error), Some(token)) => {
                 tracing::warn!(account = %self.account, %error, "another token is not to be had yet");
-                Ok(token.bearer.clone())
+                let bearer = token.bearer.clone();
+                *held = Some(Token { bearer: bearer.clone(), renewed_at: Instant::now() + RENEWED_AFTER_MIN });
+                Ok(bearer)
             }
             (Err(error), None) => {
                 Err(TransportError(format!("no token of the service account {}: {error}", self.account)))

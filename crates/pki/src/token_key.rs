@@ -6,8 +6,8 @@ use aws_lc_rs::{
     rand::SystemRandom,
     rsa,
     signature::{
-        ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, RSA_PKCS1_2048_8192_SHA256,
-        RSA_PKCS1_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
+        ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm,
+        RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
     },
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -51,14 +51,20 @@ impl TokenKey {
         Ok((Self::from_pem(&pem)?, pem))
     }
 
+    /// PKCS #8, as Corten writes it, or what kubeadm does: PKCS #1 of an RSA key and SEC 1 of the other.
     pub(super) fn from_pem(pem: &str) -> Result<Self, Error> {
         let key = KeyPair::from_pem(pem).map_err(failed)?;
         let (der, public) = (key.serialize_der(), key.subject_public_key_info());
         let pair = match Public::of(&public)? {
             Public::Point(_) => {
-                Pair::Curve(EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &der).map_err(failed)?)
+                const CURVE: &EcdsaSigningAlgorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
+                let pair = EcdsaKeyPair::from_pkcs8(CURVE, &der);
+                Pair::Curve(pair.or_else(|_| EcdsaKeyPair::from_private_key_der(CURVE, &der)).map_err(failed)?)
             }
-            Public::Rsa { .. } => Pair::Rsa(rsa::KeyPair::from_pkcs8(&der).map_err(failed)?),
+            Public::Rsa { .. } => {
+                let pair = rsa::KeyPair::from_pkcs8(&der).or_else(|_| rsa::KeyPair::from_der(&der));
+                Pair::Rsa(pair.map_err(failed)?)
+            }
         };
         Self::of_public(public, Some(pair))
     }
@@ -179,6 +185,17 @@ mod tests {
         }
         assert_eq!((rsa.jwk()["e"].as_str(), rsa.jwk()["kty"].as_str()), (Some("AQAB"), Some("RSA")));
         assert!(rsa.jwk()["n"].as_str().is_some_and(|it| it.len() == 342), "256 bytes");
+    }
+
+    #[test]
+    fn a_key_is_read_as_kubeadm_writes_it() {
+        let pair = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048).expect("a key");
+        // What stands before the key itself in PKCS #8, of a key of 2048 bits.
+        const HEADER_BYTES: usize = 26;
+        let bare = certificate::pem("RSA PRIVATE KEY", &pair.serialize_der()[HEADER_BYTES..]);
+        let (read, expected) = (TokenKey::from_pem(&bare), TokenKey::from_pem(&pair.serialize_pem()));
+        let (read, expected) = (read.expect("PKCS #1"), expected.expect("PKCS #8"));
+        assert!(expected.verifies(b"what is signed", &read.sign(b"what is signed").expect("it signs")));
     }
 
     #[test]

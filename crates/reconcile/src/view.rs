@@ -14,6 +14,7 @@ use std::{
     any::Any,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use corten_meta::{Key, Named, ObjectMeta, Requirement, Resource, Time};
@@ -74,12 +75,26 @@ pub(crate) fn as_type<T: 'static>(object: &Object) -> Option<&T> {
     (&**object as &dyn Any).downcast_ref()
 }
 
+/// So long an answer counts where tables are not moved on together: the object may have been made again, and what belongs to it seen first.
+const ANSWERED_FOR: Duration = Duration::from_secs(5);
+
+/// What was found when an object was asked for.
+#[derive(Clone)]
+struct Answered {
+    answer: Answer,
+    /// When it was found first, without another answer since.
+    first: Option<Time>,
+    /// When it was found last.
+    last: Option<Time>,
+}
+
 /// See the module's documentation.
 #[derive(Clone, Default)]
 pub struct View {
     tables: BTreeMap<Resource, Table>,
-    /// With the time since which it has been so, where that is known.
-    answers: BTreeMap<(Resource, Key), (Answer, Option<Time>)>,
+    answers: BTreeMap<(Resource, Key), Answered>,
+    /// Answers do not last, and this is the time by which it is seen how old they are.
+    outdating: Option<Time>,
     failures: BTreeMap<Key, Failure>,
     brought: AllBrought,
     notes: Notes,
@@ -189,12 +204,14 @@ impl View {
 
     /// What was found when this was last asked, if it was asked since the object's last change in this view.
     pub fn answer(&self, resource: &Resource, key: &Key) -> Option<&Answer> {
-        self.answers.get(&(resource.clone(), key.clone())).map(|it| &it.0)
+        let answered = self.answers.get(&(resource.clone(), key.clone()))?;
+        let is_old = self.outdating.zip(answered.last).is_some_and(|(now, last)| now > last.after(ANSWERED_FOR));
+        (!is_old).then_some(&answered.answer)
     }
 
     /// When [`View::answer`] was found first, without another answer since.
     pub fn answered_at(&self, resource: &Resource, key: &Key) -> Option<Time> {
-        self.answers.get(&(resource.clone(), key.clone()))?.1
+        self.answers.get(&(resource.clone(), key.clone()))?.first
     }
 
     /// When this controller began to look: what was silent before may have been heard by nobody.
@@ -309,16 +326,19 @@ impl View {
     }
 
     pub fn record_answer(&mut self, resource: Resource, key: Key, answer: Answer) {
-        self.answers.insert((resource, key), (answer, None));
+        self.answers.insert((resource, key), Answered { answer, first: None, last: None });
     }
 
     /// As [`View::record_answer`], with when that was.
     pub fn record_answer_at(&mut self, resource: Resource, key: Key, answer: Answer, now: Time) {
         let place = (resource, key);
-        let is_known = self.answers.get(&place).is_some_and(|it| it.0 == answer && it.1.is_some());
-        if !is_known {
-            self.answers.insert(place, (answer, Some(now)));
-        }
+        let before = self.answers.get(&place).filter(|it| it.answer == answer).and_then(|it| it.first);
+        self.answers.insert(place, Answered { answer, first: before.or(Some(now)), last: Some(now) });
+    }
+
+    /// Answers count for a few seconds from here on, by this time; without one they last.
+    pub fn outdate_answers(&mut self, now: Option<Time>) {
+        self.outdating = now;
     }
 
     pub fn begin(&mut self, now: Time) {

@@ -326,6 +326,7 @@ impl LoopState {
 
     /// The next key the mind is to be asked about.
     fn question(&mut self) -> Option<Question> {
+        self.feeds.outdate_answers((self.clock)());
         // A view that lacks a resource altogether would say that everything of it is gone.
         let Some(view) = self.feeds.whole_view() else {
             self.tell_unlisted();

@@ -173,6 +173,10 @@ impl FakeApi {
         if method == "GET" && state.forbidden.is_some_and(|it| path.ends_with(it)) {
             return status(403, "Forbidden");
         }
+        if method == "GET" && is_group_version(path) {
+            let served = COLLECTIONS.iter().filter(|it| !state.unserved.contains(**it));
+            return (200, json!({ "resources": served.map(|it| json!({ "name": it })).collect::<Vec<_>>() }));
+        }
         if method != "GET" {
             state.requests.push(format!("{method} {path}"));
         }
@@ -369,6 +373,14 @@ impl Fault {
 fn respond(code: u16, body: &Value) -> Response<Body> {
     let body = Full::new(Bytes::from(body.to_string())).map_err(|never| match never {}).boxed_unsync();
     Response::builder().status(code).body(body).expect("a valid response")
+}
+
+/// `/api/v1` or `/apis/apps/v1`.
+fn is_group_version(path: &str) -> bool {
+    match path.split('/').skip(1).collect::<Vec<_>>()[..] {
+        ["api", _] | ["apis", _, _] => true,
+        _ => false,
+    }
 }
 
 /// As the server says which object it is that is not there.

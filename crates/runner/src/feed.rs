@@ -8,7 +8,7 @@ use std::{
 };
 
 use corten_client::Failing;
-use corten_meta::{Key, ObjectMeta, Resource};
+use corten_meta::{Key, ObjectMeta, Resource, Time};
 use corten_reconcile::{Controller, Origin, Subject, Table, View, Wake, Watch};
 
 use crate::shared_informers::{self, Change, SharedInformers, Subscription};
@@ -83,6 +83,13 @@ impl Feeds {
     /// To be changed. Whoever holds on to what it was keeps that.
     pub(crate) fn view_mut(&mut self) -> &mut View {
         Arc::make_mut(&mut self.view)
+    }
+
+    /// Where resources are seen as they come, what was found when an object was asked for is soon old.
+    pub(crate) fn outdate_answers(&mut self, now: Time) {
+        if self.informers.are_apart() {
+            self.view_mut().outdate_answers(Some(now));
+        }
     }
 
     /// The view, once it is whole: of one revision, and lacking nothing that is needed. What definitions describe counts as

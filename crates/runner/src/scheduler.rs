@@ -136,8 +136,8 @@ impl SchedulerLoop {
             extenders,
             reach,
             consultations: FuturesUnordered::new(),
-            nodes: informer(&client, NODES),
-            pods: informer(&client, PODS),
+            nodes: informer(&client, NODES, false),
+            pods: informer(&client, PODS, false),
             storage: StorageInformers::new(&client),
             cluster: ClusterInformers::new(&client),
             waiting: VecDeque::new(),
@@ -363,9 +363,9 @@ fn taken_in<T: Projection>(
     false
 }
 
-/// A server of another version, or upstream's, need not serve all that places Pods: of what it does not serve there is none.
-fn informer<T: Projection>(client: &Client, resource: Resource) -> Informer<T> {
-    let params = InformerParams { is_optional: true, ..InformerParams::all(resource).seeded_by("scheduler") };
+/// A server of another version, or upstream's, need not serve all that places Pods: of what is optional and not served there is none.
+fn informer<T: Projection>(client: &Client, resource: Resource, is_optional: bool) -> Informer<T> {
+    let params = InformerParams { is_optional, ..InformerParams::all(resource).seeded_by("scheduler") };
     Informer::decoding(client.clone(), params, |bytes| {
         let object: T = decode_projection(&bytes)?;
         Ok((Identity::of(object.meta()), object))

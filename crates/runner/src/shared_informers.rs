@@ -32,6 +32,7 @@ use std::{
 };
 
 use corten_client::{Client, Failing, Progress};
+use corten_meta::Resource;
 use corten_reconcile::Watch;
 use futures_util::task::AtomicWaker;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
@@ -53,8 +54,8 @@ pub struct SharedInformers(Arc<Inner>);
 
 struct Inner {
     client: Client,
-    /// The server may be of another version, and need not serve every kind.
-    is_of_any_server: bool,
+    /// The kinds that it serves. None where it is of this program's version, and serves every one.
+    served: Option<Vec<Resource>>,
     sources: Mutex<Vec<Arc<Source>>>,
     progress: Mutex<Progress>,
     /// The server does not tell how resources compare: each table goes on by itself.
@@ -80,20 +81,20 @@ pub(crate) struct Subscription {
 impl SharedInformers {
     /// Sees through `client`, with its permissions.
     pub fn new(client: Client) -> Self {
-        Self::of(client, false)
+        Self::of(client, None)
     }
 
-    /// As [`Self::new`], of a server that need not serve every kind that is watched: of one that it does not serve there is none. What
-    /// another watch leads to is served by its own word, and is waited for.
-    pub fn of_any_server(client: Client) -> Self {
-        Self::of(client, true)
+    /// As [`Self::new`], of a server that has said that it serves these kinds, and need not serve every other one that is watched: of one
+    /// that it does not serve there is none. What it serves is waited for, however it answers, and so is what another watch leads to.
+    pub fn of_any_server(client: Client, served: Vec<Resource>) -> Self {
+        Self::of(client, Some(served))
     }
 
-    fn of(client: Client, is_of_any_server: bool) -> Self {
+    fn of(client: Client, served: Option<Vec<Resource>>) -> Self {
         Self(Arc::new(Inner {
             progress: Mutex::new(Progress::new(client.clone())),
             client,
-            is_of_any_server,
+            served,
             are_apart: AtomicBool::new(false),
             sources: Mutex::default(),
             stirred: Notify::new(),
@@ -102,6 +103,11 @@ impl SharedInformers {
             clock_set: watch::Sender::new(()),
             look_at: Mutex::default(),
         }))
+    }
+
+    /// Is each resource seen as it comes, since the server does not tell how they compare?
+    pub(crate) fn are_apart(&self) -> bool {
+        self.0.are_apart.load(Ordering::Acquire)
     }
 
     /// The machine's clock was set, or it slept: what a controller waits for may be due, however long it meant to sleep.
@@ -127,7 +133,8 @@ impl SharedInformers {
     }
 
     pub(crate) fn subscribe(&self, watch: &Watch) -> Subscription {
-        self.subscribe_to(self.source(watch, self.0.is_of_any_server))
+        let is_optional = self.0.served.as_ref().is_some_and(|it| !it.contains(&watch.resource));
+        self.subscribe_to(self.source(watch, is_optional))
     }
 
     fn subscribe_to(&self, source: Arc<Source>) -> Subscription {

@@ -55,6 +55,7 @@ pub async fn run_token_secrets(settings: TokenSecretSettings, shutdown: impl Fut
     let mut seen = Seen { settings, secrets: BTreeMap::new(), accounts: BTreeMap::new() };
     let mut backoff = Backoff::new(BACKOFF_FIRST, BACKOFF_MAX, 1);
     let mut next_look = Instant::now();
+    let mut not_before = next_look;
     loop {
         tokio::select! {
             biased;
@@ -62,12 +63,15 @@ pub async fn run_token_secrets(settings: TokenSecretSettings, shutdown: impl Fut
             event = secrets.next() => seen.take_secret(event),
             event = accounts.next() => seen.take_account(event),
             () = sleep_until(next_look), if secrets.n_lists() > 0 && accounts.n_lists() > 0 => {
-                next_look = Instant::now() + seen.look(&mut backoff).await;
+                let (rest, has_failed) = seen.look(&mut backoff).await;
+                next_look = Instant::now() + rest;
+                // What failed is not tried again for each event.
+                not_before = if has_failed { next_look } else { Instant::now() };
                 continue;
             }
         }
         // What comes together is looked at together.
-        next_look = next_look.min(Instant::now() + BACKOFF_FIRST);
+        next_look = next_look.min(not_before.max(Instant::now() + BACKOFF_FIRST));
     }
 }
 
@@ -110,8 +114,8 @@ impl Seen {
         }
     }
 
-    /// Does what there is to do, and gives when to look again.
-    async fn look(&mut self, backoff: &mut Backoff) -> Duration {
+    /// Does what there is to do, and gives when to look again, and whether something failed.
+    async fn look(&mut self, backoff: &mut Backoff) -> (Duration, bool) {
         let mut has_failed = false;
         for lack in self.lacking() {
             let (what, done) = match &lack {
@@ -130,10 +134,10 @@ impl Seen {
             }
         }
         if has_failed {
-            return backoff.delay();
+            return (backoff.delay(), true);
         }
         backoff.reset();
-        LOOKS_AGAIN
+        (LOOKS_AGAIN, false)
     }
 
     fn lacking(&self) -> Vec<Lack> {
@@ -185,12 +189,17 @@ impl Seen {
         });
         let answer = client.create_subresource(&SERVICE_ACCOUNTS, &account, "token", &asked).await?;
         let token: Value = decode(&answer)?;
-        let token = token["status"]["token"].as_str().unwrap_or_default();
+        let token = token["status"]["token"].as_str().filter(|it| !it.is_empty());
+        let token = token.ok_or_else(|| Error::Decode("the answer holds no token".to_owned()))?;
         let uid = self.accounts.get(&account).map(|it| it.metadata.uid.clone()).unwrap_or_default();
         secret["metadata"]["annotations"][ACCOUNT_UID] = json!(uid);
+        let mut data = secret["data"].as_object().cloned().unwrap_or_default();
         for (name, value) in [("token", token), ("ca.crt", &*self.settings.ca), ("namespace", &*key.namespace)] {
-            secret["data"][name] = json!(STANDARD.encode(value));
+            if !value.is_empty() {
+                data.insert(name.to_owned(), json!(STANDARD.encode(value)));
+            }
         }
+        secret["data"] = Value::Object(data);
         client.replace(&SECRETS, key, "", &secret).await.map(|_| ())
     }
 
@@ -226,7 +235,10 @@ fn own_name(account: &Account) -> String {
 /// Four fifths of its life are not over. One without an end is good for ever.
 fn is_good(encoded: &str, now: Time) -> bool {
     match claims_of(encoded) {
-        Some(Claims { iat, exp: Some(end) }) => now.unix_millis() / 1000 < iat + (end - iat) / 5 * 4,
+        // Whoever wrote the Secret may say anything.
+        Some(Claims { iat, exp: Some(end) }) => {
+            now.unix_millis() / 1000 < iat.saturating_add(end.saturating_sub(iat) / 5 * 4)
+        }
         // What cannot be read is somebody else's.
         _ => !encoded.is_empty(),
     }

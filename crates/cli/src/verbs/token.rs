@@ -17,6 +17,7 @@ use corten_pki::{BootstrapToken, public_key_hashes, sharing::CertificateKey};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::network::Maker;
 use crate::{
     Verb,
     cluster_place::ClusterPlace,
@@ -131,8 +132,8 @@ fn create(connection: &Connection, matches: &ArgMatches) -> Result<()> {
             Some(server) => server::checked(server)?,
             None => server::of(&connection.client, &ClusterPlace::of(matches, connection)).await?,
         };
-        network::publish(&connection.client, &network::given(matches)).await?;
-        prepare(&connection.client, &server, &connection.authorities).await?;
+        let maker = network::publish(&connection.client, &network::given(matches)).await?;
+        prepare(&connection.client, maker, &server, &connection.authorities).await?;
         let key = match &shared {
             Some(files) => Some(control_plane::publish(&connection.client, files, output::now()).await?),
             None => None,
@@ -193,12 +194,20 @@ fn expiration(ttl: &str, now: Time) -> Result<Option<Time>> {
     Ok((ttl > Duration::ZERO).then(|| now.after(ttl).whole_seconds()))
 }
 
-/// What every machine needs that joins: rights of bootstrap tokens and nodes, and the authority where strangers may read it.
-async fn prepare(client: &Client, server: &str, authorities: &[u8]) -> Result<()> {
+/// What every machine needs that joins: rights of bootstrap tokens and nodes, and the authority where strangers may read it. In a cluster that
+/// kubeadm made it is for its administrator to say what of kubeadm's is there.
+async fn prepare(client: &Client, maker: Maker, server: &str, authorities: &[u8]) -> Result<()> {
+    let is_kubeadms = |object: &Value| object["metadata"]["name"].as_str().is_some_and(|it| it.starts_with("kubeadm:"));
     for (resource, namespace, object) in objects::rights() {
+        if maker == Maker::Kubeadm && is_kubeadms(&object) {
+            continue;
+        }
         ensure(client, &resource, namespace, &object)
             .await
             .with_context(|| format!("writing {}", object["metadata"]["name"]))?;
+    }
+    if maker == Maker::Kubeadm {
+        return Ok(());
     }
     let config = Kubeconfig::anonymous(server, authorities).to_yaml().context("writing cluster-info")?;
     let wanted = objects::cluster_info(&config);

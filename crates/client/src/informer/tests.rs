@@ -1,4 +1,4 @@
-use corten_api::resources::PODS;
+use corten_api::resources::{POD_DISRUPTION_BUDGETS, PODS};
 use serde_json::{Value, json};
 
 use super::*;
@@ -208,29 +208,57 @@ fn not_found() -> Answer {
     )
 }
 
+/// What a server says of the core group.
+fn serves(name: &str) -> Answer {
+    Answer::Json(200, json!({"resources": [{"name": name}]}))
+}
+
+fn optional() -> InformerParams {
+    InformerParams { is_optional: true, ..InformerParams::all(PODS) }
+}
+
 #[tokio::test(start_paused = true)]
 async fn of_an_optional_resource_that_is_not_served_there_is_none_until_it_is() {
-    let answers = || vec![not_found(), not_found(), list(10, "", &[pod("a", "u1", 3)])];
-    let script = Script::new(answers());
-    let optional = InformerParams { is_optional: true, ..InformerParams::all(PODS) };
-    let mut informer = Informer::new(script.client(), optional.clone());
+    let found = || list(10, "", &[pod("a", "u1", 3)]);
+    let script = Script::new(vec![not_found(), serves("nodes"), not_found(), serves("nodes"), found()]);
+    let mut informer = Informer::new(script.client(), optional());
     assert_eq!(told(&mut informer).await[..4], ["=0/1", "=0/2", "a@3", "=10/3"]);
 
     // Another one must be served.
-    let script = Script::new(answers());
+    let script = Script::new(vec![not_found(), not_found(), found()]);
     let mut informer = Informer::new(script.client(), InformerParams::all(PODS));
     assert_eq!(told(&mut informer).await[..2], ["a@3", "=10/1"]);
 
+    // What answers 404 to everything, or serves it, does not say that there is none.
+    for said in [not_found(), serves("pods")] {
+        let script = Script::new(vec![not_found(), said, found()]);
+        let mut informer = Informer::new(script.client(), optional());
+        assert_eq!(told(&mut informer).await[..2], ["a@3", "=10/1"]);
+    }
+
     // One that was served does not end with that.
     let script = Script::new(vec![
-        list(10, "", &[pod("a", "u1", 3)]),
+        found(),
         Answer::Open(vec![event("ERROR", &expired())]),
         not_found(),
+        serves("nodes"),
         not_found(),
+        serves("nodes"),
     ]);
-    let mut informer = Informer::new(script.client(), optional);
+    let mut informer = Informer::new(script.client(), optional());
     assert_eq!(told(&mut informer).await, ["a@3", "=10/1"]);
     assert!(informer.failing().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_the_server_does_not_name_is_not_served() {
+    let groups =
+        |version: &str| Answer::Json(200, json!({"groups": [{"name": "policy", "versions": [{"version": version}]}]}));
+    let params = || InformerParams { is_optional: true, ..InformerParams::all(POD_DISRUPTION_BUDGETS) };
+    let script = Script::new(vec![not_found(), not_found(), groups("v1beta1")]);
+    assert_eq!(told(&mut Informer::new(script.client(), params())).await[..1], ["=0/1"]);
+    let script = Script::new(vec![not_found(), not_found(), groups("v1"), list(10, "", &[])]);
+    assert_eq!(told(&mut Informer::new(script.client(), params())).await[..1], ["=10/1"]);
 }
 
 fn refused(code: u16, reason: &str) -> Answer {
@@ -239,12 +267,10 @@ fn refused(code: u16, reason: &str) -> Answer {
 
 #[tokio::test(start_paused = true)]
 async fn who_has_no_right_to_what_is_not_served_is_told_that_there_is_none() {
-    let optional = || InformerParams { is_optional: true, ..InformerParams::all(PODS) };
-    let served = |name: &str| Answer::Json(200, json!({"resources": [{"name": name}]}));
-    let script = Script::new(vec![refused(403, "Forbidden"), served("nodes")]);
+    let script = Script::new(vec![refused(403, "Forbidden"), serves("nodes")]);
     assert_eq!(told(&mut Informer::new(script.client(), optional())).await[..1], ["=0/1"]);
 
-    let script = Script::new(vec![refused(403, "Forbidden"), served("pods"), list(10, "", &[pod("a", "u1", 3)])]);
+    let script = Script::new(vec![refused(403, "Forbidden"), serves("pods"), list(10, "", &[pod("a", "u1", 3)])]);
     assert_eq!(told(&mut Informer::new(script.client(), optional())).await[..2], ["a@3", "=10/1"]);
 }
 

@@ -1,4 +1,5 @@
-//! What other servers hold in a namespace, as they say themselves just before it goes.
+//! What servers hold in a namespace, as they say themselves just before it goes: other servers, and one of another version, whose kinds
+//! are seen apart.
 //!
 //! Their objects are seen through watches, and lists of every few seconds: what those showed last may be of a time before
 //! their server died, or before an object was made. So each resource is listed once more, and none may fail
@@ -33,10 +34,11 @@ struct Item {
 }
 
 impl Listing {
-    pub(super) fn of(view: &View, namespace: &Namespace) -> Self {
+    /// `own` are kinds of the cluster's server itself.
+    pub(super) fn of(view: &View, namespace: &Namespace, own: Vec<Resource>) -> Self {
         let key = namespace.metadata.key();
         let mut listing = Self { missing: Vec::new(), refused: Vec::new(), found: Vec::new() };
-        for resource in elsewhere::resources(view).filter(|it| it.namespaced) {
+        for resource in elsewhere::resources(view).filter(|it| it.namespaced).chain(own) {
             let path =
                 ApiPath { path: resource.collection_path(&key.name), query: vec![("limit", FOUND_MAX.to_owned())] };
             match view.fetched(&key, &path) {

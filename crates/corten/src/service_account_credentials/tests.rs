@@ -82,9 +82,12 @@ async fn an_account_is_made_and_its_token_renewed() {
     server.0.lock().is_out_of_tokens = true;
     client.get_path("/api").await.expect("the old one is good yet");
     server.0.lock().is_out_of_tokens = false;
+    client.get_path("/api").await.expect("another is not asked for at each request");
+    tokio::time::advance(RENEWED_AFTER_MIN).await;
     client.get_path("/api").await.expect("it is let in");
     let asked = std::mem::take(&mut server.0.lock().asked);
-    assert_eq!(asked, [token.clone(), "GET /api Bearer t1".to_owned(), token, "GET /api Bearer t2".to_owned()]);
+    let with = |token: &str| format!("GET /api Bearer {token}");
+    assert_eq!(asked, [token.clone(), with("t1"), with("t1"), token, with("t2")]);
 }
 
 #[tokio::test(start_paused = true)]

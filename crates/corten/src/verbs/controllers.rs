@@ -39,7 +39,8 @@ pub(crate) const VERB: Verb = Verb {
                  etcd, stays with it, and what the controllers wait for is told by the log alone, not by `corten why`. The kubeconfig's user \
                  needs the rights of all controllers, or with --use-service-account-credentials those of system:kube-controller-manager. \
                  Logs go to standard error; SIGTERM ends it.",
-    examples: "  corten server --data-dir ./cluster --controllers= &\n  corten controllers --kubeconfig ./cluster/admin.kubeconfig\n  \
+    examples: "  corten server --data-dir ./cluster --controllers= &\n  corten controllers --kubeconfig ./cluster/admin.kubeconfig --cluster-cidr 10.244.0.0/16 \\\n    \
+               --cluster-signing-cert-file ./cluster/pki/ca.crt --cluster-signing-key-file ./cluster/pki/ca.key\n  \
                corten controllers --kubeconfig controller-manager.conf --use-service-account-credentials --cluster-cidr 10.244.0.0/16 \
                --service-cluster-ip-range 10.96.0.0/12 --cluster-signing-cert-file ca.crt --cluster-signing-key-file ca.key",
     args,

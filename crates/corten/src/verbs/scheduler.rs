@@ -71,10 +71,14 @@ async fn run_until_told(config: Config, client: Client) -> Result<()> {
     let begin = |told: &Stopping| {
         let told = told.clone();
         let mut tasks = JoinSet::new();
-        tasks.spawn(loops.spawn("scheduler", move || {
+        let scheduling = loops.spawn("scheduler", move || {
             let scheduler = Scheduler::new(config.clone());
             whole(corten_runner::run_scheduler(scheduler, client.clone(), clock.clone(), journal.clone(), told.now()))
-        }));
+        });
+        tasks.spawn(async move {
+            scheduling.await;
+            Ok(())
+        });
         tasks
     };
     lead_until_told(&loops, candidate, begin).await

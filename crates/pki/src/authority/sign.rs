@@ -4,10 +4,12 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use aws_lc_rs::rand::{SecureRandom, SystemRandom};
+use parking_lot::Mutex;
 use rcgen::{Issuer, KeyPair, SigningKey};
 use rustls_pki_types::CertificateDer;
 use x509_parser::{
@@ -58,38 +60,56 @@ impl Authority {
 
 /// An authority that somebody else keeps, in two files: `--cluster-signing-cert-file` and `--cluster-signing-key-file` of upstream.
 pub struct SigningFiles {
-    pub certificate: PathBuf,
-    pub key: PathBuf,
+    certificate: PathBuf,
+    key: PathBuf,
+    /// What they held last that belonged together.
+    known: Mutex<Arc<SigningPair>>,
+}
+
+struct SigningPair {
+    certificate: CertificateDer<'static>,
+    issuer: Issuer<'static, KeyPair>,
 }
 
 impl SigningFiles {
-    /// As [`Authority::sign_request`], with what the files hold now: they may have been replaced.
+    /// # Errors
+    /// They cannot be read, are no certificate and no key, or do not belong together.
+    pub fn new(certificate: PathBuf, key: PathBuf) -> Result<Self, Error> {
+        let known = Mutex::new(Arc::new(SigningPair::read(&certificate, &key)?));
+        Ok(Self { certificate, key, known })
+    }
+
+    /// As [`Authority::sign_request`], with what the files hold now: they may have been replaced. While one of them is and the other is not
+    /// yet, what they held before signs.
     ///
     /// # Errors
     /// Why this is not signed.
     pub fn sign_request(&self, asked: &SigningRequest<'_>, now: SystemTime) -> Result<String, String> {
-        let (certificate, issuer) = self.read().map_err(|it| it.to_string())?;
-        signed(&certificate, &issuer, asked, now)
+        let read = SigningPair::read(&self.certificate, &self.key).ok().map(Arc::new);
+        let pair = {
+            let mut known = self.known.lock();
+            if let Some(read) = read {
+                *known = read;
+            }
+            known.clone()
+        };
+        signed(&pair.certificate, &pair.issuer, asked, now)
     }
+}
 
-    /// # Errors
-    /// They cannot be read, are no certificate and no key, or do not belong together.
-    pub fn check(&self) -> Result<(), Error> {
-        self.read().map(|_| ())
-    }
-
-    fn read(&self) -> Result<(CertificateDer<'static>, Issuer<'static, KeyPair>), Error> {
+impl SigningPair {
+    fn read(certificate_path: &Path, key_path: &Path) -> Result<Self, Error> {
         let malformed = |path: &Path, why: String| Error::Malformed { path: path.to_owned(), why };
         let text = |path: &Path| files::read(path)?.ok_or_else(|| malformed(path, "it is not there".into()));
-        let credential = Credential { certificate: text(&self.certificate)?, key: text(&self.key)? };
-        let certificate = certificate::certificate_of(&credential).map_err(|it| malformed(&self.certificate, it))?;
-        let key = KeyPair::from_pem(&credential.key).map_err(|it| malformed(&self.key, it.to_string()))?;
+        let credential = Credential { certificate: text(certificate_path)?, key: text(key_path)? };
+        let certificate = certificate::certificate_of(&credential).map_err(|it| malformed(certificate_path, it))?;
+        let key = KeyPair::from_pem(&credential.key).map_err(|it| malformed(key_path, it.to_string()))?;
         if !certificate::belongs(&certificate, &key) {
-            return Err(malformed(&self.key, format!("it is not the key of {}", self.certificate.display())));
+            return Err(malformed(key_path, format!("it is not the key of {}", certificate_path.display())));
         }
         let issuer = Issuer::from_ca_cert_der(&certificate, key);
-        let issuer = issuer.map_err(|it| malformed(&self.certificate, it.to_string()))?;
-        Ok((certificate, issuer))
+        let issuer = issuer.map_err(|it| malformed(certificate_path, it.to_string()))?;
+        Ok(Self { certificate, issuer })
     }
 }
 

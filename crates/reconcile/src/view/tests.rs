@@ -1,6 +1,6 @@
 //! The indexes of a view follow every change of an object.
 
-use corten_api::resources::{PODS, SECRETS};
+use corten_api::resources::{NODES, PODS, SECRETS};
 use corten_meta::{OwnerReference, selector::requirements};
 
 use super::*;
@@ -258,4 +258,20 @@ fn what_was_fetched_for_all_is_shown_for_a_second_and_read_once() {
     assert!(view.has_old_fetched(later(2000)));
     view.forget_old_fetched(later(2000));
     assert_eq!(sees(&view, &own, later(500)), None);
+}
+
+#[test]
+fn where_tables_are_apart_an_answer_is_soon_old_and_keeps_since_when_it_has_been_so() {
+    let (mut view, key) = (View::default(), Key::cluster("n"));
+    let at = Time::from_unix_seconds;
+    view.record_answer_at(NODES, key.clone(), Answer::Missing, at(100));
+    view.outdate_answers(Some(at(105)));
+    assert_eq!(view.answer(&NODES, &key), Some(&Answer::Missing));
+    view.outdate_answers(Some(at(106)));
+    assert_eq!((view.answer(&NODES, &key), view.answered_at(&NODES, &key)), (None, Some(at(100))));
+    view.record_answer_at(NODES, key.clone(), Answer::Missing, at(140));
+    view.outdate_answers(Some(at(141)));
+    assert_eq!((view.answer(&NODES, &key), view.answered_at(&NODES, &key)), (Some(&Answer::Missing), Some(at(100))));
+    view.outdate_answers(None);
+    assert_eq!(view.answer(&NODES, &key), Some(&Answer::Missing));
 }

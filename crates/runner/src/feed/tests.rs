@@ -301,7 +301,7 @@ async fn where_the_server_does_not_tell_its_progress_each_resource_is_seen_as_it
     let api = FakeApi::new();
     api.become_foreign();
     let object = |name: &str| json!({ "metadata": { "name": name, "namespace": "default" } });
-    let sight = SharedInformers::of_any_server(api.client());
+    let sight = SharedInformers::of_any_server(api.client(), vec![CONFIG_MAPS, PODS]);
     let running = tokio::spawn(sight.clone().run(std::future::pending()));
     let mut feeds = Feeds::new(&sight, &Both);
     look(&mut feeds).await;
@@ -328,7 +328,7 @@ async fn of_a_kind_that_is_not_served_there_is_none_until_it_is() {
         }
         api.serve("pods", false);
         let object = |name: &str| json!({ "metadata": { "name": name, "namespace": "default" } });
-        let sight = SharedInformers::of_any_server(api.client());
+        let sight = SharedInformers::of_any_server(api.client(), vec![CONFIG_MAPS]);
         let running = tokio::spawn(sight.clone().run(std::future::pending()));
         let mut feeds = Feeds::new(&sight, &Both);
         look(&mut feeds).await;
@@ -351,7 +351,7 @@ async fn what_another_watch_leads_to_is_waited_for_though_it_is_not_served_yet()
     api.serve("pods", false);
     let object = |name: &str| json!({ "metadata": { "name": name, "namespace": "default" } });
     api.put("/api/v1/namespaces/default/configmaps/c", object("c"));
-    let sight = SharedInformers::of_any_server(api.client());
+    let sight = SharedInformers::of_any_server(api.client(), vec![CONFIG_MAPS]);
     let running = tokio::spawn(sight.clone().run(std::future::pending()));
     let mut feeds = Feeds::new(&sight, &Led);
     look(&mut feeds).await;
@@ -359,6 +359,26 @@ async fn what_another_watch_leads_to_is_waited_for_though_it_is_not_served_yet()
     api.serve("pods", true);
     tokio::time::sleep(Duration::from_secs(60)).await;
     look(&mut feeds).await;
+    assert!(feeds.is_synced());
+    running.abort();
+}
+
+/// What stands before a server may answer 404 to everything for a moment.
+#[tokio::test(start_paused = true)]
+async fn of_what_the_server_has_said_that_it_serves_a_404_is_no_empty_list() {
+    let api = FakeApi::new();
+    api.become_foreign();
+    api.serve("pods", false);
+    let object = |name: &str| json!({ "metadata": { "name": name, "namespace": "default" } });
+    api.put("/api/v1/namespaces/default/pods/p", object("p"));
+    let sight = SharedInformers::of_any_server(api.client(), vec![CONFIG_MAPS, PODS]);
+    let running = tokio::spawn(sight.clone().run(std::future::pending()));
+    let mut feeds = Feeds::new(&sight, &Both);
+    look(&mut feeds).await;
+    assert!(!feeds.is_synced());
+    api.serve("pods", true);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(look(&mut feeds).await, ["p"]);
     assert!(feeds.is_synced());
     running.abort();
 }

@@ -26,13 +26,13 @@ impl ClusterInformers {
     pub(super) fn new(client: &Client) -> Self {
         Self {
             labelled_groups: LabelledGroups::new(client),
-            budgets: informer(client, DisruptionBudget::RESOURCE),
-            namespaces: informer(client, Namespace::RESOURCE),
-            pod_groups: informer(client, PodGroup::RESOURCE),
-            stateful_sets: informer(client, StatefulSet::RESOURCE),
-            replica_sets: informer(client, ReplicaSet::RESOURCE),
-            replication_controllers: informer(client, ReplicationController::RESOURCE),
-            services: informer(client, Service::RESOURCE),
+            budgets: informer(client, DisruptionBudget::RESOURCE, true),
+            namespaces: informer(client, Namespace::RESOURCE, false),
+            pod_groups: informer(client, PodGroup::RESOURCE, true),
+            stateful_sets: informer(client, StatefulSet::RESOURCE, true),
+            replica_sets: informer(client, ReplicaSet::RESOURCE, true),
+            replication_controllers: informer(client, ReplicationController::RESOURCE, false),
+            services: informer(client, Service::RESOURCE, false),
         }
     }
 

@@ -1,6 +1,9 @@
 //! PodGroups that Pods name by a label. Whether there are any says the definition of their kind: nobody lists what is not served.
 
-use std::task::{Context, Poll};
+use std::{
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use corten_api::resources::CUSTOM_RESOURCE_DEFINITIONS;
 use corten_client::{Client, Identity, Informer, InformerEvent, InformerParams, decode_projection};
@@ -10,6 +13,9 @@ use corten_scheduler::{Event, LABELLED_GROUPS_DEFINITION, LabelledGroup};
 use serde::Deserialize;
 
 use super::{informer, taken_in};
+
+/// For so long a server may refuse what its roles, which are not there yet, will allow.
+const REFUSED_PATIENCE: Duration = Duration::from_secs(8);
 
 pub(super) struct LabelledGroups {
     client: Client,
@@ -84,11 +90,12 @@ impl LabelledGroups {
         Self { client: client.clone(), definition, groups: None, are_told: false }
     }
 
-    /// A server that cannot say which groups there are holds nobody up, nor does one that does not tell of definitions: upstream's role of
-    /// schedulers leaves them out.
+    /// A server that cannot say which groups there are holds nobody up, nor does one that goes on refusing to tell of definitions: upstream's
+    /// role of schedulers leaves them out.
     pub(super) fn is_synced(&self) -> bool {
         let are_listed = |it: &Informer<LabelledGroup>| it.n_lists() > 0 || it.cannot_list();
-        let is_told = self.definition.n_lists() > 0 || self.definition.is_forbidden();
+        let has_refused = || self.definition.failing().is_some_and(|it| it.since.elapsed() >= REFUSED_PATIENCE);
+        let is_told = self.definition.n_lists() > 0 || self.definition.is_forbidden() && has_refused();
         is_told && self.groups.as_ref().is_none_or(are_listed)
     }
 
@@ -101,7 +108,7 @@ impl LabelledGroups {
                 InformerEvent::Synced(_) => continue,
             };
             if is_served && self.groups.is_none() {
-                self.groups = Some(informer(&self.client, LabelledGroup::RESOURCE));
+                self.groups = Some(informer(&self.client, LabelledGroup::RESOURCE, false));
             } else if !is_served && self.groups.take().is_some() && std::mem::take(&mut self.are_told) {
                 events.push(Event::LabelledGroupsServed(false));
             }

@@ -28,17 +28,17 @@ pub(super) struct StorageInformers {
 impl StorageInformers {
     pub(super) fn new(client: &Client) -> Self {
         Self {
-            claims: informer(client, Claim::RESOURCE),
-            volumes: informer(client, Volume::RESOURCE),
-            classes: informer(client, StorageClass::RESOURCE),
-            drivers: informer(client, CsiDriver::RESOURCE),
-            nodes: informer(client, CsiNode::RESOURCE),
-            capacities: informer(client, StorageCapacity::RESOURCE),
-            attachments: informer(client, Attachment::RESOURCE),
-            device_slices: informer(client, DeviceSlice::RESOURCE),
-            device_classes: informer(client, DeviceClass::RESOURCE),
-            device_claims: informer(client, DeviceClaim::RESOURCE),
-            device_taint_rules: informer(client, DeviceTaintRule::RESOURCE),
+            claims: informer(client, Claim::RESOURCE, false),
+            volumes: informer(client, Volume::RESOURCE, false),
+            classes: informer(client, StorageClass::RESOURCE, true),
+            drivers: informer(client, CsiDriver::RESOURCE, true),
+            nodes: informer(client, CsiNode::RESOURCE, true),
+            capacities: informer(client, StorageCapacity::RESOURCE, true),
+            attachments: informer(client, Attachment::RESOURCE, true),
+            device_slices: informer(client, DeviceSlice::RESOURCE, true),
+            device_classes: informer(client, DeviceClass::RESOURCE, true),
+            device_claims: informer(client, DeviceClaim::RESOURCE, true),
+            device_taint_rules: informer(client, DeviceTaintRule::RESOURCE, true),
         }
     }
 

@@ -44,13 +44,14 @@ async fn a_secret_of_an_account_that_is_there_gets_a_token() {
         ("empty", "a", String::new()),
         ("old", "a", token(&json!({"iat": now - 90, "exp": now + 10}))),
         ("good", "a", good.clone()),
+        ("beyond-all-numbers", "a", token(&json!({"iat": i64::MIN, "exp": i64::MAX}))),
         ("endless", "a", token(&json!({"iss": "kubernetes/serviceaccount"}))),
         ("of-nobody", "b", String::new()),
     ] {
         api.put(&format!("{NAMESPACE}/secrets/{name}"), secret(name, of, &held));
     }
     run(&api, false).await;
-    for name in ["empty", "old"] {
+    for name in ["empty", "old", "beyond-all-numbers"] {
         let [token, ca] = data(&api, name).expect("it is there");
         assert!(token.starts_with(&format!("\"a\" [] {LIFETIME_SECONDS} \"{name}\"")), "{token}");
         assert_eq!(ca, "roots");

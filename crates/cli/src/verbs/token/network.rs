@@ -44,28 +44,35 @@ pub(super) fn given(matches: &ArgMatches) -> Settings {
     OPTIONS.iter().filter_map(|it| value(it)).collect()
 }
 
+/// Who made a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Maker {
+    Corten,
+    /// It has what machines need to join, as far as its administrator has left it there.
+    Kubeadm,
+    Other,
+}
+
 /// Writes it down where the cluster's own server does not. What is there gives way to what is `given`.
 ///
 /// # Errors
 /// Nobody says where Pods and Services are, what is said is no network, or the cluster does not take it.
-pub(super) async fn publish(client: &Client, given: &Settings) -> Result<()> {
+pub(super) async fn publish(client: &Client, given: &Settings) -> Result<Maker> {
     if is_own(client).await? {
         if given.is_empty() {
-            return Ok(());
+            return Ok(Maker::Corten);
         }
         let options: Vec<String> = given.keys().map(|it| format!("--{it}")).collect();
         let message = format!("{}: the cluster's API server is Corten's, and says it itself", options.join(", "));
         return Err(Failure::new(message).into());
     }
     let key = Key::new(CONFIG_MAP_NAMESPACE, CONFIG_MAP);
-    let known = config_map(client, &key).await?;
-    let said = match &known {
-        Some(known) => known.clone(),
-        None => of_kubeadm(client).await?,
-    };
+    let (known, kubeadm) = (config_map(client, &key).await?, of_kubeadm(client).await?);
+    let maker = if kubeadm.is_some() { Maker::Kubeadm } else { Maker::Other };
+    let said = known.clone().or(kubeadm).unwrap_or_default();
     let wanted = settled(said, given)?;
     match known {
-        Some(known) if known == wanted => return Ok(()),
+        Some(known) if known == wanted => return Ok(maker),
         Some(_) => {
             let patch = json!({ "data": wanted });
             client.patch(&CONFIG_MAPS, &key, "", &PatchType::Merge, &patch).await
@@ -76,7 +83,7 @@ pub(super) async fn publish(client: &Client, given: &Settings) -> Result<()> {
         }
     }
     .with_context(|| format!("writing the ConfigMap {key}"))?;
-    Ok(())
+    Ok(maker)
 }
 
 async fn is_own(client: &Client) -> Result<bool> {
@@ -98,9 +105,9 @@ async fn config_map(client: &Client, key: &Key) -> Result<Option<Settings>> {
     }
 }
 
-async fn of_kubeadm(client: &Client) -> Result<Settings> {
+async fn of_kubeadm(client: &Client) -> Result<Option<Settings>> {
     let kept = config_map(client, &Key::new(CONFIG_MAP_NAMESPACE, KUBEADM)).await?;
-    kept.and_then(|mut it| it.remove(KUBEADM_ENTRY)).map_or_else(|| Ok(Settings::new()), |it| read_kubeadm(&it))
+    kept.and_then(|mut it| it.remove(KUBEADM_ENTRY)).map(|it| read_kubeadm(&it)).transpose()
 }
 
 fn read_kubeadm(text: &str) -> Result<Settings> {

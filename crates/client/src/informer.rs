@@ -13,6 +13,7 @@
 //! Level-triggered: what was missed while disconnected comes as its newest state, what went meanwhile as a deletion.
 
 mod event;
+mod listing;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque, btree_map::Entry},
@@ -28,15 +29,14 @@ use serde::Deserialize;
 use tokio::time::{Instant, Sleep};
 
 pub use event::{Identity, InformerEvent};
+use listing::Listing;
 
 use crate::{
-    Backoff, BoxFuture, Client, Error, Failing, InformerParams, LeftOut, List, ListItems, ListParams, Watch,
-    WatchEvent, WatchParams,
+    Backoff, BoxFuture, Client, Error, Failing, InformerParams, LeftOut, List, Watch, WatchEvent, WatchParams,
     kept::{KeptObjects, is_silence},
     version_number,
 };
 
-const PAGE: u32 = 500;
 /// The server is asked to end each watch after this long, and up to as much again, so that connections move around.
 const WATCH_SECONDS: u32 = 300;
 /// A watch that outlives what was asked for by this much is taken for dead.
@@ -102,12 +102,6 @@ enum State {
     Connecting(BoxFuture<'static, Result<Watch, Error>>),
     Watching { watch: Watch, until: Pin<Box<Sleep>> },
     Waiting { until: Pin<Box<Sleep>>, then: Then },
-}
-
-struct Listing {
-    page: BoxFuture<'static, Result<List, Error>>,
-    /// What the pages so far held.
-    seen: BTreeSet<Key>,
 }
 
 #[derive(Clone, Copy)]
@@ -576,39 +570,6 @@ where
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.poll_event(context).map(Some)
-    }
-}
-
-impl Listing {
-    fn begin(client: &Client, params: &InformerParams) -> Self {
-        Self::go_on(client, params, String::new(), BTreeSet::new())
-    }
-
-    fn go_on(client: &Client, params: &InformerParams, continue_token: String, seen: BTreeSet<Key>) -> Self {
-        let (client, resource, metadata_only) = (client.clone(), params.resource.clone(), params.metadata_only);
-        let is_optional = params.is_optional;
-        if params.listed == ListItems::Groups {
-            return Self { page: Box::pin(async move { client.list_groups().await }), seen };
-        }
-        let params = ListParams {
-            namespace: params.namespace.clone(),
-            label_selector: params.label_selector.clone(),
-            field_selector: params.field_selector.clone(),
-            resource_version: String::new(),
-            limit: PAGE,
-            continue_token,
-        };
-        if metadata_only {
-            return Self { page: Box::pin(async move { client.list_metadata(&resource, &params).await }), seen };
-        }
-        let page = async move {
-            let page = client.list(&resource, &params).await;
-            match page {
-                Err(error) if is_optional => Err(client.unserved_or(&resource, error).await),
-                page => page,
-            }
-        };
-        Self { page: Box::pin(page), seen }
     }
 }
 

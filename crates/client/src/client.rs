@@ -1,5 +1,6 @@
 //! Requests and their answers: the verbs of the API as functions, on raw bytes or decoded.
 
+mod discovery;
 mod groups;
 mod served;
 
@@ -12,6 +13,8 @@ use http_body_util::BodyExt;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
+
+pub use discovery::{ServedGroup, ServedResource};
 
 use crate::{
     Body, DeleteParams, Error, KeptAnswers, ListParams, PatchType, RequestTallies, Transport, TransportError, Watch,

@@ -20,7 +20,7 @@ mod transport;
 mod watch;
 
 pub use backoff::Backoff;
-pub use client::{Client, List, decode, decode_projection, version_number};
+pub use client::{Client, List, ServedGroup, ServedResource, decode, decode_projection, version_number};
 pub use error::{Error, Failing};
 pub use informer::{Identity, Informer, InformerEvent};
 pub use informer_params::{InformerParams, ListItems};

@@ -65,12 +65,6 @@ struct Refusal {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Version {
-    git_version: String,
-}
-
-#[derive(Deserialize)]
 struct Line {
     revision: String,
     changed: BTreeMap<String, String>,
@@ -228,8 +222,7 @@ impl State {
 
 /// Does the server say that it is not of Corten? One that says nothing may be.
 async fn is_foreign(client: &Client) -> bool {
-    let version = client.get_path("/version").await.and_then(|it| crate::decode::<Version>(&it));
-    version.is_ok_and(|it| !is_own(&it.git_version))
+    client.server_version().await.is_ok_and(|it| !is_own(&it))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use corten_api::{
     resources::{API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS},
     version::{is_own, minor},
 };
-use corten_client::{Client, Error, ListParams, decode};
+use corten_client::{Client, Error, ListParams, ServedGroup, ServedResource};
 use corten_controllers::{CONTROLLERS, Settings};
 use corten_meta::{ObjectMeta, Resource};
 use corten_reconcile::{Controller, DEFINED, Verb};
@@ -37,12 +37,12 @@ impl ServedKinds {
     /// # Errors
     /// Not all of it is told.
     pub(crate) async fn of(client: &Client) -> Result<Self, Error> {
-        let version: Version = decode(&client.get_path("/version").await?)?;
+        let version = client.server_version().await?;
         let found = Discovered::of(client).await?;
         let mut this = Self {
             kinds: found.kinds(),
-            is_own: is_own(&version.git_version),
-            wants_token_secrets: minor(&version.git_version).is_some_and(|it| it < (1, 24)),
+            is_own: is_own(&version),
+            wants_token_secrets: minor(&version).is_some_and(|it| it < (1, 24)),
             ..Self::default()
         };
         for controller in CONTROLLERS.iter().map(|make| make(&Settings::default())) {
@@ -74,14 +74,14 @@ struct Discovered {
 
 impl Discovered {
     async fn of(client: &Client) -> Result<Self, Error> {
-        let groups: Groups = decode(&client.get_path("/apis").await?)?;
+        let groups = client.served_groups().await?;
         let services: Vec<Service> = list(client, &API_SERVICES).await?;
         let elsewhere: BTreeSet<(String, String)> = services.into_iter().filter_map(Service::elsewhere).collect();
         // Of groups that definitions name a version may be told of that is not served yet, or never will be.
         let groups_defined: BTreeSet<String> =
             names(client, &CUSTOM_RESOURCE_DEFINITIONS).await?.iter().filter_map(|it| group_of(it)).collect();
         let mut versions = vec![(String::new(), "v1".to_owned())];
-        versions.extend(groups.groups.into_iter().flat_map(Group::versions));
+        versions.extend(groups.into_iter().flat_map(versions_of));
         let mut served = Vec::new();
         for (group, version) in versions.into_iter().filter(|it| !elsewhere.contains(it)) {
             match resources(client, &group, &version).await {
@@ -125,9 +125,7 @@ fn group_of(definition: &str) -> Option<String> {
 }
 
 async fn resources(client: &Client, group: &str, version: &str) -> Result<Vec<(Resource, bool)>, Error> {
-    let path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
-    let found: Resources = decode(&client.get_path(&path).await?)?;
-    let named = |it: Entry| {
+    let named = |it: ServedResource| {
         let can_all = ["list", "watch", "delete"].iter().all(|verb| it.verbs.iter().any(|has| has == verb));
         let resource = Resource {
             group: group.to_owned().into(),
@@ -138,7 +136,7 @@ async fn resources(client: &Client, group: &str, version: &str) -> Result<Vec<(R
         };
         (resource, can_all)
     };
-    Ok(found.resources.into_iter().filter(|it| !it.name.contains('/')).map(named).collect())
+    Ok(client.served_resources(group, version).await?.into_iter().map(named).collect())
 }
 
 /// A server that does not serve such objects has none.
@@ -157,52 +155,9 @@ async fn names(client: &Client, resource: &Resource) -> Result<BTreeSet<String>,
     listed.items.iter().map(|it| Ok(corten_client::decode_projection::<Named>(it)?.metadata.name)).collect()
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Version {
-    git_version: String,
-}
-
-#[derive(Deserialize)]
-struct Groups {
-    groups: Vec<Group>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Group {
-    name: String,
-    versions: Vec<GroupVersion>,
-    preferred_version: Option<GroupVersion>,
-}
-
-#[derive(Deserialize)]
-struct GroupVersion {
-    version: String,
-}
-
-impl Group {
-    fn versions(self) -> impl Iterator<Item = (String, String)> {
-        let Self { name, versions, preferred_version } = self;
-        let preferred = preferred_version.map(|it| it.version);
-        let (first, others): (Vec<String>, Vec<String>) =
-            versions.into_iter().map(|it| it.version).partition(|it| preferred.as_ref() == Some(it));
-        first.into_iter().chain(others).map(move |it| (name.clone(), it))
-    }
-}
-
-#[derive(Deserialize)]
-struct Resources {
-    resources: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    name: String,
-    kind: String,
-    namespaced: bool,
-    #[serde(default)]
-    verbs: Vec<String>,
+fn versions_of(group: ServedGroup) -> impl Iterator<Item = (String, String)> {
+    let ServedGroup { name, versions } = group;
+    versions.into_iter().map(move |it| (name.clone(), it))
 }
 
 #[derive(Deserialize)]

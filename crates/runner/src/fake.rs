@@ -377,10 +377,8 @@ fn respond(code: u16, body: &Value) -> Response<Body> {
 
 /// `/api/v1` or `/apis/apps/v1`.
 fn is_group_version(path: &str) -> bool {
-    match path.split('/').skip(1).collect::<Vec<_>>()[..] {
-        ["api", _] | ["apis", _, _] => true,
-        _ => false,
-    }
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    matches!(parts[..], ["api", _] | ["apis", _, _])
 }
 
 /// As the server says which object it is that is not there.

@@ -21,7 +21,7 @@ use base64::{
 use corten_api::resources::{SECRETS, SERVICE_ACCOUNTS};
 use corten_client::{Backoff, Client, Error, Informer, InformerEvent, InformerParams, decode};
 use corten_meta::{Key, ObjectMeta, Time};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
@@ -60,8 +60,8 @@ pub async fn run_token_secrets(settings: TokenSecretSettings, shutdown: impl Fut
         tokio::select! {
             biased;
             () = &mut shutdown => return,
-            event = secrets.next() => seen.take_secret(event),
-            event = accounts.next() => seen.take_account(event),
+            event = secrets.next() => take(&mut seen.secrets, event, "a Secret of a token"),
+            event = accounts.next() => take(&mut seen.accounts, event, "a ServiceAccount"),
             () = sleep_until(next_look), if secrets.n_lists() > 0 && accounts.n_lists() > 0 => {
                 let (rest, has_failed) = seen.look(&mut backoff).await;
                 next_look = Instant::now() + rest;
@@ -91,29 +91,18 @@ enum Lack {
     Name(Key, String),
 }
 
+fn take<T: DeserializeOwned>(known: &mut BTreeMap<Key, T>, event: InformerEvent, what: &str) {
+    match event {
+        InformerEvent::Applied(object, identity) => match decode::<T>(&object) {
+            Ok(object) => drop(known.insert(identity.key, object)),
+            Err(error) => tracing::warn!(key = %identity.key, %error, "{what} cannot be read"),
+        },
+        InformerEvent::Deleted(gone) => drop(known.remove(&gone.key())),
+        InformerEvent::Synced(_) => {}
+    }
+}
+
 impl Seen {
-    fn take_secret(&mut self, event: InformerEvent) {
-        match event {
-            InformerEvent::Applied(object, identity) => match decode::<TokenSecret>(&object) {
-                Ok(secret) => drop(self.secrets.insert(identity.key, secret)),
-                Err(error) => tracing::warn!(key = %identity.key, %error, "a Secret of a token cannot be read"),
-            },
-            InformerEvent::Deleted(gone) => drop(self.secrets.remove(&gone.key())),
-            InformerEvent::Synced(_) => {}
-        }
-    }
-
-    fn take_account(&mut self, event: InformerEvent) {
-        match event {
-            InformerEvent::Applied(object, identity) => match decode::<Account>(&object) {
-                Ok(account) => drop(self.accounts.insert(identity.key, account)),
-                Err(error) => tracing::warn!(key = %identity.key, %error, "a ServiceAccount cannot be read"),
-            },
-            InformerEvent::Deleted(gone) => drop(self.accounts.remove(&gone.key())),
-            InformerEvent::Synced(_) => {}
-        }
-    }
-
     /// Does what there is to do, and gives when to look again, and whether something failed.
     async fn look(&mut self, backoff: &mut Backoff) -> (Duration, bool) {
         let mut has_failed = false;

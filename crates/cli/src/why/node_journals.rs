@@ -32,10 +32,8 @@ struct OfNodes<'c> {
 
 /// Where `corten why` reads from: the server alone where it is Corten's.
 pub(crate) async fn source(client: &Client) -> Box<dyn Source + '_> {
-    let answer = client.get_path("/version").await.ok();
-    let answer: Option<Value> = answer.and_then(|it| serde_json::from_slice(&it).ok());
-    match answer.as_ref().and_then(|it| it["gitVersion"].as_str()) {
-        Some(version) if !is_own(version) => Box::new(OfNodes { client, version: version.to_owned() }),
+    match client.server_version().await {
+        Ok(version) if !is_own(&version) => Box::new(OfNodes { client, version }),
         // Who gives no answer gives none to what is asked next, either.
         _ => Box::new(client.clone()),
     }

@@ -1,49 +1,21 @@
 //! What a server says it serves, group by group, where it cannot say it in one answer: Kubernetes before v1.26.
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Client, List, decode, encode};
+use super::{
+    Client, List,
+    discovery::{ServedGroup, ServedResource},
+    encode,
+};
 use crate::Error;
-
-#[derive(Deserialize)]
-struct Groups {
-    groups: Vec<Group>,
-}
-
-#[derive(Deserialize)]
-struct Group {
-    name: String,
-    versions: Vec<Version>,
-}
-
-#[derive(Deserialize)]
-struct Version {
-    version: String,
-}
-
-#[derive(Deserialize)]
-struct Resources {
-    resources: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    name: String,
-    kind: String,
-    namespaced: bool,
-    #[serde(default)]
-    verbs: Vec<String>,
-}
 
 /// Each group as aggregated discovery (`APIGroupDiscovery`) would have it. A version whose server does not answer is stale, and nothing is
 /// said of it.
 pub(super) async fn one_by_one(client: &Client) -> Result<List, Error> {
-    let found: Groups = decode(&client.get_path("/apis").await?)?;
     let mut list = List::default();
-    for Group { name, versions } in found.groups {
+    for ServedGroup { name, versions } in client.served_groups().await? {
         let mut described = Vec::new();
-        for Version { version } in versions {
+        for version in versions {
             described.push(version_of(client, &name, &version).await);
         }
         let group = json!({ "metadata": { "name": name }, "versions": described });
@@ -53,11 +25,10 @@ pub(super) async fn one_by_one(client: &Client) -> Result<List, Error> {
 }
 
 async fn version_of(client: &Client, group: &str, version: &str) -> Value {
-    let answer = client.get_path(&format!("/apis/{group}/{version}")).await;
-    match answer.and_then(|it| decode::<Resources>(&it)) {
+    match client.served_resources(group, version).await {
         Ok(found) => {
-            let resources = found.resources.into_iter().filter(|it| !it.name.contains('/')).map(resource);
-            json!({ "version": version, "freshness": "Current", "resources": resources.collect::<Vec<_>>() })
+            let resources: Vec<Value> = found.into_iter().map(resource).collect();
+            json!({ "version": version, "freshness": "Current", "resources": resources })
         }
         Err(error) => {
             tracing::debug!(group, version, %error, "what is served is not told");
@@ -66,7 +37,7 @@ async fn version_of(client: &Client, group: &str, version: &str) -> Value {
     }
 }
 
-fn resource(entry: Entry) -> Value {
+fn resource(entry: ServedResource) -> Value {
     let scope = if entry.namespaced { "Namespaced" } else { "Cluster" };
     json!({
         "resource": entry.name, "responseKind": { "kind": entry.kind }, "scope": scope, "verbs": entry.verbs,
@@ -76,6 +47,7 @@ fn resource(entry: Entry) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode;
     use crate::script::{Answer, Script};
 
     #[tokio::test]

@@ -1,55 +1,24 @@
 //! Whether a server serves a resource at all.
 
-use corten_meta::{Resource, Status};
-use serde::Deserialize;
-
-use super::decode;
+use super::discovery::ServedGroup;
 use crate::{Client, Error};
-
-#[derive(Deserialize)]
-struct ResourceList {
-    resources: Vec<Served>,
-}
-
-#[derive(Deserialize)]
-struct Served {
-    name: String,
-}
-
-#[derive(Deserialize)]
-struct Groups {
-    groups: Vec<Group>,
-}
-
-#[derive(Deserialize)]
-struct Group {
-    name: String,
-    versions: Vec<Version>,
-}
-
-#[derive(Deserialize)]
-struct Version {
-    version: String,
-}
+use corten_meta::{Resource, Status};
 
 impl Client {
     /// Does the server itself say that it does not serve `resource`? Everybody who is known may read that. What stands before a server
     /// may answer 404 to everything: that says nothing.
-    pub(crate) async fn does_not_serve(&self, resource: &Resource) -> bool {
-        match self.get_path(&resource.group_path()).await {
-            Ok(answer) => {
-                let served = decode::<ResourceList>(&answer);
-                served.is_ok_and(|it| !it.resources.iter().any(|it| it.name == resource.plural))
+    async fn does_not_serve(&self, resource: &Resource) -> bool {
+        match self.served_resources(&resource.group, &resource.version).await {
+            Ok(served) => !served.iter().any(|it| it.name == resource.plural),
+            Err(error) if error.is_not_found() && !resource.group.is_empty() => {
+                let groups = self.served_groups().await;
+                let has_version = |it: &ServedGroup| {
+                    it.name == resource.group && it.versions.iter().any(|it| *it == resource.version)
+                };
+                groups.is_ok_and(|it| !it.iter().any(has_version))
             }
-            Err(error) if error.is_not_found() && !resource.group.is_empty() => self.lacks_version(resource).await,
             Err(_) => false,
         }
-    }
-
-    async fn lacks_version(&self, resource: &Resource) -> bool {
-        let Ok(groups) = self.get_path("/apis").await.and_then(|it| decode::<Groups>(&it)) else { return false };
-        let of_group = groups.groups.iter().filter(|it| it.name == resource.group);
-        !of_group.flat_map(|it| &it.versions).any(|it| it.version == resource.version)
     }
 
     /// The 404 that who has every right is answered with by a server that does not serve the resource. `error` where it does, or

@@ -263,3 +263,6 @@ impl Body<'_> {
         Ok(der::sequence(&[&body, &algorithm, &der::tlv(0x03, &signature)]))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -87,14 +87,8 @@ pub(super) async fn publish(client: &Client, given: &Settings) -> Result<Maker> 
 }
 
 async fn is_own(client: &Client) -> Result<bool> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Version {
-        git_version: String,
-    }
-    let version = client.get_path("/version").await.context("asking which API server it is")?;
-    let version: Version = serde_json::from_slice(&version).context("reading which API server it is")?;
-    Ok(version::is_own(&version.git_version))
+    let version = client.server_version().await.context("asking which API server it is")?;
+    Ok(version::is_own(&version))
 }
 
 async fn config_map(client: &Client, key: &Key) -> Result<Option<Settings>> {

@@ -14,7 +14,6 @@ use corten_api::version::{VERSION, is_own, kubelet_skew};
 use corten_client::Client;
 use corten_records::etcd_member::EtcdFolder;
 use rustix::process::Pid;
-use serde_json::Value;
 
 use crate::{
     failure::Failure,
@@ -113,14 +112,12 @@ fn is_same(running: &Path, own: &Path) -> std::io::Result<bool> {
 /// # Errors
 /// This program is too far from the server's.
 pub(super) async fn refuse_skew(client: &Client) -> Result<()> {
-    let Ok(answer) = client.get_path("/version").await else { return Ok(()) };
-    let answer: Value = serde_json::from_slice(&answer).context("reading the server's version")?;
-    let server = answer["gitVersion"].as_str().unwrap_or_default();
-    if !is_own(server) {
+    let Ok(server) = client.server_version().await else { return Ok(()) };
+    if !is_own(&server) {
         eprintln!("… the API server is Kubernetes's own, {server}: the node does without what it does not serve");
         return Ok(());
     }
-    let Some(skew) = kubelet_skew(VERSION, server) else { return Ok(()) };
+    let Some(skew) = kubelet_skew(VERSION, &server) else { return Ok(()) };
     let mut failure = Failure::new(format!("this machine's node is not started by this program: {skew}"));
     failure.details.push("what runs on this machine goes on as it is".to_owned());
     Err(failure.next("corten up # with this program, on each machine with a control plane first").into())

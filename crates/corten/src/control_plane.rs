@@ -75,6 +75,8 @@ pub(crate) struct Settings {
     /// The addresses this machine has for its Pods alone, where there is a node. At the first they reach an API that is
     /// served at a loopback address.
     pub(crate) gateways: Vec<IpAddr>,
+    /// Have Pods of the node beside it addresses of IPv6?
+    pub(crate) has_ipv6: bool,
     /// The node in this process, where there is one.
     pub(crate) node: Option<String>,
     pub(crate) network: NetworkOptions,
@@ -246,7 +248,7 @@ impl ControlPlane {
             name_servers: settings.network.dns.settings(),
             load_balancer_pool: settings.load_balancer_pool.clone(),
             is_network_settled: settings.network.is_settled,
-            has_ipv6: settings.gateways.iter().any(IpAddr::is_ipv6),
+            has_ipv6: settings.has_ipv6,
             webhook_dial: None,
         })
         .await

@@ -25,7 +25,11 @@ pub(crate) fn run(mut settings: node_agent::Settings, identity: NodeIdentity) ->
         let mut signals = process::Signals::listen()?;
         let client = Client::new(Arc::new(identity.clone())).with_request_tallies(identity.requests());
         let asking = async {
-            let ranges = pod_ranges(&client, &settings.node_name, &settings.data_dir).await?;
+            // A plug-in of another's gives addresses as it knows: whether the Node has ranges is its matter.
+            let ranges = match settings.pod_link.is_plugin() {
+                true => Vec::new(),
+                false => pod_ranges(&client, &settings.node_name, &settings.data_dir).await?,
+            };
             anyhow::Ok((ranges, cluster_network(&client, &settings.data_dir).await?))
         };
         let (ranges, told) = tokio::select! {
@@ -34,6 +38,7 @@ pub(crate) fn run(mut settings: node_agent::Settings, identity: NodeIdentity) ->
             () = signals.told_to_end() => return Ok(()),
         };
         settings.runtime.pod_cidrs = ranges;
+        settings.runtime.pod_link.clone_from(&settings.pod_link);
         settings.runtime.cluster_cidrs.clone_from(&told.network.cluster_cidrs);
         (settings.network, settings.node_ports, settings.dns) = (told.network, told.node_ports, told.dns);
         claim.serves();

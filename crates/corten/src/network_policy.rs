@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use anyhow::Result;
 use corten_client::BoxFuture;
 use corten_machine::Layout;
-use corten_netpolicy::{Plugged, rules::Change};
+use corten_netpolicy::{Doors, Plugged, rules::Change};
 use corten_network::{PlugEvent, PodNetwork, PodPolicies, PolicyRules};
 use corten_runner::{Loops, NetworkPolicySettings, PolicyHands, TableHands, whole};
 use tokio::task::JoinSet;
@@ -72,6 +72,7 @@ pub(crate) fn start(
     (node_name, sandboxes, network): (&str, PodPolicies, PodNetwork),
 ) {
     sandboxes.enforce();
+    let doors = if sandboxes.link().is_plugin() { Doors::Addresses } else { Doors::Bridge };
     let client = cluster.client(in_process::network_policy());
     let hands: Arc<dyn PolicyHands> = Arc::new(KernelHands { rules: PolicyRules::new(layout), sandboxes, network });
     let (clock, journal) = (cluster.clock.clone(), cluster.journal.clone());
@@ -79,6 +80,7 @@ pub(crate) fn start(
     tasks.spawn(loops.spawn(corten_netpolicy::NAME, move || {
         let settings = NetworkPolicySettings {
             node_name: node_name.clone(),
+            doors,
             client: client.clone(),
             hands: hands.clone(),
             clock: clock.clone(),

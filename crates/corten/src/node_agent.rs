@@ -20,6 +20,7 @@ use corten_kubelet::{Config, Event, HostEffect, Kubelet, NodeEffect, NodeProblem
 use corten_machine::{Layout, Logind, notify_service_manager};
 use corten_network::{
     PodNetwork,
+    cni::PodLink,
     peers::{WireGuard, prepare_wireguard},
 };
 use corten_proxy::{PodNetworkMode, rules::Protocol};
@@ -54,6 +55,7 @@ pub(crate) struct Settings {
     /// Of its runtime, with this node's part of the Pods' network.
     pub(crate) runtime: Options,
     pub(crate) pod_network: PodNetworkMode,
+    pub(crate) pod_link: PodLink,
     /// The cluster's addresses and domain.
     pub(crate) network: ClusterNetwork,
     pub(crate) node_ports: NodePorts,
@@ -68,7 +70,7 @@ impl Settings {
     /// The machine has none of the cluster's families.
     pub(crate) fn take_network(&mut self, options: &NetworkOptions) -> Result<()> {
         let NetworkOptions { network, node_ports, dns, .. } = options;
-        self.runtime = Options::of(network);
+        self.runtime = Options { pod_link: self.pod_link.clone(), ..Options::of(network) };
         anyhow::ensure!(
             !self.runtime.pod_cidrs.is_empty(),
             "Pods of this cluster have IPv6 addresses only, and this machine's kernel has no IPv6"
@@ -264,10 +266,12 @@ async fn lead_packets(
     if let Some(watches) = &watches {
         tasks.spawn(watches.clone().run(cluster.stopping()));
     }
+    // Which Pods of the cluster are here no range tells where a plug-in gives addresses.
+    let all: Vec<String> = settings.network.cluster_cidrs.iter().map(ToString::to_string).collect();
     let about = service_proxy::About {
         node_name,
         addresses: gather(&layout).addresses,
-        networks,
+        networks: if settings.pod_link.is_plugin() { &all } else { networks },
         cluster_cidrs: settings.network.cluster_cidrs.clone(),
         node_ports: settings.node_ports.clone(),
         own_ports: control_plane.map(|it| it.port).into_iter().chain([settings.kubelet_port]).collect(),

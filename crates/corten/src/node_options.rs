@@ -8,7 +8,10 @@ use corten_kubelet::{
     set_min_reclaims, soft_thresholds,
 };
 use corten_meta::{Quantity, duration::duration};
-use corten_network::peers::wireguard_lack;
+use corten_network::{
+    cni::{CniFolders, PodLink},
+    peers::wireguard_lack,
+};
 use corten_proxy::PodNetworkMode;
 
 use crate::manager_options::managers;
@@ -111,7 +114,47 @@ impl NodeOptions {
 /// How packets get to the Pods of other nodes.
 pub(crate) fn pod_network(matches: &ArgMatches) -> Result<PodNetworkMode> {
     let text = matches.get_one::<String>("pod-network").map_or("vxlan", String::as_str);
-    PodNetworkMode::parse(text).with_context(|| format!("{}: must be vxlan, wireguard or routes", wrong("pod-network")))
+    PodNetworkMode::parse(text)
+        .with_context(|| format!("{}: must be vxlan, wireguard, routes or cni", wrong("pod-network")))
+}
+
+/// Who plugs Pods in.
+///
+/// # Errors
+/// A folder is named for a plug-in that is not asked for.
+pub(crate) fn pod_link(matches: &ArgMatches) -> Result<PodLink> {
+    let folder = |name: &str| matches.get_one::<String>(name);
+    if pod_network(matches)? != PodNetworkMode::Plugin {
+        for name in ["cni-config", "cni-plugins"] {
+            anyhow::ensure!(
+                folder(name).is_none(),
+                "--{name} says where a CNI plug-in is, for --pod-network=cni alone"
+            );
+        }
+        return Ok(PodLink::Bridge);
+    }
+    let absolute = |name: &str, usual: &str| {
+        std::path::absolute(folder(name).map_or(usual, String::as_str)).with_context(|| wrong(name))
+    };
+    Ok(PodLink::Plugin(CniFolders {
+        config: absolute("cni-config", "/etc/cni/net.d")?,
+        programs: absolute("cni-plugins", "/opt/cni/bin")?,
+    }))
+}
+
+/// What Pods cannot reach: with a plug-in of another's this machine has no address that is for its Pods alone.
+///
+/// # Errors
+/// The API is to be served at the machine's own loopback address.
+pub(crate) fn refuse_unreachable_api(matches: &ArgMatches, link: &PodLink) -> Result<()> {
+    let address = matches.try_get_one::<String>("bind").ok().flatten();
+    let is_closed = address.and_then(|it| it.parse::<std::net::IpAddr>().ok()).is_some_and(|it| it.is_loopback());
+    if !link.is_plugin() || !is_closed {
+        return Ok(());
+    }
+    let mut failure = Failure::new("--pod-network=cni: Pods would not reach the API, which is served at --bind alone");
+    failure.details.push("with a CNI plug-in of another's they reach it at the machine's own address".to_owned());
+    Err(failure.next("corten up --bind 0.0.0.0 --pod-network=cni").into())
 }
 
 /// Has this machine what its Pods' packets are to go by? Asked before anything is started or spent.

@@ -32,8 +32,7 @@ struct KernelRoutes(PeerRoutes, OtherNodes);
 
 impl RouteHands for KernelRoutes {
     fn apply(&self, wanted: PodRoutes) -> BoxFuture<'_, Result<Vec<RefusedWay>, String>> {
-        let nodes = wanted.routes.iter().map(|it| it.node).collect();
-        *self.1.0.write().unwrap_or_else(PoisonError::into_inner) = nodes;
+        self.1.0.write().unwrap_or_else(PoisonError::into_inner).clone_from(&wanted.nodes);
         Box::pin(async move { self.0.apply(&wanted).await.map_err(|it| it.to_string()) })
     }
 }

@@ -27,7 +27,7 @@ use corten_machine::{
     service_manager::NOTIFY_SOCKET,
 };
 use corten_meta::address::Cidr;
-use corten_network::{PodNetwork, PodPolicies, PodSourceGuards, bridge, cni};
+use corten_network::{PodNetwork, PodPolicies, PodSourceGuards, bridge, cni, cni::PodLink};
 use rustix::process::{Pid, Signal};
 use tokio::{sync::Mutex, time::Instant};
 
@@ -69,6 +69,8 @@ pub struct Options {
     pub pod_cidrs: Vec<String>,
     /// Where the Pods of all nodes are.
     pub cluster_cidrs: Vec<Cidr>,
+    /// Who plugs Pods in.
+    pub pod_link: PodLink,
     /// The program, by name or path.
     pub containerd: PathBuf,
     /// The kubelet's `singleProcessOOMKill`: of a container only the process that is out of memory is killed. The kernel's first
@@ -82,13 +84,18 @@ impl Options {
         Self {
             pod_cidrs: bridge::networks(network),
             cluster_cidrs: network.cluster_cidrs.clone(),
+            pod_link: PodLink::default(),
             containerd: PathBuf::from("containerd"),
             single_process_oom_kill: false,
         }
     }
 
-    /// Where the node listens for its Pods, in each network.
+    /// Where the node listens for its Pods, in each network: nowhere but at the machine's own addresses where a CNI plug-in of
+    /// another's plugs them in.
     pub fn gateways(&self) -> Vec<IpAddr> {
+        if self.pod_link.is_plugin() {
+            return Vec::new();
+        }
         self.pod_cidrs.iter().filter_map(|it| bridge::gateway(it)).collect()
     }
 }
@@ -132,11 +139,11 @@ impl Containerd {
         }
         let cgroups = Cgroups::detect(&layout);
         cgroups.prepare().doing("prepare the cgroups of", Path::new(&layout.cgroup_root))?;
-        cni::prepare(&layout, &options.pod_cidrs, &options.cluster_cidrs).await?;
-        let source_guards = PodSourceGuards::new(&layout);
+        options.pod_link.prepare(&layout, &options.pod_cidrs, &options.cluster_cidrs).await?;
+        let source_guards = PodSourceGuards::new(&layout, &options.pod_link);
         source_guards.watch_all().await;
         let images = SyncedImages::new(&layout, &cri);
-        let policies = PodPolicies::new(&layout);
+        let policies = PodPolicies::new(&layout, &options.pod_link);
         let this =
             Self { layout, options, mounts, cgroups, source_guards, policies, cri, images, life: Mutex::new(None) };
         this.make_it_run().await?;
@@ -157,7 +164,7 @@ impl Containerd {
     /// The network of the Pods that run here.
     pub fn pod_network(&self) -> PodNetwork {
         let ranges = (self.options.pod_cidrs.clone(), self.options.cluster_cidrs.clone());
-        PodNetwork::new(self.layout.clone(), ranges, self.source_guards.clone())
+        PodNetwork::new(self.layout.clone(), self.options.pod_link.clone(), ranges, self.source_guards.clone())
     }
 
     /// Where new Pods wait for their policies.
@@ -290,9 +297,9 @@ impl Containerd {
         // One that could not open its records serves all the same, without what matters.
         let is_running = running(&layout).is_some();
         let is_crippled = is_running && self.cri.version().await.is_err_and(|it| it.is_unimplemented());
-        // Nor can one that would have containers' cgroups made by somebody else.
-        let is_of_another_driver = is_running && !is_told(&layout, &self.cgroups);
-        if is_crippled || is_of_another_driver {
+        // Nor can one that would have containers' cgroups made, or Pods plugged in, by somebody else.
+        let is_told_otherwise = is_running && !is_told(&layout, &self.options.pod_link, &self.cgroups);
+        if is_crippled || is_told_otherwise {
             let layout = layout.clone();
             let ended = tokio::task::spawn_blocking(move || end(&layout)).await.map_err(io::Error::other);
             ended.doing("end the containerd of", &self.layout.run)?;
@@ -363,7 +370,8 @@ impl Containerd {
             .run(move || OciRuntime::choose(with_systemd))
             .await
             .doing("look for a runtime for", &self.layout.run)?;
-        fs::write(&path, config(&self.layout, &self.cgroups, &runtime)?).doing("write", &path)?;
+        fs::write(&path, config(&self.layout, &self.options.pod_link, &self.cgroups, &runtime)?)
+            .doing("write", &path)?;
         let log_path = self.layout.containerd_log();
         let log = open_log(&log_path).doing("open", &log_path)?;
         let log_begin = log.metadata().doing("read", &log_path)?.len();
@@ -428,10 +436,20 @@ impl Containerd {
     }
 }
 
-/// Was the containerd that runs started for these cgroups?
-fn is_told(layout: &Layout, cgroups: &Cgroups) -> bool {
+/// Was the containerd that runs started for these cgroups, and for this Pod network?
+fn is_told(layout: &Layout, link: &PodLink, cgroups: &Cgroups) -> bool {
     let config = fs::read_to_string(layout.containerd_config()).unwrap_or_default();
-    config.contains(&systemd_cgroup(cgroups))
+    config.contains(&systemd_cgroup(cgroups)) && config.contains(&network_folder(layout, link))
+}
+
+/// Where the configuration of the Pods' network is.
+fn network_folder(layout: &Layout, link: &PodLink) -> String {
+    format!("conf_dir = {}", quoted(&link.config(layout)))
+}
+
+/// As TOML has it.
+fn quoted(path: &Path) -> String {
+    serde_json::Value::from(path.to_string_lossy()).to_string()
 }
 
 /// Who makes containers' cgroups.
@@ -497,9 +515,8 @@ pub(crate) fn apparmor_works() -> bool {
 }
 
 /// containerd's configuration, in the version that 1.6 to 2.x read.
-fn config(layout: &Layout, cgroups: &Cgroups, runtime: &OciRuntime) -> Result<String, MachineError> {
+fn config(layout: &Layout, link: &PodLink, cgroups: &Cgroups, runtime: &OciRuntime) -> Result<String, MachineError> {
     let has_own_pause = archives::archives(layout).iter().any(|it| it.ends_with(PAUSE_ARCHIVE));
-    let quoted = |path: &Path| serde_json::Value::from(path.to_string_lossy()).to_string();
     let may_lower = may_lower_oom_scores();
     let mut text = String::new();
     let written = write!(
@@ -532,7 +549,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
         Root = {records}
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = {plugins}
-    conf_dir = {network}
+    {network}
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = "/etc/containerd/certs.d"
 "#,
@@ -546,8 +563,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
         systemd_cgroup = systemd_cgroup(cgroups),
         program = quoted(runtime.program()),
         records = quoted(&layout.run.join(runtime.name())),
-        plugins = quoted(&cni::plugins()?),
-        network = quoted(&layout.cni_config()),
+        plugins = quoted(&link.programs()?),
+        network = network_folder(layout, link),
     );
     written.expect("writing to a string never fails");
     text += &other_runtimes::other_runtimes(cgroups.are_systemds());

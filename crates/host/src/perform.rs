@@ -31,7 +31,7 @@ use corten_kubelet::{
     Outcome, Plugin, PodRef, ProbeVerdict, Resources, SandboxSpec, StartFailure, StartStage,
 };
 use corten_machine::{Cgroups, EndOfMachine, Layout, NodeMounts, PodLimits, oom::Kills};
-use corten_network::{PodPolicies, PodSourceGuards, cni, peers::WireGuard};
+use corten_network::{PodPolicies, PodSourceGuards, cni::PodLink, peers::WireGuard};
 use corten_volumes::{Drivers, Mounter};
 use tokio::sync::{Mutex, Notify};
 
@@ -80,6 +80,7 @@ struct Inner {
     kills: Arc<std::sync::Mutex<Kills>>,
     end: EndOfMachine,
     mounts: NodeMounts,
+    link: PodLink,
     source_guards: PodSourceGuards,
     policies: PodPolicies,
     making: sandboxes::Making,
@@ -118,6 +119,7 @@ impl NodeHands {
             observer: Mutex::new(pleg::Observer::new(&layout)),
             known: pleg::PodCache::default(),
             mounts: containerd.mounts(),
+            link: containerd.options().pod_link.clone(),
             source_guards: containerd.source_guards(),
             policies: containerd.policies(),
             making: sandboxes::Making::default(),
@@ -248,6 +250,7 @@ impl Inner {
             end: other.end.clone(),
             kills: other.kills.clone(),
             mounts: other.mounts.clone(),
+            link: other.link.clone(),
             source_guards: other.source_guards.clone(),
             policies: other.policies.clone(),
             wireguard: other.wireguard.clone(),
@@ -385,13 +388,14 @@ impl Inner {
 
     async fn stop_sandbox(&self, id: &str) -> Result<(), Failure> {
         let port = self.source_guards.port(id);
+        let addresses = self.link.addresses(&self.layout, id);
         let mut stopped = self.end(|| self.cri.stop_pod_sandbox(id)).await;
         // As a full disk leaves it, too: not only a boot finds it so.
-        if stopped.is_err() && cni::forget_broken_result(&self.layout, id) {
+        if stopped.is_err() && self.link.forget_broken_result(&self.layout, id) {
             stopped = self.end(|| self.cri.stop_pod_sandbox(id)).await;
         }
         stopped?;
-        self.policies.unplug(id, port.as_ref().map_or(&[], |it| &it.addresses)).await;
+        self.policies.unplug(id, &addresses).await;
         if let Some(port) = port {
             self.source_guards.forget(&port).await;
         }

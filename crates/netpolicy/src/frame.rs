@@ -7,31 +7,49 @@
 //! Destinations are translated before and sources behind this hook, so that both are Pods' own. An address that leads
 //! nowhere belongs to a Pod whose policies are not laid yet, or to no Pod: what comes from it or goes to it is dropped. What the
 //! node itself sends to its Pods, and they to it, does not come by here: a node reaches its Pods.
+//!
+//! Where a CNI plug-in of another's plugs Pods in, no interface tells them apart, and what is forwarded may be nobody's Pod: there
+//! an address that leads nowhere passes. A Pod's first container waits until its address leads to its policies.
 
 use crate::rules::{Change, Direction, Family, Rule, Set, Term};
+
+/// What Pods' packets are known by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Doors {
+    /// The node's own bridge: what comes by it is a Pod's.
+    #[default]
+    Bridge,
+    /// Their addresses alone.
+    Addresses,
+}
 
 /// Neighbours, routers and groups are found by these; who may say them is checked where a Pod is plugged in.
 const ICMP6_OF_LINKS: [(u8, u8); 2] = [(130, 137), (143, 143)];
 
-pub(crate) fn changes() -> Vec<Change> {
+pub(crate) fn changes(doors: Doors) -> Vec<Change> {
     // One transaction that takes an older table away and makes it anew: what it says holds from one moment to the next.
     let mut changes = vec![Change::Table, Change::DropTable, Change::Table];
     changes.extend(Set::fixed().map(Change::Set));
     changes.extend(Direction::BOTH.map(Change::Base));
     for direction in Direction::BOTH {
-        changes.extend(rules(direction).into_iter().map(|it| Change::Rule(direction.word().to_owned(), it)));
+        changes.extend(rules(direction, doors).into_iter().map(|it| Change::Rule(direction.word().to_owned(), it)));
     }
     changes
 }
 
-fn rules(direction: Direction) -> Vec<Rule> {
-    let mut rules = vec![vec![Term::NotOnBridge(direction), Term::Accept], vec![Term::Reply, Term::Accept]];
+fn rules(direction: Direction, doors: Doors) -> Vec<Rule> {
+    let mut rules = vec![vec![Term::Reply, Term::Accept]];
+    if doors == Doors::Bridge {
+        rules.insert(0, vec![Term::NotOnBridge(direction), Term::Accept]);
+    }
     let of_links = |(first, last)| vec![Term::Family(Family::V6), Term::Icmp6 { first, last }, Term::Accept];
     rules.extend(ICMP6_OF_LINKS.map(of_links));
     for family in Family::BOTH {
         rules.push(vec![Term::Family(family), Term::Itself(Set::Itself(family)), Term::Accept]);
         rules.push(vec![Term::Family(family), Term::Group(direction, family)]);
     }
-    rules.push(vec![Term::Drop]);
+    if doors == Doors::Bridge {
+        rules.push(vec![Term::Drop]);
+    }
     rules
 }

@@ -16,5 +16,6 @@ mod room;
 pub mod rules;
 mod shared;
 
+pub use frame::Doors;
 pub use mind::{Event, NAME, NetworkPolicies, Step};
 pub use plugged::Plugged;

@@ -15,7 +15,7 @@ use corten_reconcile::{Decision, Wait};
 use crate::{
     compiled,
     elements::Elements,
-    frame,
+    frame::{self, Doors},
     plugged::Plugged,
     pods::{Dirty, Pods},
     projections::{Namespace, NetworkPolicy, Pod},
@@ -61,6 +61,8 @@ pub struct Step {
 #[derive(PartialEq, Eq)]
 struct Led {
     sandbox: String,
+    /// Nothing gets through: it is not known yet, or no more, what may.
+    is_closed: bool,
     groups: BTreeMap<Direction, Option<Group>>,
     policies: BTreeSet<Key>,
 }
@@ -89,6 +91,7 @@ struct Draft {
 #[derive(Default)]
 pub struct NetworkPolicies {
     node_name: String,
+    doors: Doors,
     pods: Pods,
     namespaces: BTreeMap<String, BTreeMap<String, String>>,
     policies: BTreeMap<Key, Entry>,
@@ -108,6 +111,12 @@ impl NetworkPolicies {
     pub fn new(node_name: &str) -> Self {
         let pods = Pods::new(node_name);
         Self { node_name: node_name.to_owned(), pods, room: ROOM, rules_max: NAMESPACE_RULES_MAX, ..Self::default() }
+    }
+
+    /// Pods' packets are known by this.
+    #[must_use]
+    pub fn with_doors(self, doors: Doors) -> Self {
+        Self { doors, ..self }
     }
 
     /// Does it know the Pod that its node calls so?
@@ -157,7 +166,7 @@ impl NetworkPolicies {
             chains.extend(laid.chains.iter().map(|(name, rules)| (name.clone(), rules.clone())));
         }
         chains.extend(self.shared.groups.iter().map(|(group, number)| (group_chain(number), group_rules(group))));
-        let mut changes = frame::changes();
+        let mut changes = frame::changes(self.doors);
         changes.extend(self.shared.sets().into_iter().map(Change::Set));
         changes.extend(made(&chains));
         changes.extend(self.elements.all());
@@ -166,7 +175,7 @@ impl NetworkPolicies {
 
     /// All sandboxes whose policies hold once [`NetworkPolicies::whole`] is done.
     pub fn laid(&self) -> BTreeSet<String> {
-        self.led.values().map(|it| it.sandbox.clone()).collect()
+        self.led.values().filter(|it| !it.is_closed).map(|it| it.sandbox.clone()).collect()
     }
 
     /// What there is to say of every policy.
@@ -230,8 +239,7 @@ impl NetworkPolicies {
 
     /// Leads an address of this node to the policies that isolate whoever has it.
     fn lead(&mut self, address: IpAddr, draft: &mut Draft) {
-        let owner = self.pods.owner(address).filter(|it| self.pods.knows(&it.id()));
-        let now = owner.map(|it| self.led(it));
+        let now = self.pods.owner(address).and_then(|it| self.led(it));
         let (before, family) = (self.led.remove(&address), Family::of(address));
         for (direction, group) in now.iter().flat_map(|it| &it.groups) {
             let value = group.as_ref().map_or(Value::Accept, |it| Value::Goto(self.acquire_group(it, draft)));
@@ -259,12 +267,21 @@ impl NetworkPolicies {
             self.count_isolated(before.as_ref(), now.as_ref(), draft);
         }
         if let Some(now) = now {
-            draft.laid.insert(now.sandbox.clone());
+            if !now.is_closed {
+                draft.laid.insert(now.sandbox.clone());
+            }
             self.led.insert(address, now);
         }
     }
 
-    fn led(&self, plugged: &Plugged) -> Led {
+    /// Of a Pod that nobody has told of nothing gets through: its address leads nowhere, or where that does not suffice to no policy.
+    fn led(&self, plugged: &Plugged) -> Option<Led> {
+        let sandbox = plugged.sandbox.clone();
+        if !self.pods.knows(&plugged.id()) {
+            let groups = Direction::BOTH.map(|it| (it, Some((it, BTreeSet::new())))).into();
+            let closed = Led { sandbox, is_closed: true, groups, policies: BTreeSet::new() };
+            return (self.doors == Doors::Addresses).then_some(closed);
+        }
         let labels = self.pods.entry(&plugged.id()).map(|it| &it.pod.metadata.labels);
         let selects = |it: &Entry| labels.is_some_and(|labels| it.selector.matches(labels));
         let isolating: Vec<_> = self.of_namespace(&plugged.pod.namespace).filter(|it| selects(it.1)).collect();
@@ -273,11 +290,12 @@ impl NetworkPolicies {
             let chains = || isolating.iter().filter_map(|(key, it)| it.chain(key, direction)).collect();
             (direction, is_isolated.then(|| (direction, chains())))
         };
-        Led {
-            sandbox: plugged.sandbox.clone(),
+        Some(Led {
+            sandbox,
+            is_closed: false,
             groups: Direction::BOTH.map(group).into(),
             policies: isolating.into_iter().map(|it| it.0.clone()).collect(),
-        }
+        })
     }
 
     fn of_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = (&'a Key, &'a Entry)> {

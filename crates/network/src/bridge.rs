@@ -79,6 +79,12 @@ pub async fn prepare(layout: &Layout, networks: &[String]) -> Result<(), Machine
     Ok(())
 }
 
+/// Has the kernel forward packets of every family that it has.
+pub(crate) fn forward() -> Result<(), MachineError> {
+    set("/proc/sys/net/ipv4/ip_forward", "1")?;
+    if has_ipv6() { forward_ipv6() } else { Ok(()) }
+}
+
 fn last_octets(address: IpAddr) -> [u8; 4] {
     match address {
         IpAddr::V4(it) => it.octets(),

@@ -2,6 +2,9 @@
 //!
 //! Masquerading is done once per node, not per Pod: the plugin's own way runs iptables for each Pod and doubles its start.
 
+mod kept;
+mod plugin;
+
 use std::{
     collections::BTreeSet,
     fs,
@@ -11,19 +14,17 @@ use std::{
 
 use corten_machine::{Doing, Layout, MachineError, command};
 use corten_meta::address::Cidr;
-use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 
-use corten_meta::Key;
-use corten_netpolicy::Plugged as PluggedPod;
-
 use crate::{
-    ServiceRules, announced,
-    bridge::{self, is_there},
-    nat64,
+    ServiceRules, announced, bridge, nat64,
     nft::{self, PolicyRules, Port, SourceGuard},
     peers,
 };
+
+use kept::forget_broken_results;
+pub(crate) use kept::{port, ports};
+pub use plugin::{CniFolders, PodLink};
 
 /// Where libcni remembers what it did, wherever its configuration lies.
 pub const CACHE: &str = "/var/lib/cni";
@@ -31,7 +32,7 @@ pub const CACHE: &str = "/var/lib/cni";
 const PLUGIN_FOLDERS: [&str; 3] = ["/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"];
 
 /// The folder with the plugins this network needs.
-pub fn plugins() -> Result<PathBuf, MachineError> {
+fn plugins() -> Result<PathBuf, MachineError> {
     let complete =
         |folder: &Path| ["bridge", "host-local", "portmap", "loopback"].iter().all(|it| folder.join(it).exists());
     PLUGIN_FOLDERS.iter().map(PathBuf::from).find(|it| complete(it)).ok_or_else(|| {
@@ -43,7 +44,7 @@ pub fn plugins() -> Result<PathBuf, MachineError> {
 }
 
 /// Makes everything ready for the first Pod; `networks` are this node's part of the cluster's Pod network, which is `all`.
-pub async fn prepare(layout: &Layout, networks: &[String], all: &[Cidr]) -> Result<(), MachineError> {
+async fn prepare(layout: &Layout, networks: &[String], all: &[Cidr]) -> Result<(), MachineError> {
     let folder = layout.cni_config();
     fs::create_dir_all(&folder).doing("create", &folder)?;
     let path = folder.join("10-corten.conflist");
@@ -250,142 +251,6 @@ fn forget_broken_addresses(folder: &Path) {
     }
 }
 
-/// What libcni keeps of each network it made. It does not sync that: a file that a power cut has emptied would keep its
-/// sandbox from ever being taken down, and without the file it is taken down by what the kernel shows.
-fn forget_broken_results(folder: &Path, bridge: &str) {
-    let prefix = format!("{bridge}-");
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with(&prefix) {
-            forget_if_broken(&entry.path());
-        }
-    }
-}
-
-/// As [`forget_broken_results`], of one sandbox. True where something went.
-pub fn forget_broken_result(layout: &Layout, sandbox: &str) -> bool {
-    forget_if_broken(&result_of(layout, sandbox))
-}
-
-fn forget_if_broken(file: &Path) -> bool {
-    let is_broken = fs::read(file).is_ok_and(|it| serde_json::from_slice::<IgnoredAny>(&it).is_err());
-    let is_gone = is_broken && fs::remove_file(file).is_ok();
-    if is_gone {
-        tracing::warn!(file = %file.display(), "what was kept of a network is damaged: it is removed");
-    }
-    is_gone
-}
-
-fn result_of(layout: &Layout, sandbox: &str) -> PathBuf {
-    Path::new(CACHE).join("results").join(format!("{}-{sandbox}-eth0", layout.bridge))
-}
-
-/// What libcni keeps of a sandbox's network.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct CachedResult {
-    result: Plugged,
-    #[serde(default)]
-    container_id: String,
-    /// Whose it is, as the runtime has told the plugins.
-    #[serde(default)]
-    cni_args: Vec<(String, String)>,
-}
-
-#[derive(Deserialize)]
-struct Plugged {
-    #[serde(default)]
-    interfaces: Vec<Interface>,
-    #[serde(default)]
-    ips: Vec<Ip>,
-}
-
-#[derive(Deserialize)]
-struct Interface {
-    name: String,
-    mac: String,
-    /// The network namespace; nothing for one of the machine's own.
-    #[serde(default)]
-    sandbox: String,
-}
-
-#[derive(Deserialize)]
-struct Ip {
-    address: String,
-}
-
-/// Where a sandbox is plugged into the network.
-///
-/// # Errors
-/// libcni has kept nothing of it that can be read.
-pub fn port(layout: &Layout, sandbox: &str) -> Result<Port, MachineError> {
-    let path = result_of(layout, sandbox);
-    let text = fs::read(&path).doing("read", &path)?;
-    port_of(&text, &layout.bridge)
-        .ok_or_else(|| MachineError::Missing(format!("{} names no interface", path.display())))
-}
-
-fn port_of(text: &[u8], bridge: &str) -> Option<Port> {
-    let CachedResult { result: Plugged { interfaces, ips }, .. } = serde_json::from_slice(text).ok()?;
-    let pods = interfaces.iter().find(|it| !it.sandbox.is_empty())?;
-    let machines = interfaces.iter().find(|it| it.sandbox.is_empty() && it.name != bridge)?;
-    let mut mac = [0; 6];
-    let mut parts = pods.mac.split(':');
-    for byte in &mut mac {
-        *byte = u8::from_str_radix(parts.next()?, 16).ok()?;
-    }
-    let addresses = ips.iter().filter_map(|it| it.address.split('/').next()?.parse().ok()).collect();
-    Some(Port { interface: machines.name.clone(), mac, addresses })
-}
-
-/// Whose sandbox it is, and its addresses.
-fn pod_of(text: &[u8], bridge: &str) -> Option<PluggedPod> {
-    let port = port_of(text, bridge)?;
-    let CachedResult { container_id, cni_args, .. } = serde_json::from_slice(text).ok()?;
-    let told = |name: &str| cni_args.iter().find(|it| it.0 == name).map(|it| it.1.clone());
-    Some(PluggedPod {
-        sandbox: container_id,
-        pod: Key::new(told("K8S_POD_NAMESPACE")?, told("K8S_POD_NAME")?),
-        uid: told("K8S_POD_UID")?,
-        addresses: port.all_addresses(),
-        labels: None,
-    })
-}
-
-/// Whose sandbox this is, and its addresses.
-///
-/// # Errors
-/// libcni has kept nothing of it that can be read.
-pub fn plugged(layout: &Layout, sandbox: &str) -> Result<PluggedPod, MachineError> {
-    let path = result_of(layout, sandbox);
-    let text = fs::read(&path).doing("read", &path)?;
-    pod_of(&text, &layout.bridge).ok_or_else(|| MachineError::Missing(format!("{} names no pod", path.display())))
-}
-
-/// As [`plugged`], of all sandboxes.
-pub fn all_plugged(layout: &Layout) -> Vec<PluggedPod> {
-    kept(layout)
-        .filter_map(|text| {
-            let port = port_of(&text, &layout.bridge)?;
-            is_there(&port.interface).then(|| pod_of(&text, &layout.bridge)).flatten()
-        })
-        .collect()
-}
-
-/// What libcni has kept of each sandbox.
-fn kept(layout: &Layout) -> impl Iterator<Item = Vec<u8>> {
-    let entries = fs::read_dir(Path::new(CACHE).join("results")).into_iter().flatten().flatten();
-    let prefix = format!("{}-", layout.bridge);
-    let own = entries.filter(move |it| it.file_name().to_string_lossy().starts_with(&prefix));
-    own.filter_map(|it| fs::read(it.path()).ok())
-}
-
-/// All sandboxes that are plugged in.
-pub fn ports(layout: &Layout) -> Vec<Port> {
-    let ports = kept(layout).filter_map(|it| port_of(&it, &layout.bridge));
-    // Of one that died half way the file may have stayed.
-    ports.filter(|it| is_there(&it.interface)).collect()
-}
-
 /// Takes the network away: rules, bridge, and what the plugins remember. Harmless where it is gone.
 pub async fn remove(layout: &Layout) -> Result<(), MachineError> {
     let table = &layout.nft_table;
@@ -532,56 +397,6 @@ mod tests {
         let mut left: Vec<_> = fs::read_dir(&folder).expect("listed").flatten().map(|it| it.file_name()).collect();
         left.sort();
         assert_eq!(left, ["10.244.0.2", "10.244.0.4", "lock"]);
-    }
-
-    #[test]
-    fn reads_where_a_sandbox_is_plugged_in() {
-        let kept = json!({"kind": "cniCacheV1", "networkName": "corten0", "result": {
-            "cniVersion": "1.0.0",
-            "interfaces": [
-                {"mac": "0a:58:0a:f4:00:01", "name": "corten0"},
-                {"mac": "52:c5:a8:10:02:9e", "name": "veth8a9d"},
-                {"mac": "96:00:2c:7f:0e:ff", "name": "eth0", "sandbox": "/run/netns/x"},
-            ],
-            "ips": [{"address": "10.244.0.5/24", "interface": 2}, {"address": "fd00:10:244::5/64", "interface": 2}],
-        }});
-        assert_eq!(pod_of(kept.to_string().as_bytes(), "corten0"), None, "nobody has said whose it is");
-        let mut told = kept.clone();
-        told["containerId"] = "4f".into();
-        told["cniArgs"] = json!([
-            ["IgnoreUnknown", "1"],
-            ["K8S_POD_NAMESPACE", "shop"],
-            ["K8S_POD_NAME", "db"],
-            ["K8S_POD_UID", "u1"]
-        ]);
-        let pod = pod_of(told.to_string().as_bytes(), "corten0").expect("read");
-        assert_eq!((&*pod.sandbox, &*pod.uid, pod.pod), ("4f", "u1", Key::new("shop", "db")));
-        let with_link = ["10.244.0.5", "fd00:10:244::5", "fe80::9400:2cff:fe7f:eff"];
-        assert_eq!(pod.addresses, with_link.map(|it| it.parse::<std::net::IpAddr>().expect("an address")));
-        let port = port_of(kept.to_string().as_bytes(), "corten0").expect("read");
-        let addresses = ["10.244.0.5", "fd00:10:244::5"].map(|it| it.parse().expect("an address")).to_vec();
-        assert_eq!(port, Port { interface: "veth8a9d".into(), mac: [0x96, 0, 0x2c, 0x7f, 0x0e, 0xff], addresses });
-        for bad in ["", "{}", r#"{"result": {"interfaces": [{"name": "eth0", "mac": "x", "sandbox": "y"}]}}"#] {
-            assert_eq!(port_of(bad.as_bytes(), "corten0"), None, "{bad}");
-        }
-    }
-
-    #[test]
-    fn forgets_broken_results_of_its_own_and_nothing_else() {
-        let dir = tempfile::tempdir().expect("a temporary folder");
-        for (name, text) in [
-            ("corten0-a-eth0", ""),
-            ("corten0-b-eth0", "{\"kind\":\"cniCacheV1\",\"resu"),
-            ("corten0-c-eth0", "\0\0\0\0"),
-            ("corten0-d-eth0", "{\"kind\":\"cniCacheV1\"}"),
-            ("other-e-eth0", ""),
-        ] {
-            fs::write(dir.path().join(name), text).expect("a file");
-        }
-        forget_broken_results(dir.path(), "corten0");
-        let mut left: Vec<_> = fs::read_dir(dir.path()).expect("listed").flatten().map(|it| it.file_name()).collect();
-        left.sort();
-        assert_eq!(left, ["corten0-d-eth0", "other-e-eth0"]);
     }
 
     #[test]

@@ -22,7 +22,11 @@ use corten_meta::address::Cidr;
 use tokio::{sync::Notify, time::Instant};
 
 use crate::{
-    PolicyRules, ServiceRules, addresses, bridge, cni, nat64::Nat64, nft::SourceGuard, peers, routes,
+    PolicyRules, ServiceRules, addresses, bridge,
+    cni::{self, PodLink},
+    nat64::Nat64,
+    nft::SourceGuard,
+    peers, routes,
     source_guards::PodSourceGuards,
 };
 use filters::Filters;
@@ -40,6 +44,7 @@ const SETTLED: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct PodNetwork {
     layout: Layout,
+    link: PodLink,
     networks: Vec<String>,
     /// Where the Pods of all nodes are.
     cluster_cidrs: Vec<Cidr>,
@@ -57,11 +62,14 @@ pub struct PodNetwork {
 impl PodNetwork {
     pub fn new(
         layout: Layout,
+        link: PodLink,
         (networks, cluster_cidrs): (Vec<String>, Vec<Cidr>),
         source_guards: PodSourceGuards,
     ) -> Self {
         Self {
-            nat64: Nat64::new(&layout, &networks),
+            // The way from a plug-in's IPv6 to IPv4 is the plug-in's.
+            nat64: Nat64::new(&layout, &networks).filter(|_| !link.is_plugin()),
+            link,
             networks,
             cluster_cidrs,
             source_guards,
@@ -103,6 +111,9 @@ impl PodNetwork {
 
     /// Routes of others to addresses of Pods.
     pub async fn taken_ranges(&self) -> Vec<NodeProblem> {
+        if self.link.is_plugin() {
+            return Vec::new();
+        }
         let own = [&*self.layout.bridge, &peers::device(&self.layout), &peers::wireguard_device(&self.layout)];
         routes::taken(&own, &self.networks).await
     }
@@ -170,6 +181,9 @@ impl PodNetwork {
     }
 
     async fn keep_open(&self, others: &Notify) {
+        if self.link.is_plugin() {
+            return std::future::pending().await;
+        }
         loop {
             let is_told = tokio::time::timeout(PERIOD, others.notified()).await.is_ok();
             // What a manager did not open is tried again.
@@ -183,6 +197,18 @@ impl PodNetwork {
 
     /// Makes again what is gone of the node's own; was that possible?
     async fn put_back(&self) -> bool {
+        let is_done = self.link.is_plugin() || self.put_back_bridge().await;
+        if matches!(self.services.is_there().await, Ok(false)) {
+            self.services_lost.notify_one();
+        }
+        if matches!(self.policies.is_there().await, Ok(false)) {
+            self.policies_lost.notify_one();
+        }
+        is_done
+    }
+
+    /// What a plug-in of another's would look after itself.
+    async fn put_back_bridge(&self) -> bool {
         let mut is_done = true;
         if let Some(what) = bridge::changed(&self.layout, &self.networks).or_else(|| cni::unplugged(&self.layout)) {
             tracing::warn!(what, "the pods' network was changed by another; it is put back");
@@ -202,12 +228,6 @@ impl PodNetwork {
         }
         if matches!(SourceGuard::new(&self.layout).is_there().await, Ok(false)) {
             self.source_guards.look().await;
-        }
-        if matches!(self.services.is_there().await, Ok(false)) {
-            self.services_lost.notify_one();
-        }
-        if matches!(self.policies.is_there().await, Ok(false)) {
-            self.policies_lost.notify_one();
         }
         is_done
     }

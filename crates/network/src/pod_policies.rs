@@ -15,7 +15,7 @@ use corten_machine::Layout;
 use corten_netpolicy::Plugged;
 use tokio::sync::{Notify, oneshot, watch};
 
-use crate::{PolicyRules, cni};
+use crate::{PolicyRules, cni::PodLink};
 
 /// Whoever waits longer begins anew: its sandbox is taken down, and made again after a while.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -32,6 +32,7 @@ pub enum PlugEvent {
 #[derive(Clone)]
 pub struct PodPolicies {
     layout: Arc<Layout>,
+    link: PodLink,
     state: Arc<Mutex<State>>,
     news: Arc<Notify>,
     /// Have the rules of all policies been taken once?
@@ -49,9 +50,10 @@ struct State {
 }
 
 impl PodPolicies {
-    pub fn new(layout: &Layout) -> Self {
+    pub fn new(layout: &Layout, link: &PodLink) -> Self {
         Self {
             layout: Arc::new(layout.clone()),
+            link: link.clone(),
             state: Arc::default(),
             news: Arc::default(),
             has_begun: Arc::default(),
@@ -60,6 +62,11 @@ impl PodPolicies {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who plugs the Pods in.
+    pub fn link(&self) -> &PodLink {
+        &self.link
     }
 
     /// From now on Pods wait.
@@ -84,7 +91,7 @@ impl PodPolicies {
             if !self.state().is_enforced {
                 return Ok(());
             }
-            let plugged = cni::plugged(&self.layout, sandbox).map_err(|it| it.to_string())?;
+            let plugged = self.link.plugged(&self.layout, sandbox).map_err(|it| it.to_string())?;
             let (tell, laid) = oneshot::channel();
             let mut state = self.state();
             state.waiting.insert(sandbox.to_owned(), tell);
@@ -132,7 +139,7 @@ impl PodPolicies {
 
     /// Everything that is plugged in, as libcni has kept it.
     pub fn plugged(&self) -> Vec<Plugged> {
-        cni::all_plugged(&self.layout)
+        self.link.all_plugged(&self.layout)
     }
 
     /// The policies of these sandboxes hold.
@@ -161,7 +168,8 @@ mod tests {
     #[tokio::test]
     async fn nobody_waits_where_nothing_is_enforced_nor_without_addresses() {
         let dir = tempfile::tempdir().expect("a temporary folder");
-        let policies = PodPolicies::new(&Layout::new(dir.path().join("data"), dir.path().join("run")));
+        let policies =
+            PodPolicies::new(&Layout::new(dir.path().join("data"), dir.path().join("run")), &PodLink::Bridge);
         assert_eq!(policies.plug("none", &BTreeMap::new()).await, Ok(()));
         policies.enforce();
         assert!(policies.plug("none", &BTreeMap::new()).await.is_err());

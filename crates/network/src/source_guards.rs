@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use corten_machine::{Layout, MachineError};
 
 use crate::{
-    cni,
+    cni::{self, PodLink},
     nft::{Port, SourceGuard},
 };
 
@@ -15,6 +15,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct PodSourceGuards {
     layout: Arc<Layout>,
+    /// What a CNI plug-in of another's plugs in it also guards.
+    is_on: bool,
     guard: SourceGuard,
     /// Why Pods' sources are not checked.
     problem: Arc<Mutex<Option<String>>>,
@@ -23,9 +25,10 @@ pub struct PodSourceGuards {
 }
 
 impl PodSourceGuards {
-    pub fn new(layout: &Layout) -> Self {
+    pub fn new(layout: &Layout, link: &PodLink) -> Self {
         Self {
             layout: Arc::new(layout.clone()),
+            is_on: !link.is_plugin(),
             guard: SourceGuard::new(layout),
             problem: Arc::default(),
             writing: Arc::default(),
@@ -34,6 +37,9 @@ impl PodSourceGuards {
 
     /// Has all sandboxes watched that are plugged in.
     pub async fn watch_all(&self) {
+        if !self.is_on {
+            return;
+        }
         let _writing = self.writing.lock().await;
         self.put_all().await;
     }
@@ -43,6 +49,9 @@ impl PodSourceGuards {
     /// # Errors
     /// The kernel, which takes the checks of others, does not take this one's.
     pub async fn watch(&self, sandbox: &str) -> Result<(), MachineError> {
+        if !self.is_on {
+            return Ok(());
+        }
         let _writing = self.writing.lock().await;
         if self.problem().is_some() {
             self.put_all().await;
@@ -60,7 +69,7 @@ impl PodSourceGuards {
 
     /// Where a sandbox is plugged in: to be asked before it is unplugged.
     pub fn port(&self, sandbox: &str) -> Option<Port> {
-        cni::port(&self.layout, sandbox).ok()
+        self.is_on.then(|| cni::port(&self.layout, sandbox).ok()).flatten()
     }
 
     /// A sandbox is unplugged.
@@ -74,6 +83,9 @@ impl PodSourceGuards {
 
     /// Why Pods' sources are not checked; nothing where they are. What somebody took away is made anew.
     pub async fn look(&self) -> Option<String> {
+        if !self.is_on {
+            return None;
+        }
         let _writing = self.writing.lock().await;
         if self.problem().is_some() || !matches!(self.guard.is_there().await, Ok(true)) {
             self.put_all().await;

@@ -117,9 +117,21 @@ const ROWS: &[Row] = &[
     ),
     (
         "pod-network",
-        "vxlan|wireguard|routes",
+        "vxlan|wireguard|routes|cni",
         "vxlan",
-        "How packets get to the pods of other nodes. vxlan: in UDP, port 8472, whatever network lies between. wireguard: the same, in UDP, port 51820, and encrypted, by a kernel that has WireGuard. routes: as they are, where all nodes are on one link that takes packets with pods' addresses. The same on every node",
+        "How packets get to the pods of other nodes. vxlan: in UDP, port 8472, whatever network lies between. wireguard: the same, in UDP, port 51820, and encrypted, by a kernel that has WireGuard. routes: as they are, where all nodes are on one link that takes packets with pods' addresses. cni: as a CNI plug-in of another's does, which also plugs pods in. The same on every node",
+    ),
+    (
+        "cni-config",
+        "FOLDER",
+        "",
+        "With --pod-network=cni, where the plug-in's configuration is, or will be: the first file by name is taken [default: /etc/cni/net.d]",
+    ),
+    (
+        "cni-plugins",
+        "FOLDER",
+        "",
+        "With --pod-network=cni, where the programs are that it names, and `loopback` [default: /opt/cni/bin]",
     ),
     (
         "allowed-unsafe-sysctls",

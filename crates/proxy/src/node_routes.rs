@@ -31,6 +31,8 @@ pub enum PodNetworkMode {
     WireGuard,
     /// As they are: the nodes are on one link, which takes packets with the addresses of Pods.
     Routes,
+    /// As a CNI plug-in of another's leads them: no way is made here.
+    Plugin,
 }
 
 impl PodNetworkMode {
@@ -39,6 +41,7 @@ impl PodNetworkMode {
             "vxlan" => Some(Self::Vxlan),
             "wireguard" => Some(Self::WireGuard),
             "routes" => Some(Self::Routes),
+            "cni" => Some(Self::Plugin),
             _ => None,
         }
     }
@@ -161,6 +164,10 @@ pub struct RefusedWay {
 /// What is wanted, and which nodes cannot be reached, and why.
 pub fn pod_routes<'a>(place: &Place, nodes: impl Iterator<Item = &'a PlacedNode>) -> (PodRoutes, Vec<Wait>) {
     let (itself, mut others): (Vec<&PlacedNode>, Vec<_>) = nodes.partition(|it| it.metadata.name == place.node_name);
+    if place.mode == PodNetworkMode::Plugin {
+        let nodes = others.iter().flat_map(|it| it.addresses()).filter(|it| !place.addresses.contains(it)).collect();
+        return (PodRoutes { nodes, ..PodRoutes::default() }, Vec::new());
+    }
     others.sort_by(|a, b| a.age().cmp(&b.age()));
     let tunnel_is_ipv4 = place.addresses.iter().any(IpAddr::is_ipv4);
     let own_address = place.addresses.iter().copied().find(|it| it.is_ipv4() == tunnel_is_ipv4 && is_reachable(*it));
@@ -194,7 +201,7 @@ pub fn pod_routes<'a>(place: &Place, nodes: impl Iterator<Item = &'a PlacedNode>
             let route = match place.mode {
                 PodNetworkMode::Vxlan => end.map(|end| PodRoute { range, node: end.node, end: Some(end) }),
                 PodNetworkMode::WireGuard => peer(place, node).map(|it| PodRoute { range, node: it.node, end: None }),
-                PodNetworkMode::Routes => {
+                PodNetworkMode::Routes | PodNetworkMode::Plugin => {
                     let address = node.address(range.address.is_ipv4());
                     address.map(|node| PodRoute { range, node, end: None })
                 }

@@ -14,7 +14,7 @@ use corten_api::resources::{NAMESPACES, NETWORK_POLICIES, PODS};
 use corten_client::{BoxFuture, Client, Informer, Progress, ResourceIndex, version_number};
 use corten_meta::Key;
 use corten_netpolicy::{
-    Event, NetworkPolicies, Plugged, Step,
+    Doors, Event, NetworkPolicies, Plugged, Step,
     projections::{Namespace, NetworkPolicy, Pod},
     rules::Change,
 };
@@ -45,6 +45,8 @@ pub trait PolicyHands: TableHands {
 /// What the loop is given.
 pub struct NetworkPolicySettings {
     pub node_name: String,
+    /// What the packets of the node's Pods are known by.
+    pub doors: Doors,
     pub client: Client,
     pub hands: Arc<dyn PolicyHands>,
     pub clock: Clock,
@@ -111,10 +113,10 @@ struct PolicyLoop {
 
 impl PolicyLoop {
     fn new(settings: NetworkPolicySettings) -> Self {
-        let NetworkPolicySettings { node_name, client, hands, clock, journal } = settings;
+        let NetworkPolicySettings { node_name, doors, client, hands, clock, journal } = settings;
         let all = |resource, how| keeping::params(resource, how).seeded_by(corten_netpolicy::NAME);
         Self {
-            policies: NetworkPolicies::new(&node_name),
+            policies: NetworkPolicies::new(&node_name).with_doors(doors),
             pods: informer(&client, all(PODS, keeping::SELECTED_PODS)),
             namespaces: informer(&client, all(NAMESPACES, keeping::NAMESPACES)),
             objects: informer(&client, all(NETWORK_POLICIES, keeping::NETWORK_POLICIES)),

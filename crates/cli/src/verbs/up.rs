@@ -4,6 +4,7 @@
 mod tests;
 
 mod member;
+mod readiness;
 pub(crate) mod replacement;
 
 use std::{
@@ -37,6 +38,7 @@ use crate::{
 };
 
 pub use member::start_member;
+use readiness::Awaited;
 pub use replacement::args as restart_args;
 
 pub const VERB: Verb = Verb {
@@ -119,6 +121,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let mut args: Vec<String> = settings.flat_map(|(name, value)| [name.to_owned(), value]).collect();
     args.extend(server_options::given(matches));
     args.extend(node_options::given(matches));
+    let awaited = Awaited::of(&args);
     let admin = node.layout.data.join("admin.kubeconfig");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
     let object = loop {
@@ -134,7 +137,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
             if started.is_none() {
                 refuse_other_options(&node, &args, matches).inspect_err(|_| is_refused = true)?;
             }
-            let object = wait_for_node(&node, &mut started, &client, &name, end, &mut progress).await?;
+            let object = wait_for_node(&node, &mut started, &client, (&name, &awaited), end, &mut progress).await?;
             wait_for_kinds(&node, end, &mut progress).await;
             Ok::<_, anyhow::Error>(object)
         });
@@ -143,7 +146,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
             break ready?;
         }
     };
-    progress.done(&format!("node {name} is Ready"));
+    awaited.tell(&name, &object, &mut progress);
     drop(progress);
     let kubeconfig = own_kubeconfig::install(&admin)?;
     output::text(&(lacks(&object) + &next_steps(kubeconfig.as_deref(), &admin)))?;
@@ -323,11 +326,11 @@ async fn wait_for_node(
     node: &NodeProcess,
     started: &mut Option<Started>,
     client: &Client,
-    name: &str,
+    (name, awaited): (&str, &Awaited),
     end: Instant,
     progress: &mut Progress,
 ) -> Result<Value> {
-    let ask = async || ask_node(client, name).await;
+    let ask = async || ask_node(client, name, awaited).await;
     wait_until_ready(node, started, name, end, progress, ask).await
 }
 
@@ -367,14 +370,14 @@ async fn wait_for_kinds(node: &NodeProcess, end: Instant, progress: &mut Progres
     }
 }
 
-/// The Node, where it is Ready.
-async fn ask_node(client: &Client, name: &str) -> Result<Value> {
+/// The Node, where it is as awaited.
+async fn ask_node(client: &Client, name: &str, awaited: &Awaited) -> Result<Value> {
     let object = match client.get_path(&format!("/api/v1/nodes/{name}")).await {
         Err(Error::Status(status)) if status.is_not_found() => bail!("it has not said yet that it is there"),
         object => object?,
     };
     let object: Value = serde_json::from_slice(&object).context("reading the node")?;
-    readiness(&object).map_err(anyhow::Error::msg)?;
+    awaited.lack(&object).map_err(anyhow::Error::msg)?;
     // What the Node says may be from before this start: its kubelet answers once the runtime does.
     let path = format!("/api/v1/nodes/{name}/proxy/healthz");
     let answer = tokio::time::timeout(KUBELET_DEADLINE, client.get_path(&path)).await;
@@ -389,16 +392,6 @@ fn of_kubelet(error: anyhow::Error) -> anyhow::Error {
         anyhow::anyhow!("its certificate is being signed")
     } else {
         error.context("its kubelet does not answer")
-    }
-}
-
-/// Why the node is not Ready.
-fn readiness(object: &Value) -> Result<(), String> {
-    let conditions = object["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    match conditions.iter().find(|it| it["type"] == "Ready") {
-        Some(condition) if condition["status"] == "True" => Ok(()),
-        Some(condition) => Err(condition["message"].as_str().unwrap_or("not ready").to_owned()),
-        None => Err("it has not said yet how it is".to_owned()),
     }
 }
 

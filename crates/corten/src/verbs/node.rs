@@ -72,12 +72,14 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     }
     // A machine that has joined goes on, and says so of its Node; half a cluster helps nobody.
     node_options::refuse_pod_network(node.pod_network)?;
+    node_options::refuse_unreachable_api(matches, &node.pod_link)?;
     let mut settings = server::settings(matches, log)?;
     if settings.ha.is_none() {
         refuse_second_control_plane(&data_dir)?;
     }
     node.take_network(&settings.network)?;
     settings.gateways = node.runtime.gateways();
+    settings.has_ipv6 = node.runtime.pod_cidrs.iter().any(|it| it.contains(':'));
     settings.node = Some(name.name.clone());
     let claim = NodeClaim::new(Layout::new(&node.data_dir, &node.run_dir))?;
     name.keep(&node.data_dir)?;
@@ -121,6 +123,10 @@ async fn ranges(
     control_plane: &ControlPlane,
     signals: &mut process::Signals,
 ) -> Result<bool> {
+    // A plug-in of another's gives addresses as it knows.
+    if node.pod_link.is_plugin() {
+        return Ok(true);
+    }
     // The first machine's has the first range.
     if ControlPlaneRecord::joined(&node.data_dir)?.is_none() {
         return Ok(true);
@@ -169,6 +175,7 @@ pub(super) fn settings(
         node_ports: NodePorts::default(),
         dns: DnsForwarding::default(),
         pod_network: node_options::pod_network(matches)?,
+        pod_link: node_options::pod_link(matches)?,
     })
 }
 

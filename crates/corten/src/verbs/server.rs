@@ -175,6 +175,7 @@ pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<
         reloads_encryption,
         network,
         gateways: Vec::new(),
+        has_ipv6: false,
         node: None,
         switches: Switches::of(
             &server_options::list(matches, "controllers"),

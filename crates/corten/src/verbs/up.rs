@@ -32,6 +32,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
         return Err(failure.next("corten server --ha, until it is up; then corten up without the variable").into());
     }
     node_options::refuse_pod_network(node_options::pod_network(matches)?)?;
+    node_options::refuse_unreachable_api(matches, &node_options::pod_link(matches)?)?;
     if is_ha && rustix::process::geteuid().is_root() {
         // Before a token is spent, and before anything runs in the background.
         let data = matches.get_one::<std::path::PathBuf>("data-dir").context("clap gives a default")?;

@@ -29,7 +29,11 @@ impl NodeHands {
     /// From now on Pods that begin anew are offered the addresses that they had before. For a node that starts its Pods while nobody
     /// could tell others of new ones; elsewhere they need not wait for each other.
     pub fn offer_addresses(&self, containerd: &Containerd) {
-        let _ = self.inner.offers.set(Offers::new(&containerd.options().pod_cidrs));
+        let options = containerd.options();
+        // A plug-in of another's gives the addresses that it chooses.
+        if !options.pod_link.is_plugin() {
+            let _ = self.inner.offers.set(Offers::new(&options.pod_cidrs));
+        }
     }
 }
 

@@ -58,7 +58,11 @@ const OUTSIDE: &str = "192.0.2.7";
 impl World {
     /// Two Pods of this node, one of another, in two namespaces.
     fn new() -> Self {
-        let mut this = Self { mind: NetworkPolicies::new("n1"), kernel: Kernel::default() };
+        Self::with(NetworkPolicies::new("n1"))
+    }
+
+    fn with(mind: NetworkPolicies) -> Self {
+        let mut this = Self { mind, kernel: Kernel::default() };
         this.kernel.apply(&this.mind.whole());
         this.tell([
             namespace("shop", json!({"team": "a"})),
@@ -246,6 +250,29 @@ fn a_pod_that_is_not_known_is_cut_off_until_it_is() {
     let labels = Some([("app".to_owned(), "db".to_owned())].into());
     world.tell([policy("shop", "p", db(&json!({}))), Event::Plugged(Plugged { labels, ..known })]);
     assert!(asks(&world, new, CLIENT) && !asks(&world, OUTSIDE, new));
+}
+
+#[test]
+fn by_addresses_alone_strangers_pass_and_a_pod_that_is_not_known_is_cut_off() {
+    let mut world = World::with(NetworkPolicies::new("n1").with_doors(Doors::Addresses));
+    world.tell([policy("shop", "p", db(&json!({})))]);
+    let new = "10.244.0.9";
+    assert!(
+        world.asks(OUTSIDE, new, "1") && world.asks(new, FAR, "1"),
+        "no Pod of this node: what is forwarded is forwarded"
+    );
+    assert!(!world.asks(CLIENT, DB, "1") && !world.asks(OUTSIDE, DB, "1") && world.asks(DB, CLIENT, "1"));
+    let step = world.tell([plugged("shop", "new", &[new])]);
+    assert!(step.laid.is_empty() && !world.asks(OUTSIDE, new, "1") && !world.asks(new, OUTSIDE, "1"));
+    let step = world.tell([pod(&pod_object("shop", "new", json!({"app": "db"}), "n1", &[]))]);
+    assert_eq!(step.laid, ["sandbox-shop-new".to_owned()].into());
+    assert!(world.mind.laid().contains("sandbox-shop-new"));
+    assert!(!world.asks(OUTSIDE, new, "1") && world.asks(new, CLIENT, "1"), "as the policy has it");
+    // One that is deleted at once is led so until its node has ended it.
+    world.tell([Event::PodGone(Key::new("shop", "new"))]);
+    assert!(!world.asks(OUTSIDE, new, "1") && world.asks(new, CLIENT, "1"));
+    world.tell([Event::Unplugged("sandbox-shop-new".to_owned())]);
+    assert!(world.asks(OUTSIDE, new, "1"));
 }
 
 #[test]

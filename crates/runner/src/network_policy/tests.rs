@@ -2,6 +2,8 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
 
+use corten_netpolicy::Doors;
+
 use super::*;
 use crate::fake::{FakeApi, clock};
 
@@ -124,6 +126,7 @@ impl Running {
         let (kernel, journal) = (Arc::new(kernel), Arc::new(JournalBook::default()));
         let settings = NetworkPolicySettings {
             node_name: "n1".into(),
+            doors: Doors::Bridge,
             client: api.client(),
             hands: kernel.clone(),
             clock: clock(),

@@ -14,7 +14,7 @@ use corten_meta::Time;
 use corten_options::node_options;
 use serde_json::Value;
 
-use super::{TIMEOUT_MAX, lacks, readiness, replacement, start, wait_until_ready};
+use super::{TIMEOUT_MAX, lacks, readiness::Awaited, replacement, start, wait_until_ready};
 use crate::{
     connection::NODE_KUBECONFIG,
     failure::Failure,
@@ -62,10 +62,10 @@ pub fn start_member(matches: &ArgMatches, name: &str, kubeconfig: &Path) -> Resu
     let mut started = start(&node, (&options, options.clone()), is_restart, &mut progress)?;
     drop(turn);
     let runs_already = started.is_none();
-    let silence = Cell::new(None);
+    let (silence, awaited) = (Cell::new(None), Awaited::of(&options));
     let object = runtime.block_on(async {
         // Read anew each time: the node may be replacing its certificate just now.
-        let ask = async || match ask(kubeconfig, name, (!runs_already).then_some(begin)).await {
+        let ask = async || match ask(kubeconfig, (name, &awaited), (!runs_already).then_some(begin)).await {
             Err(error) if matches!(error.downcast_ref(), Some(Error::Transport(_))) => {
                 let object = ask_node_itself(kubeconfig, name).await.ok_or_else(|| anyhow::anyhow!("{error:#}"))?;
                 silence.set(Some(format!("{error:#}")));
@@ -76,7 +76,7 @@ pub fn start_member(matches: &ArgMatches, name: &str, kubeconfig: &Path) -> Resu
         wait_until_ready(&node, &mut started, name, end, &mut progress, ask).await
     })?;
     match silence.take() {
-        None => progress.done(&format!("node {name} is Ready")),
+        None => awaited.tell(name, &object, &mut progress),
         Some(silence) => progress.done(&format!("node {name} runs what it had; no control plane answers: {silence}")),
     }
     drop(progress);
@@ -98,12 +98,12 @@ fn given(matches: &ArgMatches) -> Result<Vec<String>> {
     Ok(options)
 }
 
-/// The Node, where it is Ready, if its kubelet has said since `begin` that it is there.
-async fn ask(kubeconfig: &Path, name: &str, begin: Option<Time>) -> Result<Value> {
+/// The Node, where it is as awaited, if its kubelet has said since `begin` that it is there.
+async fn ask(kubeconfig: &Path, (name, awaited): (&str, &Awaited), begin: Option<Time>) -> Result<Value> {
     let client = client(kubeconfig)?;
     let object = client.get_path(&format!("/api/v1/nodes/{name}")).await?;
     let object: Value = serde_json::from_slice(&object).context("reading the node")?;
-    readiness(&object).map_err(anyhow::Error::msg)?;
+    awaited.lack(&object).map_err(anyhow::Error::msg)?;
     let Some(begin) = begin else { return Ok(object) };
     // What the Node says may be from before this start: a kubelet that runs renews its Lease at once.
     let lease = client.get_path(&format!("{LEASES}/{name}")).await.context("asking for the node's Lease")?;

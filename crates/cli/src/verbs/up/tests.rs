@@ -10,9 +10,23 @@ fn says_why_a_node_is_not_ready() {
         let ready = json!({ "type": "Ready", "status": status, "message": "container runtime is down" });
         json!({ "status": { "conditions": [{ "type": "MemoryPressure", "status": "False" }, ready] } })
     };
-    assert_eq!(readiness(&node("True")), Ok(()));
-    assert_eq!(readiness(&node("False")), Err("container runtime is down".to_owned()));
-    assert_eq!(readiness(&json!({})), Err("it has not said yet how it is".to_owned()));
+    assert_eq!(Awaited::Ready.lack(&node("True")), Ok(()));
+    assert_eq!(Awaited::Ready.lack(&node("False")), Err("container runtime is down".to_owned()));
+    assert_eq!(Awaited::Ready.lack(&json!({})), Err("it has not said yet how it is".to_owned()));
+}
+
+#[test]
+fn a_plugin_may_come_after_its_node() {
+    let node = |message: &str| json!({ "status": { "conditions": [{ "type": "Ready", "status": "False", "message": message }] } });
+    let network = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:none";
+    let awaited = Awaited::of(&["--pod-network=cni".to_owned(), "--cni-config=/x".to_owned()]);
+    assert_eq!(awaited, Awaited::AllButNetwork { config: "/x".to_owned() });
+    assert_eq!(Awaited::of(&["--pod-network=vxlan".to_owned()]), Awaited::Ready);
+    assert_eq!(awaited.lack(&node(network)), Ok(()));
+    assert_eq!(Awaited::Ready.lack(&node(network)), Err(network.to_owned()));
+    let both = format!("[container runtime is down: gone, {network}]");
+    assert_eq!(awaited.lack(&node(&both)), Err(both.clone()));
+    assert!(awaited.lack(&json!({})).is_err());
 }
 
 #[test]

@@ -7,6 +7,7 @@ pub mod capacity_range;
 pub mod cluster_network;
 pub mod declared_features;
 pub mod host_ports;
+pub mod lease_times;
 pub mod load_balancer;
 pub mod quota;
 pub mod resources;

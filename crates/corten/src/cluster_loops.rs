@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use corten_api::lease_times::LeaseTimes;
 use corten_apiserver::Fence;
 use corten_meta::Key;
-use corten_runner::{Candidate, LeaseTimes, SharedInformers, VolumeMoveSettings, whole};
+use corten_runner::{Candidate, SharedInformers, VolumeMoveSettings, whole};
 use corten_volumes::LOCAL_DRIVER;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;

@@ -10,6 +10,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use corten_admission::Machine;
+use corten_api::lease_times::LeaseTimes;
 use corten_api::load_balancer::AddressPool;
 use corten_apiserver::{
     AuditPolicy, Config, FileLog, Guard, JournalSource, KubeletClient, Limits, LogFilter, Rotation, Server, Sink,
@@ -25,7 +26,7 @@ use corten_metrics::{
 };
 use corten_pki::Authority;
 use corten_reconcile::Decision;
-use corten_runner::{CountedDurations, CountedMetric, JournalBook, LeaseTimes, Loops, QueueCounts, SharedInformers};
+use corten_runner::{CountedDurations, CountedMetric, JournalBook, Loops, QueueCounts, SharedInformers};
 use corten_store::Store;
 use corten_stored_form::KubernetesForm;
 use parking_lot::Mutex;

@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, path::PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use corten_api::cluster_network::{CLUSTER_CIDR, ClusterNetwork, NODE_MASK_IPV4, NODE_MASK_IPV6, SERVICE_RANGE};
+use corten_api::lease_times::LeaseTimes;
 use corten_options::server_options;
 use corten_pki::SigningFiles;
-use corten_runner::LeaseTimes;
 
 use crate::{leader_options, switches::Switches};
 

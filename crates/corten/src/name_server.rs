@@ -8,6 +8,7 @@ use std::{net::IpAddr, ops::RangeInclusive, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, Result};
 use corten_api::cluster_network::ClusterNetwork;
+use corten_api::lease_times::LeaseTimes;
 use corten_client::BoxFuture;
 use corten_dns::{Keeper, Name, ServerLocation, Zone};
 use corten_host::{DnsOptions, DnsServer, Ipv4Way, ListServers, WaysOut, ZoneSlot, servers_of_machine};
@@ -16,7 +17,7 @@ use corten_meta::Key;
 use corten_nat64::Ends;
 use corten_network::has_way_out;
 use corten_proxy::rules::Backend;
-use corten_runner::{Candidate, LeaseTimes, Loops, NameHands, NameSettings, NodeWatches, whole};
+use corten_runner::{Candidate, Loops, NameHands, NameSettings, NodeWatches, whole};
 use tokio::{sync::watch, task::JoinSet};
 
 use crate::{

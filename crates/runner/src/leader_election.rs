@@ -4,8 +4,7 @@
 //! its writes name the revision of the lease ([`Term::revision`]), so that none of a former holder is committed, however long it was held
 //! up on its way. Who writes from outside ends at once when it leads no more.
 
-use std::time::Duration;
-
+use corten_api::lease_times::LeaseTimes;
 use corten_client::{
     Client,
     lease::{Holder, Lease},
@@ -18,24 +17,6 @@ use tokio::{
 };
 
 use crate::{Clock, EventRecorder};
-
-/// `LeaderElectionConfiguration` of k8s.io/component-base.
-#[derive(Clone, Copy, Debug)]
-pub struct LeaseTimes {
-    /// How long after the last renewal others wait.
-    pub duration: Duration,
-    /// How long after the last renewal the holder goes on.
-    pub renew_deadline: Duration,
-    /// How often the lease is tried for, or renewed.
-    pub retry_period: Duration,
-}
-
-impl Default for LeaseTimes {
-    fn default() -> Self {
-        let of = Duration::from_secs;
-        Self { duration: of(15), renew_deadline: of(10), retry_period: of(2) }
-    }
-}
 
 /// Who wants to hold a lease.
 pub struct Candidate {

@@ -63,7 +63,7 @@ pub use events::EventRecorder;
 pub use joined_nodes::{JoinedNodesSettings, follow_joined_nodes};
 pub use journal::JournalBook;
 pub use kernel_table::TableHands;
-pub use leader_election::{Candidate, LeaseTimes, Term};
+pub use leader_election::{Candidate, Term};
 pub use loops::{GivenUp, Loop, Loops, whole};
 pub use network_policy::{NetworkPolicySettings, PolicyHands, run_network_policy};
 pub use node::{Hands, run_node};

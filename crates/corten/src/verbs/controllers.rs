@@ -4,6 +4,7 @@ use std::{process::ExitCode, sync::Arc};
 
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Command};
+use corten_api::lease_times::LeaseTimes;
 use corten_cli::Verb;
 use corten_client::{
     Client, Transport,
@@ -11,7 +12,7 @@ use corten_client::{
     kubeconfig::{Kubeconfig, RestConfig},
 };
 use corten_meta::Key;
-use corten_runner::{Candidate, JournalBook, LeaseTimes, Signer};
+use corten_runner::{Candidate, JournalBook, Signer};
 use tokio::task::JoinSet;
 
 use crate::{

@@ -7,7 +7,7 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use corten_cli::Verb;
 use corten_client::{Client, https::HttpsTransport, kubeconfig::Kubeconfig};
 use corten_meta::Key;
-use corten_runner::{Candidate, JournalBook, LeaseTimes, whole};
+use corten_runner::{Candidate, JournalBook, whole};
 use corten_scheduler::{Config, LeaderElection, Scheduler};
 use tokio::task::JoinSet;
 
@@ -91,10 +91,6 @@ fn candidate(election: &LeaderElection, component: &str, client: &Client, clock:
         lease: Key::new(&*election.namespace, &*election.name),
         identity: process::candidate_name(),
         component: component.to_owned(),
-        times: LeaseTimes {
-            duration: election.lease_duration,
-            renew_deadline: election.renew_deadline,
-            retry_period: election.retry_period,
-        },
+        times: election.times,
     }
 }

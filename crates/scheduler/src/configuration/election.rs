@@ -1,7 +1,6 @@
 //! `leaderElection`: component-base's `LeaderElectionConfiguration`. It is about a scheduler that is a process of its own.
 
-use std::time::Duration;
-
+use corten_api::lease_times::{LeaseTimes, WrongTimes};
 use corten_meta::{
     field::{dns1123_label, dns1123_subdomain},
     shortened,
@@ -9,8 +8,6 @@ use corten_meta::{
 
 use super::reader::{At, Reader};
 
-/// client-go's `JitterFactor`: a retry may come so much later.
-const JITTER: f64 = 1.2;
 const LOCK: &str = "leases";
 
 /// The Lease whose holder schedules, and its times.
@@ -18,12 +15,7 @@ const LOCK: &str = "leases";
 pub struct LeaderElection {
     pub namespace: String,
     pub name: String,
-    /// How long after the last renewal others wait.
-    pub lease_duration: Duration,
-    /// How long after the last renewal the holder goes on.
-    pub renew_deadline: Duration,
-    /// How often the lease is tried for, or renewed.
-    pub retry_period: Duration,
+    pub times: LeaseTimes,
 }
 
 /// None where `leaderElect` is not true. Upstream elects where nothing is said; here one who wants that says so, because the scheduler of an
@@ -46,14 +38,13 @@ pub(super) fn election(root: &At<'_>, reader: &mut Reader) -> Option<LeaderElect
     };
     let (lock, name) = (text("resourceLock", LOCK), text("resourceName", "kube-scheduler").to_owned());
     let namespace = text("resourceNamespace", "kube-system").to_owned();
-    let mut seconds = |field, default| reader.duration(&at, field, Duration::from_secs(default));
-    let election = LeaderElection {
-        namespace,
-        name,
-        lease_duration: seconds("leaseDuration", 15),
-        renew_deadline: seconds("renewDeadline", 10),
-        retry_period: seconds("retryPeriod", 2),
+    let usual = LeaseTimes::default();
+    let times = LeaseTimes {
+        duration: reader.duration(&at, "leaseDuration", usual.duration),
+        renew_deadline: reader.duration(&at, "renewDeadline", usual.renew_deadline),
+        retry_period: reader.duration(&at, "retryPeriod", usual.retry_period),
     };
+    let election = LeaderElection { namespace, name, times };
     if !is_elected {
         return None;
     }
@@ -69,26 +60,18 @@ pub(super) fn election(root: &At<'_>, reader: &mut Reader) -> Option<LeaderElect
             reader.problem(&at.path(field), &format!("Invalid value: {:?}: {why}", shortened(text)));
         }
     }
-    for (field, what) in wrong_times(&election) {
+    for (field, what) in times.wrong().into_iter().map(said) {
         reader.problem(&at.path(field), &format!("Invalid value: {what}"));
     }
     Some(election)
 }
 
-/// `ValidateLeaderElectionConfiguration` and `NewLeaderElector`; a Lease counts whole seconds.
-fn wrong_times(it: &LeaderElection) -> Vec<(&'static str, &'static str)> {
-    let mut wrong = Vec::new();
-    if it.lease_duration < Duration::from_secs(1) {
-        wrong.push(("leaseDuration", "must be at least 1 second"));
+/// Of which field, in the words of `ValidateLeaderElectionConfiguration` and `NewLeaderElector`.
+fn said(wrong: WrongTimes) -> (&'static str, &'static str) {
+    match wrong {
+        WrongTimes::DurationTooShort => ("leaseDuration", "must be at least 1 second"),
+        WrongTimes::NoRetryPeriod => ("retryPeriod", "must be greater than zero"),
+        WrongTimes::DurationWithinRenewal => ("leaseDuration", "LeaseDuration must be greater than RenewDeadline"),
+        WrongTimes::RenewalWithinRetry => ("renewDeadline", "must be greater than 1.2 times retryPeriod"),
     }
-    if it.retry_period.is_zero() {
-        wrong.push(("retryPeriod", "must be greater than zero"));
-    }
-    if Duration::from_secs(it.lease_duration.as_secs()) <= it.renew_deadline {
-        wrong.push(("leaseDuration", "LeaseDuration must be greater than RenewDeadline"));
-    }
-    if it.renew_deadline <= it.retry_period.mul_f64(JITTER) {
-        wrong.push(("renewDeadline", "must be greater than 1.2 times retryPeriod"));
-    }
-    wrong
 }

@@ -1,5 +1,7 @@
 //! Files that configure the scheduler: what they set is kept to, and what they cannot set is refused with its path.
 
+use corten_api::lease_times::LeaseTimes;
+
 use super::*;
 use crate::{
     LeaderElection,
@@ -29,16 +31,11 @@ fn a_leader_is_elected_where_that_is_asked_for() {
     let election = |said: Value| read(json!({ "leaderElection": said })).expect("it can be read").leader_election;
     assert_eq!(election(json!({})), None);
     assert_eq!(election(json!({ "leaderElect": false, "leaseDuration": "0s" })), None, "times say nothing then");
-    let seconds = Duration::from_secs;
-    let said = LeaderElection {
-        namespace: "kube-system".into(),
-        name: "kube-scheduler".into(),
-        lease_duration: seconds(15),
-        renew_deadline: seconds(10),
-        retry_period: seconds(2),
-    };
+    let times = LeaseTimes::default();
+    let said = LeaderElection { namespace: "kube-system".into(), name: "kube-scheduler".into(), times };
     assert_eq!(election(json!({ "leaderElect": true })), Some(said.clone()));
-    let other = LeaderElection { name: "batch".into(), namespace: "batch".into(), lease_duration: seconds(60), ..said };
+    let times = LeaseTimes { duration: Duration::from_secs(60), ..times };
+    let other = LeaderElection { name: "batch".into(), namespace: "batch".into(), times };
     let named =
         json!({ "leaderElect": true, "leaseDuration": "1m", "resourceName": "batch", "resourceNamespace": "batch" });
     assert_eq!(election(named), Some(other));

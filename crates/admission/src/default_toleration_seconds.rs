@@ -21,14 +21,15 @@ impl Admission for DefaultTolerationSeconds {
         Box::pin(async move {
             let writes = matches!(request.operation, Operation::Create | Operation::Update);
             if request.kind.resource == PODS && writes && request.subresource.is_none() {
-                tolerate(pod);
+                tolerate(pod, Some(SECONDS));
             }
             Ok(())
         })
     }
 }
 
-fn tolerate(pod: &mut Value) {
+/// Has the Pod stay so long, or without end, where it says nothing of a taint itself.
+pub(crate) fn tolerate(pod: &mut Value, seconds: Option<i64>) {
     let tolerations = pod["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
     let covers = |taint: &str, toleration: &Value| {
         let (key, effect) = (toleration["key"].as_str(), toleration["effect"].as_str());
@@ -36,12 +37,18 @@ fn tolerate(pod: &mut Value) {
         same_key && matches!(effect, None | Some("" | "NoExecute"))
     };
     let missing = TAINTS.iter().filter(|taint| !tolerations.iter().any(|it| covers(taint, it)));
-    let added: Vec<Value> = missing
-        .map(|it| json!({ "key": it, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": SECONDS }))
-        .collect();
+    let added: Vec<Value> = missing.map(|it| toleration(it, seconds)).collect();
     if !added.is_empty() {
         pod["spec"]["tolerations"] = tolerations.into_iter().chain(added).collect();
     }
+}
+
+fn toleration(taint: &str, seconds: Option<i64>) -> Value {
+    let mut toleration = json!({ "key": taint, "operator": "Exists", "effect": "NoExecute" });
+    if let Some(seconds) = seconds {
+        toleration["tolerationSeconds"] = json!(seconds);
+    }
+    toleration
 }
 
 #[cfg(test)]
@@ -63,7 +70,7 @@ mod tests {
             (json!([{ "operator": "Exists" }]), json!([[null, null]])),
         ] {
             let mut pod = json!({ "spec": { "tolerations": given } });
-            tolerate(&mut pod);
+            tolerate(&mut pod, Some(SECONDS));
             let found: Vec<Value> = pod["spec"]["tolerations"]
                 .as_array()
                 .expect("a list")

@@ -7,6 +7,7 @@
 
 mod api_access;
 mod api_servers;
+mod availability;
 mod binding_room;
 mod certificates;
 mod cluster;
@@ -98,6 +99,8 @@ pub const PLUGINS: &[Plugin] = &[
     Plugin::both(&host_ports::HostPorts),
     Plugin::validates(&pod_security::PodSecurity),
     Plugin::both(&priority::Priority),
+    // Nor has this one. What it has said the next one leaves.
+    Plugin::both(&availability::Availability),
     Plugin::admits(&default_toleration_seconds::DefaultTolerationSeconds),
     Plugin::admits(&default_classes::DefaultStorageClass),
     Plugin::admits(&storage_object_in_use_protection::StorageObjectInUseProtection),

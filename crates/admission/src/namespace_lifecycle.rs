@@ -69,12 +69,20 @@ struct Fields {
 struct Annotations {
     #[serde(rename = "corten.dev/network")]
     network: String,
+    #[serde(rename = "corten.dev/availability")]
+    availability: String,
 }
 
 /// Do its Pods get their node's network, where they say nothing of it?
 pub(crate) fn asks_for_host_network(namespace: &Stored) -> bool {
     let namespace = namespace.projection::<Namespace>();
     namespace.metadata.annotations.as_ref().is_some_and(|it| it.network == HOST)
+}
+
+/// What its Pods say of a silent node, where they say nothing of it themselves; empty where it says nothing either.
+pub(crate) fn availability(namespace: &Stored) -> String {
+    let namespace = namespace.projection::<Namespace>();
+    namespace.metadata.annotations.as_ref().map_or_else(String::new, |it| it.availability.clone())
 }
 
 fn is_terminating(namespace: &Stored) -> bool {

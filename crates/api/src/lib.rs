@@ -3,6 +3,7 @@
 //! Minds read small projections of objects instead of these whole types; the kubelet, which has few, reads them whole.
 
 pub mod api_servers;
+pub mod availability;
 pub mod capacity_range;
 pub mod cluster_network;
 pub mod declared_features;

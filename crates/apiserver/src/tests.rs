@@ -21,6 +21,7 @@ mod aggregation;
 mod answers;
 mod attacks;
 mod audit;
+mod availability;
 mod bombs;
 mod browsers;
 mod cluster_network;

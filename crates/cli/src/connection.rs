@@ -132,7 +132,13 @@ fn folders(matches: &ArgMatches, is_its: impl Fn(&RestConfig, &RestConfig) -> bo
         let admin = Kubeconfig::load(&data.join("admin.kubeconfig")).and_then(|it| it.target(None));
         admin.is_ok_and(|it| is_its(&it, &target))
     };
-    beside.chain([PathBuf::from(DATA_DIR)]).filter(is_its).collect()
+    let mut all: Vec<PathBuf> = beside.filter(is_its).collect();
+    // Often it is the one beside.
+    let usual = PathBuf::from(DATA_DIR);
+    if !all.contains(&usual) && is_its(&usual) {
+        all.push(usual);
+    }
+    all
 }
 
 fn load(path: Option<&PathBuf>) -> Result<Kubeconfig> {

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use anyhow::Result;
 use corten_client::BoxFuture;
+use corten_host::Containerd;
 use corten_machine::Layout;
 use corten_netpolicy::{Doors, Plugged, rules::Change};
 use corten_network::{PlugEvent, PodNetwork, PodPolicies, PolicyRules};
@@ -16,6 +17,7 @@ struct KernelHands {
     rules: PolicyRules,
     sandboxes: PodPolicies,
     network: PodNetwork,
+    runtime: Arc<Containerd>,
 }
 
 impl TableHands for KernelHands {
@@ -33,9 +35,8 @@ impl PolicyHands for KernelHands {
         Box::pin(async { self.rules.apply(changes).await.map_err(|it| it.to_string()) })
     }
 
-    fn plugged(&self) -> BoxFuture<'_, Vec<Plugged>> {
-        let sandboxes = self.sandboxes.clone();
-        Box::pin(async { tokio::task::spawn_blocking(move || sandboxes.plugged()).await.unwrap_or_default() })
+    fn plugged(&self) -> BoxFuture<'_, Result<Vec<Plugged>, String>> {
+        Box::pin(self.runtime.plugged())
     }
 
     fn next_plugs(&self) -> BoxFuture<'_, Vec<Result<Plugged, String>>> {
@@ -69,12 +70,14 @@ pub(crate) fn start(
     loops: &Loops,
     cluster: &ClusterAccess,
     layout: &Layout,
-    (node_name, sandboxes, network): (&str, PodPolicies, PodNetwork),
+    (node_name, runtime, network): (&str, Arc<Containerd>, PodNetwork),
 ) {
+    let sandboxes = runtime.policies();
     sandboxes.enforce();
     let doors = if sandboxes.link().is_plugin() { Doors::Addresses } else { Doors::Bridge };
     let client = cluster.client(in_process::network_policy());
-    let hands: Arc<dyn PolicyHands> = Arc::new(KernelHands { rules: PolicyRules::new(layout), sandboxes, network });
+    let hands: Arc<dyn PolicyHands> =
+        Arc::new(KernelHands { rules: PolicyRules::new(layout), sandboxes, network, runtime });
     let (clock, journal) = (cluster.clock.clone(), cluster.journal.clone());
     let (told, node_name) = (cluster.when_stopping(), node_name.to_owned());
     tasks.spawn(loops.spawn(corten_netpolicy::NAME, move || {

@@ -192,7 +192,7 @@ pub(crate) async fn run(
     let hands: Arc<dyn Hands> = Arc::new(HostHands(hands, Manifests::new(&settings.manifests)));
 
     let loops = process::loops(journal.clone(), clock.clone())?;
-    let about = (&*settings.node_name, containerd.policies(), network.clone());
+    let about = (&*settings.node_name, containerd.clone(), network.clone());
     network_policy::start(&mut tasks, &loops, cluster, &layout, about);
     if !lead_packets(&mut tasks, &loops, settings, cluster, control_plane, (&network, wireguard)).await? {
         config.cluster_dns.clear();

@@ -1,5 +1,7 @@
 //! Reads what the kubelet is told: `corten_options::node_options` has the names.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
 use clap::ArgMatches;
 use corten_cli::Failure;
@@ -121,7 +123,7 @@ pub(crate) fn pod_network(matches: &ArgMatches) -> Result<PodNetworkMode> {
 /// Who plugs Pods in.
 ///
 /// # Errors
-/// A folder is named for a plug-in that is not asked for.
+/// A folder is named for a plug-in that is not asked for, or by a path that depends on where the command was run.
 pub(crate) fn pod_link(matches: &ArgMatches) -> Result<PodLink> {
     let folder = |name: &str| matches.get_one::<String>(name);
     if pod_network(matches)? != PodNetworkMode::Plugin {
@@ -133,8 +135,11 @@ pub(crate) fn pod_link(matches: &ArgMatches) -> Result<PodLink> {
         }
         return Ok(PodLink::Bridge);
     }
+    // The node is a process of its own, in another folder than whoever starts it.
     let absolute = |name: &str, usual: &str| {
-        std::path::absolute(folder(name).map_or(usual, String::as_str)).with_context(|| wrong(name))
+        let path = PathBuf::from(folder(name).map_or(usual, String::as_str));
+        anyhow::ensure!(path.is_absolute(), "--{name}: {} must begin with /", path.display());
+        Ok(path)
     };
     Ok(PodLink::Plugin(CniFolders {
         config: absolute("cni-config", "/etc/cni/net.d")?,
@@ -147,8 +152,10 @@ pub(crate) fn pod_link(matches: &ArgMatches) -> Result<PodLink> {
 /// # Errors
 /// The API is to be served at the machine's own loopback address.
 pub(crate) fn refuse_unreachable_api(matches: &ArgMatches, link: &PodLink) -> Result<()> {
-    let address = matches.try_get_one::<String>("bind").ok().flatten();
-    let is_closed = address.and_then(|it| it.parse::<std::net::IpAddr>().ok()).is_some_and(|it| it.is_loopback());
+    // Of one command it is a text, of the other an address: both were given as words. `join` has none.
+    let address = matches.try_get_raw("bind").ok().flatten().and_then(|mut it| it.next());
+    let address = address.and_then(|it| it.to_str()?.parse::<std::net::IpAddr>().ok());
+    let is_closed = address.is_some_and(|it| it.is_loopback());
     if !link.is_plugin() || !is_closed {
         return Ok(());
     }

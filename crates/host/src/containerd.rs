@@ -439,12 +439,13 @@ impl Containerd {
 /// Was the containerd that runs started for these cgroups, and for this Pod network?
 fn is_told(layout: &Layout, link: &PodLink, cgroups: &Cgroups) -> bool {
     let config = fs::read_to_string(layout.containerd_config()).unwrap_or_default();
-    config.contains(&systemd_cgroup(cgroups)) && config.contains(&network_folder(layout, link))
+    config.contains(&systemd_cgroup(cgroups))
+        && link.programs().is_ok_and(|it| config.contains(&network_folders(layout, link, &it)))
 }
 
-/// Where the configuration of the Pods' network is.
-fn network_folder(layout: &Layout, link: &PodLink) -> String {
-    format!("conf_dir = {}", quoted(&link.config(layout)))
+/// Where the programs and the configuration of the Pods' network are.
+fn network_folders(layout: &Layout, link: &PodLink, programs: &Path) -> String {
+    format!("bin_dir = {}\n    conf_dir = {}", quoted(programs), quoted(&link.config(layout)))
 }
 
 /// As TOML has it.
@@ -548,7 +549,6 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
         BinaryName = {program}
         Root = {records}
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = {plugins}
     {network}
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = "/etc/containerd/certs.d"
@@ -563,8 +563,7 @@ disabled_plugins = ["io.containerd.internal.v1.opt", "io.containerd.snapshotter.
         systemd_cgroup = systemd_cgroup(cgroups),
         program = quoted(runtime.program()),
         records = quoted(&layout.run.join(runtime.name())),
-        plugins = quoted(&link.programs()?),
-        network = network_folder(layout, link),
+        network = network_folders(layout, link, &link.programs()?),
     );
     written.expect("writing to a string never fails");
     text += &other_runtimes::other_runtimes(cgroups.are_systemds());

@@ -11,6 +11,7 @@ mod housekeeping;
 mod images;
 mod measure;
 mod pleg;
+mod plugged;
 mod readings;
 mod resize;
 mod running;
@@ -354,7 +355,7 @@ impl Inner {
             return Err(Failure::new(format!("failed to check the sources of what the sandbox sends: {error}")));
         }
         if !spec.host_network
-            && let Err(error) = self.policies.plug(&id, &spec.labels).await
+            && let Err(error) = self.lay_policies(&id, spec).await
         {
             // No container starts before its policies hold.
             self.stop_sandbox(&id).await?;
@@ -388,14 +389,14 @@ impl Inner {
 
     async fn stop_sandbox(&self, id: &str) -> Result<(), Failure> {
         let port = self.source_guards.port(id);
-        let addresses = self.link.addresses(&self.layout, id);
+        let plugged = self.plugged(id).await;
         let mut stopped = self.end(|| self.cri.stop_pod_sandbox(id)).await;
         // As a full disk leaves it, too: not only a boot finds it so.
         if stopped.is_err() && self.link.forget_broken_result(&self.layout, id) {
             stopped = self.end(|| self.cri.stop_pod_sandbox(id)).await;
         }
         stopped?;
-        self.policies.unplug(id, &addresses).await;
+        self.policies.unplug(id, plugged.as_ref().map_or(&[], |it| &it.addresses)).await;
         if let Some(port) = port {
             self.source_guards.forget(&port).await;
         }

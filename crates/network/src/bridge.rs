@@ -22,6 +22,22 @@ pub fn networks(network: &ClusterNetwork) -> Vec<String> {
     network.first_parts().into_iter().filter(is_had).map(|it| it.to_string()).collect()
 }
 
+/// Of which families Pods have addresses beside IPv4.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Families {
+    ipv6: bool,
+}
+
+/// Those of Pods in these networks.
+pub(crate) fn families(networks: &[String]) -> Families {
+    Families { ipv6: have_ipv6(networks) }
+}
+
+/// All that a plug-in of another's can give on this machine.
+pub(crate) fn have_families() -> Families {
+    Families { ipv6: has_ipv6() }
+}
+
 /// Is there an IPv6 network among them?
 fn have_ipv6(networks: &[String]) -> bool {
     networks.iter().filter_map(|it| Cidr::parse(it)).any(|it| it.address.is_ipv6())
@@ -183,14 +199,13 @@ fn ipv6(interface: &str, name: &str) -> PathBuf {
 
 /// Has packets from Pod to Pod pass the packet filter, and says whether they do. Otherwise answers would not find back through a
 /// Service where both Pods are on this node.
-pub async fn filter_bridged(networks: &[String]) -> bool {
+pub(crate) async fn filter_bridged(families: Families) -> bool {
     let folder = Path::new("/proc/sys/net/bridge");
     if !folder.exists() {
         // Where it is built in, or not there at all, this fails; the folder says which.
         let _ = command::run("modprobe", &["br_netfilter"], "").await;
     }
-    let has_ipv6 = have_ipv6(networks);
-    let names = ["bridge-nf-call-iptables"].into_iter().chain(has_ipv6.then_some("bridge-nf-call-ip6tables"));
+    let names = ["bridge-nf-call-iptables"].into_iter().chain(families.ipv6.then_some("bridge-nf-call-ip6tables"));
     names.map(|it| set(folder.join(it), "1")).all(|it| it.is_ok())
 }
 

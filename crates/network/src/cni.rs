@@ -23,8 +23,9 @@ use crate::{
 };
 
 use kept::forget_broken_results;
+pub use kept::{all_plugged, plugged};
 pub(crate) use kept::{port, ports};
-pub use plugin::{CniFolders, PodLink};
+pub use plugin::{CniFolders, PodLink, link_local};
 
 /// Where libcni remembers what it did, wherever its configuration lies.
 pub const CACHE: &str = "/var/lib/cni";
@@ -88,7 +89,7 @@ fn is_plugged(port: &Port) -> bool {
 
 /// What lets Pods out, written whole.
 pub async fn put_rules(layout: &Layout, networks: &[String], all: &[Cidr]) -> Result<(), MachineError> {
-    let is_filtered = bridge::filter_bridged(networks).await;
+    let is_filtered = bridge::filter_bridged(bridge::families(networks)).await;
     if !is_filtered {
         tracing::warn!(
             "br_netfilter is not to be had: pods that meet through a service see the node's address, not the other's"

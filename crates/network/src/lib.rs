@@ -17,6 +17,8 @@ mod routes;
 mod service_health;
 pub mod source_guards;
 
+pub use corten_netpolicy::Plugged;
+
 pub use addresses::{addresses, has_way_out, is_of_this_machine};
 pub use announced::AnnouncedAddresses;
 pub use listening::{listening, listening_in};

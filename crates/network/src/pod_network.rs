@@ -95,7 +95,8 @@ impl PodNetwork {
 
     /// Do packets that Pods send each other pass the packet filter?
     pub async fn is_bridge_filtered(&self) -> bool {
-        bridge::filter_bridged(&self.networks).await
+        let families = if self.link.is_plugin() { bridge::have_families() } else { bridge::families(&self.networks) };
+        bridge::filter_bridged(families).await
     }
 
     /// What others on the machine keep from reaching Pods, as it was last looked at.
@@ -213,7 +214,7 @@ impl PodNetwork {
         if let Some(what) = bridge::changed(&self.layout, &self.networks).or_else(|| cni::unplugged(&self.layout)) {
             tracing::warn!(what, "the pods' network was changed by another; it is put back");
             is_done &= self.tell_failure(bridge::prepare(&self.layout, &self.networks).await);
-            bridge::filter_bridged(&self.networks).await;
+            bridge::filter_bridged(bridge::families(&self.networks)).await;
             is_done &= self.tell_failure(cni::replug(&self.layout));
         }
         if let Some(nat64) = &self.nat64

@@ -82,20 +82,25 @@ impl PodPolicies {
         let _ = tokio::time::timeout(DEADLINE, begun.wait_for(|it| *it)).await;
     }
 
-    /// Waits until the policies of the Pod in this sandbox hold. `labels` are the Pod's.
+    /// Does a Pod wait for its policies?
+    pub fn is_enforced(&self) -> bool {
+        self.state().is_enforced
+    }
+
+    /// Waits until the policies of the Pod in this sandbox hold.
     ///
     /// # Errors
-    /// They do not after a while, or it is not known what the sandbox's addresses are.
-    pub async fn plug(&self, sandbox: &str, labels: &BTreeMap<String, String>) -> Result<(), String> {
+    /// They do not after a while.
+    pub async fn plug(&self, plugged: Plugged) -> Result<(), String> {
+        let sandbox = plugged.sandbox.clone();
         let laid = {
-            if !self.state().is_enforced {
-                return Ok(());
-            }
-            let plugged = self.link.plugged(&self.layout, sandbox).map_err(|it| it.to_string())?;
             let (tell, laid) = oneshot::channel();
             let mut state = self.state();
-            state.waiting.insert(sandbox.to_owned(), tell);
-            state.events.push(PlugEvent::In(Plugged { labels: Some(labels.clone()), ..plugged }));
+            if !state.is_enforced {
+                return Ok(());
+            }
+            state.waiting.insert(sandbox.clone(), tell);
+            state.events.push(PlugEvent::In(plugged));
             laid
         };
         self.news.notify_one();
@@ -103,7 +108,7 @@ impl PodPolicies {
             Ok(Ok(())) => Ok(()),
             _ => {
                 let mut state = self.state();
-                state.waiting.remove(sandbox);
+                state.waiting.remove(&sandbox);
                 let why = state.refused.clone().unwrap_or_else(|| "the node does not know them yet".to_owned());
                 Err(format!("they were not laid within {} s: {why}", DEADLINE.as_secs()))
             }
@@ -137,11 +142,6 @@ impl PodPolicies {
         }
     }
 
-    /// Everything that is plugged in, as libcni has kept it.
-    pub fn plugged(&self) -> Vec<Plugged> {
-        self.link.all_plugged(&self.layout)
-    }
-
     /// The policies of these sandboxes hold.
     pub fn laid<'a>(&self, sandboxes: impl IntoIterator<Item = &'a String>) {
         let mut state = self.state();
@@ -166,13 +166,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nobody_waits_where_nothing_is_enforced_nor_without_addresses() {
+    async fn nobody_waits_where_nothing_is_enforced() {
         let dir = tempfile::tempdir().expect("a temporary folder");
-        let policies =
-            PodPolicies::new(&Layout::new(dir.path().join("data"), dir.path().join("run")), &PodLink::Bridge);
-        assert_eq!(policies.plug("none", &BTreeMap::new()).await, Ok(()));
+        let layout = Layout::new(dir.path().join("data"), dir.path().join("run"));
+        let policies = PodPolicies::new(&layout, &PodLink::Bridge);
+        assert_eq!(policies.plug(Plugged::default()).await, Ok(()));
         policies.enforce();
-        assert!(policies.plug("none", &BTreeMap::new()).await.is_err());
         policies.unplug("a", &[]).await;
         assert!(matches!(&policies.next().await[..], [PlugEvent::Out(it)] if it == "a"));
     }

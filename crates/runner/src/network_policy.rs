@@ -31,7 +31,9 @@ pub trait PolicyHands: TableHands {
     /// All of it at once, or nothing.
     fn apply(&self, changes: Vec<Change>) -> BoxFuture<'_, Result<(), String>>;
     /// All sandboxes that have a network.
-    fn plugged(&self) -> BoxFuture<'_, Vec<Plugged>>;
+    /// # Errors
+    /// The runtime does not tell just now.
+    fn plugged(&self) -> BoxFuture<'_, Result<Vec<Plugged>, String>>;
     /// What happened to sandboxes since the last call, once there is something: plugged in, or gone.
     fn next_plugs(&self) -> BoxFuture<'_, Vec<Result<Plugged, String>>>;
     /// The policies of these sandboxes hold: their containers may start.
@@ -69,10 +71,25 @@ const UNKNOWN: Duration = Duration::from_secs(5);
 /// Runs until `shutdown` is ready. The rules stay, and the next run goes on with them.
 pub async fn run_network_policy(settings: NetworkPolicySettings, shutdown: impl Future<Output = ()> + Send) {
     let mut running = PolicyLoop::new(settings);
-    let plugged = running.hands.plugged().await;
-    // What is plugged in already runs: it is led as soon as the first lists are there.
+    tokio::pin!(shutdown);
+    // What is plugged in already runs: it is led as soon as the first lists are there. Until it is known the rules of before stay.
+    let plugged = tokio::select! {
+        () = &mut shutdown => return,
+        plugged = all_plugged(&*running.hands) => plugged,
+    };
     let _: Step = running.policies.step(plugged.into_iter().map(Event::Plugged));
     run_table(running, shutdown).await;
+}
+
+/// Asked until the runtime tells.
+async fn all_plugged(hands: &dyn PolicyHands) -> Vec<Plugged> {
+    loop {
+        match hands.plugged().await {
+            Ok(plugged) => return plugged,
+            Err(error) => tracing::warn!(error, "it is not known which pods are plugged in"),
+        }
+        tokio::time::sleep(PROGRESS).await;
+    }
 }
 
 type Plugs = Vec<Result<Plugged, String>>;
@@ -221,7 +238,9 @@ impl TableLoop for PolicyLoop {
             self.gap = gap;
             self.table.explain(self.policies.decisions(), self.remark().as_ref());
         }
-        let there: BTreeSet<String> = self.hands.plugged().await.into_iter().map(|it| it.sandbox).collect();
+        // Of a sandbox that the runtime does not tell of just now nothing is taken away.
+        let Ok(plugged) = self.hands.plugged().await else { return vec![Event::Look] };
+        let there: BTreeSet<String> = plugged.into_iter().map(|it| it.sandbox).collect();
         let gone = self.policies.plugged().keys().filter(|it| !there.contains(*it));
         gone.cloned().map(Event::Unplugged).chain([Event::Look]).collect()
     }

@@ -80,34 +80,24 @@ fn addresses_of(ips: &[Ip]) -> Vec<IpAddr> {
     ips.iter().filter_map(|it| it.address.split('/').next()?.parse().ok()).collect()
 }
 
-/// As [`pod_of`], of what another's plug-in has answered: of interfaces it need say nothing.
-fn pod_of_plugin(text: &[u8]) -> Option<PluggedPod> {
+/// The address that the Pod's interface has made for itself, of what another's plug-in has answered.
+fn link_local_of(text: &[u8]) -> Option<IpAddr> {
     let kept: CachedResult = serde_json::from_slice(text).ok()?;
-    let Plugged { interfaces, ips } = &kept.result;
-    let pods = interfaces.iter().find(|it| !it.sandbox.is_empty());
-    // A namespace that is gone had a sandbox that died half way.
-    if pods.is_some_and(|it| !Path::new(&it.sandbox).exists()) {
-        return None;
-    }
-    let addresses = addresses_of(ips);
-    let port = pods.and_then(mac_of).map(|mac| Port { interface: String::new(), mac, addresses: addresses.clone() });
-    told_of(kept, port.map_or(addresses, |it| it.all_addresses()))
+    let mac = mac_of(kept.result.interfaces.iter().find(|it| !it.sandbox.is_empty())?)?;
+    let port = Port { interface: String::new(), mac, addresses: addresses_of(&kept.result.ips) };
+    port.all_addresses().into_iter().find(|it| !port.addresses.contains(it))
 }
 
 /// Whose sandbox it is, and its addresses.
 fn pod_of(text: &[u8], bridge: &str) -> Option<PluggedPod> {
     let port = port_of(text, bridge)?;
-    told_of(serde_json::from_slice(text).ok()?, port.all_addresses())
-}
-
-/// As the runtime has told the plugins.
-fn told_of(kept: CachedResult, addresses: Vec<IpAddr>) -> Option<PluggedPod> {
-    let told = |name: &str| kept.cni_args.iter().find(|it| it.0 == name).map(|it| it.1.clone());
+    let CachedResult { container_id, cni_args, .. } = serde_json::from_slice(text).ok()?;
+    let told = |name: &str| cni_args.iter().find(|it| it.0 == name).map(|it| it.1.clone());
     Some(PluggedPod {
+        sandbox: container_id,
         pod: Key::new(told("K8S_POD_NAMESPACE")?, told("K8S_POD_NAME")?),
         uid: told("K8S_POD_UID")?,
-        sandbox: kept.container_id,
-        addresses,
+        addresses: port.all_addresses(),
         labels: None,
     })
 }
@@ -116,14 +106,14 @@ fn told_of(kept: CachedResult, addresses: Vec<IpAddr>) -> Option<PluggedPod> {
 ///
 /// # Errors
 /// libcni has kept nothing of it that can be read.
-pub(super) fn plugged(layout: &Layout, sandbox: &str) -> Result<PluggedPod, MachineError> {
+pub fn plugged(layout: &Layout, sandbox: &str) -> Result<PluggedPod, MachineError> {
     let path = result_of(layout, sandbox);
     let text = fs::read(&path).doing("read", &path)?;
     pod_of(&text, &layout.bridge).ok_or_else(|| MachineError::Missing(format!("{} names no pod", path.display())))
 }
 
 /// As [`plugged`], of all sandboxes.
-pub(super) fn all_plugged(layout: &Layout) -> Vec<PluggedPod> {
+pub fn all_plugged(layout: &Layout) -> Vec<PluggedPod> {
     kept(layout)
         .filter_map(|text| {
             let port = port_of(&text, &layout.bridge)?;
@@ -132,22 +122,9 @@ pub(super) fn all_plugged(layout: &Layout) -> Vec<PluggedPod> {
         .collect()
 }
 
-/// As [`plugged`], in whatever network another's plug-in has made.
-///
-/// # Errors
-/// As there.
-pub(super) fn plugged_by_plugin(sandbox: &str) -> Result<PluggedPod, MachineError> {
-    let path = plugins_result(sandbox)
-        .ok_or_else(|| MachineError::Missing(format!("libcni has kept nothing of sandbox {sandbox}")))?;
-    let text = fs::read(&path).doing("read", &path)?;
-    pod_of_plugin(&text).ok_or_else(|| MachineError::Missing(format!("{} names no pod", path.display())))
-}
-
-/// As [`all_plugged`], in whatever network another's plug-in has made. The folder is every runtime's of this machine: this node's are
-/// those of its Pods.
-pub(super) fn all_plugged_by_plugin(layout: &Layout) -> Vec<PluggedPod> {
-    let texts = fs::read_dir(results()).into_iter().flatten().flatten().filter_map(|it| fs::read(it.path()).ok());
-    texts.filter_map(|it| pod_of_plugin(&it)).filter(|it| layout.pod(&it.uid).exists()).collect()
+/// What a sandbox's interface has besides, in a network of another's plug-in, where that plug-in has said enough to tell.
+pub(super) fn link_local_by_plugin(sandbox: &str) -> Option<IpAddr> {
+    link_local_of(&fs::read(plugins_result(sandbox)?).ok()?)
 }
 
 /// As [`forget_broken_result`], of a sandbox in a network of another's plug-in.
@@ -268,24 +245,15 @@ mod tests {
 
     #[test]
     fn reads_what_a_plugin_of_anothers_has_answered() {
-        let kept = |interfaces: serde_json::Value| {
-            json!({
-                "kind": "cniCacheV1", "networkName": "any", "containerId": "4f",
-                "cniArgs": [["K8S_POD_NAMESPACE", "shop"], ["K8S_POD_NAME", "db"], ["K8S_POD_UID", "u1"]],
-                "result": {"interfaces": interfaces, "ips": [{"address": "10.9.0.5/32"}, {"address": "fd09::5/128"}]},
-            })
-            .to_string()
+        let said = |interfaces: serde_json::Value| {
+            let ips = json!([{"address": "10.9.0.5/32"}, {"address": "fd09::5/128"}]);
+            let kept = json!({"kind": "cniCacheV1", "result": {"interfaces": interfaces, "ips": ips}});
+            link_local_of(kept.to_string().as_bytes()).map(|it| it.to_string())
         };
-        let said = |interfaces| pod_of_plugin(kept(interfaces).as_bytes());
-        let texts = |it: Option<PluggedPod>| {
-            it.map(|it| it.addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
-        };
-        let there = json!([{"name": "eth0", "mac": "96:00:2c:7f:0e:ff", "sandbox": "/proc/self/ns/net"}]);
-        assert_eq!(texts(said(there)).as_deref(), Some("10.9.0.5 fd09::5 fe80::9400:2cff:fe7f:eff"));
-        assert_eq!(texts(said(json!([]))).as_deref(), Some("10.9.0.5 fd09::5"), "it need say nothing of interfaces");
-        assert_eq!(texts(said(json!([{"name": "cali1"}]))).as_deref(), Some("10.9.0.5 fd09::5"));
-        let gone = json!([{"name": "eth0", "mac": "96:00:2c:7f:0e:ff", "sandbox": "/run/netns/that-is-gone"}]);
-        assert_eq!(texts(said(gone)), None);
-        assert_eq!(pod_of_plugin(b"{}"), None);
+        let plugged = json!([{"name": "cali1"}, {"name": "eth0", "mac": "96:00:2c:7f:0e:ff", "sandbox": "/run/x"}]);
+        assert_eq!(said(plugged).as_deref(), Some("fe80::9400:2cff:fe7f:eff"));
+        assert_eq!(said(json!([])), None, "it need say nothing of interfaces");
+        assert_eq!(said(json!([{"name": "eth0", "sandbox": "/run/x"}])), None);
+        assert_eq!(link_local_of(b"{}"), None);
     }
 }

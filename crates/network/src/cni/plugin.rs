@@ -4,13 +4,16 @@
 //! Bridge:  configuration is written here; bridge, masquerading, guards at Pods' doors, ways to other nodes
 //! Plugin:  configuration is read from its folder, by containerd, whenever it comes; all of these are the plug-in's
 //! ```
-//! Rules of Services and policies are the node's own either way: they go by addresses, as libcni has kept them.
+//! Rules of Services and policies are the node's own either way: they go by addresses, which the runtime tells of a plug-in's sandboxes.
 
-use std::{fs, net::IpAddr, path::PathBuf};
+use std::{
+    fs,
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
 
 use corten_machine::{Doing, Layout, MachineError, command};
 use corten_meta::address::Cidr;
-use corten_netpolicy::Plugged as PluggedPod;
 
 use super::kept;
 use crate::{bridge, nat64, nft::SourceGuard};
@@ -40,22 +43,50 @@ impl PodLink {
     /// Makes everything ready for the first Pod; `networks` are this node's part of the cluster's Pod network, which is `all`.
     ///
     /// # Errors
-    /// The machine's network cannot be changed; or Pods are still plugged into a bridge that is to go.
+    /// The machine's network cannot be changed, or Pods have the other one: see [`PodLink::refuse_change`].
     pub async fn prepare(&self, layout: &Layout, networks: &[String], all: &[Cidr]) -> Result<(), MachineError> {
+        self.refuse_change(layout)?;
         match self {
-            Self::Bridge => super::prepare(layout, networks, all).await,
-            Self::Plugin(folders) => folders.prepare(layout).await,
+            Self::Bridge => super::prepare(layout, networks, all).await?,
+            Self::Plugin(folders) => folders.prepare(layout).await?,
+        }
+        let note = note(layout);
+        note.parent().map_or(Ok(()), fs::create_dir_all).doing("create the folder of", &note)?;
+        fs::write(&note, self.word()).doing("write", &note)
+    }
+
+    /// Whoever was plugged in by one can only be unplugged by it.
+    ///
+    /// # Errors
+    /// Pods run that were.
+    pub fn refuse_change(&self, layout: &Layout) -> Result<(), MachineError> {
+        let before = fs::read_to_string(note(layout)).unwrap_or_else(|_| Self::Bridge.word().to_owned());
+        let n_plugged = n_plugged(layout);
+        if before == self.word() || n_plugged == 0 {
+            return Ok(());
+        }
+        Err(MachineError::Missing(format!(
+            "{n_plugged} pods of this node were plugged in by {before}, and {} would have to unplug them: run `corten down` \
+             with the network of before, which ends them, and start again then",
+            self.word()
+        )))
+    }
+
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Bridge => "the node's own bridge",
+            Self::Plugin(_) => "a CNI plug-in (--pod-network=cni)",
         }
     }
 
     /// The folder of programs.
     ///
     /// # Errors
-    /// What every sandbox needs is not in it.
+    /// Those of the node's own bridge are not installed.
     pub fn programs(&self) -> Result<PathBuf, MachineError> {
         match self {
             Self::Bridge => super::plugins(),
-            Self::Plugin(folders) => folders.checked_programs(),
+            Self::Plugin(folders) => Ok(folders.programs.clone()),
         }
     }
 
@@ -67,30 +98,6 @@ impl PodLink {
         }
     }
 
-    /// Whose sandbox this is, and its addresses.
-    ///
-    /// # Errors
-    /// libcni has kept nothing of it that can be read.
-    pub(crate) fn plugged(&self, layout: &Layout, sandbox: &str) -> Result<PluggedPod, MachineError> {
-        match self {
-            Self::Bridge => kept::plugged(layout, sandbox),
-            Self::Plugin(_) => kept::plugged_by_plugin(sandbox),
-        }
-    }
-
-    /// As [`PodLink::plugged`], of all sandboxes.
-    pub(crate) fn all_plugged(&self, layout: &Layout) -> Vec<PluggedPod> {
-        match self {
-            Self::Bridge => kept::all_plugged(layout),
-            Self::Plugin(_) => kept::all_plugged_by_plugin(layout),
-        }
-    }
-
-    /// The addresses of a sandbox: to be asked before it is unplugged.
-    pub fn addresses(&self, layout: &Layout, sandbox: &str) -> Vec<IpAddr> {
-        self.plugged(layout, sandbox).map(|it| it.addresses).unwrap_or_default()
-    }
-
     /// Removes what libcni keeps of a sandbox where it is damaged. True where something went.
     pub fn forget_broken_result(&self, layout: &Layout, sandbox: &str) -> bool {
         match self {
@@ -100,39 +107,38 @@ impl PodLink {
     }
 }
 
+/// The address that a sandbox's interface has made for itself: of a plug-in's, and where that has said enough to tell. The runtime
+/// does not tell it.
+pub fn link_local(sandbox: &str) -> Option<IpAddr> {
+    kept::link_local_by_plugin(sandbox)
+}
+
+/// Who has plugged in what runs. Below `run`: no sandbox outlives the machine's own run.
+fn note(layout: &Layout) -> PathBuf {
+    layout.run.join("cni/pod-link")
+}
+
+/// How many sandboxes have a network of their own: containerd holds each by a file.
+fn n_plugged(layout: &Layout) -> usize {
+    let held = layout.containerd_state().join("io.containerd.grpc.v1.cri/netns");
+    fs::read_dir(held).map_or(0, Iterator::count)
+}
+
 impl CniFolders {
     /// The bridge of before has the address that a plug-in would give its own, and rules that guard it.
     async fn prepare(&self, layout: &Layout) -> Result<(), MachineError> {
-        let n_left = kept::ports(layout).len();
-        if n_left > 0 {
-            return Err(MachineError::Missing(format!(
-                "{n_left} pods are plugged into {}, which a CNI plug-in is to replace: drain the node first, \
-                 as it was started before",
-                layout.bridge
-            )));
-        }
         let table = &layout.nft_table;
         command::run("nft", &["-f", "-"], &format!("table inet {table}\ndelete table inet {table}\n")).await?;
         SourceGuard::new(layout).remove().await?;
         bridge::remove_device(&nat64::device(layout)).await?;
         bridge::remove(layout).await?;
         bridge::forward()?;
-        // It is watched from the start: a plug-in that runs in Pods puts its configuration there later.
-        fs::create_dir_all(&self.config).doing("create", &self.config)
-    }
-
-    fn checked_programs(&self) -> Result<PathBuf, MachineError> {
-        if self.programs.join("loopback").exists() {
-            return Ok(self.programs.clone());
+        if !self.programs.join("loopback").exists() {
+            tracing::warn!(folder = %self.programs.display(), "no CNI plug-in `loopback`, which every pod's start needs");
         }
-        let known = super::plugins().map_or_else(
-            |_| "install containernetworking-plugins".to_owned(),
-            |it| format!("it is in {}: copy it, or say --cni-plugins={}", it.display(), it.display()),
-        );
-        Err(MachineError::Missing(format!(
-            "no CNI plug-in `loopback` in {}, which every pod needs: {known}",
-            self.programs.display()
-        )))
+        // They are watched from the start: a plug-in that runs in Pods puts itself there later.
+        let make = |it: &Path| fs::create_dir_all(it).doing("create", it);
+        make(&self.config).and_then(|()| make(&self.programs))
     }
 }
 
@@ -140,14 +146,23 @@ impl CniFolders {
 mod tests {
     use super::*;
 
-    #[test]
-    fn programs_without_loopback_are_refused_with_what_to_do() {
+    #[tokio::test]
+    async fn another_network_is_refused_while_pods_have_the_one_before() {
         let dir = tempfile::tempdir().expect("a temporary folder");
-        let link = PodLink::Plugin(CniFolders { config: "/nowhere".into(), programs: dir.path().to_owned() });
-        let refusal = link.programs().expect_err("refused").to_string();
-        assert!(refusal.contains("`loopback`") && refusal.contains("--cni-plugins=") | refusal.contains("install"));
-        fs::write(dir.path().join("loopback"), "").expect("a file");
-        assert_eq!(link.programs().expect("found"), dir.path());
-        assert_eq!(link.config(&Layout::new("/data", "/run/x")), PathBuf::from("/nowhere"));
+        let layout = Layout::new(dir.path().join("data"), dir.path().join("run"));
+        let plugin = PodLink::Plugin(CniFolders { config: "/nowhere".into(), programs: "/nowhere".into() });
+        let held = layout.containerd_state().join("io.containerd.grpc.v1.cri/netns");
+        fs::create_dir_all(&held).expect("a folder");
+        assert!(plugin.refuse_change(&layout).is_ok() && PodLink::Bridge.refuse_change(&layout).is_ok());
+        fs::write(held.join("cni-1"), "").expect("a file");
+        // A node of a release that noted nothing had the bridge.
+        let refusal = plugin.refuse_change(&layout).expect_err("refused").to_string();
+        assert!(refusal.contains("1 pods of this node were plugged in by the node's own bridge"), "{refusal}");
+        assert!(PodLink::Bridge.refuse_change(&layout).is_ok());
+        fs::create_dir_all(note(&layout).parent().expect("a folder")).expect("made");
+        fs::write(note(&layout), plugin.word()).expect("a file");
+        assert!(plugin.refuse_change(&layout).is_ok() && PodLink::Bridge.refuse_change(&layout).is_err());
+        fs::remove_file(held.join("cni-1")).expect("removed");
+        assert!(PodLink::Bridge.refuse_change(&layout).is_ok());
     }
 }

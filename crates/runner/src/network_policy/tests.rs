@@ -63,8 +63,8 @@ impl PolicyHands for FakeKernel {
         })
     }
 
-    fn plugged(&self) -> BoxFuture<'_, Vec<Plugged>> {
-        Box::pin(async { self.plugged.lock().clone() })
+    fn plugged(&self) -> BoxFuture<'_, Result<Vec<Plugged>, String>> {
+        Box::pin(async { Ok(self.plugged.lock().clone()) })
     }
 
     fn next_plugs(&self) -> BoxFuture<'_, Vec<Result<Plugged, String>>> {

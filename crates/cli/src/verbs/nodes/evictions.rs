@@ -24,7 +24,8 @@ pub(super) struct Leaving {
     pub(super) unmanaged: Vec<Key>,
 }
 
-/// Pods of DaemonSets stay, which would be made again here; so do static ones, and those that have ended.
+/// Pods of DaemonSets stay, which would be made again here; so do static ones, and those that have ended and
+/// that nobody deletes: what is being deleted may still have volumes here.
 pub(super) fn leaving(pods: &[Pod]) -> Leaving {
     let mut leaving = Leaving::default();
     for pod in pods {
@@ -32,12 +33,13 @@ pub(super) fn leaving(pods: &[Pod]) -> Leaving {
         let controller = metadata.owner_references.iter().flatten().find(|it| it.controller == Some(true));
         let is_static = metadata.annotations.as_ref().is_some_and(|it| it.contains_key(MIRROR_POD));
         let phase = pod.status.as_ref().and_then(|it| it.phase.as_deref()).unwrap_or_default();
-        if is_static || matches!(phase, "Succeeded" | "Failed") || controller.is_some_and(|it| it.kind == "DaemonSet") {
+        let is_going = metadata.deletion_timestamp.is_some();
+        let has_ended = matches!(phase, "Succeeded" | "Failed") && !is_going;
+        if is_static || has_ended || controller.is_some_and(|it| it.kind == "DaemonSet") {
             continue;
         }
         let text = |it: &Option<String>| it.clone().unwrap_or_default();
         let key = Key::new(text(&metadata.namespace), text(&metadata.name));
-        let is_going = metadata.deletion_timestamp.is_some();
         if controller.is_none() && !is_going {
             leaving.unmanaged.push(key.clone());
         }
@@ -95,10 +97,11 @@ mod tests {
             pod("done", Some("Job"), json!({ "phase": "Succeeded" })),
             pod("alone", None, json!({})),
             pod("going", None, json!({ "going": true })),
+            pod("ended", Some("ReplicaSet"), json!({ "phase": "Succeeded", "going": true })),
         ];
         let Leaving { pods, unmanaged } = leaving(&pods);
         let names: Vec<(&str, bool)> = pods.iter().map(|it| (&*it.key.name, it.is_going)).collect();
-        assert_eq!(names, [("web", false), ("alone", false), ("going", true)]);
+        assert_eq!(names, [("web", false), ("alone", false), ("going", true), ("ended", true)]);
         assert_eq!(unmanaged, [Key::new("default", "alone")]);
     }
 }

@@ -80,7 +80,7 @@ fn upkeep(verb: &str, matches: &ArgMatches, take_member_out: TakeMemberOut<'_>) 
     let mut progress = Progress::new();
     let asked = Asked { connection: &connection, name, end, is_forced: matches.get_flag("force") };
     if verb == "drain" {
-        return asked.drain(&mut progress);
+        return asked.drain(Waits::ForAll, &mut progress);
     }
     let folders = connection::data_folders_of_cluster(matches);
     let with_member = folders.iter().find(|it| EtcdFolder::of(it).record().exists());
@@ -98,20 +98,36 @@ struct Asked<'a> {
     is_forced: bool,
 }
 
+/// For Pods that are ending.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    ForAll,
+    /// A machine that has gone ends none any more.
+    WhileReady,
+}
+
+struct Evicted {
+    n_evicted: usize,
+    n_left: usize,
+}
+
 impl Asked<'_> {
     fn client(&self) -> &Client {
         &self.connection.client
     }
 
-    fn drain(&self, progress: &mut Progress) -> Result<()> {
+    fn drain(&self, waits: Waits, progress: &mut Progress) -> Result<()> {
         self.connection.block_on(async {
             self.node().await?;
             let patch = json!({ "spec": { "unschedulable": true } });
             let cordoned = self.client().patch(&NODES, &Key::cluster(self.name), "", &PatchType::Merge, &patch).await;
             cordoned.with_context(|| format!("cordoning node {}", self.name))?;
             progress.done(&format!("node {} is cordoned", self.name));
-            let n_evicted = self.evict_all(progress).await?;
-            progress.done(&format!("node {} is drained: {n_evicted} Pods have gone", self.name));
+            let Evicted { n_evicted, n_left } = self.evict_all(waits, progress).await?;
+            progress.done(&match n_left {
+                0 => format!("node {} is drained: {n_evicted} Pods have gone", self.name),
+                _ => format!("node {} is not heard of: {n_left} Pods that it does not end go with it", self.name),
+            });
             Ok(())
         })
     }
@@ -140,7 +156,7 @@ impl Asked<'_> {
         has_member(&leases, self.name).map_or(Ok(()), |it| Err(it.into()))
     }
 
-    async fn evict_all(&self, progress: &mut Progress) -> Result<usize> {
+    async fn evict_all(&self, waits: Waits, progress: &mut Progress) -> Result<Evicted> {
         let mut n_evicted = 0;
         loop {
             let Leaving { pods, unmanaged } = leaving(&self.pods().await?);
@@ -150,8 +166,9 @@ impl Asked<'_> {
                     format!("{n} Pods on {} are made again by nothing once they have gone, first {first}", self.name);
                 return Err(Failure::new(message).next(format!("corten node drain {} --force", self.name)).into());
             }
-            if pods.is_empty() {
-                return Ok(n_evicted);
+            let are_going = pods.iter().all(|it| it.is_going);
+            if pods.is_empty() || waits == Waits::WhileReady && are_going && !is_ready(&self.node().await?) {
+                return Ok(Evicted { n_evicted, n_left: pods.len() });
             }
             let mut held = None;
             for pod in pods.iter().filter(|it| !it.is_going) {
@@ -180,7 +197,7 @@ impl Asked<'_> {
     fn remove(&self, take_member_out: &dyn Fn() -> Result<bool>, progress: &mut Progress) -> Result<()> {
         let node = self.connection.block_on(self.find_node())?;
         if node.as_ref().is_some_and(is_ready) {
-            self.drain(progress)?;
+            self.drain(Waits::WhileReady, progress)?;
         }
         let had_member = take_member_out()?;
         if had_member {

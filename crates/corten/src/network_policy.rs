@@ -39,6 +39,10 @@ impl PolicyHands for KernelHands {
         Box::pin(self.runtime.plugged())
     }
 
+    fn sandboxes(&self) -> BoxFuture<'_, Result<BTreeSet<String>, String>> {
+        Box::pin(self.runtime.sandboxes())
+    }
+
     fn next_plugs(&self) -> BoxFuture<'_, Vec<Result<Plugged, String>>> {
         let told = |event| match event {
             PlugEvent::In(plugged) => Ok(plugged),

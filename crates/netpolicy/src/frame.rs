@@ -38,10 +38,11 @@ pub(crate) fn changes(doors: Doors) -> Vec<Change> {
 }
 
 fn rules(direction: Direction, doors: Doors) -> Vec<Rule> {
-    let mut rules = vec![vec![Term::Reply, Term::Accept]];
+    let mut rules = Vec::new();
     if doors == Doors::Bridge {
-        rules.insert(0, vec![Term::NotOnBridge(direction), Term::Accept]);
+        rules.push(vec![Term::NotOnBridge(direction), Term::Accept]);
     }
+    rules.push(vec![Term::Reply, Term::Accept]);
     let of_links = |(first, last)| vec![Term::Family(Family::V6), Term::Icmp6 { first, last }, Term::Accept];
     rules.extend(ICMP6_OF_LINKS.map(of_links));
     for family in Family::BOTH {

@@ -34,6 +34,11 @@ pub trait PolicyHands: TableHands {
     /// # Errors
     /// The runtime does not tell just now.
     fn plugged(&self) -> BoxFuture<'_, Result<Vec<Plugged>, String>>;
+    /// Which of them may still be there.
+    ///
+    /// # Errors
+    /// As there.
+    fn sandboxes(&self) -> BoxFuture<'_, Result<BTreeSet<String>, String>>;
     /// What happened to sandboxes since the last call, once there is something: plugged in, or gone.
     fn next_plugs(&self) -> BoxFuture<'_, Vec<Result<Plugged, String>>>;
     /// The policies of these sandboxes hold: their containers may start.
@@ -239,8 +244,7 @@ impl TableLoop for PolicyLoop {
             self.table.explain(self.policies.decisions(), self.remark().as_ref());
         }
         // Of a sandbox that the runtime does not tell of just now nothing is taken away.
-        let Ok(plugged) = self.hands.plugged().await else { return vec![Event::Look] };
-        let there: BTreeSet<String> = plugged.into_iter().map(|it| it.sandbox).collect();
+        let Ok(there) = self.hands.sandboxes().await else { return vec![Event::Look] };
         let gone = self.policies.plugged().keys().filter(|it| !there.contains(*it));
         gone.cloned().map(Event::Unplugged).chain([Event::Look]).collect()
     }

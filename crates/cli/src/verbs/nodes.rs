@@ -167,7 +167,9 @@ impl Asked<'_> {
                 return Err(Failure::new(message).next(format!("corten node drain {} --force", self.name)).into());
             }
             let are_going = pods.iter().all(|it| it.is_going);
-            if pods.is_empty() || waits == Waits::WhileReady && are_going && !is_ready(&self.node().await?) {
+            if pods.is_empty()
+                || waits == Waits::WhileReady && are_going && !self.find_node().await?.is_some_and(|it| is_ready(&it))
+            {
                 return Ok(Evicted { n_evicted, n_left: pods.len() });
             }
             let mut held = None;

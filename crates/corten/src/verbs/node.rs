@@ -123,12 +123,13 @@ async fn ranges(
     control_plane: &ControlPlane,
     signals: &mut process::Signals,
 ) -> Result<bool> {
-    // A plug-in of another's gives addresses as it knows.
-    if node.pod_link.is_plugin() {
-        return Ok(true);
-    }
     // The first machine's has the first range.
     if ControlPlaneRecord::joined(&node.data_dir)?.is_none() {
+        return Ok(true);
+    }
+    // A plug-in of another's gives addresses as it knows: what the cluster gives the Node is nothing to the node.
+    if node.pod_link.is_plugin() {
+        node.runtime.pod_cidrs.clear();
         return Ok(true);
     }
     let client = control_plane.access().client(in_process::kubelet(&node.node_name));

@@ -3,7 +3,7 @@
 //!
 //! Whoever lays policies goes by these. What the runtime does not tell just now is not taken for "none".
 
-use std::net::IpAddr;
+use std::{collections::BTreeSet, net::IpAddr};
 
 use corten_kubelet::SandboxSpec;
 use corten_meta::Key;
@@ -31,6 +31,18 @@ impl Containerd {
             }
             PodLink::Plugin(_) => by_runtime(&self.cri()).await.map_err(|it| it.to_string()),
         }
+    }
+
+    /// Those of [`Containerd::plugged`] that may still be there, by their ids, in one question: whoever looks again and again asks this.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn sandboxes(&self) -> Result<BTreeSet<String>, String> {
+        if self.options().pod_link.is_plugin() {
+            let all = self.cri().list_pod_sandboxes(None).await.map_err(|it| it.to_string())?;
+            return Ok(all.into_iter().map(|it| it.id).collect());
+        }
+        Ok(self.plugged().await?.into_iter().map(|it| it.sandbox).collect())
     }
 }
 

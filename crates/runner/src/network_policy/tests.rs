@@ -67,6 +67,10 @@ impl PolicyHands for FakeKernel {
         Box::pin(async { Ok(self.plugged.lock().clone()) })
     }
 
+    fn sandboxes(&self) -> BoxFuture<'_, Result<BTreeSet<String>, String>> {
+        Box::pin(async { Ok(self.plugged.lock().iter().map(|it| it.sandbox.clone()).collect()) })
+    }
+
     fn next_plugs(&self) -> BoxFuture<'_, Vec<Result<Plugged, String>>> {
         Box::pin(async {
             loop {

@@ -20,6 +20,7 @@ use crate::{
     Body, DeleteParams, Error, KeptAnswers, ListParams, PatchType, RequestTallies, Transport, TransportError, Watch,
     WatchParams,
     params::{Url, status_of},
+    reach::Reach,
 };
 
 /// No answer may be larger: a list of everything in a large cluster still fits.
@@ -39,6 +40,7 @@ pub struct Client {
     /// For whom single answers are kept.
     owner: Option<Arc<str>>,
     counts: Option<RequestTallies>,
+    reach: Reach,
 }
 
 /// One page of objects, each as the bytes the server sent.
@@ -53,7 +55,15 @@ pub struct List {
 
 impl Client {
     pub fn new(transport: Arc<dyn Transport>) -> Self {
-        Self { transport, deadline: DEADLINE, bytes_max: ANSWER_BYTES_MAX, kept: None, owner: None, counts: None }
+        Self {
+            transport,
+            deadline: DEADLINE,
+            bytes_max: ANSWER_BYTES_MAX,
+            kept: None,
+            owner: None,
+            counts: None,
+            reach: Reach::default(),
+        }
     }
 
     /// Counts its requests there.
@@ -109,6 +119,10 @@ impl Client {
         self.kept.as_ref().is_some_and(KeptAnswers::is_cut_off)
     }
 
+    pub(crate) fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
     pub(crate) fn kept(&self) -> Option<&KeptAnswers> {
         self.kept.as_ref()
     }
@@ -124,6 +138,7 @@ impl Client {
         let method = request.method().clone();
         let begun = Instant::now();
         let answer = self.within(&what, self.transport.send(request)).await.and_then(|it| Ok(it?));
+        self.reach.note(answer.is_ok());
         if let Some(counts) = &self.counts {
             let code = answer.as_ref().ok().map(Response::status);
             counts.answered(&method, self.transport.host().as_deref(), code);

@@ -14,6 +14,7 @@
 
 mod event;
 mod listing;
+mod state;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque, btree_map::Entry},
@@ -26,13 +27,14 @@ use bytes::Bytes;
 use corten_meta::{Key, ObjectMeta, Resource};
 use futures_util::Stream;
 use serde::Deserialize;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 
 pub use event::{Identity, InformerEvent};
 use listing::Listing;
+use state::{State, Then};
 
 use crate::{
-    Backoff, BoxFuture, Client, Error, Failing, InformerParams, LeftOut, List, Watch, WatchEvent, WatchParams,
+    Backoff, Client, Error, Failing, InformerParams, LeftOut, List, Watch, WatchEvent, WatchParams,
     kept::{KeptObjects, is_silence},
     version_number,
 };
@@ -43,6 +45,8 @@ const WATCH_SECONDS: u32 = 300;
 const WATCH_GRACE: Duration = Duration::from_secs(30);
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
+/// Once another request gets through, all that wait for the server try it again within this time, not all at once.
+const RETURN_SPREAD: Duration = Duration::from_millis(500);
 /// How often it is asked whether an optional resource is served now.
 const UNSERVED_RETRY: Duration = Duration::from_secs(30);
 /// Where an earlier run has kept a list, an answer is waited for no longer.
@@ -95,19 +99,6 @@ enum StreamPosition {
 struct ObjectVersion {
     uid: String,
     version: String,
-}
-
-enum State {
-    Listing(Listing),
-    Connecting(BoxFuture<'static, Result<Watch, Error>>),
-    Watching { watch: Watch, until: Pin<Box<Sleep>> },
-    Waiting { until: Pin<Box<Sleep>>, then: Then },
-}
-
-#[derive(Clone, Copy)]
-enum Then {
-    List,
-    Connect,
 }
 
 impl Informer<Bytes> {
@@ -277,8 +268,14 @@ impl<T> Informer<T> {
                 tracing::debug!(resource = %self.params.resource, "a watch outlived its time and is begun anew");
                 self.connect()
             }
-            State::Waiting { until, then } => {
+            State::Waiting { until, then, returned } => {
                 let then = *then;
+                if returned.as_mut().is_some_and(|it| it.as_mut().poll(context).is_ready()) {
+                    *returned = None;
+                    let soon = Instant::now() + RETURN_SPREAD.mul_f64((self.backoff.draw() % 1000) as f64 / 1000.0);
+                    let soon = soon.min(until.deadline());
+                    until.as_mut().reset(soon);
+                }
                 ready!(until.as_mut().poll(context));
                 match then {
                     Then::List => State::Listing(Listing::begin(&self.client, &self.params)),
@@ -345,7 +342,7 @@ impl<T> Informer<T> {
             return State::Listing(Listing::begin(&self.client, &self.params));
         }
         match self.params.polled {
-            Some(every) => State::Waiting { until: Box::pin(tokio::time::sleep(every)), then: Then::List },
+            Some(every) => State::waiting(every, Then::List),
             None => self.connect(),
         }
     }
@@ -361,7 +358,7 @@ impl<T> Informer<T> {
         if std::mem::take(&mut self.lists_again) {
             return State::Listing(Listing::begin(&self.client, &self.params));
         }
-        State::Waiting { until: Box::pin(tokio::time::sleep(UNSERVED_RETRY)), then: Then::List }
+        State::waiting(UNSERVED_RETRY, Then::List)
     }
 
     /// What an earlier run has kept is told in the place of the list that does not come. That is tried again all the same.
@@ -466,11 +463,15 @@ impl<T> Informer<T> {
             tracing::warn!(resource = %self.params.resource, code, %error, failures, "cannot {verb}");
             self.failing = Some(Failing::of(self.failing.as_ref(), verb, error));
         }
-        self.wait(then)
+        let mut state = self.wait(then);
+        if let (State::Waiting { returned, .. }, Error::Transport(_)) = (&mut state, error) {
+            *returned = Some(Box::pin(self.client.reach().returned()));
+        }
+        state
     }
 
     fn wait(&mut self, then: Then) -> State {
-        State::Waiting { until: Box::pin(tokio::time::sleep(self.backoff.delay())), then }
+        State::waiting(self.backoff.delay(), then)
     }
 
     // ---- the contents ----

@@ -13,6 +13,7 @@ pub mod kubeconfig;
 pub mod lease;
 mod params;
 mod progress;
+mod reach;
 mod request_tallies;
 #[cfg(test)]
 mod script;

@@ -32,6 +32,7 @@ use crate::{
     failure::{Certainty, Failure},
     messages::Answer,
     pause::Pause,
+    quota,
     tls::Connector,
 };
 
@@ -142,6 +143,12 @@ impl Client {
     fn member(&self, at: usize) -> Arc<Member> {
         let members = self.members.read();
         members[at % members.len()].clone()
+    }
+
+    /// What the member that answers says of the room it may take.
+    pub(crate) async fn quota(&self) -> Option<u64> {
+        let member = self.member(self.current.load(Relaxed));
+        quota::of_member(&member.url, &self.connector).await
     }
 
     pub(crate) fn cluster(&self) -> Option<u64> {

@@ -8,13 +8,16 @@ use corten_etcd_api::{
 };
 use corten_store::{DiskUse, Error};
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use crate::{client::Shared, failure::Failure};
 
 const EVERY: Duration = Duration::from_secs(10);
 /// While something is wrong.
 const OFTEN: Duration = Duration::from_secs(1);
+
+/// A quota changes with a start of its member.
+const QUOTA_EVERY: Duration = Duration::from_secs(300);
 
 /// As etcd numbers its alarms.
 const NO_SPACE: i32 = 1;
@@ -30,6 +33,7 @@ struct Known {
     db_bytes: u64,
     /// 0: it is not told.
     quota_bytes: u64,
+    quota_asked: Option<Instant>,
     /// What only a new start mends.
     broken_down: Option<String>,
 }
@@ -51,11 +55,30 @@ impl Health {
     async fn look(&self, client: &Shared) -> Result<(), Failure> {
         let status: StatusResponse = client.ask(STATUS, &StatusRequest {}).await?;
         let told: AlarmResponse = client.ask(ALARM, &AlarmRequest::default()).await?;
+        let quota_bytes = match status.db_size_quota.unsigned_abs() {
+            0 => self.asked_quota(client).await,
+            told => told,
+        };
         let raised = |alarm: i32| told.alarms.iter().any(|it| it.alarm == alarm);
         let mut known = self.0.lock();
         (known.is_full, known.is_corrupt) = (raised(NO_SPACE), raised(CORRUPT));
-        (known.db_bytes, known.quota_bytes) = (status.db_size.unsigned_abs(), status.db_size_quota.unsigned_abs());
+        (known.db_bytes, known.quota_bytes) = (status.db_size.unsigned_abs(), quota_bytes);
         Ok(())
+    }
+
+    /// Of a member whose status does not tell it.
+    async fn asked_quota(&self, client: &Shared) -> u64 {
+        let known = {
+            let known = self.0.lock();
+            let is_new = known.quota_asked.is_some_and(|it| it.elapsed() < QUOTA_EVERY);
+            if is_new {
+                return known.quota_bytes;
+            }
+            known.quota_bytes
+        };
+        let told = client.quota().await;
+        self.0.lock().quota_asked = Some(Instant::now());
+        told.unwrap_or(known)
     }
 
     /// A write was refused: what that says of etcd is known before the next look.
@@ -100,6 +123,7 @@ impl Health {
             available: total.saturating_sub(known.db_bytes),
             total,
             is_refused: known.is_full,
+            is_quota: true,
         })
     }
 }

@@ -15,6 +15,7 @@ mod members;
 mod messages;
 mod options;
 mod pause;
+mod quota;
 mod reads;
 mod start;
 mod store;

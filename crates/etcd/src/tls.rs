@@ -116,14 +116,24 @@ impl Service<Uri> for Connector {
     }
 }
 
+/// For HTTP/1.1, which a member speaks at the same address.
+pub(crate) async fn dial_http(uri: &Uri, connector: &Connector) -> io::Result<Box<dyn Connection>> {
+    let tls = connector.tls.clone().filter(|_| uri.scheme_str() == Some("https"));
+    dial_for(uri, tls, Vec::new()).await
+}
+
 async fn dial(uri: &Uri, tls: Option<Arc<Tls>>) -> io::Result<Box<dyn Connection>> {
+    dial_for(uri, tls, vec![b"h2".to_vec()]).await
+}
+
+async fn dial_for(uri: &Uri, tls: Option<Arc<Tls>>, protocols: Vec<Vec<u8>>) -> io::Result<Box<dyn Connection>> {
     let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
     let tcp = TcpStream::connect((host.as_str(), uri.port_u16().unwrap_or(2379))).await?;
     tcp.set_nodelay(true)?;
     let Some(tls) = tls else { return Ok(Box::new(tcp)) };
     let name = ServerName::try_from(host).map_err(|it| io::Error::new(io::ErrorKind::InvalidInput, it))?;
     let config = tokio::task::spawn_blocking(move || tls.current()).await.map_err(io::Error::other)?;
-    Ok(Box::new(TlsConnector::from(config).connect(name, tcp).await?))
+    Ok(Box::new(TlsConnector::from(config).with_alpn(protocols).connect(name, tcp).await?))
 }
 
 #[cfg(test)]

@@ -206,22 +206,25 @@ pub struct DiskUse {
     pub total: u64,
     /// The last write that needed more room did not get it.
     pub is_refused: bool,
+    /// `total` is what etcd lets itself take (`--quota-backend-bytes`), and not the size of a disk.
+    pub is_quota: bool,
 }
 
 impl DiskUse {
     /// What there is to say before writes are refused, or when they are.
     pub fn concern(&self) -> Option<String> {
         let mib = |bytes: u64| bytes >> 20;
+        let what = if self.is_quota { "etcd's quota" } else { "its disk" };
         if self.is_refused {
             return Some(format!(
-                "its disk is full ({} of {} MiB are free): what makes the data larger is refused, deletions are not",
+                "{what} is full ({} of {} MiB are free): what makes the data larger is refused, deletions are not",
                 mib(self.available),
                 mib(self.total)
             ));
         }
         let low = (self.total / LOW).min(ENOUGH.max(self.used.saturating_mul(4)));
         (self.available < low)
-            .then(|| format!("its disk is nearly full: {} of {} MiB are free", mib(self.available), mib(self.total)))
+            .then(|| format!("{what} is nearly full: {} of {} MiB are free", mib(self.available), mib(self.total)))
     }
 }
 
@@ -306,7 +309,7 @@ mod tests {
             ("large, and the store is a quarter of what is free", 252 * GIB, 4 * GIB, 15 * GIB, true),
         ];
         for (name, total, used, available, is_low) in cases {
-            let disk = DiskUse { used, available, total, is_refused: false };
+            let disk = DiskUse { used, available, total, is_refused: false, is_quota: false };
             assert_eq!(disk.concern().is_some(), is_low, "{name}: {:?}", disk.concern());
         }
     }

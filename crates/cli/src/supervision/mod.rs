@@ -54,6 +54,11 @@ enum Keeper {
 const LOOK_PERIOD: Duration = Duration::from_secs(1);
 
 impl Started {
+    /// Whatever the node has said since then is of this start.
+    pub(crate) fn begun(&self) -> Option<Time> {
+        self.noted.as_ref().map(|it| Time(it.0))
+    }
+
     /// Is there still anything that would start the node?
     pub(crate) fn is_alive(&mut self) -> Result<bool> {
         match &mut self.keeper {

@@ -18,6 +18,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgMatches, Command, parser::ValueSource, value_parser};
 use corten_client::{Client, Error, https::HttpsTransport, kubeconfig::Kubeconfig};
+use corten_meta::Time;
 use corten_options::{node_options, server_options};
 use corten_records::etcd_member::EtcdFolder;
 use serde_json::Value;
@@ -38,7 +39,7 @@ use crate::{
 };
 
 pub use member::start_member;
-use readiness::Awaited;
+use readiness::{Awaited, heard_since};
 pub use replacement::args as restart_args;
 
 pub const VERB: Verb = Verb {
@@ -129,6 +130,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
         let turn = NodeLock::wait(&node, end, &mut progress)?;
         let mut started = start(&node, (&args, options(matches)), replacement::is_asked(matches), &mut progress)?;
         drop(turn);
+        let begun = started.as_ref().and_then(Started::begun);
         let mut is_refused = false;
         let ready = runtime.block_on(async {
             let client = wait_for_server(&node, &mut started, &admin, end, &mut progress).await?;
@@ -137,7 +139,8 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
             if started.is_none() {
                 refuse_other_options(&node, &args, matches).inspect_err(|_| is_refused = true)?;
             }
-            let object = wait_for_node(&node, &mut started, &client, (&name, &awaited), end, &mut progress).await?;
+            let object =
+                wait_for_node(&node, &mut started, &client, (&name, &awaited, begun), end, &mut progress).await?;
             wait_for_kinds(&node, end, &mut progress).await;
             Ok::<_, anyhow::Error>(object)
         });
@@ -326,11 +329,17 @@ async fn wait_for_node(
     node: &NodeProcess,
     started: &mut Option<Started>,
     client: &Client,
-    (name, awaited): (&str, &Awaited),
+    (name, awaited, begun): (&str, &Awaited, Option<Time>),
     end: Instant,
     progress: &mut Progress,
 ) -> Result<Value> {
-    let ask = async || ask_node(client, name, awaited).await;
+    let ask = async || {
+        let object = ask_node(client, name, awaited).await?;
+        if let Some(begun) = begun {
+            heard_since(client, name, begun).await?;
+        }
+        Ok(object)
+    };
     wait_until_ready(node, started, name, end, progress, ask).await
 }
 

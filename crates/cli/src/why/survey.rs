@@ -248,7 +248,11 @@ fn not_ready(what: String) -> Group {
 }
 
 fn no_room(what: String) -> Group {
-    let next = "df -h; kubectl get --raw /metrics | grep -E 'apiserver_storage|corten_store'";
+    let next = if what.contains("etcd's quota") {
+        "kubectl get --raw /metrics | grep apiserver_storage # then delete what is not needed, compact and defragment etcd, or raise its --quota-backend-bytes"
+    } else {
+        "df -h; kubectl get --raw /metrics | grep -E 'apiserver_storage|corten_store'"
+    };
     Group::of_cluster("the API server", format!("StoreDiskFull: {what}"), next.into())
 }
 

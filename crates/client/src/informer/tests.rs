@@ -93,6 +93,21 @@ async fn lists_again_where_the_version_is_forgotten_and_tells_what_went_meanwhil
     }
 }
 
+/// A server that was away for long is asked again as soon as anybody's request gets through.
+#[tokio::test(start_paused = true)]
+async fn a_return_of_the_server_ends_the_pause() {
+    let lost = (0..11).map(|_| Answer::Lost);
+    let back = [Answer::Json(200, json!({})), list(10, "", &[pod("a", "u1", 3)])];
+    let script = Script::new(lost.chain(back).collect());
+    let client = script.client();
+    let mut informer = Informer::new(client.clone(), InformerParams::all(PODS));
+    let nothing = tokio::time::timeout(Duration::from_secs(52), informer.next()).await;
+    assert!(nothing.is_err() && script.asked().len() == 11, "the next try is half a minute later");
+    client.get_path("/readyz").await.expect("it answers again");
+    let told = tokio::time::timeout(RETURN_SPREAD, informer.next()).await;
+    assert!(matches!(told, Ok(InformerEvent::Applied(..))));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_version_is_not_claimed_amid_a_list() {
     let script = Script::new(vec![list(10, "next", &[pod("a", "u1", 9)]), list(10, "", &[pod("b", "u2", 3)])]);

@@ -42,6 +42,8 @@ pub(crate) struct NodeMachine {
     lease_in_flight: bool,
     lease_at: Option<Time>,
     announced: bool,
+    /// Since this start the Node has said once what is the case.
+    is_told: bool,
     /// What was last sent, and the version it made: as with a pod's status.
     sent: Value,
     made: u64,
@@ -173,29 +175,20 @@ impl NodeMachine {
             effects.push(event(config, "Starting", "Starting kubelet.".into()));
             effects.extend(standing(config, facts, self.state(), node, now));
         }
-        let mut wake = Vec::new();
-        if !self.lease_in_flight {
-            match self.lease_at.filter(|it| *it > now) {
-                Some(at) => wake.push(at),
-                None => {
-                    self.lease_in_flight = true;
-                    effects.push(lease(config, node, now));
-                }
-            }
-        }
+        let (corrected_at, renewed_at) = (self.correct(config, now, effects), self.renew(config, now, effects));
+        [corrected_at, renewed_at].into_iter().flatten().min()
+    }
+
+    /// Writes what the Node says wrongly; and when to look again.
+    fn correct(&mut self, config: &Config, now: Time, effects: &mut Vec<Effect>) -> Option<Time> {
+        let (node, facts) = (self.node.as_ref()?.as_ref()?, self.facts.as_ref()?);
         if self.write_in_flight {
-            return wake.into_iter().min();
+            return None;
         }
-        if let Some(retry_at) = self.retry_at.filter(|it| *it > now) {
-            wake.push(retry_at);
-            return wake.into_iter().min();
-        }
-        if let Some(right_until) = self.right_until.filter(|it| *it > now) {
-            wake.push(right_until);
-            return wake.into_iter().min();
+        if let Some(later) = self.retry_at.max(self.right_until).filter(|it| *it > now) {
+            return Some(later);
         }
         let (changes, heartbeat_at) = changes(config, facts, self.state(), node, now);
-        wake.push(heartbeat_at);
         let unheard = |patch: &Value| self.made == version(Some(node)) && self.sent == *patch;
         if let Some((status, patch, events)) = changes.filter(|it| !unheard(&it.1)) {
             self.sent = patch.clone();
@@ -204,8 +197,24 @@ impl NodeMachine {
             effects.extend(events);
         } else {
             self.right_until = Some(heartbeat_at);
+            self.is_told = true;
         }
-        wake.into_iter().min()
+        Some(heartbeat_at)
+    }
+
+    /// Renews the Lease, the first time once the Node says what has been the case since this start: who waits for a sign of life
+    /// of it then reads nothing of before. Where the Node cannot be written that is waited for no longer.
+    fn renew(&mut self, config: &Config, now: Time, effects: &mut Vec<Effect>) -> Option<Time> {
+        let node = self.node.as_ref()?.as_ref()?;
+        if self.lease_in_flight || !(self.is_told || self.failures > 0) {
+            return None;
+        }
+        if let Some(later) = self.lease_at.filter(|it| *it > now) {
+            return Some(later);
+        }
+        self.lease_in_flight = true;
+        effects.push(lease(config, node, now));
+        None
     }
 
     fn register(&mut self, config: &Config, now: Time, effects: &mut Vec<Effect>) -> Option<Time> {

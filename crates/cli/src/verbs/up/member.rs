@@ -7,14 +7,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{ArgMatches, parser::ValueSource};
 use corten_client::{Client, Error, https::HttpsTransport, kubeconfig::Kubeconfig};
 use corten_meta::Time;
 use corten_options::node_options;
 use serde_json::Value;
 
-use super::{TIMEOUT_MAX, lacks, readiness::Awaited, replacement, start, wait_until_ready};
+use super::{
+    TIMEOUT_MAX, lacks,
+    readiness::{Awaited, heard_since},
+    replacement, start, wait_until_ready,
+};
 use crate::{
     connection::NODE_KUBECONFIG,
     failure::Failure,
@@ -23,11 +27,11 @@ use crate::{
     node_record::Record,
     output,
     progress::Progress,
+    supervision::Started,
 };
 
 /// Where a joined machine keeps who it is there.
 const KUBECONFIG: &str = "kubelet/kubeconfig";
-const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 
 /// A machine that has joined a cluster has none of its own to start.
 pub(super) fn refuse(node: &NodeProcess) -> Result<()> {
@@ -45,7 +49,7 @@ pub fn start_member(matches: &ArgMatches, name: &str, kubeconfig: &Path) -> Resu
     node_process::require_root("join")?;
     let node = NodeProcess::of(matches)?;
     let timeout = Duration::from_secs(*matches.get_one::<u64>("timeout").expect("has a default")).min(TIMEOUT_MAX);
-    let (begin, end) = (output::now().whole_seconds(), Instant::now() + timeout);
+    let end = Instant::now() + timeout;
     let mut progress = Progress::new();
     let before = Record::load(&node.layout.data).options;
     let given = given(matches)?;
@@ -61,11 +65,11 @@ pub fn start_member(matches: &ArgMatches, name: &str, kubeconfig: &Path) -> Resu
     let is_restart = replacement::is_asked(matches);
     let mut started = start(&node, (&options, options.clone()), is_restart, &mut progress)?;
     drop(turn);
-    let runs_already = started.is_none();
+    let begun = started.as_ref().and_then(Started::begun);
     let (silence, awaited) = (Cell::new(None), Awaited::of(&options));
     let object = runtime.block_on(async {
         // Read anew each time: the node may be replacing its certificate just now.
-        let ask = async || match ask(kubeconfig, (name, &awaited), (!runs_already).then_some(begin)).await {
+        let ask = async || match ask(kubeconfig, (name, &awaited), begun).await {
             Err(error) if matches!(error.downcast_ref(), Some(Error::Transport(_))) => {
                 let object = ask_node_itself(kubeconfig, name).await.ok_or_else(|| anyhow::anyhow!("{error:#}"))?;
                 silence.set(Some(format!("{error:#}")));
@@ -104,13 +108,8 @@ async fn ask(kubeconfig: &Path, (name, awaited): (&str, &Awaited), begin: Option
     let object = client.get_path(&format!("/api/v1/nodes/{name}")).await?;
     let object: Value = serde_json::from_slice(&object).context("reading the node")?;
     awaited.lack(&object).map_err(anyhow::Error::msg)?;
-    let Some(begin) = begin else { return Ok(object) };
-    // What the Node says may be from before this start: a kubelet that runs renews its Lease at once.
-    let lease = client.get_path(&format!("{LEASES}/{name}")).await.context("asking for the node's Lease")?;
-    let lease: Value = serde_json::from_slice(&lease).context("reading the node's Lease")?;
-    let renewed = lease["spec"]["renewTime"].as_str().and_then(|it| it.parse::<Time>().ok());
-    if renewed.is_none_or(|it| it < begin) {
-        bail!("its kubelet has not said since its start that it is there");
+    if let Some(begin) = begin {
+        heard_since(&client, name, begin).await?;
     }
     Ok(object)
 }

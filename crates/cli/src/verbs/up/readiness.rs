@@ -1,8 +1,13 @@
 //! When a node counts as up.
 
+use anyhow::{Context, Result, bail};
+use corten_client::Client;
+use corten_meta::Time;
 use serde_json::Value;
 
 use crate::progress::Progress;
+
+const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 
 /// A node whose Pods another's plug-in plugs in is told so.
 const BY_PLUGIN: &str = "--pod-network=cni";
@@ -48,6 +53,20 @@ impl Awaited {
             _ => progress.done(&format!("node {name} is Ready")),
         }
     }
+}
+
+/// What a Node says may be from before a start. Its kubelet renews its Lease once the Node says what has been the case since then.
+///
+/// # Errors
+/// It has not yet, or the Lease cannot be read.
+pub(super) async fn heard_since(client: &Client, name: &str, begin: Time) -> Result<()> {
+    let lease = client.get_path(&format!("{LEASES}/{name}")).await.context("asking for the node's Lease")?;
+    let lease: Value = serde_json::from_slice(&lease).context("reading the node's Lease")?;
+    let renewed = lease["spec"]["renewTime"].as_str().and_then(|it| it.parse::<Time>().ok());
+    if renewed.is_none_or(|it| it < begin) {
+        bail!("its kubelet has not said since its start that it is there");
+    }
+    Ok(())
 }
 
 /// Why the node is not Ready.

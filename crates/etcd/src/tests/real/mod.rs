@@ -4,7 +4,7 @@ mod etcd;
 mod faults;
 mod proxy;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use corten_store::{Changes, Compare, Error, Limits, Operation, Outcome, Range, Store, Txn, conformance};
@@ -210,6 +210,41 @@ async fn a_full_etcd_takes_deletions_only() {
     assert!(said.contains("NOSPACE"), "{said}");
     assert!(store.disk_use().expect("that is told").is_refused);
     commit(&store, vec![Operation::Delete { key: "/registry/0".into() }]).await;
+}
+
+/// etcd before 3.6 tells its quota by its metrics alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quota_that_is_nearly_used_is_told_before_it_is() {
+    let etcd = Etcd::start(&["--quota-backend-bytes=33554432", "--backend-batch-limit=1"]);
+    let told = async || {
+        let store = store(etcd.url()).await;
+        let (_going_on, ended) = tokio::sync::watch::channel(false);
+        let keeping = tokio::spawn(store.keep(ended));
+        let looked = async {
+            while store.disk_use().is_none() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), looked).await.expect("etcd tells its quota");
+        keeping.abort();
+        store.disk_use().expect("it was told")
+    };
+    let empty = told().await;
+    assert_eq!((empty.total, empty.is_refused, empty.concern()), (32 << 20, false, None));
+    // A write that it has no room for would fail here: it is told before.
+    let mut concern = None;
+    for n in 0.. {
+        commit(&*store(etcd.url()).await, vec![put(&format!("/registry/{n}"), vec![b'x'; 1 << 20])]).await;
+        concern = told().await.concern();
+        if concern.is_some() {
+            break;
+        }
+    }
+    let concern = concern.unwrap_or_default();
+    assert!(
+        concern.starts_with("etcd's quota is nearly full: ") && concern.ends_with(" of 32 MiB are free"),
+        "{concern}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

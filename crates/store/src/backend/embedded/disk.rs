@@ -143,7 +143,7 @@ impl Disk {
         let held = fs::metadata(self.dir.join(RESERVE)).map_or(0, |it| it.len());
         let blocks = |n: u64| n.saturating_mul(system.f_frsize);
         let (available, total) = (blocks(system.f_bavail), blocks(system.f_blocks));
-        Ok(DiskUse { used: self.used()? + held, available, total, is_refused })
+        Ok(DiskUse { used: self.used()? + held, available, total, is_refused, is_quota: false })
     }
 
     /// Makes a file that nobody finds until [`Disk::finish`].

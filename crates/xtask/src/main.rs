@@ -16,6 +16,7 @@ mod histories;
 mod kms_plugin;
 mod machine;
 mod machines;
+mod namespaces;
 mod powercut;
 mod real;
 mod sample_apiserver;
@@ -52,7 +53,7 @@ enum Task {
     Sim(sim::Args),
     /// Kill the server amid its work, and look for what it lost
     Crash(crash::Args),
-    /// Kill and stop three servers and the members of their etcd, and look for answers that no single server could give
+    /// Play faults of machines on three servers and the members of their etcd, and look for answers that no single server could give
     Histories(histories::Args),
     /// Pull the plug of a machine amid its work, and look for what it lost
     Powercut(powercut::Args),

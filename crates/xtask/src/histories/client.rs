@@ -1,4 +1,4 @@
-//! Clients that read and write the same few objects, each at one server as long as that answers, and write down what they were answered.
+//! Clients that read and write the same few objects, and write down what they were answered.
 
 use std::{
     sync::{
@@ -25,9 +25,10 @@ const OBJECTS: usize = 5;
 /// A request that is not answered by then is given up, and its connection with it.
 const PATIENCE: Duration = Duration::from_secs(3);
 const THINK_MS: std::ops::Range<u64> = 0..6;
-/// Until another server is tried.
+/// Until a server is tried again, or another.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// Half of them stay each with one server, whatever it answers; the others with one as long as it answers.
 pub(super) struct Clients {
     pub(super) servers: Vec<ServerAddress>,
     pub(super) is_over: Arc<AtomicBool>,
@@ -82,7 +83,8 @@ pub(super) async fn work(clients: Clients, number: usize, mut dice: StdRng) -> R
         let asked = match connection.take() {
             Some(connection) => connection,
             None => {
-                let server = &clients.servers[dice.random_range(0..clients.servers.len())];
+                let drawn = dice.random_range(0..clients.servers.len());
+                let server = clients.servers.get(number).unwrap_or(&clients.servers[drawn]);
                 match timeout(PATIENCE, Connection::open(server)).await {
                     Ok(Ok(opened)) => opened,
                     Ok(Err(_)) | Err(_) => {

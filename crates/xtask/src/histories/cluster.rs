@@ -1,9 +1,11 @@
-//! Three servers on three members of one etcd, all of this machine.
+//! Three servers on three members of one etcd, each server and its member on a machine of their own.
 
 use std::{
+    collections::BTreeSet,
+    fmt,
     fs::{self, File},
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     time::Duration,
 };
 
@@ -11,11 +13,15 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::Instant;
 
-use crate::real::{Connection, Data, ServerAddress, free_port};
+use super::machines::{End, Machines};
+use crate::real::{Connection, ServerAddress};
 
 pub(super) const NAMES: [&str; 3] = ["one", "two", "three"];
-const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const SERVER_PORT: u16 = 6443;
+const CLIENT_PORT: u16 = 2379;
+const PEER_PORT: u16 = 2380;
+pub(super) const PATIENCE: Duration = Duration::from_secs(90);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A process that is killed, stopped and started again.
 struct Process {
@@ -29,7 +35,15 @@ impl Process {
         Self { command, child: None, is_stopped: false }
     }
 
+    /// How it has ended by itself.
+    fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.as_mut().map(Child::try_wait).transpose()?.flatten())
+    }
+
     fn signal(&mut self, signal: Signal) -> Result<()> {
+        if self.ended()?.is_some() {
+            return Ok(());
+        }
         let Some(child) = &self.child else { return Ok(()) };
         self.is_stopped = signal == Signal::STOP;
         Ok(kill_process(Pid::from_child(child), signal)?)
@@ -58,29 +72,51 @@ pub(super) enum Part {
     Member(usize),
 }
 
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server(number) => write!(f, "server {}", NAMES[*number]),
+            Self::Member(number) => write!(f, "member {}", NAMES[*number]),
+        }
+    }
+}
+
+/// What runs is dropped before what it runs on.
 pub(super) struct Cluster {
     servers: Vec<Process>,
     members: Vec<Process>,
+    pub(super) machines: Machines,
     corten: PathBuf,
-    etcd: PathBuf,
-    /// Of servers, and of members to clients and to each other.
-    ports: [[u16; 3]; 3],
+    /// The folder of its programs.
+    pub(super) etcd: PathBuf,
     /// The words by which another server joins the first.
     join: Vec<String>,
     targets: Vec<ServerAddress>,
-    data: Data,
+    /// A member that comes from now on joins others.
+    is_founded: bool,
+    /// Of this member nothing is left.
+    pub(super) lost: Option<usize>,
+    /// Their disks have been full, of which a member ends.
+    filled: BTreeSet<usize>,
+}
+
+pub(super) fn client_url(member: usize) -> String {
+    format!("http://{}:{CLIENT_PORT}", End::Machine(member).address())
+}
+
+pub(super) fn peer_url(member: usize) -> String {
+    format!("http://{}:{PEER_PORT}", End::Machine(member).address())
 }
 
 impl Cluster {
-    pub(super) async fn start(corten: PathBuf, etcd: PathBuf) -> Result<Self> {
-        let mut ports = [[0; 3]; 3];
-        for port in ports.iter_mut().flatten() {
-            *port = free_port()?;
-        }
+    /// `etcd`: the folder of its programs.
+    pub(super) async fn start(corten: PathBuf, etcd: PathBuf, has_clocks: bool) -> Result<Self> {
         let (servers, members) =
             [(); 3].map(|()| (Process::of(server_command), Process::of(member_command))).into_iter().unzip();
-        let data = Data::new()?;
-        let mut cluster = Self { servers, members, corten, etcd, ports, join: Vec::new(), targets: Vec::new(), data };
+        let machines = Machines::new(has_clocks)?;
+        let (join, targets, filled) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let (is_founded, lost) = (false, None);
+        let mut cluster = Self { servers, members, machines, corten, etcd, join, targets, is_founded, lost, filled };
         for member in 0..NAMES.len() {
             cluster.start_part(Part::Member(member))?;
         }
@@ -93,6 +129,7 @@ impl Cluster {
         }
         // Those that have joined need no such words any more.
         cluster.join.clear();
+        cluster.is_founded = true;
         cluster.targets = (0..NAMES.len()).map(|it| cluster.target(it)).collect::<Result<_>>()?;
         Ok(cluster)
     }
@@ -103,7 +140,7 @@ impl Cluster {
         command
             .args(["token", "create", "--control-plane", "--kubeconfig"])
             .arg(self.folder(0).join("admin.kubeconfig"));
-        command.arg("--server").arg(format!("https://127.0.0.1:{}", self.ports[0][0]));
+        command.arg("--server").arg(format!("https://{}:{SERVER_PORT}", End::Machine(0).address()));
         let output = command.output().context("asking for the words to join")?;
         if !output.status.success() {
             bail!("corten token create: {}", String::from_utf8_lossy(&output.stderr));
@@ -113,7 +150,19 @@ impl Cluster {
     }
 
     fn folder(&self, server: usize) -> PathBuf {
-        self.data.path().join(NAMES[server])
+        self.machines.folder(server).join("server")
+    }
+
+    /// On the disk that fills.
+    fn member_folder(&self, member: usize) -> PathBuf {
+        self.machines.disk(member).join("member")
+    }
+
+    fn log(&self, part: Part) -> PathBuf {
+        match part {
+            Part::Server(number) => self.machines.folder(number).join("server.log"),
+            Part::Member(number) => self.machines.folder(number).join("member.log"),
+        }
     }
 
     fn target(&self, server: usize) -> Result<ServerAddress> {
@@ -131,11 +180,10 @@ impl Cluster {
     pub(super) async fn wait_until_ready(&mut self, server: usize, patience: Duration) -> Result<()> {
         let start = Instant::now();
         while start.elapsed() < patience {
-            let process = self.process(Part::Server(server));
-            if let Some(status) = process.child.as_mut().and_then(|it| it.try_wait().transpose()).transpose()? {
+            if let Some(status) = self.process(Part::Server(server)).ended()? {
                 // A unit starts one again that has found no etcd; whatever else ends it is a defect.
-                if !self.last_words(server).contains("connecting to etcd") {
-                    bail!("server {} ended with {status}: {}", NAMES[server], self.last_words(server));
+                if !self.last_words(Part::Server(server)).contains("connecting to etcd") {
+                    bail!("server {} ended with {status}: {}", NAMES[server], self.last_words(Part::Server(server)));
                 }
                 self.start_part(Part::Server(server))?;
             }
@@ -145,11 +193,31 @@ impl Cluster {
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
-        bail!("server {} was not ready after {patience:?}: {}", NAMES[server], self.last_words(server))
+        bail!("server {} was not ready after {patience:?}: {}", NAMES[server], self.last_words(Part::Server(server)))
     }
 
-    pub(super) fn last_words(&self, server: usize) -> String {
-        let log = fs::read_to_string(self.data.path().join(format!("{}.log", NAMES[server]))).unwrap_or_default();
+    /// It has a leader, and knows what is written.
+    async fn wait_until_healthy(&mut self, member: usize) -> Result<()> {
+        let part = Part::Member(member);
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            if let Some(status) = self.process(part).ended()? {
+                // A unit starts one again, too; for nothing but a full disk it ends.
+                if !self.filled.contains(&member) {
+                    bail!("{part} ended with {status}: {}", self.last_words(part));
+                }
+                self.start_part(part)?;
+            }
+            if self.is_healthy(member)? {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        bail!("{part} was not healthy after {PATIENCE:?}: {}", self.last_words(part))
+    }
+
+    pub(super) fn last_words(&self, part: Part) -> String {
+        let log = fs::read_to_string(self.log(part)).unwrap_or_default();
         let lines: Vec<_> = log.lines().rev().take(30).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
@@ -161,12 +229,13 @@ impl Cluster {
         }
     }
 
-    fn start_part(&mut self, part: Part) -> Result<()> {
+    pub(super) fn start_part(&mut self, part: Part) -> Result<()> {
         let (Part::Server(number) | Part::Member(number)) = part;
         let command = self.process(part).command;
         let mut command = command(self, number)?;
+        command.stderr(File::options().append(true).create(true).open(self.log(part))?);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
-        self.process(part).child = Some(child.with_context(|| format!("starting {part:?}"))?);
+        self.process(part).child = Some(child.with_context(|| format!("starting {part}"))?);
         Ok(())
     }
 
@@ -175,22 +244,51 @@ impl Cluster {
         self.process(part).kill()
     }
 
-    /// It is there, and does nothing: as on a machine that swaps, or behind a network that loses everything.
+    /// It is there, and does nothing: as on a machine that swaps.
     pub(super) fn stop(&mut self, part: Part) -> Result<()> {
         self.process(part).signal(Signal::STOP)
     }
 
-    /// What was killed is started again, and what was stopped goes on.
-    pub(super) async fn heal(&mut self) -> Result<()> {
+    pub(super) fn fill_disk(&mut self, member: usize) -> Result<()> {
+        self.filled.insert(member);
+        self.machines.fill(member)
+    }
+
+    /// With all that it has: another comes in its place.
+    pub(super) fn lose(&mut self, member: usize) -> Result<()> {
+        self.kill(Part::Member(member))?;
+        self.lost = Some(member);
+        fs::remove_dir_all(self.member_folder(member)).context("erasing what a member has")
+    }
+
+    /// What was killed is started again. Of a member that has lost what it had, etcd is told first.
+    pub(super) fn start_killed(&mut self) -> Result<()> {
         let parts = |part: fn(usize) -> Part| (0..NAMES.len()).map(part);
         for part in parts(Part::Member).chain(parts(Part::Server)) {
-            let process = self.process(part);
-            if process.child.is_none() {
+            let is_lost = matches!(part, Part::Member(it) if self.lost == Some(it));
+            if self.process(part).child.is_none() && !is_lost {
                 self.start_part(part)?;
-            } else if process.is_stopped {
-                process.signal(Signal::CONT)?;
             }
         }
+        Ok(())
+    }
+
+    /// Undoes all that was done to it. It does the rest itself.
+    pub(super) async fn heal(&mut self) -> Result<()> {
+        self.machines.connect_all()?;
+        for machine in 0..NAMES.len() {
+            self.machines.make_room(machine)?;
+        }
+        for process in self.servers.iter_mut().chain(&mut self.members).filter(|it| it.is_stopped) {
+            process.signal(Signal::CONT)?;
+        }
+        self.start_killed()?;
+        self.replace_lost().await?;
+        for member in 0..NAMES.len() {
+            self.wait_until_healthy(member).await?;
+        }
+        self.filled.clear();
+        self.disarm()?;
         for server in 0..NAMES.len() {
             self.wait_until_ready(server, PATIENCE).await?;
         }
@@ -199,30 +297,27 @@ impl Cluster {
 }
 
 fn server_command(cluster: &Cluster, server: usize) -> Result<Command> {
-    let mut command = Command::new(&cluster.corten);
-    let log = cluster.data.path().join(format!("{}.log", NAMES[server]));
+    let mut command = cluster.machines.command_by_clock(server, &cluster.corten);
     command.arg("server").arg("--data-dir").arg(cluster.folder(server));
-    command.args(["--bind", "127.0.0.1", "--port", &cluster.ports[0][server].to_string()]);
+    command.args(["--bind", &End::Machine(server).address().to_string(), "--port", &SERVER_PORT.to_string()]);
     if server == 0 {
-        let urls = cluster.ports[1].map(|it| format!("http://127.0.0.1:{it}"));
-        command.arg("--etcd-servers").arg(urls.join(","));
+        command.arg("--etcd-servers").arg([0, 1, 2].map(client_url).join(","));
     } else {
         command.args(&cluster.join);
     }
-    command.stderr(File::options().append(true).create(true).open(log)?);
     Ok(command)
 }
 
 fn member_command(cluster: &Cluster, member: usize) -> Result<Command> {
-    let mut command = Command::new(&cluster.etcd);
-    let address = |ports: &[u16; 3], of: usize| format!("http://127.0.0.1:{}", ports[of]);
-    let (clients, peers) = (address(&cluster.ports[1], member), address(&cluster.ports[2], member));
-    let all = (0..NAMES.len()).map(|it| format!("{}={}", NAMES[it], address(&cluster.ports[2], it)));
-    let (all, folder) = (all.collect::<Vec<_>>().join(","), format!("member-{}", NAMES[member]));
-    // A killed process loses nothing that it has handed to the kernel.
-    command.args(["--name", NAMES[member], "--log-level", "error", "--unsafe-no-fsync", "--data-dir"]);
-    command.arg(cluster.data.path().join(&folder)).args(["--initial-cluster", &all]);
+    let mut command = cluster.machines.command(member, &cluster.etcd.join("etcd"));
+    let all = [0, 1, 2].map(|it| format!("{}={}", NAMES[it], peer_url(it))).join(",");
+    let (clients, peers) = (client_url(member), peer_url(member));
+    command.args(["--name", NAMES[member], "--log-level", "error", "--data-dir"]).arg(cluster.member_folder(member));
+    // Its disk is small.
+    command.args(["--snapshot-count", "1000", "--max-wals", "1", "--max-snapshots", "1"]);
+    command.args(["--initial-cluster-state", if cluster.is_founded { "existing" } else { "new" }]);
     for (option, address) in [
+        ("--initial-cluster", &all),
         ("--listen-client-urls", &clients),
         ("--advertise-client-urls", &clients),
         ("--listen-peer-urls", &peers),
@@ -230,6 +325,5 @@ fn member_command(cluster: &Cluster, member: usize) -> Result<Command> {
     ] {
         command.args([option, address]);
     }
-    command.stderr(File::options().append(true).create(true).open(cluster.data.path().join(format!("{folder}.log")))?);
     Ok(command)
 }

@@ -1,9 +1,21 @@
-//! `cargo xtask histories`: three servers on three members of one etcd are killed and stopped while clients write and read, and what
-//! the clients were answered is looked through for what no single, never failing server could have answered.
+//! `cargo xtask histories`: faults befall three servers on three members of one etcd while clients write and read, and what the
+//! clients were answered is looked through for what no single, never failing server could have answered.
 //!
 //! ```text
-//! round: clients and watchers at work ── a fault ── at work ── all is well again ── every server lists ── check
+//! round: clients and watchers at work ── a fault, or two ── at work ── all is undone ── every server lists ── check
 //! ```
+//! | fault | what it is |
+//! |---|---|
+//! | `kills` | `kill -9` of servers and members |
+//! | `stops` | they are there, and do nothing |
+//! | `partitions` | a machine, or etcd's leader, is cut off from the others, all three are, one is unplugged, or one does not hear another |
+//! | `loss` | packets get lost |
+//! | `clocks` | the clock of a server jumps by up to 50 minutes, while it runs or while it does not, and stays so |
+//! | `full-disk` | the disk of a member, or of two, is full, of which a member ends |
+//! | `lost-member` | a member loses all it had, and another comes in its place |
+//!
+//! Once a fault is undone nobody helps: every server is to be ready again by itself.
+//!
 //! Revisions say in which order etcd has written, so that the check is exact and needs no search: an answer is right where the order
 //! of revisions does not contradict the order of the clock, every value was asked for, and none came twice (linearizability of each
 //! object, as porcupine looks for it in histories without such a witness).
@@ -11,7 +23,9 @@
 mod check;
 mod client;
 mod cluster;
+mod etcdctl;
 mod faults;
+mod machines;
 
 use std::{
     path::PathBuf,
@@ -24,17 +38,21 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use rand::{Rng, SeedableRng, rngs::StdRng};
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    task::JoinSet,
+    time::Instant,
+};
 
 use self::{
     check::{Checker, Operation},
     client::{Clients, list_once, work},
-    cluster::{Cluster, NAMES},
-    faults::Fault,
+    cluster::{Cluster, NAMES, PATIENCE, Part},
+    faults::{Deck, Fault, Kind},
 };
 use crate::{
     crash::{CONFIG_MAPS, List, Watcher, begin},
-    etcd,
+    etcd, namespaces,
     real::{Profile, program},
     tidy::root,
 };
@@ -45,7 +63,6 @@ const WATCHERS: u64 = 3;
 const REST_MS_STEP: u64 = 10;
 /// Before the fault, and after it.
 const WORK_MS: std::ops::Range<u64> = 200..900;
-const PATIENCE: Duration = Duration::from_secs(60);
 const CATCH_UP: Duration = Duration::from_secs(20);
 
 #[derive(clap::Args)]
@@ -56,25 +73,44 @@ pub(crate) struct Args {
     /// Of what is asked for, and of the faults
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// What befalls it
+    #[arg(long, value_name = "LIST", value_enum, value_delimiter = ',', default_values_t = Kind::ALL)]
+    faults: Vec<Kind>,
     /// Play with this program instead of building one
     #[arg(long, value_name = "PROGRAM")]
     corten: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let program = program(args.corten.as_deref(), Profile::Release)?;
     let Some(etcd) = etcd::fetched(&root()?) else {
         println!("skipped: there is no etcd in target/etcd: `cargo xtask etcd` fetches it");
         return Ok(());
     };
+    let has_clocks = args.faults.contains(&Kind::Clocks);
+    if let Some(missing) = machines::missing(has_clocks).filter(|_| !namespaces::is_inside()) {
+        bail!("machines cannot be made here: {missing}");
+    }
+    let program = program(args.corten.as_deref(), Profile::Release)?;
+    let built = ["--corten".into(), program.clone().into()];
+    namespaces::enter(if args.corten.is_none() { &built } else { &[] })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime
-        .block_on(async { rounds(Cluster::start(program, etcd.join("etcd")).await?, args).await })
-        .with_context(|| format!("with --seed {}", args.seed))
+    let playing = async { rounds(Cluster::start(program, etcd, has_clocks).await?, args).await };
+    // What is started ends with the thread that starts it, which is this one.
+    runtime.block_on(unless_ended(playing)).with_context(|| format!("with --seed {}", args.seed))
+}
+
+/// Whoever ends it finds nothing left of it.
+async fn unless_ended(playing: impl Future<Output = Result<()>>) -> Result<()> {
+    let (mut interrupted, mut terminated) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    tokio::select! {
+        played = playing => played,
+        _ = interrupted.recv() => bail!("interrupted"),
+        _ = terminated.recv() => bail!("terminated"),
+    }
 }
 
 async fn rounds(mut cluster: Cluster, args: &Args) -> Result<()> {
-    let mut dice = StdRng::seed_from_u64(args.seed);
+    let (mut dice, mut deck) = (StdRng::seed_from_u64(args.seed), Deck::new(&args.faults));
     begin(&mut cluster.connect(0).await?).await?;
     let start = Instant::now();
     let mut checker = Checker::default();
@@ -85,16 +121,23 @@ async fn rounds(mut cluster: Cluster, args: &Args) -> Result<()> {
         watchers.push(Watcher::tolerant(list, Duration::from_millis(number * REST_MS_STEP)));
     }
     for round in 1..=args.rounds {
-        let fault = Fault::drawn(&mut dice);
+        let fault = Fault::drawn(&mut dice, &mut deck, &cluster).with_context(|| format!("before round {round}"))?;
+        let begun = Instant::now();
         let played = play(&mut cluster, &fault, &watchers, start, &mut dice).await;
         let history = played.with_context(|| format!("round {round}: {fault}"))?;
         checker.take(history).with_context(|| format!("after round {round}: {fault}"))?;
         for watcher in &watchers {
             checker.check_seen(&watcher.seen()).with_context(|| format!("after round {round}: {fault}"))?;
         }
+        println!("{round}: {fault}: {:.1} s in all", begun.elapsed().as_secs_f64());
     }
     let relists: usize = watchers.iter().map(Watcher::n_relists).sum();
-    println!("{} faults, {}; {WATCHERS} watchers told the truth, {relists} listed again", args.rounds, checker.tally());
+    println!(
+        "{} rounds ({}), {}; {WATCHERS} watchers told the truth, {relists} listed again",
+        args.rounds,
+        deck.tally(),
+        checker.tally()
+    );
     Ok(())
 }
 
@@ -151,7 +194,7 @@ async fn sees(cluster: &Cluster, server: usize, watcher: &Watcher, list: &List) 
             bail!(
                 "it did not come to see what is there: {difference}; the server's cache is at {cached:?}, and a later \
                  watch sees it: {again}\n{}",
-                cluster.last_words(server)
+                cluster.last_words(Part::Server(server))
             )
         }
     }

@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             println!("powercut: skipped {} rounds: {missing}", args.rounds);
             return Ok(());
         }
-        namespaces::enter()?;
+        crate::namespaces::enter(&[])?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     // Machines end with the thread that starts them, which is this one.

@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-use super::outside::run;
+use crate::namespaces::run;
 
 const SHELF_SIZE: &str = "16G";
 const DISK_SIZE: &str = "4G";

@@ -9,7 +9,7 @@
 
 mod cgroups;
 mod disk;
-mod outside;
+mod needed;
 mod registry;
 
 use std::{
@@ -26,11 +26,12 @@ use anyhow::{Context, Result, bail};
 use corten_meta::Time;
 use rustix::process::{Pid, Signal, kill_process};
 
-pub(super) use self::outside::{enter, missing};
+pub(super) use self::needed::missing;
 use self::{disk::Shelf, registry::Registry};
 use super::plug::Machine;
 use crate::{
     e2e::{build_images, images_cache},
+    namespaces::run,
     tidy::root,
 };
 
@@ -150,9 +151,9 @@ impl Apart {
     /// Plugs in its network, and waits until it is up.
     fn wait_up(&mut self, log: &Path) -> Result<()> {
         let pid = self.pid().context("it is on")?;
-        outside::run("ip", &["link", "add", CARD, "type", "veth", "peer", "name", "eth0", "netns", &pid])?;
-        outside::run("ip", &["address", "add", CARD_ADDRESS, "dev", CARD])?;
-        outside::run("ip", &["link", "set", CARD, "up"])?;
+        run("ip", &["link", "add", CARD, "type", "veth", "peer", "name", "eth0", "netns", &pid])?;
+        run("ip", &["address", "add", CARD_ADDRESS, "dev", CARD])?;
+        run("ip", &["link", "set", CARD, "up"])?;
         let (child, _) = self.first.as_mut().context("it is on")?;
         child.stdin.take().context("its input is a pipe")?.write_all(b"go\n")?;
         let end = Instant::now() + BOOT_DEADLINE;
@@ -207,18 +208,18 @@ impl Machine for Apart {
     fn cut(&mut self) -> Result<()> {
         let Some((mut child, pid)) = self.first.take() else { return Ok(()) };
         // Nobody is answered any more: what was answered was answered before the copy.
-        outside::run("ip", &["link", "set", CARD, "down"])?;
+        run("ip", &["link", "set", CARD, "down"])?;
         let copy = self.bench.shelf.copy(&self.disk, "as-cut")?;
         // The old disk is thrown away: nothing more is written to it.
         let disk = Path::new("/proc").join(pid.as_raw_nonzero().to_string()).join("root/var/lib");
         let file_system = fs::metadata(&disk).context("looking at the machine's disk")?.dev();
-        outside::run("xfs_io", &["-x", "-c", "shutdown", disk.to_str().context("a path is text")?])?;
+        run("xfs_io", &["-x", "-c", "shutdown", disk.to_str().context("a path is text")?])?;
         kill_process(pid, Signal::KILL)?;
         child.wait()?;
         // Volumes were disks of their own, with files of that one.
         disk::detach_all_on(file_system)?;
         // The other end takes it along, at once or a little later.
-        let _ = outside::run("ip", &["link", "delete", CARD]);
+        let _ = run("ip", &["link", "delete", CARD]);
         cgroups::sweep();
         fs::remove_file(&self.disk)?;
         fs::rename(copy, &self.disk)?;
@@ -241,7 +242,7 @@ impl Machine for Apart {
         });
         if up.is_err() {
             // One that came up has given it back when its disk was mounted.
-            let _ = outside::run("losetup", &["--detach", &device]);
+            let _ = run("losetup", &["--detach", &device]);
         }
         up
     }

@@ -11,8 +11,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use parking_lot::Mutex;
 
-use super::outside::run;
-use crate::{e2e::images_cache, tidy::root};
+use crate::{e2e::images_cache, namespaces::run, tidy::root};
 
 const PORT: u16 = 5000;
 const DEADLINE: Duration = Duration::from_secs(20);

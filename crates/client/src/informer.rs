@@ -272,8 +272,8 @@ impl<T> Informer<T> {
                 let then = *then;
                 if returned.as_mut().is_some_and(|it| it.as_mut().poll(context).is_ready()) {
                     *returned = None;
-                    let soon = Instant::now() + RETURN_SPREAD.mul_f64((self.backoff.draw() % 1000) as f64 / 1000.0);
-                    let soon = soon.min(until.deadline());
+                    let permille = u32::try_from(self.backoff.draw() % 1000).expect("a remainder below 1000 fits");
+                    let soon = (Instant::now() + RETURN_SPREAD * permille / 1000).min(until.deadline());
                     until.as_mut().reset(soon);
                 }
                 ready!(until.as_mut().poll(context));

@@ -4,6 +4,8 @@
 //! DATA/cluster-network.json   what the cluster was made with, by option
 //! ```
 
+mod local_prefix;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -22,6 +24,8 @@ use corten_cli::{Failure, control_plane_record::ControlPlaneRecord};
 use corten_dns::Name;
 use corten_machine::write_whole;
 use corten_options::server_options;
+
+use local_prefix::{GlobalId, as_drawn_before};
 
 const FILE: &str = "cluster-network.json";
 const UPSTREAMS: &str = "dns-upstreams";
@@ -61,8 +65,8 @@ impl NetworkOptions {
         };
         let is_settled = kept.is_some();
         let network = match kept {
-            Some(kept) => unchanged(&kept, &given)?,
-            None => ClusterNetwork::of(&given).map_err(refused)?,
+            Some(kept) => unchanged(&kept, &as_drawn_before(&given, &kept))?,
+            None => ClusterNetwork::of(&GlobalId::drawn().into(&given)).map_err(refused)?,
         };
         let node_ports = match server_options::text_given(matches, NODE_PORT_RANGE) {
             Some(text) => NodePorts::parse(&text).with_context(|| {
@@ -210,6 +214,19 @@ mod tests {
         let error = read("server --cluster-cidr=10.51.0.0/16", data).expect_err("another");
         let failure = error.downcast_ref::<Failure>().expect("a failure");
         assert_eq!(failure.details, ["this cluster has --cluster-cidr=10.50.0.0/16, and not 10.51.0.0/16"]);
+    }
+
+    #[test]
+    fn a_range_is_drawn_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let line = "server --cluster-cidr=ula --service-cluster-ip-range=ula";
+        let made = read(line, folder.path()).expect("good options");
+        assert!(made.network.is_ipv6_only() && made.network != read(line, folder.path()).expect("drawn anew").network);
+        made.keep(folder.path()).expect("written");
+        for line in [line, "server --cluster-cidr=ula", "server"] {
+            assert_eq!(read(line, folder.path()).expect(line).network, made.network, "{line}");
+        }
+        read("server --cluster-cidr=10.0.0.0/16,ula", folder.path()).expect_err("the cluster has no IPv4");
     }
 
     #[test]

@@ -55,8 +55,8 @@ async fn metrics(url: &str, connector: &Connector) -> Result<String, String> {
 fn read(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|it| it.strip_prefix(METRIC)?.strip_prefix(' '))?;
     let bytes: f64 = line.trim().parse().ok()?;
-    // A quota is below 2^53, where every whole number has a float of its own; a negative one means that there is none.
-    (bytes >= 1.0).then_some(bytes as u64)
+    // A quota is below 2^53, where every whole number has a float of its own; where there is none it is negative.
+    format!("{bytes:.0}").parse().ok().filter(|it| *it > 0)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use std::{
 use http::Uri;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
+use rustix::net::sockopt::set_tcp_user_timeout;
 use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
 use tokio::{
@@ -23,6 +24,10 @@ use tokio_rustls::TlsConnector;
 use tower_service::Service;
 
 use crate::options::TlsFiles;
+
+/// What is sent to a member that is cut off is not heard of; TCP itself gives up after a quarter of an hour, and asks ever less often, also
+/// once the member is back.
+const UNHEARD_MS_MAX: u32 = 5_000;
 
 /// What members are known by, and what they are shown.
 pub(crate) struct Tls {
@@ -130,6 +135,7 @@ async fn dial_for(uri: &Uri, tls: Option<Arc<Tls>>, protocols: Vec<Vec<u8>>) -> 
     let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
     let tcp = TcpStream::connect((host.as_str(), uri.port_u16().unwrap_or(2379))).await?;
     tcp.set_nodelay(true)?;
+    set_tcp_user_timeout(&tcp, UNHEARD_MS_MAX)?;
     let Some(tls) = tls else { return Ok(Box::new(tcp)) };
     let name = ServerName::try_from(host).map_err(|it| io::Error::new(io::ErrorKind::InvalidInput, it))?;
     let config = tokio::task::spawn_blocking(move || tls.current()).await.map_err(io::Error::other)?;

@@ -101,7 +101,7 @@ const ROWS: &[Row] = &[
         Takes::List,
         "CIDR,…",
         "",
-        "The addresses of all Pods, a range of IPv4, of IPv6, or of both with the primary family first [default: 10.244.0.0/16,fd00:10:244::/56]. The cluster keeps it from its first start",
+        "The addresses of all Pods, a range of IPv4, of IPv6, or of both with the primary family first [default: 10.244.0.0/16,fd00:10:244::/56]; ula in the place of one draws a prefix of IPv6 (RFC 4193). The cluster keeps it from its first start",
     ),
     (
         "cluster-domain",

@@ -6,9 +6,13 @@ use std::{
 };
 
 use anyhow::Result;
+use hyper::{Method, StatusCode};
 use tokio::task::JoinSet;
 
-use crate::real::Connection;
+use super::objects::{self, PODS};
+use crate::real::{Connection, ControlPlane, expect};
+
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a load came to.
 #[derive(Default)]
@@ -46,6 +50,17 @@ pub(super) fn quantile(sorted: &[Duration], q: f64) -> Duration {
     // A position in the slice, so neither negative nor large.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a position in a slice")]
     sorted.get(idx as usize).copied().unwrap_or_default()
+}
+
+/// The middle one of several turns.
+pub(super) fn middle(figures: impl Iterator<Item = f64>) -> f64 {
+    let mut figures: Vec<f64> = figures.collect();
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+pub(super) fn connections(n: usize) -> String {
+    if n == 1 { "1 connection".into() } else { format!("{n} connections") }
 }
 
 /// Repeats a request on every connection until the time is over; it is told which connection and which repetition it is.
@@ -102,4 +117,19 @@ pub(super) async fn create(
         done??;
     }
     Ok(())
+}
+
+/// Creates the Pod `first`. Right after the start the service account that Pods run as may not be there yet.
+pub(super) async fn wait_for_admission(server: &ControlPlane) -> Result<()> {
+    let start = Instant::now();
+    let mut connection = server.connect().await?;
+    loop {
+        match connection.send(Method::POST, PODS, objects::pod("first")).await? {
+            (StatusCode::CREATED, _) => return Ok(()),
+            (StatusCode::FORBIDDEN, _) if start.elapsed() < PATIENCE => {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            (status, body) => return expect(status, StatusCode::CREATED, PODS, &body),
+        }
+    }
 }

@@ -6,9 +6,11 @@ mod comings;
 mod creates;
 mod custom;
 mod etcd_api;
+mod etcd_server;
 mod greedy;
 mod lists;
 mod machine;
+mod on_etcd;
 mod one_webhook;
 mod start;
 mod watches;
@@ -26,6 +28,8 @@ pub(super) struct Scale {
     time: Duration,
     starts: usize,
     pods: usize,
+    /// Those that are listed beside kube-apiserver: few, and many.
+    listed: [usize; 2],
     /// For memory alone.
     many_pods: usize,
     watchers: usize,
@@ -48,6 +52,7 @@ impl Scale {
         time: Duration::from_secs(5),
         starts: 5,
         pods: 20_000,
+        listed: [1_000, 10_000],
         many_pods: 100_000,
         watchers: 1_000,
         watched_writes: 100,
@@ -63,6 +68,7 @@ impl Scale {
         time: Duration::from_secs(1),
         starts: 2,
         pods: 2_000,
+        listed: [100, 1_000],
         many_pods: 10_000,
         watchers: 100,
         watched_writes: 20,
@@ -104,6 +110,10 @@ pub(super) const PARTS: &[(&str, Part)] = &[
     ("etcd-api", |launcher, scale, rows| {
         let Scale { time, watchers, watched_writes, .. } = scale;
         Box::pin(etcd_api::measure(launcher, etcd_api::Load { time, watchers, watched_writes }, rows))
+    }),
+    ("etcd", |launcher, scale, rows| {
+        let Scale { time, listed, .. } = scale;
+        Box::pin(on_etcd::measure(launcher, on_etcd::Load { time, listed }, rows))
     }),
     ("scheduler", |_, scale, rows| {
         let load = scheduler::Load { divisor: scale.scheduler_divisor };

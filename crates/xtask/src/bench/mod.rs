@@ -1,11 +1,13 @@
 //! `cargo xtask bench`: measures a running `corten server` from outside, over TLS, beside what Kubernetes does; and
-//! `cargo xtask bench node` a whole node, beside what its runtime needs by itself; `cargo xtask bench storage` its volumes.
+//! `cargo xtask bench node` a whole node, beside what its runtime needs by itself; `cargo xtask bench storage` its volumes;
+//! `cargo xtask bench network` what its network does in the kernel.
 //!
 //! Server and load share the machine's cores, as they did when the numbers of Kubernetes were taken.
 
 mod load;
 mod machine;
 mod measure;
+mod network;
 mod node;
 mod objects;
 mod report;
@@ -24,7 +26,11 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
-use self::{measure::Scale, report::Report, subject::Subject};
+use self::{
+    measure::Scale,
+    report::{Report, Row},
+    subject::Subject,
+};
 use crate::real::{Launcher, Profile, build, program};
 
 #[derive(clap::Args)]
@@ -56,7 +62,7 @@ enum Output {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     // A slow load generator would measure itself; beside containers that start, this one does next to nothing.
-    let is_light = args.subject != Subject::ControlPlane && args.corten.is_some();
+    let is_light = matches!(args.subject, Subject::Node | Subject::Storage) && args.corten.is_some();
     if cfg!(debug_assertions) && !is_light {
         return run_optimized(args.corten.is_some());
     }
@@ -64,24 +70,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Subject::ControlPlane => measure::PARTS.iter().map(|(name, _)| *name).collect(),
         Subject::Node => node::PARTS.iter().map(|(name, _)| *name).collect(),
         Subject::Storage => node::STORAGE_PARTS.iter().map(|(name, _)| *name).collect(),
+        Subject::Network => network::PARTS.iter().map(|(name, _)| *name).collect(),
     };
     if let Some(unknown) = args.only.iter().find(|it| !names.contains(&it.as_str())) {
         bail!("{unknown:?} is not measured; the parts are {}", names.join(", "));
     }
-    let program = program(args.corten.as_deref(), Profile::Dist)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the load")?;
-    let rows = match args.subject {
-        Subject::ControlPlane => {
-            let scale = if args.quick { Scale::QUICK } else { Scale::FULL };
-            runtime.block_on(measure::all(&Launcher::new(program)?, scale, &args.only))?
-        }
-        Subject::Node | Subject::Storage => {
-            let scale = if args.quick { node::Scale::QUICK } else { node::Scale::FULL };
-            let parts = if args.subject == Subject::Node { node::PARTS } else { node::STORAGE_PARTS };
-            runtime.block_on(node::all(&program, parts, scale, &args.only))?
-        }
-    };
-
+    let rows = measure(args)?;
     let report = Report { machine: machine::describe()?, quick: args.quick, subject: args.subject, rows };
     match args.output {
         Output::Table => println!("{}", report.table()),
@@ -93,6 +87,22 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         fs::write(file, page).with_context(|| format!("writing {}", file.display()))?;
     }
     Ok(())
+}
+
+fn measure(args: &Args) -> Result<Vec<Row>> {
+    let program = program(args.corten.as_deref(), Profile::Dist)?;
+    if args.subject == Subject::Network {
+        let scale = if args.quick { network::Scale::QUICK } else { network::Scale::FULL };
+        return network::all(&program, scale, &args.only);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the load")?;
+    if args.subject == Subject::ControlPlane {
+        let scale = if args.quick { Scale::QUICK } else { Scale::FULL };
+        return runtime.block_on(measure::all(&Launcher::new(program)?, scale, &args.only));
+    }
+    let scale = if args.quick { node::Scale::QUICK } else { node::Scale::FULL };
+    let parts = if args.subject == Subject::Node { node::PARTS } else { node::STORAGE_PARTS };
+    runtime.block_on(node::all(&program, parts, scale, &args.only))
 }
 
 /// Loads a control plane with what clusters do all day; how long it takes is not told.

@@ -112,6 +112,16 @@ const STORAGE: (&str, &str, &str) = (
      shares blocks.",
 );
 
+const NETWORK: (&str, &str, &str) = (
+    "Benchmarks of the network",
+    "cargo xtask bench network --write docs/benchmarks-network.md",
+    "The code that nodes run, in network namespaces of one machine. Of the policies one node with 250 of the Pods is played, each of \
+     which some policies choose. A change is timed from the moment that the mind is told of it until the kernel has acknowledged what \
+     follows from it; `from the API on` from before the request to a `corten server`, whose watches the node's loop follows as on \
+     a machine that has joined. 50 ms are promised. The tunnel by hand is a VXLAN device of the same MTU and a route, between two \
+     machines whose Pods are on bridges, too, without any packet rule or tracked connection.",
+);
+
 const HEADS: [&str; 5] = ["measured", "Corten", "Kubernetes", "better", "detail"];
 
 /// Three digits say all that such a measurement knows.
@@ -156,6 +166,7 @@ impl Report {
             Subject::ControlPlane => CONTROL_PLANE,
             Subject::Node => NODE,
             Subject::Storage => STORAGE,
+            Subject::Network => NETWORK,
         };
         format!(
             "# {title}\n\n\

@@ -10,4 +10,6 @@ pub(super) enum Subject {
     Node,
     /// Claims, volumes and clones of a whole node. Needs root, and XFS for the clones
     Storage,
+    /// Policies, and the tunnel between nodes, in network namespaces. Needs root
+    Network,
 }

@@ -50,36 +50,16 @@ impl Launcher {
 
     /// Answers when the server is ready, and how long that took from the start of its process.
     pub(crate) async fn start(&self, data: &Data) -> Result<(ControlPlane, Duration)> {
-        let dir = data.0.path();
-        let port = free_port()?;
-        let log = dir.join("log");
-        let start = Instant::now();
-        let child = Command::new(&self.program)
-            .arg("server")
-            .arg("--data-dir")
-            .arg(dir.join("data"))
-            .args(["--bind", "127.0.0.1", "--port", &port.to_string()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(File::create(&log)?)
-            .spawn()
-            .with_context(|| format!("starting {}", self.program.display()))?;
-        let mut server = ControlPlane { child, log, target: None };
-        let kubeconfig = dir.join("data/admin.kubeconfig");
-        while start.elapsed() < PATIENCE {
-            if let Some(status) = server.child.try_wait()? {
-                bail!("the server ended with {status}: {}", server.last_words());
-            }
-            if let Ok(target) = ServerAddress::from_kubeconfig(&kubeconfig)
-                && is_ready(&target, port).await
-            {
-                let took = start.elapsed();
-                server.target = Some(target);
-                return Ok((server, took));
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-        bail!("the server was not ready after {PATIENCE:?}: {}", server.last_words())
+        self.start_with(data, &[]).await
+    }
+
+    /// As [`Launcher::start`], with these options beside those that it needs.
+    pub(crate) async fn start_with(&self, data: &Data, more: &[String]) -> Result<(ControlPlane, Duration)> {
+        let (dir, port) = (data.0.path().join("data"), free_port()?);
+        let mut command = Command::new(&self.program);
+        command.arg("server").arg("--data-dir").arg(&dir);
+        command.args(["--bind", "127.0.0.1", "--port", &port.to_string()]).args(more);
+        ControlPlane::start(command, data, (&dir.join("admin.kubeconfig"), port)).await
     }
 }
 
@@ -101,6 +81,32 @@ pub(crate) struct ControlPlane {
 }
 
 impl ControlPlane {
+    /// Of whatever program: it is ready when the server of the kubeconfig says so at this port.
+    pub(crate) async fn start(
+        mut command: Command,
+        data: &Data,
+        (kubeconfig, port): (&Path, u16),
+    ) -> Result<(Self, Duration)> {
+        let (log, start) = (data.0.path().join("log"), Instant::now());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
+        let child = command.spawn().with_context(|| format!("starting {}", command.get_program().display()))?;
+        let mut server = Self { child, log, target: None };
+        while start.elapsed() < PATIENCE {
+            if let Some(status) = server.child.try_wait()? {
+                bail!("the server ended with {status}: {}", server.last_words());
+            }
+            if let Ok(target) = ServerAddress::from_kubeconfig(kubeconfig)
+                && is_ready(&target, port).await
+            {
+                let took = start.elapsed();
+                server.target = Some(target);
+                return Ok((server, took));
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        bail!("the server was not ready after {PATIENCE:?}: {}", server.last_words())
+    }
+
     pub(crate) fn target(&self) -> &ServerAddress {
         self.target.as_ref().expect("it is set before anyone else gets to see this")
     }

@@ -1,4 +1,4 @@
-use std::{net::Ipv4Addr, time::Instant};
+use std::net::Ipv4Addr;
 
 use corten_meta::Key;
 use corten_netpolicy::{Event, NetworkPolicies, Plugged};
@@ -12,17 +12,20 @@ fn rules() -> PolicyRules {
 }
 
 fn pod(n: usize, labels: &Json) -> impl Iterator<Item = Event> + use<> {
-    let is_here = n.is_multiple_of(20);
-    let name = format!("pod-{n}");
+    pod_at(n % 100, n, n.is_multiple_of(20), labels)
+}
+
+fn pod_at(namespace: usize, n: usize, is_here: bool, labels: &Json) -> impl Iterator<Item = Event> + use<> {
+    let (name, namespace) = (format!("pod-{n}"), format!("ns-{namespace}"));
     let address = Ipv4Addr::from_bits(0x0af4_0000 + u32::try_from(n).expect("small") + 2);
     let object = json!({
-        "metadata": {"name": name, "namespace": format!("ns-{}", n % 100), "uid": name, "labels": labels},
+        "metadata": {"name": name, "namespace": namespace, "uid": name, "labels": labels},
         "spec": {"nodeName": if is_here { "n1" } else { "n2" }, "containers": [{"ports": [{"name": "http", "containerPort": 8080}]}]},
         "status": {"podIPs": [{"ip": address}]},
     });
     let plugged = Plugged {
         sandbox: name.clone(),
-        pod: Key::new(format!("ns-{}", n % 100), &*name),
+        pod: Key::new(namespace, &*name),
         uid: name,
         addresses: vec![address.into(), address.to_ipv6_mapped().to_bits().wrapping_add(1 << 64).into_v6()],
         labels: None,
@@ -113,69 +116,95 @@ fn the_kernel_takes_every_kind_of_rule() {
     });
 }
 
-/// A thousand policies with five thousand Pods, of which one node has as many as its network has addresses.
-#[test]
-fn one_pods_change_costs_what_it_changes_however_many_policies_there_are() {
-    in_own_network(|| {
-        const POLICIES: usize = 1000;
-        const PODS: usize = 5000;
-        let rules = rules();
-        let mut mind = NetworkPolicies::new("n1");
-        rules.commit(&mind.whole()).expect("taken");
-        let labels = |n: usize| json!({"app": format!("a{}", n / 100 % 50), "tier": format!("t{}", n % 7)});
-        let spec = |n: usize| {
-            json!({
-                "podSelector": {"matchLabels": {"app": format!("a{}", n / 100)}}, "policyTypes": ["Ingress", "Egress"],
-                "ingress": [{"from": [
-                    {"podSelector": {"matchLabels": {"tier": format!("t{}", n % 7)}}},
-                    {"namespaceSelector": {"matchLabels": {"team": format!("t{}", n % 10)}}, "podSelector": {"matchLabels": {"app": format!("a{}", n % 50)}}},
-                ], "ports": [{"port": "http"}, {"port": 443}]}],
-                "egress": [{"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": [format!("10.{}.0.0/16", n % 200)]}}]}, {"to": [{"podSelector": {}}]}],
-            })
-        };
-        let begin = Instant::now();
-        let all = (0..100).map(namespace);
-        let all = all.chain((0..POLICIES).map(|it| policy(it % 100, &format!("p{it}"), &spec(it))));
-        let step = mind.step(all.chain((0..PODS).flat_map(|it| pod(it, &labels(it)))));
-        let decided = begin.elapsed();
-        rules.commit(&step.changes).expect("taken");
-        let n_changes = step.changes.len();
-        eprintln!(
-            "{POLICIES} policies, {PODS} pods: decided in {decided:?}, {n_changes} changes after {:?}",
-            begin.elapsed()
-        );
-        let tell = |what: &str, begin: Instant, step: &corten_netpolicy::Step| {
-            let decided = begin.elapsed();
-            // Of Pods that no policy of this node names, nothing is said.
-            if !step.changes.is_empty() {
-                rules.commit(&step.changes).expect("taken");
+/// So many namespaces, each with ten policies and fifty Pods, of which three are on this node.
+struct Crowd {
+    rules: PolicyRules,
+    mind: NetworkPolicies,
+}
+
+impl Crowd {
+    const POLICIES: usize = 10;
+    const PODS: usize = 50;
+
+    fn new(namespaces: usize) -> Self {
+        let mut crowd = Self { rules: rules(), mind: NetworkPolicies::new("n1") };
+        crowd.rules.commit(&[Change::Table, Change::DropTable]).expect("none is left");
+        crowd.rules.commit(&crowd.mind.whole()).expect("taken");
+        let policies = (0..namespaces * Self::POLICIES).map(|it| {
+            let (namespace, n) = (it % namespaces, it / namespaces);
+            policy(namespace, &format!("p{n}"), &Self::spec(namespace, n))
+        });
+        let pods = (0..namespaces * Self::PODS).flat_map(|it| {
+            let (namespace, n) = (it % namespaces, it / namespaces);
+            let labels = json!({"app": format!("a{n}"), "tier": format!("t{}", n % 7)});
+            pod_at(namespace, it, n.is_multiple_of(20), &labels)
+        });
+        crowd.step((0..namespaces).map(namespace).chain(policies).chain(pods));
+        crowd
+    }
+
+    /// Each Pod is chosen by policies of its own namespace, and by those of all namespaces that look for its team.
+    fn spec(namespace: usize, n: usize) -> Json {
+        let app = |n: usize| format!("a{}", n % Self::PODS);
+        json!({
+            "podSelector": {"matchLabels": {"app": app(n * 10)}}, "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"from": [
+                {"podSelector": {"matchLabels": {"tier": format!("t{}", n % 7)}}},
+                {
+                    "namespaceSelector": {"matchLabels": {"team": format!("t{}", namespace % 10)}},
+                    "podSelector": {"matchLabels": {"app": app(n * 10 + namespace % 10)}},
+                },
+            ], "ports": [{"port": "http"}, {"port": 443}]}],
+            "egress": [
+                {"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": [format!("10.{}.0.0/16", n % 200)]}}]},
+                {"to": [{"podSelector": {}}]},
+            ],
+        })
+    }
+
+    /// Chains, rules, and elements of sets that are written or taken away.
+    fn step(&mut self, news: impl IntoIterator<Item = Event>) -> [usize; 3] {
+        let changes = self.mind.step(news).changes;
+        // Of Pods that no policy of this node names, nothing is said.
+        if !changes.is_empty() {
+            self.rules.commit(&changes).expect("taken");
+        }
+        let n_of = |is_counted: fn(&Change) -> bool| changes.iter().filter(|it| is_counted(it)).count();
+        [
+            n_of(|it| matches!(it, Change::Chain(_))),
+            n_of(|it| matches!(it, Change::Rule(..))),
+            n_of(|it| matches!(it, Change::Add(..) | Change::Remove(..))),
+        ]
+    }
+
+    /// What each change of one Pod in the first namespace takes. The policies that choose it choose another of this node, too: the first
+    /// such Pod brings them, with all that they name.
+    fn changes_of_one_pod(&mut self) -> Vec<[usize; 3]> {
+        const NUMBER: usize = 60_000;
+        let labels = |n: usize| json!({"app": format!("a{n}"), "tier": "t3"});
+        let key = Key::new("ns-0", format!("pod-{NUMBER}"));
+        let mut counts = Vec::new();
+        for is_here in [false, true] {
+            counts.push(self.step(pod_at(0, NUMBER, is_here, &labels(20))));
+            for app in [40, 49, 20] {
+                counts.push(self.step(pod_at(0, NUMBER, is_here, &labels(app)).take(1)));
             }
-            eprintln!(
-                "{what}: {} changes, decided in {decided:?}, done after {:?}",
-                step.changes.len(),
-                begin.elapsed()
-            );
-            // Who has policies that nobody had together before is given a chain of its own.
-            let n_chains = step.changes.iter().filter(|it| matches!(it, Change::Chain(_))).count();
-            assert!(n_chains <= 4, "{:?}", step.changes);
-            assert!(step.changes.len() < 100, "{}", step.changes.len());
-        };
-        for n in [PODS, PODS + 1, PODS + 20] {
-            let begin = Instant::now();
-            let step = mind.step(pod(n, &labels(n)));
-            tell("a pod more", begin, &step);
+            let unplugged = is_here.then(|| Event::Unplugged(format!("pod-{NUMBER}")));
+            counts.push(self.step(unplugged.into_iter().chain([Event::PodGone(key.clone())])));
         }
-        for (n, other) in [(1780, 1880), (1781, 1881), (1780, 1780), (1780, 1880)] {
-            let begin = Instant::now();
-            let step = mind.step(pod(n, &labels(other)).take(1));
-            tell("other labels", begin, &step);
-        }
-        let begin = Instant::now();
-        let step = mind.step([Event::Unplugged("pod-5000".into())]);
-        tell("a pod less", begin, &step);
-        let begin = Instant::now();
-        let whole = mind.whole();
-        rules.commit(&whole).expect("taken");
-        eprintln!("{} changes for the whole after {:?}", whole.len(), begin.elapsed());
+        counts
+    }
+}
+
+#[test]
+fn one_pods_change_costs_what_it_changes_however_many_policies_and_pods_there_are() {
+    in_own_network(|| {
+        let mut few = Crowd::new(10);
+        let of_few = few.changes_of_one_pod();
+        let mut many = Crowd::new(100);
+        assert_eq!(of_few, many.changes_of_one_pod());
+        let are_few = |it: &[usize; 3]| matches!(it, [0, 0, 1..=12]);
+        assert!(of_few.iter().all(are_few), "{of_few:?}");
+        many.rules.commit(&many.mind.whole()).expect("the whole is taken, too");
     });
 }

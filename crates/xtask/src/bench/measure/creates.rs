@@ -11,7 +11,7 @@ use hyper::{Method, StatusCode};
 
 use super::{
     super::{
-        load::{self, Load},
+        load::{self, Load, connections, wait_for_admission},
         objects::{self, CONFIG_MAPS, PODS},
         report::{Row, Unit},
     },
@@ -57,10 +57,6 @@ pub(super) async fn pods(launcher: &Launcher, scale: Scale, rows: &mut Vec<Row>)
     server.stop()
 }
 
-pub(super) fn connections(n: usize) -> String {
-    if n == 1 { "1 connection".into() } else { format!("{n} connections") }
-}
-
 pub(super) fn row(what: String, load: &Load) -> Row {
     Row::new(what, load.per_second, Unit::PerSecond)
 }
@@ -77,21 +73,6 @@ pub(super) async fn creates(
         Ok(connection)
     };
     load::for_a_time(server.connect_many(n).await?, time, create).await
-}
-
-/// Creates the Pod `first`. Right after the start the service account that Pods run as may not be there yet.
-pub(super) async fn wait_for_admission(server: &ControlPlane) -> Result<()> {
-    let start = Instant::now();
-    let mut connection = server.connect().await?;
-    loop {
-        match connection.send(Method::POST, PODS, objects::pod("first")).await? {
-            (StatusCode::CREATED, _) => return Ok(()),
-            (StatusCode::FORBIDDEN, _) if start.elapsed() < PATIENCE => {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            (status, body) => return expect(status, StatusCode::CREATED, PODS, &body),
-        }
-    }
 }
 
 pub(super) async fn delete_collection(launcher: &Launcher, scale: Scale, rows: &mut Vec<Row>) -> Result<()> {

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use super::{
     super::{
-        load,
+        load::{self, connections},
         objects::{self, CONFIG_MAPS},
         report::{Row, Unit},
     },
     Scale,
-    creates::{connections, creates, row},
+    creates::{creates, row},
     megabytes,
     watches::{self, WatchedKind},
 };

@@ -1,23 +1,23 @@
 //! etcd's API over the embedded store (`corten etcd`), beside the etcd that Debian packages, where `cargo xtask etcd --fetch` has
 //! fetched it: both on one disk, by turns, with TLS, asked by the client that `corten server --etcd-servers` has.
 
-use std::{
-    fs,
-    path::Path,
-    process::{Child, Command, Stdio},
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use corten_etcd::{EtcdStore, Options, TlsFiles};
-use corten_store::{Limits, Operation, Range, Store, Txn};
+use corten_etcd::EtcdStore;
+use corten_store::{Operation, Range, Store, Txn};
 use futures_util::future::join_all;
 
-use super::super::report::{Row, Unit};
+use super::{
+    super::{
+        load::middle,
+        report::{Row, Unit},
+    },
+    etcd_server::EtcdServer,
+};
 use crate::{
     etcd,
-    real::{Data, Launcher, free_port},
+    real::{Data, Launcher},
     tidy::root,
 };
 
@@ -27,10 +27,6 @@ const CLIENTS: [usize; 2] = [1, 64];
 const RANGES: [(usize, &str); 2] = [(100, "/registry/ranges/000"), (10_000, "/registry/ranges/")];
 /// Of which the middle one is told: what else the machine does meanwhile falls on both alike.
 const TURNS: usize = 3;
-/// Of a folder: what `corten etcd` has to itself, with the certificates.
-const OWN: &str = "corten";
-const READY_WAIT: Duration = Duration::from_secs(30);
-const RETRY: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy)]
 pub(super) struct Load {
@@ -52,12 +48,12 @@ const NAMES: [(&str, Unit); 5] = [
 
 pub(super) async fn measure(launcher: &Launcher, load: Load, rows: &mut Vec<Row>) -> Result<()> {
     let data = Data::new()?;
-    let own = Running::corten(launcher.program(), data.path())?;
+    let own = EtcdServer::corten(launcher.program(), data.path())?;
     fill(&own).await.context("filling corten etcd")?;
     // It shows and trusts the same certificates, which are there now.
     let other = match etcd::fetched(&root()?) {
         Some(programs) => {
-            let other = Running::etcd(&programs, data.path())?;
+            let other = EtcdServer::etcd(&programs, data.path(), own.files())?;
             fill(&other).await.context("filling etcd")?;
             Some(other)
         }
@@ -73,11 +69,11 @@ pub(super) async fn measure(launcher: &Launcher, load: Load, rows: &mut Vec<Row>
     for (at, (name, unit)) in NAMES.into_iter().enumerate() {
         let of =
             if at == NAMES.len() - 1 { format!("{} watchers of one prefix; ", load.watchers) } else { String::new() };
-        let row = Row::new(name, middle(&ours, at), unit);
+        let row = Row::new(name, middle(ours.iter().map(|it| it[at])), unit);
         rows.push(match theirs.is_empty() {
             false => {
                 let note = format!("{of}median of {TURNS} turns with etcd on the same disk");
-                row.note(note).kubernetes(middle(&theirs, at))
+                row.note(note).kubernetes(middle(theirs.iter().map(|it| it[at])))
             }
             true => row.note(format!("{of}median of {TURNS}; `cargo xtask etcd --fetch` puts etcd beside it")),
         });
@@ -85,78 +81,7 @@ pub(super) async fn measure(launcher: &Launcher, load: Load, rows: &mut Vec<Row>
     Ok(())
 }
 
-fn middle(turns: &[Figures], at: usize) -> f64 {
-    let mut figures: Vec<f64> = turns.iter().map(|it| it[at]).collect();
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
-}
-
-/// A server of etcd's API, which ends when it is dropped.
-struct Running {
-    process: Child,
-    options: Options,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may be gone already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-impl Running {
-    fn corten(program: &Path, folder: &Path) -> Result<Self> {
-        let port = free_port()?;
-        let mut command = Command::new(program);
-        command.args(["etcd", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"]).arg(folder.join(OWN));
-        Self::start(command, folder, port)
-    }
-
-    fn etcd(programs: &Path, folder: &Path) -> Result<Self> {
-        let (port, peer) = (free_port()?, format!("http://127.0.0.1:{}", free_port()?));
-        let url = format!("https://127.0.0.1:{port}");
-        let file = |name: &str| folder.join(OWN).join("pki/etcd").join(name);
-        let mut command = Command::new(programs.join("etcd"));
-        command
-            .arg("--data-dir")
-            .arg(folder.join("debian"))
-            .args(["--listen-client-urls", &url, "--advertise-client-urls", &url])
-            .args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer])
-            .args(["--initial-cluster", &format!("default={peer}"), "--log-level", "error", "--client-cert-auth"])
-            .arg("--trusted-ca-file")
-            .arg(file("ca.crt"))
-            .arg("--cert-file")
-            .arg(file("server.crt"))
-            .arg("--key-file")
-            .arg(file("server.key"));
-        Self::start(command, folder, port)
-    }
-
-    fn start(mut command: Command, folder: &Path, port: u16) -> Result<Self> {
-        let log = fs::File::create(folder.join(format!("etcd-api-{port}.log"))).context("writing its log")?;
-        let process = command.stdout(Stdio::null()).stderr(log).spawn().context("starting a server of etcd's API")?;
-        let pki = folder.join(OWN).join("pki");
-        let client = Some((pki.join("apiserver-etcd-client.crt"), pki.join("apiserver-etcd-client.key")));
-        let tls = Some(TlsFiles { ca: pki.join("etcd/ca.crt"), client });
-        let servers = vec![format!("https://127.0.0.1:{port}")];
-        Ok(Self { process, options: Options { servers, tls, prefix: "/registry".into() } })
-    }
-
-    /// A client with a connection of its own.
-    async fn connect(&self) -> Result<Arc<EtcdStore>> {
-        let end = Instant::now() + READY_WAIT;
-        loop {
-            match EtcdStore::connect(&self.options, Limits::default()).await {
-                Ok(store) => return Ok(Arc::new(store)),
-                Err(_) if Instant::now() < end => tokio::time::sleep(RETRY).await,
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-}
-
-async fn figures(server: &Running, turn: usize, load: Load) -> Result<Figures> {
+async fn figures(server: &EtcdServer, turn: usize, load: Load) -> Result<Figures> {
     let mut figures = [0.0; NAMES.len()];
     for (figure, n_clients) in figures.iter_mut().zip(CLIENTS) {
         *figure = puts_per_second(server, n_clients, load.time).await?;
@@ -169,7 +94,7 @@ async fn figures(server: &Running, turn: usize, load: Load) -> Result<Figures> {
 }
 
 /// Puts what ranges find.
-async fn fill(server: &Running) -> Result<()> {
+async fn fill(server: &EtcdServer) -> Result<()> {
     let (n_clients, n_keys) = (CLIENTS[1], RANGES[1].0);
     let connected = join_all((0..n_clients).map(|_| server.connect())).await;
     let stores = connected.into_iter().collect::<Result<Vec<_>>>()?;
@@ -188,7 +113,7 @@ async fn put(store: &EtcdStore, key: String) -> Result<u64> {
     Ok(store.revision())
 }
 
-async fn puts_per_second(server: &Running, n_clients: usize, time: Duration) -> Result<f64> {
+async fn puts_per_second(server: &EtcdServer, n_clients: usize, time: Duration) -> Result<f64> {
     let connected = join_all((0..n_clients).map(|_| server.connect())).await;
     let stores = connected.into_iter().collect::<Result<Vec<_>>>()?;
     let begun = Instant::now();
@@ -204,7 +129,11 @@ async fn puts_per_second(server: &Running, n_clients: usize, time: Duration) -> 
     Ok(written as f64 / begun.elapsed().as_secs_f64())
 }
 
-async fn ranges_per_second(server: &Running, (n_keys, prefix): (usize, &'static str), time: Duration) -> Result<f64> {
+async fn ranges_per_second(
+    server: &EtcdServer,
+    (n_keys, prefix): (usize, &'static str),
+    time: Duration,
+) -> Result<f64> {
     let store = server.connect().await?;
     let (begun, mut n) = (Instant::now(), 0_u64);
     while begun.elapsed() < time {
@@ -216,7 +145,7 @@ async fn ranges_per_second(server: &Running, (n_keys, prefix): (usize, &'static 
 }
 
 /// Milliseconds, the middle of several puts.
-async fn told_in(server: &Running, turn: usize, load: Load) -> Result<f64> {
+async fn told_in(server: &EtcdServer, turn: usize, load: Load) -> Result<f64> {
     let store = server.connect().await?;
     let after = store.newest().await?;
     let range = || Range::prefix("/registry/watched/");

@@ -6,13 +6,11 @@ use anyhow::{Result, bail};
 
 use super::{
     super::{
-        load,
+        load::{self, wait_for_admission},
         objects::{self, PODS},
         report::{Row, Unit},
     },
-    Scale,
-    creates::wait_for_admission,
-    megabytes,
+    Scale, megabytes,
 };
 use crate::real::{Connection, Data, Launcher, text_field};
 

@@ -1,9 +1,21 @@
 //! Whether the server can be reached, as all requests of one client and of its clones find it: who rests after a failure learns that
 //! another request got through, and need not wait until its own time has come.
 
-use std::{future::pending, sync::Arc};
+use std::sync::Arc;
 
-use tokio::sync::watch;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// Clones share everything.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reach(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    seen: Mutex<Seen>,
+    /// Not a channel of `watch`, which wakes those who wait in an order of chance: a simulation repeats them exactly.
+    returned: Notify,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
@@ -12,27 +24,31 @@ struct Seen {
     n_returns: u64,
 }
 
-/// Clones share everything.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Reach(Arc<watch::Sender<Seen>>);
-
 impl Reach {
     /// An answer is one, whatever it says.
     pub(crate) fn note(&self, is_answered: bool) {
-        self.0.send_if_modified(|it| {
-            let returns = it.is_away && is_answered;
-            it.is_away = !is_answered;
-            it.n_returns += u64::from(returns);
-            returns
-        });
+        let mut seen = self.0.seen.lock();
+        let returns = seen.is_away && is_answered;
+        seen.is_away = !is_answered;
+        seen.n_returns += u64::from(returns);
+        drop(seen);
+        if returns {
+            self.0.returned.notify_waiters();
+        }
     }
 
     /// Ends when a request gets through after one that did not.
     pub(crate) fn returned(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut seen = self.0.subscribe();
+        let (shared, n_before) = (self.0.clone(), self.0.seen.lock().n_returns);
         async move {
-            if seen.changed().await.is_err() {
-                pending().await
+            loop {
+                let mut returned = std::pin::pin!(shared.returned.notified());
+                // Before the look: what comes after it wakes.
+                returned.as_mut().enable();
+                if shared.seen.lock().n_returns != n_before {
+                    return;
+                }
+                returned.await;
             }
         }
     }

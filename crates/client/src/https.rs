@@ -19,20 +19,20 @@ use crate::{Body, BoxFuture, Transport, TransportError, kubeconfig::RestConfig};
 use connection::{Connected, Connection, Dial, Single};
 
 pub use connection::Upgraded;
-pub use failover::FailoverTransport;
+pub use failover::{FailoverTransport, ReachServer, ServerTransport};
 pub use plain::PlainTransport;
 
 const AGENT: &str = concat!("corten/", env!("CARGO_PKG_VERSION"));
 
 /// How long a server that says nothing is waited for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub struct Patience {
     /// Until it is connected to, and both know each other.
-    connect: Duration,
+    pub connect: Duration,
     /// A silent connection is asked for a sign of life after this long.
-    silent: Duration,
+    pub silent: Duration,
     /// Where no sign comes for so long, it is given up.
-    unanswered: Duration,
+    pub unanswered: Duration,
 }
 
 /// Of who has no other server to ask.
@@ -44,10 +44,10 @@ impl Default for Patience {
 
 /// A request without an answer.
 #[derive(Debug)]
-pub(crate) struct Failed {
-    error: TransportError,
+pub struct Failed {
+    pub error: TransportError,
     /// No server has seen it.
-    is_unsent: bool,
+    pub is_unsent: bool,
 }
 
 /// Speaks HTTPS to one API server.
@@ -201,6 +201,20 @@ impl HttpsTransport {
         }
         head.headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static(AGENT));
         Ok(Request::from_parts(head, body))
+    }
+}
+
+impl ServerTransport for HttpsTransport {
+    fn try_send(&self, request: Request<Bytes>, patience: Patience) -> BoxFuture<'_, Result<Response<Body>, Failed>> {
+        Box::pin(self.try_send(request, patience))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.close())
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        Some(self.host.clone())
     }
 }
 

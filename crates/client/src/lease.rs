@@ -8,6 +8,7 @@ use std::time::Duration;
 use corten_api::resources::LEASES;
 use corten_meta::{Key, MicroTime, ObjectMeta, ObjectReference, OwnerReference, Time};
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use crate::{Client, Error, decode};
 
@@ -82,11 +83,12 @@ impl Lease {
     /// # Errors
     /// The lease could not be read or written; being late for it is not an error.
     pub async fn renew(&mut self, now: Time) -> Result<Holder, Error> {
+        let asked = Instant::now();
         // Two tries: the remembered version may be old, the one read next is not.
         for _ in 0..2 {
             let is_fresh = self.seen.is_none();
             if is_fresh {
-                match self.look(now).await {
+                match self.look(now, asked).await {
                     Ok(()) => {}
                     Err(error) if error.is_not_found() => match self.create(now).await {
                         Err(error) if error.is_already_exists() => continue,
@@ -97,7 +99,7 @@ impl Lease {
             }
             if let Some(other) = self.other(now) {
                 if !is_fresh {
-                    self.look(now).await?;
+                    self.look(now, asked).await?;
                 }
                 if self.other(now).is_some() {
                     return Ok(other);
@@ -108,7 +110,7 @@ impl Lease {
                 updated => return updated,
             }
         }
-        self.look(now).await?;
+        self.look(now, asked).await?;
         let holder = self.seen.as_ref().and_then(|it| it.0.spec.holder_identity.clone()).unwrap_or_default();
         Ok(Holder::Other { holder, until: now.after(self.duration) })
     }
@@ -158,11 +160,12 @@ impl Lease {
         }
     }
 
-    async fn look(&mut self, now: Time) -> Result<(), Error> {
+    /// `now` it was at `asked`. A version is seen when its answer is here: its holder may have written it since it was asked for.
+    async fn look(&mut self, now: Time, asked: Instant) -> Result<(), Error> {
         let object: Object = self.client.get_as(&LEASES, &self.key).await?;
         let since = match &self.seen {
             Some((seen, since)) if seen.metadata.resource_version == object.metadata.resource_version => *since,
-            _ => now,
+            _ => now.after(asked.elapsed()),
         };
         self.seen = Some((object, since));
         Ok(())

@@ -6,7 +6,7 @@ use corten_access::Identity;
 use corten_client::{Client, KeptAnswers, RequestTallies, Transport};
 use corten_meta::Time;
 use corten_pki::Authority;
-use corten_runner::JournalBook;
+use corten_runner::{JournalBook, Stopping};
 use tokio::sync::watch;
 
 use crate::{
@@ -48,24 +48,6 @@ impl ClusterTrust for Authority {
 
     fn changes(&self) -> watch::Receiver<()> {
         self.changes()
-    }
-}
-
-/// Tells when the control plane, or the node, begins to stop.
-#[derive(Clone)]
-pub(crate) struct Stopping(watch::Receiver<bool>);
-
-impl Stopping {
-    pub(crate) fn new(told: watch::Receiver<bool>) -> Self {
-        Self(told)
-    }
-
-    pub(crate) fn now(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut stopping = self.0.clone();
-        async move {
-            // An error says that the control plane is gone: that is a stop, too.
-            let _ = stopping.wait_for(|it| *it).await;
-        }
     }
 }
 

@@ -5,16 +5,14 @@ use std::sync::Arc;
 use corten_api::lease_times::LeaseTimes;
 use corten_apiserver::Fence;
 use corten_meta::Key;
-use corten_runner::{Candidate, SharedInformers, VolumeMoveSettings, whole};
+use corten_runner::{Candidate, SharedInformers, Stopping, VolumeMoveSettings, lead, whole};
 use corten_volumes::LOCAL_DRIVER;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use crate::{
-    cluster_access::Stopping,
     controller_loops::ControllerLoops,
     in_process::{self, OwnServer},
-    leadership::lead,
     loop_access::LoopAccess,
     process,
     remote_volumes::{self, RemoteVolumeClients},

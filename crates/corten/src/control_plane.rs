@@ -26,7 +26,7 @@ use corten_metrics::{
 };
 use corten_pki::Authority;
 use corten_reconcile::Decision;
-use corten_runner::{CountedDurations, CountedMetric, JournalBook, Loops, QueueCounts, SharedInformers};
+use corten_runner::{CountedDurations, CountedMetric, JournalBook, Loops, QueueCounts, SharedInformers, Stopping};
 use corten_store::Store;
 use corten_stored_form::KubernetesForm;
 use parking_lot::Mutex;
@@ -35,7 +35,7 @@ use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::Instant};
 use crate::{
     access_options::AccessOptions,
     certificates::Certificates,
-    cluster_access::{ClusterAccess, ServerAccess, Stopping},
+    cluster_access::{ClusterAccess, ServerAccess},
     cluster_loops::{self, ClusterLoops},
     controller_loops::ControllerLoops,
     etcd_api::{self, EtcdApi},

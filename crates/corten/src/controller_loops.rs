@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use corten_apiserver::Fence;
-use corten_runner::{ControllerLoop, JournalBook, Loops, SharedInformers, Signer, whole};
+use corten_runner::{ControllerLoop, JournalBook, Loops, SharedInformers, Signer, Stopping, whole};
 use tokio::task::JoinSet;
 
-use crate::{cluster_access::Stopping, loop_access::LoopAccess, process::Clock, switches::Switches};
+use crate::{loop_access::LoopAccess, process::Clock, switches::Switches};
 
 /// What loops are made of. Each has a client and an identity of its own.
 #[derive(Clone)]

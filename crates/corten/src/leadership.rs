@@ -1,43 +1,10 @@
-//! Leading: what runs only while this process holds a lease. A process that serves as well leads one term after the other; one that is
-//! there for its loops alone leads once, and ends where it loses the lease.
+//! A process that is there for its loops alone leads once, and ends where it loses the lease.
 
 use anyhow::{Context, Result, bail};
-use corten_runner::{Candidate, Loops};
+use corten_runner::{Candidate, Loops, Stopping};
 use tokio::{sync::watch, task::JoinSet};
 
-use crate::{cluster_access::Stopping, process};
-
-/// Holds the lease, term after term, until `stopping`, and runs what `begin` begins as long as a term lasts, with the lease's revision
-/// (0 once it is over). `is_over` is told of each term that ended before.
-pub(crate) async fn lead(
-    candidate: Candidate,
-    stopping: &Stopping,
-    begin: impl Fn(&Stopping, watch::Receiver<u64>) -> JoinSet<()>,
-    is_over: impl Fn(),
-) {
-    loop {
-        let mut term = tokio::select! {
-            biased;
-            () = stopping.now() => return,
-            term = candidate.elected() => term,
-        };
-        let (ended, told) = watch::channel(false);
-        let mut tasks = begin(&Stopping::new(told), term.revision());
-        let is_stopping = tokio::select! {
-            biased;
-            () = stopping.now() => true,
-            () = term.keep() => false,
-        };
-        ended.send_replace(true);
-        // Who ends in order still finishes what it is about: nobody else begins before that.
-        while tasks.join_next().await.is_some() {}
-        term.end();
-        if is_stopping {
-            return term.release().await;
-        }
-        is_over();
-    }
-}
+use crate::process;
 
 /// Runs what `begin` begins until a signal ends the process: at once, or where there is a candidate once it is elected.
 ///

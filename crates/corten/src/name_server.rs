@@ -17,16 +17,11 @@ use corten_meta::Key;
 use corten_nat64::Ends;
 use corten_network::has_way_out;
 use corten_proxy::rules::Backend;
-use corten_runner::{Candidate, Loops, NameHands, NameSettings, NodeWatches, whole};
+use corten_runner::{Candidate, Loops, NameHands, NameSettings, NodeWatches, Stopping, lead, whole};
 use tokio::{sync::watch, task::JoinSet};
 
 use crate::{
-    cluster_access::{ClusterAccess, Stopping},
-    in_process,
-    leadership::lead,
-    network_options::DnsForwarding,
-    node_routes::OtherNodes,
-    process,
+    cluster_access::ClusterAccess, in_process, network_options::DnsForwarding, node_routes::OtherNodes, process,
 };
 
 /// Below the ports of Services and those the kernel gives out; the first is usual, the others are for when somebody has it.

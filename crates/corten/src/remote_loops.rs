@@ -5,11 +5,10 @@ use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context, Result};
 use corten_client::Client;
-use corten_runner::{TokenSecretSettings, whole};
+use corten_runner::{Stopping, TokenSecretSettings, whole};
 use tokio::{sync::watch, task::JoinSet, time::sleep};
 
 use crate::{
-    cluster_access::Stopping,
     controller_loops::ControllerLoops,
     served_kinds::{OF_SERVER, ServedKinds},
 };

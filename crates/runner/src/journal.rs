@@ -145,12 +145,12 @@ impl JournalBook {
         ids
     }
 
-    /// A loop begins, and knows nothing of what an earlier run of it waited for: it decides about everything again.
+    /// A loop begins, and knows nothing of what an earlier run of it waited for or failed at: it decides about everything again, here
+    /// or in the process that leads now.
     pub fn begin(&self, by: &str) {
         let mut pages = self.pages.lock();
         for page in pages.objects.values_mut().flat_map(HashMap::values_mut) {
-            page.decisions
-                .retain(|it| it.by != by || (it.waits.is_empty() && it.steps.iter().all(|it| it.wait.is_none())));
+            page.decisions.retain(|it| it.by != by || !is_waiting(it));
         }
     }
 
@@ -254,6 +254,23 @@ mod tests {
         assert_eq!(since(4, &[], &["A", "B"]), ("patch".into(), vec![4, 2]));
         book.forget(&PODS, &key);
         assert!(book.decisions(&PODS, &key).is_empty());
+    }
+
+    #[test]
+    fn a_loop_that_begins_has_neither_waited_nor_failed() {
+        let book = JournalBook::default();
+        let failed = Decision { error: Some("cannot".into()), ..decision(1, &["create"], &[]) };
+        for (name, decision, stays) in [
+            ("done", decision(1, &["create"], &[]), true),
+            ("waits", decision(1, &[], &["A"]), false),
+            ("failed", failed.clone(), false),
+            ("of another", Decision { by: "another".into(), ..failed }, true),
+        ] {
+            let key = Key::new("default", name);
+            book.record(&PODS, &key, decision);
+            book.begin("loop");
+            assert_eq!(book.decisions(&PODS, &key).len() == 1, stays, "{name}");
+        }
     }
 
     #[test]

@@ -98,6 +98,7 @@ impl Term {
     pub async fn keep(&mut self) {
         let Self { lease, clock, times, renewed, revision, events } = self;
         tokio::select! {
+            biased;
             () = renew(lease, clock, *times, renewed, revision) => {}
             () = events.run() => {}
         }

@@ -4,18 +4,30 @@
 //! must converge and fall silent.
 
 mod again;
+mod author;
 mod contention;
+mod control_plane;
 mod extender;
 mod fights;
+mod freezer;
+mod ground;
+mod interruptions;
 mod line;
+mod link;
+mod marks;
 mod node;
 mod one_revision;
 mod oracle;
+mod planes;
+mod reads;
 mod script;
 mod seeded_rng;
 mod settled;
+mod signal;
 mod storage;
 mod successes;
+mod terms;
+mod wire;
 mod witness;
 mod workloads;
 mod world;
@@ -26,6 +38,8 @@ use corten_api::resources::{DEPLOYMENTS, JOBS, NAMESPACES, PODS, REPLICA_SETS, S
 use corten_meta::Key;
 use tokio::task::JoinSet;
 
+pub use interruptions::Interruptions;
+use seeded_rng::SeededRng;
 use witness::Segments;
 use world::World;
 
@@ -45,9 +59,31 @@ pub struct Report {
     pub faults: u64,
     /// Pods that the scheduler evicted for others.
     pub evictions: u64,
+    /// How often a lease of leaders came to somebody else.
+    pub elections: u64,
+    /// Writes of leaders that were judged by their terms.
+    pub fenced: u64,
+    pub interruptions: Interruptions,
     /// From the end of faults to convergence.
     pub healing: Duration,
     pub virtual_time: Duration,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, revisions, requests, faults, evictions, elections, interruptions, .. } = self;
+        write!(f, "seed {seed:#x} holds: {revisions} revisions, {requests} requests, {faults} faults, ")?;
+        if *evictions > 0 {
+            write!(f, "{evictions} evictions, ")?;
+        }
+        if *elections > 0 {
+            let Interruptions { links, partitions, pauses, ends } = interruptions;
+            write!(f, "{elections} elections ({links} links troubled, {partitions} servers out of reach, ")?;
+            write!(f, "{pauses} pauses, {ends} ends), ")?;
+        }
+        let (healing, time) = (self.healing.as_secs_f64(), self.virtual_time.as_secs_f64());
+        write!(f, "healed in {healing:.1} s of {time:.0} s, trace {:016x}", self.trace_hash)
+    }
 }
 
 /// A seed that broke a rule.
@@ -71,32 +107,50 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Plays one seed.
+/// Control planes of every second history.
+const PLANES: usize = 3;
+
+/// Plays one seed. In every second history there are several control planes over one store.
 ///
 /// # Errors
 /// A rule was broken, or the cluster did not converge.
 pub fn run(seed: u64) -> Result<Report, Box<Failure>> {
+    run_of(seed, planes_of(seed))
+}
+
+fn planes_of(seed: u64) -> usize {
+    if seed.is_multiple_of(2) { 1 } else { PLANES }
+}
+
+fn run_of(seed: u64, n_planes: usize) -> Result<Report, Box<Failure>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let mut trail = Vec::new();
     let played = match runtime {
-        Ok(runtime) => runtime.block_on(play(seed, &mut trail)),
+        Ok(runtime) => runtime.block_on(play(seed, n_planes, &mut trail)),
         Err(error) => Err(format!("no runtime: {error}")),
     };
     played.map_err(|reason| Box::new(Failure { seed, reason, trail }))
 }
 
-async fn play(seed: u64, trail: &mut Vec<String>) -> Result<Report, String> {
-    let mut world = World::begin(seed).await?;
-    let mut watches = JoinSet::new();
-    let witnessed = [PODS, REPLICA_SETS, DEPLOYMENTS].map(|it| {
+async fn play(seed: u64, n_planes: usize, trail: &mut Vec<String>) -> Result<Report, String> {
+    let mut world = World::begin(seed, n_planes).await?;
+    let (mut watches, mut witnessed) = (JoinSet::new(), Vec::new());
+    for (server, resource) in (0..world.n_servers()).flat_map(|at| [PODS, REPLICA_SETS, DEPLOYMENTS].map(|it| (at, it)))
+    {
         let segments = Segments::default();
-        watches.spawn(witness::watch(world.observer(), it.clone(), segments.clone()));
-        (it, segments)
-    });
+        watches.spawn(witness::watch(world.observer_at(server), resource.clone(), segments.clone()));
+        witnessed.push((resource, segments));
+    }
+    let mut marking = JoinSet::new();
+    if world.has_several_planes() {
+        let servers = (0..world.n_servers()).map(|at| world.observer_at(at)).collect();
+        marking.spawn(marks::play(servers, SeededRng::of(seed, "marks"), world.weather.clone()));
+    }
     world.set_weather(true);
     script::play(&mut world, trail).await?;
     world.set_weather(false);
-    world.heal_the_store();
+    marking.shutdown().await;
+    world.heal().await?;
     contention::end(&world.observer(), world.has_extender()).await?;
     let healing_since = world.elapsed();
     converge(&world).await?;
@@ -110,6 +164,9 @@ async fn play(seed: u64, trail: &mut Vec<String>) -> Result<Report, String> {
     }
     nothing_was_lost(&world)?;
     nothing_was_refused(&world)?;
+    if world.has_several_planes() {
+        world.truth.lock().terms.one_leads()?;
+    }
     let report = report(&world, healing);
     watches.shutdown().await;
     world.end().await;
@@ -180,7 +237,7 @@ fn journalled(world: &World) -> Vec<String> {
         let prefix = format!("/registry/{}/", resource.plural);
         for (key, _) in truth.of(&resource.plural) {
             let key = Key::parse(key.trim_start_matches(&*prefix));
-            for it in world.journal.decisions(&resource, &key) {
+            for it in world.journals().into_iter().flat_map(|it| it.decisions(&resource, &key)) {
                 if it.error.is_some() || !it.waits.is_empty() {
                     let waits: Vec<&str> = it.waits.iter().map(|it| &*it.message).collect();
                     let error = it.error.as_deref().unwrap_or("no error");
@@ -201,6 +258,9 @@ fn report(world: &World, healing: Duration) -> Report {
         requests: world.weather.n_requests.load(Ordering::Relaxed),
         faults: world.weather.n_faults.load(Ordering::Relaxed),
         evictions: truth.fights.n_evictions,
+        elections: truth.terms.n_elections,
+        fenced: truth.terms.n_fenced,
+        interruptions: world.interruptions,
         healing,
         virtual_time: world.elapsed(),
     }

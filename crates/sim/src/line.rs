@@ -10,9 +10,10 @@ use std::{
 
 use bytes::Bytes;
 use corten_access::Identity;
-use corten_apiserver::Server;
+use corten_apiserver::{Fence, Server};
 use corten_client::{Body, BoxFuture, Client, Transport, TransportError};
 use corten_meta::Status;
+use corten_store::{Store, memory::Memory};
 use futures_util::stream;
 use http::{Method, Request, Response};
 use http_body::Frame;
@@ -20,7 +21,7 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::seeded_rng::SeededRng;
+use crate::{author::Author, freezer::Freezer, reads, seeded_rng::SeededRng, signal::Fan};
 
 /// Where all lines end: the server of the moment, or none while it restarts.
 pub(crate) type Switch = Arc<Mutex<Option<Server>>>;
@@ -34,6 +35,8 @@ pub(crate) struct Weather {
     pub(crate) n_faults: AtomicU64,
     /// Writes that were answered with success.
     pub(crate) acknowledged: Mutex<Vec<Acknowledged>>,
+    /// What a client was answered that it must not be.
+    pub(crate) violation: Mutex<Option<String>>,
 }
 
 /// An answer that says: this is stored.
@@ -56,6 +59,10 @@ pub(crate) struct Line {
     pub(crate) dice: SeededRng,
     /// Nothing ever happens on it: for those who only look.
     pub(crate) is_calm: bool,
+    /// Where several servers share the store, the process at its end, and what the store has.
+    pub(crate) process: Option<(Freezer, Arc<Memory>)>,
+    /// Of a loop that leads: the term that its writes are made in, and bound to while this says so.
+    pub(crate) term: Option<(Author, Fan<u64>)>,
 }
 
 /// What befalls one request.
@@ -114,13 +121,33 @@ impl Line {
         tokio::time::sleep(delay).await;
     }
 
-    async fn call(&self, request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
+    async fn call(&self, mut request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
         // Taken anew for each request: a line outlives the server it was first connected to.
         let server = self.server.lock().clone().ok_or_else(|| TransportError("the server is down".into()))?;
-        Ok(server.call(self.who.clone(), request).await)
+        let Some((author, revision)) = &self.term else { return Ok(server.call(self.who.clone(), request).await) };
+        request.extensions_mut().insert(Fence::new(author.lease, revision.listen()));
+        Ok(author.clone().request(server.call(self.who.clone(), request)).await)
     }
 
-    async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
+    /// As [`Line::call`], of a server among several.
+    async fn call_process(&self, request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
+        let Some((freezer, store)) = &self.process else { return self.call(request).await };
+        freezer.thawed().await;
+        let listed = reads::is_consistent_list(&request).then(|| (request.uri().to_string(), store.revision()));
+        let response = self.call(request).await;
+        freezer.thawed().await;
+        let Some((what, newest)) = listed else { return response };
+        let (head, body) = response?.into_parts();
+        let body = body.collect().await.map_err(|error| TransportError(error.to_string()))?.to_bytes();
+        if head.status.is_success()
+            && let Err(violation) = reads::check_list(&what, newest, &body)
+        {
+            self.weather.violation.lock().get_or_insert(violation);
+        }
+        Ok(Response::from_parts(head, whole(body)))
+    }
+
+    pub(crate) async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Body>, TransportError> {
         self.weather.n_requests.fetch_add(1, Ordering::Relaxed);
         let method = request.method().clone();
         let what = format!("{method} {}", request.uri());
@@ -132,11 +159,11 @@ impl Line {
             Fate::Lost => return Err(lost()),
             Fate::Refused(code) => return Ok(refusal(code)),
             Fate::Twice if !is_watch => {
-                self.call(request.clone()).await?;
+                self.call_process(request.clone()).await?;
             }
             _ => {}
         }
-        let mut response = self.call(request).await?;
+        let mut response = self.call_process(request).await?;
         if is_watch {
             return Ok(self.patchy(response));
         }

@@ -15,6 +15,7 @@ use crate::{
     node,
     one_revision::States,
     successes::Successes,
+    terms::Terms,
 };
 
 /// How far behind a loop's view may be when it acts: watches that are cut, back-offs, slow requests.
@@ -31,6 +32,7 @@ pub(crate) struct Oracle {
     successes: Successes,
     pub(crate) fights: Fights,
     pub(crate) states: States,
+    pub(crate) terms: Terms,
     pub(crate) revision: u64,
     /// Of everything that was ever stored, and when.
     pub(crate) hash: u64,
@@ -63,9 +65,10 @@ impl Oracle {
         if change.entry.is_none() {
             self.objects.remove(&key);
             self.fights.gone(&key);
-            return Ok(());
+            return self.terms.stored(&key, change.revision, None);
         }
         let new: Value = serde_json::from_slice(&value).map_err(|error| format!("{key} is no JSON: {error}"))?;
+        self.terms.stored(&key, change.revision, Some(&new))?;
         let old = self.objects.insert(key.clone(), new.clone());
         let kind = key.split('/').nth(2).unwrap_or_default();
         match kind {

@@ -5,7 +5,7 @@ use corten_client::{Client, DeleteParams, PatchType};
 use corten_meta::Key;
 use serde_json::{Value, json};
 
-use crate::{again::again, contention, storage, workloads, world::World};
+use crate::{again::again, contention, planes, storage, workloads, world::World};
 
 const STEPS: u64 = 25;
 const NAMESPACE_NAMES: [&str; 3] = ["default", "a", "b"];
@@ -18,6 +18,11 @@ const DEPLOYMENT_NAMES: [&str; 3] = ["big", "web", "api"];
 pub(crate) async fn play(world: &mut World, trail: &mut Vec<String>) -> Result<(), String> {
     let admin = world.admin();
     for _ in 0..STEPS {
+        let at = world.elapsed().as_secs_f64();
+        if world.has_several_planes() && world.dice.percent(60) {
+            let done = planes::act(world).await;
+            trail.push(format!("{at:9.3} s  {done}"));
+        }
         let at = world.elapsed().as_secs_f64();
         let done = step(world, &admin).await?;
         trail.push(format!("{at:9.3} s  {done}"));
@@ -55,11 +60,12 @@ async fn step(world: &mut World, admin: &Client) -> Result<String, String> {
         }
         76..82 => Ok(world.trouble_the_store()),
         82..94 => {
-            let names = World::component_names();
+            let names = world.component_names();
             let name = dice.pick(&names).expect("not empty");
             world.crash(name).await;
             Ok(format!("crash {name}"))
         }
+        _ if world.has_several_planes() => Ok(planes::act(world).await),
         _ => {
             world.stop_server().await;
             let down = dice.millis(0, 5000);

@@ -1,100 +1,73 @@
-//! The control plane and its nodes as tasks of one thread, and the levers to crash and restart each of them.
+//! The control planes and their nodes as tasks of one thread, and the levers to crash and restart each of them.
 
 use std::{
-    sync::{Arc, OnceLock, atomic::Ordering},
+    collections::BTreeMap,
+    ops::Deref,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use corten_access::Identity;
-use corten_api::{
-    cluster_network::{ClusterNetwork, NodePorts},
-    host_ports::HostPortRange,
-};
-use corten_apiserver::{Config, JournalSource, Limits, Server};
-use corten_client::Client;
+use corten_apiserver::Server;
+use corten_client::{BoxFuture, Client};
 use corten_controllers::{CONTROLLERS, Settings};
-use corten_meta::{Key, Resource, Time};
-use corten_pki::Authority;
-use corten_reconcile::Decision;
-use corten_runner::{Clock, JournalBook, SharedInformers, run_controller, run_scheduler_beside};
+use corten_meta::Time;
+use corten_runner::{JournalBook, SharedInformers, run_controller, run_scheduler_beside};
 use corten_scheduler::Scheduler;
 use corten_store::{Store, memory::Memory};
 use parking_lot::Mutex;
-use tokio::{task::JoinHandle, time::Instant};
+use tokio::{
+    task::{JoinHandle, JoinSet},
+    time::Instant,
+};
 
 use crate::{
-    extender::{self, FlakyExtender},
-    line::{Line, Switch, Weather},
+    control_plane::{self, ControlPlane},
+    ground::{EPOCH_SECONDS, Ground, server_config},
+    interruptions::Interruptions,
+    line::{Line, Switch},
     node::Node,
     one_revision::{ObservedController, Views},
     oracle::Oracle,
     seeded_rng::SeededRng,
+    wire::{self, Partition, Wire},
 };
 
-const NODES: [&str; 4] = ["n1", "n2", "n3", "n4"];
-/// 2026-01-01, when every simulation begins.
-pub(crate) const EPOCH_SECONDS: i64 = 1_767_225_600;
+/// How long servers may take until they are ready, once nothing is cut.
+const SERVE_DEADLINE: Duration = Duration::from_secs(120);
+pub(crate) const NODES: [&str; 4] = ["n1", "n2", "n3", "n4"];
 
 pub(crate) struct World {
-    pub(crate) seed: u64,
+    ground: Ground,
     pub(crate) dice: SeededRng,
-    pub(crate) weather: Arc<Weather>,
-    pub(crate) truth: Arc<Mutex<Oracle>>,
-    pub(crate) start: Instant,
-    pub(crate) journal: Arc<JournalBook>,
-    store: Arc<Memory>,
+    /// Where there are several: each with a server, controllers and a scheduler of its own.
+    pub(crate) planes: Vec<ControlPlane>,
+    /// Of the one server, where there is one.
     server: Switch,
-    clock: Clock,
-    uids: SeededRng,
-    views: Views,
-    /// The scheduler, the nodes' agents and the controllers, by name.
+    journal: Arc<JournalBook>,
+    /// Between a client, by its name, and each of several servers.
+    partitions: Mutex<BTreeMap<String, Vec<Partition>>>,
+    /// What ends troubles after a while.
+    pub(crate) healing: JoinSet<()>,
+    pub(crate) interruptions: Interruptions,
+    /// Clients that look for a server that is ready.
+    looking: Mutex<JoinSet<()>>,
+    /// The nodes' agents, and where there is one server the scheduler and the controllers, by name.
     components: Vec<(String, JoinHandle<()>)>,
     n_begun: u64,
 }
 
-/// The loops' journals, as the API server wants them.
-struct Journals(Arc<JournalBook>);
+impl Deref for World {
+    type Target = Ground;
 
-impl JournalSource for Journals {
-    fn decisions(&self, resource: &Resource, key: &Key) -> Vec<Decision> {
-        self.0.decisions(resource, key)
-    }
-
-    fn waiting(&self, wanted: &dyn Fn(&Resource, &Key, &[Decision]) -> bool) -> Vec<(Resource, Key)> {
-        self.0.waiting(wanted)
-    }
-}
-
-/// An API server beyond whose cluster there is nobody.
-pub(crate) fn server_config(store: &Arc<Memory>, clock: &Clock, uids: SeededRng, journal: &Arc<JournalBook>) -> Config {
-    static PKI: OnceLock<Arc<Authority>> = OnceLock::new();
-    let pki = PKI.get_or_init(|| Arc::new(Authority::in_memory().expect("keys can be made")));
-    Config {
-        store: store.clone(),
-        clock: clock.clone(),
-        uids: Arc::new(move || uids.uuid()),
-        journals: Arc::new(Journals(journal.clone())),
-        pki: pki.clone(),
-        audit: None,
-        limits: Limits::default(),
-        kubelet_dial: None,
-        advertise: None,
-        network: ClusterNetwork::default(),
-        node_ports: NodePorts::default(),
-        host_ports: HostPortRange::default(),
-        name_servers: Default::default(),
-        load_balancer_pool: Default::default(),
-        is_network_settled: false,
-        has_ipv6: false,
-        encryption: None,
-        webhook_dial: Some(Arc::new(|_| Box::pin(async { Err(std::io::ErrorKind::ConnectionRefused.into()) }))),
-        machine: corten_admission::Machine::default(),
-        guard: corten_apiserver::Guard::default(),
+    fn deref(&self) -> &Ground {
+        &self.ground
     }
 }
 
 impl World {
-    pub(crate) async fn begin(seed: u64) -> Result<Self, String> {
+    /// A cluster of so many control planes.
+    pub(crate) async fn begin(seed: u64, n_planes: usize) -> Result<Self, String> {
         let start = Instant::now();
         let store = Arc::new(Memory::new());
         let truth = Arc::new(Mutex::new(Oracle::default()));
@@ -109,37 +82,59 @@ impl World {
                 reader.lock().take(batch, start.elapsed());
             }
         });
-        let mut world = Self {
+        let ground = Ground {
             seed,
-            dice: SeededRng::of(seed, "world"),
             weather: Arc::default(),
             truth,
             start,
-            journal: Arc::default(),
             store,
-            server: Arc::default(),
             clock: Arc::new(move || Time::from_unix_seconds(EPOCH_SECONDS).after(start.elapsed())),
             uids: SeededRng::of(seed, "uids"),
             views: Views::default(),
+        };
+        let mut world = Self {
+            ground,
+            dice: SeededRng::of(seed, "world"),
+            planes: Vec::new(),
+            server: Arc::default(),
+            journal: Arc::default(),
+            partitions: Mutex::default(),
+            healing: JoinSet::new(),
+            interruptions: Interruptions::default(),
+            looking: Mutex::default(),
             components: vec![("witness".into(), witness)],
             n_begun: 0,
         };
-        world.start_server().await?;
-        for name in Self::component_names() {
+        if n_planes > 1 {
+            world.planes.extend((0..n_planes).map(ControlPlane::new));
+            world.planes.iter_mut().for_each(|it| it.begin(&world.ground));
+            world.all_serve().await?;
+        } else {
+            world.start_server().await?;
+        }
+        for name in world.component_names() {
             world.begin_component(&name);
         }
         Ok(world)
     }
 
-    /// Everything that can crash.
-    pub(crate) fn component_names() -> Vec<String> {
+    /// Everything that can crash but control planes.
+    pub(crate) fn component_names(&self) -> Vec<String> {
+        let nodes = NODES.map(str::to_owned);
+        if self.has_several_planes() {
+            return nodes.to_vec();
+        }
         let controllers = CONTROLLERS.iter().map(|make| make(&Settings::default()).name().to_owned());
-        controllers.chain(["scheduler".to_owned()]).chain(NODES.map(str::to_owned)).collect()
+        controllers.chain(["scheduler".to_owned()]).chain(nodes).collect()
+    }
+
+    pub(crate) fn has_several_planes(&self) -> bool {
+        !self.planes.is_empty()
     }
 
     pub(crate) async fn start_server(&self) -> Result<(), String> {
         let uids = self.uids.clone();
-        let config = server_config(&self.store, &self.clock, uids, &self.journal);
+        let config = server_config(self.store.clone(), &self.clock, uids, &self.journal);
         let server = Server::start(config).await.map_err(|error| format!("the API server does not start: {error}"))?;
         *self.server.lock() = Some(server);
         Ok(())
@@ -154,10 +149,28 @@ impl World {
         format!("the store refuses {refused} commits and loses the answers of {lost}")
     }
 
-    /// The store is sound again.
-    pub(crate) fn heal_the_store(&self) {
+    /// Nothing is cut, nobody stands still, and the store is sound again.
+    pub(crate) async fn heal(&mut self) -> Result<(), String> {
         self.store.faults().refuse(0);
         self.store.faults().lose_answers(0);
+        self.healing.shutdown().await;
+        self.partitions.lock().values().flatten().for_each(|it| it.set(false));
+        self.planes.iter().for_each(ControlPlane::mend);
+        self.all_serve().await
+    }
+
+    /// Waits for all servers.
+    async fn all_serve(&self) -> Result<(), String> {
+        let deadline = self.elapsed() + SERVE_DEADLINE;
+        for at in 0..self.planes.len() {
+            while let Err(error) = self.observer_at(at).get_path("/readyz").await {
+                if self.elapsed() > deadline {
+                    return Err(format!("{} does not serve: {error}", self.planes[at].name()));
+                }
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        }
+        Ok(())
     }
 
     /// Stops the API server; the store, and nothing else, lives on.
@@ -169,69 +182,91 @@ impl World {
     }
 
     pub(crate) fn admin(&self) -> Client {
-        let who = Identity::new("kubernetes-admin", &["system:masters", "system:authenticated"]);
-        self.line("admin", who, false)
+        let (client, looking) = self.client("admin", administrator("kubernetes-admin"));
+        self.looking.lock().spawn(looking);
+        client
     }
 
     /// A client to which nothing ever happens.
     pub(crate) fn observer(&self) -> Client {
-        let who = Identity::new("observer", &["system:masters", "system:authenticated"]);
-        self.line("observer", who, true)
+        self.observer_at(0)
     }
 
-    fn line(&self, name: &str, who: Identity, is_calm: bool) -> Client {
+    /// Of several servers, the client of this one.
+    pub(crate) fn observer_at(&self, at: usize) -> Client {
+        let line = match self.planes.get(at) {
+            Some(plane) => self.line_to(plane, "observer", administrator("observer"), true),
+            None => self.line("observer", administrator("observer"), true),
+        };
+        line.client().with_deadline(Ground::DEADLINE)
+    }
+
+    pub(crate) fn n_servers(&self) -> usize {
+        self.planes.len().max(1)
+    }
+
+    /// A client of the server, or of whichever of several it comes to; and what is to be polled for that.
+    fn client(&self, name: &str, who: Identity) -> (Client, BoxFuture<'static, ()>) {
+        if !self.has_several_planes() {
+            let client = self.line(name, who, false).client().with_deadline(Ground::DEADLINE);
+            return (client, Box::pin(std::future::pending()));
+        }
+        let mut all = self.partitions.lock();
+        let partitions = all.entry(name.to_owned()).or_default();
+        partitions.resize_with(self.planes.len(), Partition::default);
+        let line = |plane: &ControlPlane| self.line_to(plane, name, who.clone(), false);
+        let wires = self.planes.iter().zip(partitions).map(|(plane, it)| Wire::new(line(plane), it.clone())).collect();
+        let first = corten_meta::stable_hash(name.as_bytes()) % self.planes.len() as u64;
+        wire::client_of(wires, usize::try_from(first).expect("less than the number of servers"))
+    }
+
+    /// Between a client, by its name, and each of the servers.
+    pub(crate) fn partitions_of(&self, name: &str) -> Vec<Partition> {
+        self.partitions.lock().get(name).cloned().unwrap_or_default()
+    }
+
+    fn line(&self, name: &str, who: Identity, is_calm: bool) -> Line {
         let dice = SeededRng::of(self.seed, &format!("{name}#{}", self.n_begun));
-        let line = Line { server: self.server.clone(), who, weather: self.weather.clone(), dice, is_calm };
-        // Below the longest a line takes, so that deadlines are met with too.
-        line.client().with_deadline(Duration::from_secs(8))
+        let (server, weather) = (self.server.clone(), self.weather.clone());
+        Line { server, who, weather, dice, is_calm, process: None, term: None }
+    }
+
+    fn line_to(&self, plane: &ControlPlane, name: &str, who: Identity, is_calm: bool) -> Line {
+        let process = Some((plane.levers.freezer.clone(), self.store.clone()));
+        let line = self.line(&format!("{name} to {}", plane.name()), who, is_calm);
+        Line { server: plane.server.clone(), process, ..line }
     }
 
     fn begin_component(&mut self, name: &str) {
         self.n_begun += 1;
         let (clock, journal) = (self.clock.clone(), self.journal.clone());
         let never = std::future::pending();
+        let own = |name: &str, who| self.line(name, who, false).client().with_deadline(Ground::DEADLINE);
         let task = if let Some(make) = CONTROLLERS.iter().find(|make| make(&Settings::default()).name() == name) {
-            let user = format!("system:serviceaccount:kube-system:{}", make(&Settings::default()).account());
-            let groups = ["system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"];
-            let client = self.line(name, Identity::new(user, &groups), false);
-            // A informers of its own: each loop is as far behind as its own line makes it.
-            let sees_as = Identity::new("system:kube-controller-manager", &["system:authenticated"]);
-            let informers = SharedInformers::new(self.line(&format!("the informers of {name}"), sees_as, false));
+            let client = own(name, control_plane::controller(&make(&Settings::default()).account()));
+            // Informers of its own: each loop is as far behind as its own line makes it.
+            let sees_as = control_plane::controller_manager();
+            let informers = SharedInformers::new(own(&format!("the informers of {name}"), sees_as));
             let controller = Arc::new(ObservedController::new(make(&Settings::default()), self.views.clone()));
             tokio::spawn(async move {
                 let seeing = informers.clone().run(std::future::pending());
                 tokio::join!(seeing, run_controller(controller, client, &informers, clock, journal, never));
             })
         } else if name == "scheduler" {
-            let (config, reach) = (self.scheduler_config(), self.extender().reached());
-            let client = self.line(name, Identity::new("system:kube-scheduler", &["system:authenticated"]), false);
+            let dice = SeededRng::of(self.seed, &format!("the extender {}", self.n_begun));
+            let reach = self.extender(dice, own("the extender", administrator("the extender"))).reached();
+            let (config, client) = (self.scheduler_config(), own(name, control_plane::scheduler()));
             tokio::spawn(run_scheduler_beside(reach, Scheduler::new(config), client, (clock, journal), never))
         } else {
             let who = Identity::new(format!("system:node:{name}"), &["system:nodes", "system:authenticated"]);
             let dice = SeededRng::of(self.seed, &format!("node {name} {}", self.n_begun));
-            let client = self.line(name, who, false);
+            let (client, looking) = self.client(name, who);
             let node = Node { name: name.to_owned(), client, clock, dice, weather: self.weather.clone() };
-            tokio::spawn(node.run())
+            tokio::spawn(async move {
+                tokio::join!(node.run(), looking);
+            })
         };
         self.components.push((name.to_owned(), task));
-    }
-
-    /// In every third history an extender is asked about all Pods.
-    pub(crate) fn has_extender(&self) -> bool {
-        self.seed.is_multiple_of(3)
-    }
-
-    fn scheduler_config(&self) -> corten_scheduler::Config {
-        let extenders = self
-            .has_extender()
-            .then(|| extender::configured(&SeededRng::of(self.seed, "the extender's configuration")));
-        corten_scheduler::Config { seed: self.seed, extenders: extenders.into_iter().collect(), ..Default::default() }
-    }
-
-    fn extender(&self) -> FlakyExtender {
-        let who = Identity::new("the extender", &["system:masters", "system:authenticated"]);
-        let dice = SeededRng::of(self.seed, &format!("the extender {}", self.n_begun));
-        FlakyExtender { weather: self.weather.clone(), dice, api: self.line("the extender", who, false) }
     }
 
     /// Ends a component at whatever it is doing, and begins it anew with nothing but what the API knows.
@@ -244,6 +279,11 @@ impl World {
         self.begin_component(name);
     }
 
+    /// Begins the process of a control plane that was ended.
+    pub(crate) fn begin_plane(&mut self, at: usize) {
+        self.planes[at].begin(&self.ground);
+    }
+
     pub(crate) fn set_weather(&self, is_bad: bool) {
         self.weather.is_bad.store(is_bad, Ordering::Relaxed);
     }
@@ -252,25 +292,44 @@ impl World {
         self.start.elapsed()
     }
 
+    /// Of everybody who runs loops.
+    pub(crate) fn journals(&self) -> Vec<&JournalBook> {
+        if self.has_several_planes() {
+            return self.planes.iter().map(|it| &*it.journal).collect();
+        }
+        vec![&self.journal]
+    }
+
     /// What has gone wrong so far, if anything.
     pub(crate) fn check(&self) -> Result<(), String> {
         let truth = self.truth.lock();
-        if let Some(violation) = &truth.violation {
-            return Err(violation.clone());
+        let violations = [truth.violation.clone(), self.weather.violation.lock().clone()];
+        if let Some(violation) = violations.into_iter().flatten().next() {
+            return Err(violation);
         }
         self.views.judge(&truth.states)?;
         drop(truth);
-        match self.components.iter().find(|it| it.1.is_finished()) {
-            Some((name, _)) => Err(format!("{name} ended by itself")),
+        let ended = self.components.iter().find(|it| it.1.is_finished()).map(|it| it.0.clone());
+        let broken = self.planes.iter().find(|it| it.has_broken()).map(ControlPlane::name);
+        match ended.or(broken) {
+            Some(name) => Err(format!("{name} ended by itself")),
             None => Ok(()),
         }
     }
 
     pub(crate) async fn end(mut self) {
+        self.looking.lock().abort_all();
         for (_, task) in self.components.drain(..) {
             task.abort();
             let _cancelled = task.await;
         }
+        for plane in &mut self.planes {
+            plane.kill().await;
+        }
         self.stop_server().await;
     }
+}
+
+fn administrator(name: &str) -> Identity {
+    Identity::new(name, &["system:masters", "system:authenticated"])
 }

@@ -20,15 +20,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut failed = 0;
     for seed in first..first.saturating_add(args.seeds) {
         match corten_sim::run(seed) {
-            Ok(it) => println!(
-                "seed {seed:#x} holds: {} revisions, {} requests, {} faults, healed in {:.1} s of {:.0} s, trace {:016x}",
-                it.revisions,
-                it.requests,
-                it.faults,
-                it.healing.as_secs_f64(),
-                it.virtual_time.as_secs_f64(),
-                it.trace_hash,
-            ),
+            Ok(report) => println!("{report}"),
             Err(failure) => {
                 failed += 1;
                 println!("{failure}");

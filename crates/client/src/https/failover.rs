@@ -11,7 +11,7 @@ use http::{Request, Response};
 use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 
-use super::{HttpsTransport, Patience, TargetError};
+use super::{Failed, HttpsTransport, Patience, TargetError};
 use crate::{Body, BoxFuture, Transport, TransportError, kubeconfig::RestConfig};
 
 /// What the certificate of a server must name that the cluster told of. Each API server's does; no kubelet can have one that does,
@@ -26,8 +26,24 @@ const PATIENCE: Patience =
 /// a slow or lossy network is reached by a later round.
 const CONNECT: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(3), PATIENCE.connect];
 
+/// The way to one of several API servers.
+pub trait ServerTransport: Send + Sync {
+    /// Sends it, and says of one without an answer whether the server may have seen it.
+    fn try_send(&self, request: Request<Bytes>, patience: Patience) -> BoxFuture<'_, Result<Response<Body>, Failed>>;
+
+    /// Ends the connection and everything that is under way on it.
+    fn close(&self) -> BoxFuture<'_, ()>;
+
+    /// The host and port of the server.
+    fn host(&self) -> Option<Arc<str>>;
+}
+
+/// Prepares the way to a server, without connecting yet.
+pub type ReachServer = Arc<dyn Fn(&RestConfig) -> Result<Arc<dyn ServerTransport>, TargetError> + Send + Sync>;
+
 /// Speaks to one of several API servers of a cluster.
 pub struct FailoverTransport {
+    reach: ReachServer,
     target: RestConfig,
     servers: Mutex<Servers>,
     moves: watch::Sender<()>,
@@ -44,7 +60,7 @@ struct Servers {
 struct Server {
     /// Its address, and which name its certificate must have.
     target: RestConfig,
-    transport: HttpsTransport,
+    transport: Arc<dyn ServerTransport>,
 }
 
 impl fmt::Debug for FailoverTransport {
@@ -59,9 +75,18 @@ impl FailoverTransport {
     /// # Errors
     /// As of [`HttpsTransport::new`], about any of them.
     pub fn new(target: RestConfig, servers: &[String], first: &str) -> Result<Self, TargetError> {
-        let current = Arc::new(Server::new(&target, first)?);
-        let servers = Mutex::new(Servers { all: vec![current.clone()], current, n_unready: 0 }.with(&target, servers)?);
-        Ok(Self { target, servers, moves: watch::Sender::new(()) })
+        Self::by(Arc::new(|target| Ok(Arc::new(HttpsTransport::new(target)?))), target, servers, first)
+    }
+
+    /// As [`FailoverTransport::new`], where servers are reached another way.
+    ///
+    /// # Errors
+    /// As of `reach`, about any of them.
+    pub fn by(reach: ReachServer, target: RestConfig, servers: &[String], first: &str) -> Result<Self, TargetError> {
+        let current = Arc::new(Server::new(&reach, &target, first)?);
+        let alone = Servers { all: vec![current.clone()], current, n_unready: 0 };
+        let servers = Mutex::new(alone.with(&reach, &target, servers)?);
+        Ok(Self { reach, target, servers, moves: watch::Sender::new(()) })
     }
 
     /// The cluster has these servers from now on. The one that is asked stays until it is gone, with all that is under way there.
@@ -70,7 +95,7 @@ impl FailoverTransport {
     /// As of [`FailoverTransport::new`].
     pub fn set_servers(&self, servers: &[String]) -> Result<(), TargetError> {
         let mut current = self.servers.lock();
-        *current = current.with(&self.target, servers)?;
+        *current = current.with(&self.reach, &self.target, servers)?;
         Ok(())
     }
 
@@ -138,7 +163,7 @@ impl FailoverTransport {
 
 impl Servers {
     /// Those of `urls` in their order, and behind them the server of `target`, whose address may be that of a balancer.
-    fn with(&self, target: &RestConfig, urls: &[String]) -> Result<Self, TargetError> {
+    fn with(&self, reach: &ReachServer, target: &RestConfig, urls: &[String]) -> Result<Self, TargetError> {
         let mut all: Vec<Arc<Server>> = Vec::new();
         for url in urls.iter().chain([&target.server]) {
             if all.iter().any(|it| it.url() == url) {
@@ -146,7 +171,7 @@ impl Servers {
             }
             let server = match self.all.iter().find(|it| it.url() == url) {
                 Some(server) => server.clone(),
-                None => Arc::new(Server::new(target, url)?),
+                None => Arc::new(Server::new(reach, target, url)?),
             };
             all.push(server);
         }
@@ -163,13 +188,13 @@ impl Servers {
 }
 
 impl Server {
-    fn new(target: &RestConfig, url: &str) -> Result<Self, TargetError> {
+    fn new(reach: &ReachServer, target: &RestConfig, url: &str) -> Result<Self, TargetError> {
         let mut target = target.clone();
         if url != target.server {
             url.clone_into(&mut target.server);
             target.server_name = Some(SERVICE_NAME.to_owned());
         }
-        Ok(Self { transport: HttpsTransport::new(&target)?, target })
+        Ok(Self { transport: reach(&target)?, target })
     }
 
     fn url(&self) -> &str {

@@ -12,6 +12,8 @@ use crate::{Body, BoxFuture, Transport, TransportError};
 struct OneLease {
     stored: Mutex<Option<Value>>,
     n_requests: Mutex<u32>,
+    /// It answers so late.
+    slowness: Duration,
 }
 
 impl OneLease {
@@ -42,7 +44,12 @@ impl Transport for OneLease {
     fn send(&self, request: Request<bytes::Bytes>) -> BoxFuture<'_, Result<Response<Body>, TransportError>> {
         let (code, body) = self.answer(request.method().as_str(), request.body());
         let body = Full::new(bytes::Bytes::from(body.to_string())).map_err(|never| match never {}).boxed_unsync();
-        Box::pin(async move { Ok(Response::builder().status(code).body(body).expect("valid")) })
+        Box::pin(async move {
+            if !self.slowness.is_zero() {
+                tokio::time::sleep(self.slowness).await;
+            }
+            Ok(Response::builder().status(code).body(body).expect("valid"))
+        })
     }
 }
 
@@ -50,7 +57,7 @@ fn at(seconds: i64) -> Time {
     Time::from_unix_seconds(seconds)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn one_of_two_holds_it_until_it_runs_out() {
     let server = Arc::new(OneLease::default());
     let client = Client::new(server.clone());
@@ -74,6 +81,21 @@ async fn one_of_two_holds_it_until_it_runs_out() {
 
     b.release().await.expect("answered");
     assert_eq!(a.renew(at(32)).await.expect("answered"), Holder::Me);
+}
+
+/// The version that an answer brings may have been written while it was on its way.
+#[tokio::test(start_paused = true)]
+async fn a_rival_waits_from_when_it_saw_and_not_from_when_it_asked() {
+    let server = Arc::new(OneLease { slowness: Duration::from_secs(4), ..OneLease::default() });
+    let client = Client::new(server);
+    let lease =
+        |holder: &str| Lease::new(client.clone(), Key::new("kube-system", "x"), holder, Duration::from_secs(15));
+    let (mut a, mut b) = (lease("a"), lease("b"));
+    assert_eq!(a.renew(at(0)).await.expect("answered"), Holder::Me);
+    let held_by_a = Holder::Other { holder: "a".into(), until: at(20 + 4 + 15) };
+    assert_eq!(b.renew(at(20)).await.expect("answered"), held_by_a);
+    assert_eq!(b.renew(at(38)).await.expect("answered"), held_by_a);
+    assert_eq!(b.renew(at(39)).await.expect("answered"), Holder::Me);
 }
 
 #[tokio::test]

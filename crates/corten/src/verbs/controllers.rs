@@ -12,11 +12,10 @@ use corten_client::{
     kubeconfig::{Kubeconfig, RestConfig},
 };
 use corten_meta::Key;
-use corten_runner::{Candidate, JournalBook, Signer};
+use corten_runner::{Candidate, JournalBook, Signer, Stopping};
 use tokio::task::JoinSet;
 
 use crate::{
-    cluster_access::Stopping,
     cluster_loops::{CONTROLLERS, NAMESPACE},
     controller_loops::ControllerLoops,
     controllers_options::{self, ControllersOptions},

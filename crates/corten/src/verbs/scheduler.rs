@@ -7,12 +7,11 @@ use clap::{Arg, ArgMatches, Command, value_parser};
 use corten_cli::Verb;
 use corten_client::{Client, https::HttpsTransport, kubeconfig::Kubeconfig};
 use corten_meta::Key;
-use corten_runner::{Candidate, JournalBook, whole};
+use corten_runner::{Candidate, JournalBook, Stopping, whole};
 use corten_scheduler::{Config, LeaderElection, Scheduler};
 use tokio::task::JoinSet;
 
 use crate::{
-    cluster_access::Stopping,
     leadership::lead_until_told,
     logging,
     process::{self, Clock},

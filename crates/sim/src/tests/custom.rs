@@ -24,7 +24,7 @@ fn loops_that_begin_anew_know_custom_objects_before_they_decide() {
 }
 
 async fn play(seed: u64) -> Result<(), String> {
-    let mut world = World::begin(seed).await?;
+    let mut world = World::begin(seed, 1).await?;
     let client = world.observer();
     define(&world, &client).await?;
     hold(&world, &client).await?;

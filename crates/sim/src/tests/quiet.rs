@@ -19,7 +19,7 @@ fn at_rest_only_leases_are_written() {
 }
 
 async fn rest(seed: u64) -> Result<(), String> {
-    let world = World::begin(seed).await?;
+    let world = World::begin(seed, 1).await?;
     let admin = world.admin();
     for (resource, object) in objects() {
         let namespace = if resource.namespaced { "default" } else { "" };

@@ -16,9 +16,9 @@ use tokio::{task::JoinSet, time::Instant};
 
 use super::*;
 use crate::{
+    ground::{EPOCH_SECONDS, server_config},
     line::{Line, Switch, Weather},
     seeded_rng::SeededRng,
-    world::{EPOCH_SECONDS, server_config},
 };
 
 /// Together they have room for exactly as many Pods as there are.
@@ -44,7 +44,15 @@ impl Place {
     fn line(&self, who: Identity, name: &str) -> Client {
         let is_calm = name == "admin";
         let dice = SeededRng::of(self.seed, name);
-        let line = Line { server: self.server.clone(), who, weather: self.weather.clone(), dice, is_calm };
+        let line = Line {
+            server: self.server.clone(),
+            who,
+            weather: self.weather.clone(),
+            dice,
+            is_calm,
+            process: None,
+            term: None,
+        };
         line.client().with_deadline(Duration::from_secs(8))
     }
 }
@@ -53,7 +61,7 @@ async fn race(seed: u64) -> Result<(), String> {
     let start = Instant::now();
     let clock: Clock = Arc::new(move || Time::from_unix_seconds(EPOCH_SECONDS).after(start.elapsed()));
     let journal = Arc::new(JournalBook::default());
-    let config = server_config(&Arc::new(Memory::new()), &clock, SeededRng::of(seed, "uids"), &journal);
+    let config = server_config(Arc::new(Memory::new()), &clock, SeededRng::of(seed, "uids"), &journal);
     let server = Server::start(config).await.map_err(|it| it.to_string())?;
     let place = Place { seed, server: Switch::default(), weather: Arc::default() };
     *place.server.lock() = Some(server.clone());

@@ -104,7 +104,8 @@ pub(crate) fn answers(mut bytes: &[u8]) -> impl Iterator<Item = Answer<'_>> {
     })
 }
 
-/// The socket to a part of the kernel. Blocking, with a deadline; one for each piece of work.
+/// The socket to a part of the kernel. Blocking, with a deadline.
+#[derive(Debug)]
 pub(crate) struct Socket(OwnedFd);
 
 impl Socket {

@@ -24,7 +24,7 @@ use flows::BackendsByFrontend;
 pub use message::table_of;
 use message::{Batch, INET};
 pub use policy_rules::PolicyRules;
-use socket::Socket;
+use socket::{KeptSocket, Socket};
 pub use source_guard::{Port, SourceGuard};
 
 use crate::netlink::blocking;
@@ -33,11 +33,12 @@ use crate::netlink::blocking;
 #[derive(Clone, Debug)]
 pub struct ServiceRules {
     table: String,
+    socket: KeptSocket,
 }
 
 impl ServiceRules {
     pub fn new(layout: &Layout) -> Self {
-        Self { table: layout.service_table() }
+        Self { table: layout.service_table(), socket: KeptSocket::default() }
     }
 
     /// What the table holds; nothing where there is none.
@@ -70,10 +71,10 @@ impl ServiceRules {
         if changes.is_empty() {
             return Ok(());
         }
-        let table = self.table.clone();
+        let Self { table, socket } = self.clone();
         blocking("change the packet rules", move || {
             let batch = Batch::of(&table, &changes);
-            Socket::open()?.commit(&batch).map_err(|refusal| {
+            socket.commit(&batch).map_err(|refusal| {
                 let what = refusal.at.and_then(|it| changes.get(it)).map(|it| format!(" at \"{it}\""));
                 io::Error::new(refusal.error.kind(), format!("{}{}", refusal.error, what.unwrap_or_default()))
             })

@@ -16,7 +16,7 @@ use super::{
         LIST_ELEMENT, NAME_OF_CHAIN, NAME_OF_SET, NEW_CHAIN, NEW_ELEMENT, NEW_RULE, NEW_SET, NEW_TABLE, PORT, PROTOCOL,
         SET_IS_MAP, VERDICT, address, data, port, verdict,
     },
-    socket::Socket,
+    socket::KeptSocket,
 };
 
 const SET_OF_RANGES: u32 = 0x4;
@@ -39,11 +39,12 @@ const STATE_OF_REPLIES: u32 = 2 | 4;
 pub struct PolicyRules {
     table: String,
     bridge: String,
+    socket: KeptSocket,
 }
 
 impl PolicyRules {
     pub fn new(layout: &Layout) -> Self {
-        Self { table: layout.policy_table(), bridge: layout.bridge.clone() }
+        Self { table: layout.policy_table(), bridge: layout.bridge.clone(), socket: KeptSocket::default() }
     }
 
     /// Is the table there? Somebody may have emptied the whole ruleset.
@@ -87,7 +88,7 @@ impl PolicyRules {
 
     pub(super) fn commit(&self, changes: &[Change]) -> io::Result<()> {
         let (messages, of) = self.messages(changes);
-        Socket::open()?.commit(&Batch::of_messages(INET, &messages)).map_err(|refusal| {
+        self.socket.commit(&Batch::of_messages(INET, &messages)).map_err(|refusal| {
             let change = refusal.at.and_then(|it| of.get(it.checked_sub(1)?)).and_then(|it| changes.get(*it));
             let what = change.map(|it| format!(" at \"{it}\"")).unwrap_or_default();
             io::Error::new(refusal.error.kind(), format!("{}{what}", refusal.error))

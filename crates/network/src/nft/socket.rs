@@ -1,6 +1,9 @@
 //! The socket to the kernel's packet filter.
 
-use std::io;
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use super::{
     message::{ACK, Batch, Bytes, DUMP, INET, NFTABLES, attributes},
@@ -8,7 +11,24 @@ use super::{
 };
 use crate::netlink::{self, ERROR, error_of, text};
 
+#[derive(Debug)]
 pub(super) struct Socket(netlink::Socket);
+
+/// One that stays open from transaction to transaction: a close waits until the kernel has freed what was taken away, once nobody
+/// goes by it any more, which takes ten times as long as the transaction. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KeptSocket(Arc<Mutex<Option<Socket>>>);
+
+impl KeptSocket {
+    /// After a refusal there may be more to hear of it: the next transaction has a socket of its own.
+    pub(super) fn commit(&self, batch: &Batch) -> Result<(), Refusal> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut socket = kept.take().map_or_else(Socket::open, Ok)?;
+        socket.commit(batch)?;
+        *kept = Some(socket);
+        Ok(())
+    }
+}
 
 /// Why a transaction was not taken.
 #[derive(Debug)]

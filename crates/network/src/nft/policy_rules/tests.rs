@@ -8,7 +8,7 @@ use super::*;
 use crate::nft::tests::in_own_network;
 
 fn rules() -> PolicyRules {
-    PolicyRules { table: "test".into(), bridge: "corten0".into() }
+    PolicyRules { table: "test".into(), bridge: "corten0".into(), socket: KeptSocket::default() }
 }
 
 fn pod(n: usize, labels: &Json) -> impl Iterator<Item = Event> + use<> {

@@ -31,7 +31,7 @@ const CONNECTIONS: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(60);
 const RETRY: Duration = Duration::from_millis(20);
 /// Who has said nothing for so long says nothing.
-const SILENCE: Duration = Duration::from_secs(2);
+const SILENCE: Duration = Duration::from_millis(500);
 
 pub(super) fn measure(program: &Path, scale: Scale, rows: &mut Vec<Row>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

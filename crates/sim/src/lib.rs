@@ -63,6 +63,8 @@ pub struct Report {
     pub elections: u64,
     /// Writes of leaders that were judged by their terms.
     pub fenced: u64,
+    /// How often clients went to another server.
+    pub moves: u64,
     pub interruptions: Interruptions,
     /// From the end of faults to convergence.
     pub healing: Duration,
@@ -71,7 +73,7 @@ pub struct Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, revisions, requests, faults, evictions, elections, interruptions, .. } = self;
+        let Self { seed, revisions, requests, faults, evictions, elections, moves, interruptions, .. } = self;
         write!(f, "seed {seed:#x} holds: {revisions} revisions, {requests} requests, {faults} faults, ")?;
         if *evictions > 0 {
             write!(f, "{evictions} evictions, ")?;
@@ -79,7 +81,7 @@ impl fmt::Display for Report {
         if *elections > 0 {
             let Interruptions { links, partitions, pauses, ends } = interruptions;
             write!(f, "{elections} elections ({links} links troubled, {partitions} servers out of reach, ")?;
-            write!(f, "{pauses} pauses, {ends} ends), ")?;
+            write!(f, "{pauses} pauses, {ends} ends), {moves} moves of clients, ")?;
         }
         let (healing, time) = (self.healing.as_secs_f64(), self.virtual_time.as_secs_f64());
         write!(f, "healed in {healing:.1} s of {time:.0} s, trace {:016x}", self.trace_hash)
@@ -260,6 +262,7 @@ fn report(world: &World, healing: Duration) -> Report {
         evictions: truth.fights.n_evictions,
         elections: truth.terms.n_elections,
         fenced: truth.terms.n_fenced,
+        moves: world.weather.n_moves.load(Ordering::Relaxed),
         interruptions: world.interruptions,
         healing,
         virtual_time: world.elapsed(),

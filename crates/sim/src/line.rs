@@ -33,6 +33,8 @@ pub(crate) struct Weather {
     pub(crate) is_bad: AtomicBool,
     pub(crate) n_requests: AtomicU64,
     pub(crate) n_faults: AtomicU64,
+    /// How often a client went to another server.
+    pub(crate) n_moves: AtomicU64,
     /// Writes that were answered with success.
     pub(crate) acknowledged: Mutex<Vec<Acknowledged>>,
     /// What a client was answered that it must not be.

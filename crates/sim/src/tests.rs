@@ -67,6 +67,7 @@ const INTERRUPTIONS: &[Happening] = &[
     ("servers were out of reach", |it| it.interruptions.partitions),
     ("processes stood still", |it| it.interruptions.pauses),
     ("processes ended", |it| it.interruptions.ends),
+    ("clients went to another server", |it| it.moves),
 ];
 
 #[test]

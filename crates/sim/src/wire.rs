@@ -21,7 +21,12 @@ use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use tokio::time::{sleep, timeout};
 
-use crate::{freezer::Freezer, ground::Ground, line::Line, signal::Signal};
+use crate::{
+    freezer::Freezer,
+    ground::Ground,
+    line::{Line, Weather},
+    signal::Signal,
+};
 
 /// Between asking whether a server is ready, as nodes do.
 const READY_PERIOD: Duration = Duration::from_secs(10);
@@ -172,7 +177,7 @@ fn carried(body: Body, way: Way) -> Body {
 }
 
 /// A client of all these servers, and what leaves those that are not ready.
-pub(crate) fn client_of(wires: Vec<Wire>, first: usize) -> (Client, BoxFuture<'static, ()>) {
+pub(crate) fn client_of(wires: Vec<Wire>, first: usize, weather: Arc<Weather>) -> (Client, BoxFuture<'static, ()>) {
     let urls: Vec<String> = (0..wires.len()).map(|at| format!("https://server-{at}")).collect();
     let wires: Vec<Arc<Wire>> = wires.into_iter().map(Arc::new).collect();
     let target = RestConfig {
@@ -198,5 +203,14 @@ pub(crate) fn client_of(wires: Vec<Wire>, first: usize) -> (Client, BoxFuture<'s
             asked.check_ready().await;
         }
     };
-    (Client::new(transport).with_deadline(Ground::DEADLINE), Box::pin(looking))
+    let mut moves = transport.moves();
+    let counting = async move {
+        while moves.changed().await.is_ok() {
+            weather.n_moves.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let beside = async move {
+        tokio::join!(looking, counting);
+    };
+    (Client::new(transport).with_deadline(Ground::DEADLINE), Box::pin(beside))
 }

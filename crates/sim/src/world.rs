@@ -217,7 +217,8 @@ impl World {
         let line = |plane: &ControlPlane| self.line_to(plane, name, who.clone(), false);
         let wires = self.planes.iter().zip(partitions).map(|(plane, it)| Wire::new(line(plane), it.clone())).collect();
         let first = corten_meta::stable_hash(name.as_bytes()) % self.planes.len() as u64;
-        wire::client_of(wires, usize::try_from(first).expect("less than the number of servers"))
+        let first = usize::try_from(first).expect("less than the number of servers");
+        wire::client_of(wires, first, self.weather.clone())
     }
 
     /// Between a client, by its name, and each of the servers.

@@ -14,7 +14,7 @@ use crate::{
 #[derive(Clone)]
 pub(crate) enum LoopAccess {
     InProcess(OwnServer),
-    Remote(RemoteAccess),
+    Remote(Box<RemoteAccess>),
 }
 
 /// Another process's API server, which may be of another version, or upstream's.
@@ -42,8 +42,10 @@ impl LoopAccess {
     pub(crate) fn writer(&self, account: &str, fence: Option<Fence>) -> Client {
         match self {
             Self::InProcess(server) => in_process::fenced(server, in_process::controller(account), fence),
-            Self::Remote(RemoteAccess { accounts: Some(accounts), .. }) => accounts.client(account),
-            Self::Remote(RemoteAccess { client, .. }) => client.clone(),
+            Self::Remote(remote) => match &remote.accounts {
+                Some(accounts) => accounts.client(account),
+                None => remote.client.clone(),
+            },
         }
     }
 }

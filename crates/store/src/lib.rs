@@ -215,6 +215,12 @@ impl DiskUse {
     pub fn concern(&self) -> Option<String> {
         let mib = |bytes: u64| bytes >> 20;
         let what = if self.is_quota { "etcd's quota" } else { "its disk" };
+        if self.is_refused && self.is_quota {
+            return Some(format!(
+                "{what} of {} MiB is full: what makes the data larger is refused, deletions are not",
+                mib(self.total)
+            ));
+        }
         if self.is_refused {
             return Some(format!(
                 "{what} is full ({} of {} MiB are free): what makes the data larger is refused, deletions are not",

@@ -102,21 +102,16 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
         anyhow::Ok(Answer::Outage(outage?))
     };
     let answer = connection.block_on(async {
-        let target = match target(&connection, &asked).await {
+        let target = match unless_quorum_is_lost(&folders, target(&connection, &asked)).await {
             Err(error) if is_unreachable(&error) => return behind(error).await,
             target => target?,
         };
         loop {
             let life = ClusterRecord::find(&folders);
             let outage = life.as_ref().and_then(ClusterRecord::outage);
-            let lost = folders.iter().find_map(|it| why::etcd_quorum_lost(it, output::now()));
-            if let Some(lost) = lost.filter(|_| outage.is_none()) {
-                // Nobody answers then, and each question would wait for that.
-                return Err(lost.into());
-            }
             let answer = match outage {
                 Some(outage) => Answer::Outage(outage),
-                None => match ask(&connection, &target, everywhere, &place).await {
+                None => match unless_quorum_is_lost(&folders, ask(&connection, &target, everywhere, &place)).await {
                     Ok(answer) => {
                         let members = folders.iter().flat_map(|it| why::etcd_concerns(it, output::now())).collect();
                         noticed(answer, &target, life.as_ref(), &connection, members)
@@ -139,6 +134,25 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
         answer => answer?,
     };
     answered(&answer, matches)
+}
+
+/// What comes of asking; or that etcd has lost its quorum, before or meanwhile: nobody answers then, and each question would wait for that.
+async fn unless_quorum_is_lost<T>(folders: &[PathBuf], asking: impl Future<Output = Result<T>>) -> Result<T> {
+    let lost = async {
+        loop {
+            let is_out = ClusterRecord::find(folders).is_some_and(|it| it.outage().is_some());
+            let lost = folders.iter().find_map(|it| why::etcd_quorum_lost(it, output::now()));
+            if let Some(lost) = lost.filter(|_| !is_out) {
+                return lost;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        lost = lost => Err(lost.into()),
+        answer = asking => answer,
+    }
 }
 
 /// Asks this machine's node, where it has joined a cluster. Nothing of what it does not know is there for it.

@@ -87,13 +87,24 @@ fn start(member: &MemberHealth, data: &Path) -> String {
     if member.is_own {
         return up(data);
     }
-    let (name, up) = (&member.name, up(data));
-    format!("{up} # on {name}; where it never comes back: corten node remove {name}")
+    let name = &member.name;
+    format!("corten up # on {name}; where it never comes back: corten node remove {name}")
 }
 
 /// Wherever it is pasted, it starts no other cluster than the one with these data.
 fn up(data: &Path) -> String {
     command_for(&Layout::new(data, RUN_DIR), "up")
+}
+
+fn is_unreached(member: &MemberHealth) -> bool {
+    let says = member.says.as_deref().unwrap_or_default().to_lowercase();
+    ["no route", "in time", "unreachable", "timed out", "deadline"].iter().any(|it| says.contains(it))
+}
+
+/// `10.0.0.1` of `https://10.0.0.1:2379`.
+fn host(url: &str) -> &str {
+    let authority = url.split_once("://").map_or(url, |it| it.1);
+    authority.rsplit_once(':').map_or(authority, |it| it.0).trim_start_matches('[').trim_end_matches(']')
 }
 
 fn lost(health: &EtcdHealth, data: &Path, now: Time) -> Option<Group> {
@@ -109,10 +120,18 @@ fn lost(health: &EtcdHealth, data: &Path, now: Time) -> Option<Group> {
         duration(now.since(since)),
         since.whole_seconds()
     );
-    let names: Vec<&str> = voters().filter(|it| it.away_since.is_some()).map(|it| &*it.name).collect();
+    let away: Vec<&MemberHealth> = voters().filter(|it| it.away_since.is_some()).collect();
+    let names: Vec<&str> = away.iter().map(|it| &*it.name).collect();
     let next = match names.is_empty() {
+        // This machine may be the one that is cut off: none of the others so much as refuses a connection.
+        _ if away.len() > 1 && away.iter().all(|it| !it.is_own && is_unreached(it)) => format!(
+            "ping {} # no other member is reached: look at this machine's own link first; then corten up # on {}",
+            host(&away[0].url),
+            names.join(" or ")
+        ),
         true => format!("tail -n 40 {}", quoted(&log_in(data).with_file_name("etcd.log").to_string_lossy())),
-        false => format!("{} # on {}", up(data), names.join(" or ")),
+        false if away.iter().any(|it| it.is_own) => format!("{} # or corten up, on {}", up(data), names.join(" or ")),
+        false => format!("corten up # on {}", names.join(" or ")),
     };
     let mut group = Group::of_cluster("etcd", summary, next);
     group.since = Some(since);

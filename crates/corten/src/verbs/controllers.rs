@@ -78,7 +78,7 @@ async fn run_until_told(options: ControllersOptions, target: RestConfig) -> Resu
     };
     let client = access.client.clone();
     let controllers = ControllerLoops {
-        access: LoopAccess::Remote(access),
+        access: LoopAccess::Remote(Box::new(access)),
         signer: signer.map(|it| Arc::new(it) as Arc<dyn Signer>),
         journal,
         clock,

@@ -45,8 +45,9 @@ pub(crate) struct ControlPlane {
 }
 
 impl ControlPlane {
-    pub(crate) fn new(at: usize) -> Self {
-        let (server, levers, journal) = (Switch::default(), Levers::default(), Arc::default());
+    /// With a store that forgets, or does not, what a stream was to go on with.
+    pub(crate) fn new(at: usize, forgets: bool) -> Self {
+        let (server, levers, journal) = (Switch::default(), Levers::new(forgets), Arc::default());
         Self { at, server, levers, journal, stop: watch::Sender::new(false), process: None, n_begun: 0 }
     }
 

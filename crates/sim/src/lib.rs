@@ -63,6 +63,8 @@ pub struct Report {
     pub elections: u64,
     /// Writes of leaders that were judged by their terms.
     pub fenced: u64,
+    /// How often a server had to read all again.
+    pub forgotten: u64,
     /// How often clients went to another server.
     pub moves: u64,
     pub interruptions: Interruptions,
@@ -73,7 +75,8 @@ pub struct Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, revisions, requests, faults, evictions, elections, moves, interruptions, .. } = self;
+        let Self { seed, revisions, requests, faults, evictions, elections, moves, forgotten, interruptions, .. } =
+            self;
         write!(f, "seed {seed:#x} holds: {revisions} revisions, {requests} requests, {faults} faults, ")?;
         if *evictions > 0 {
             write!(f, "{evictions} evictions, ")?;
@@ -81,7 +84,7 @@ impl fmt::Display for Report {
         if *elections > 0 {
             let Interruptions { links, partitions, pauses, ends } = interruptions;
             write!(f, "{elections} elections ({links} links troubled, {partitions} servers out of reach, ")?;
-            write!(f, "{pauses} pauses, {ends} ends), {moves} moves of clients, ")?;
+            write!(f, "{pauses} pauses, {ends} ends), {moves} moves of clients, all read again {forgotten} times, ")?;
         }
         let (healing, time) = (self.healing.as_secs_f64(), self.virtual_time.as_secs_f64());
         write!(f, "healed in {healing:.1} s of {time:.0} s, trace {:016x}", self.trace_hash)
@@ -160,8 +163,9 @@ async fn play(seed: u64, n_planes: usize, trail: &mut Vec<String>) -> Result<Rep
     stay_silent(&world).await?;
     {
         let truth = world.truth.lock();
+        let is_whole = !world.has_several_planes() || !world.forgets();
         for (resource, segments) in &witnessed {
-            witness::compare(&truth, &resource.plural, segments)?;
+            witness::compare(&truth, &resource.plural, segments, is_whole)?;
         }
     }
     nothing_was_lost(&world)?;
@@ -262,6 +266,7 @@ fn report(world: &World, healing: Duration) -> Report {
         evictions: truth.fights.n_evictions,
         elections: truth.terms.n_elections,
         fenced: truth.terms.n_fenced,
+        forgotten: world.planes.iter().map(|it| it.levers.n_forgotten()).sum(),
         moves: world.weather.n_moves.load(Ordering::Relaxed),
         interruptions: world.interruptions,
         healing,

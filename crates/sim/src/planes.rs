@@ -48,10 +48,15 @@ fn whom(world: &World) -> usize {
 fn trouble_link(world: &mut World, at: usize) -> String {
     let trouble = *world.dice.pick(&Trouble::ALL).expect("not empty");
     let (lasts, levers) = (a_while(world), world.planes[at].levers.clone());
+    // Connections may outlive it, or not.
+    let breaks = world.dice.percent(50);
     world.interruptions.links += 1;
     levers.set(trouble);
     world.healing.spawn(async move {
         tokio::time::sleep(lasts).await;
+        if breaks {
+            levers.break_streams();
+        }
         levers.set(Trouble::None);
     });
     format!("the link from {} to the store is {trouble:?} for {lasts:?}", world.planes[at].name())

@@ -68,6 +68,7 @@ const INTERRUPTIONS: &[Happening] = &[
     ("processes stood still", |it| it.interruptions.pauses),
     ("processes ended", |it| it.interruptions.ends),
     ("clients went to another server", |it| it.moves),
+    ("servers read all again", |it| it.forgotten),
 ];
 
 #[test]

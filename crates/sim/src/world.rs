@@ -106,7 +106,8 @@ impl World {
             n_begun: 0,
         };
         if n_planes > 1 {
-            world.planes.extend((0..n_planes).map(ControlPlane::new));
+            let forgets = world.forgets();
+            world.planes.extend((0..n_planes).map(|at| ControlPlane::new(at, forgets)));
             world.planes.iter_mut().for_each(|it| it.begin(&world.ground));
             world.all_serve().await?;
         } else {
@@ -126,6 +127,12 @@ impl World {
         }
         let controllers = CONTROLLERS.iter().map(|make| make(&Settings::default()).name().to_owned());
         controllers.chain(["scheduler".to_owned()]).chain(nodes).collect()
+    }
+
+    /// In every second history of several control planes the store forgets what streams that broke were to go on with. A server then
+    /// reads all again, and tells its watchers what is different.
+    pub(crate) fn forgets(&self) -> bool {
+        self.seed / 2 % 2 == 1
     }
 
     pub(crate) fn has_several_planes(&self) -> bool {

@@ -1,8 +1,13 @@
 //! What befalls a link, and the process at this end of it.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
-use crate::{freezer::Freezer, signal::Signal};
+use crate::{freezer::Freezer, seeded_rng::SeededRng, signal::Signal};
+
+const FORGOTTEN_PERCENT: u64 = 75;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Trouble {
@@ -50,9 +55,27 @@ struct Condition {
 pub(crate) struct Levers {
     condition: Arc<Signal<Condition>>,
     pub(crate) freezer: Freezer,
+    /// What a stream that breaks was to go on with is now and then no longer kept.
+    forgets: bool,
+    n_forgotten: Arc<AtomicU64>,
 }
 
 impl Levers {
+    pub(crate) fn new(forgets: bool) -> Self {
+        Self { forgets, ..Self::default() }
+    }
+
+    /// Is it kept no longer? Told once of a stream that breaks.
+    pub(super) fn forget(&self, dice: &SeededRng) -> bool {
+        let is_forgotten = self.forgets && dice.percent(FORGOTTEN_PERCENT);
+        self.n_forgotten.fetch_add(u64::from(is_forgotten), Ordering::Relaxed);
+        is_forgotten
+    }
+
+    pub(crate) fn n_forgotten(&self) -> u64 {
+        self.n_forgotten.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn set(&self, trouble: Trouble) {
         self.condition.modify(|it| {
             it.trouble = trouble;

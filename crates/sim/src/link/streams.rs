@@ -125,6 +125,10 @@ impl Follower {
                 Ok(error) => return error,
                 Err(Broken) => sleep(PAUSE).await,
             }
+            let newest = self.link.store.revision();
+            if newest > self.position && self.link.levers.forget(&self.link.dice) {
+                return Error::Compacted { asked: self.position, oldest: newest };
+            }
         }
     }
 

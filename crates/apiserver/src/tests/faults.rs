@@ -84,7 +84,7 @@ async fn a_write_the_store_refuses_is_an_error_and_leaves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn watchers_survive_the_loss_of_the_stores_watch() {
+async fn watchers_of_what_changed_while_the_stores_watch_was_lost_list_again() {
     let store = Arc::new(Memory::new());
     let server = Server::start(server::over(store.clone())).await.expect("starts");
     for name in ["kept", "gone"] {
@@ -94,17 +94,22 @@ async fn watchers_survive_the_loss_of_the_stores_watch() {
     let version = list["metadata"]["resourceVersion"].as_str().expect("text");
     let path = format!("{PATH}?watch=true&resourceVersion={version}");
     let mut watch = call(&server, "GET", &path, Value::Null).await;
+    let of_others = format!("/api/v1/namespaces/default/secrets?watch=true&resourceVersion={version}");
+    let mut of_others = call(&server, "GET", &of_others, Value::Null).await;
     store.drop_watches();
     assert_eq!(ask(&server, "POST", PATH, json!({ "metadata": { "name": "new" } })).await.0, 201);
     assert_eq!(ask(&server, "DELETE", &format!("{PATH}/gone"), Value::Null).await.0, 200);
-    let mut seen = Vec::new();
-    for _ in 0..2 {
-        let event = next_line(&mut watch).await;
-        let name = event["object"]["metadata"]["name"].as_str().expect("a name");
-        seen.push(format!("{} {name}", event["type"].as_str().expect("a type")));
-    }
-    assert_eq!(seen, ["ADDED new", "DELETED gone"]);
-    drop(watch);
+    let event = next_line(&mut watch).await;
+    assert_eq!((&event["type"], &event["object"]["code"]), (&json!("ERROR"), &json!(410)), "{event}");
+    assert!(watch.body_mut().frame().await.is_none());
+    let (_, list) = ask(&server, "GET", PATH, Value::Null).await;
+    let names: Vec<_> = list["items"].as_array().expect("items").iter().map(|it| &it["metadata"]["name"]).collect();
+    assert_eq!(names, ["kept", "new"]);
+    // What did not change is watched on.
+    let secrets = "/api/v1/namespaces/default/secrets";
+    assert_eq!(ask(&server, "POST", secrets, json!({ "metadata": { "name": "s" } })).await.0, 201);
+    assert_eq!(next_line(&mut of_others).await["type"], "ADDED");
+    drop(of_others);
     server.stop().await;
 }
 

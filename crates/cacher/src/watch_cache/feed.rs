@@ -227,7 +227,7 @@ async fn resynced(store: &dyn Store, caches: &Caches) -> Result<Box<dyn Changes>
     }
 }
 
-/// Reads everything again after the watch was lost, and tells watchers the difference.
+/// Reads everything again after the watch was lost. Watchers of what is different list again.
 async fn resync(store: &dyn Store, caches: &Caches) -> Result<Box<dyn Changes>, Error> {
     let page = store.range(Range::prefix(ROOT), None, 0).await?;
     let mut unheard = Vec::new();
@@ -238,7 +238,7 @@ async fn resync(store: &dyn Store, caches: &Caches) -> Result<Box<dyn Changes>, 
     for cache in caches.iter() {
         let entries = slice(&page.entries, cache.prefix());
         let changes = difference(&cache, &cache.snapshot(), entries, page.revision);
-        unheard.extend(cache.apply(changes));
+        unheard.extend(cache.apply_difference(changes));
     }
     caches.advance(page.revision);
     caches.tell_advanced();

@@ -388,11 +388,22 @@ impl ResourceCache {
 
     /// Takes changes in; gives the logs whose watchers are to be woken.
     pub(super) fn apply(&self, changes: Vec<Change>) -> Vec<Arc<Log>> {
+        self.take_in(changes, false)
+    }
+
+    /// Takes in what is different from what is known, where it is not known what happened between. Told as events it would show states
+    /// that never were: whoever watches lists again.
+    pub(super) fn apply_difference(&self, changes: Vec<Change>) -> Vec<Arc<Log>> {
+        let has_gap = !changes.is_empty();
+        self.take_in(changes, has_gap)
+    }
+
+    fn take_in(&self, changes: Vec<Change>, mut has_gap: bool) -> Vec<Arc<Log>> {
         let lanes = self.lanes.lock();
         let before = self.current.load();
         let mut snapshot = Snapshot::clone(&before);
         let mut events = Vec::with_capacity(changes.len());
-        let (mut has_gap, mut revision) = (false, before.revision);
+        let mut revision = before.revision;
         for change in changes {
             revision = change.revision;
             has_gap |= snapshot.unreadable.remove(&change.key);

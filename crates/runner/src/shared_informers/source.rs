@@ -260,10 +260,9 @@ impl HeldInformer {
     }
 
     /// Was it listed again at a later version? What the list brings may have come before `revision` or after it: between the
-    /// last version of the table and that of the list nobody knows its state.
+    /// last version before the list and that of the list nobody knows its state.
     pub(super) fn jumps_over(&self, revision: u64) -> bool {
-        let next = self.coming.front().filter(|_| !self.is_apart);
-        next.is_some_and(|it| it.n_lists > self.state.n_lists && it.version > revision && self.state.n_lists > 0)
+        !self.is_apart && self.state.n_lists > 0 && is_unknown_at(&self.coming, self.state.n_lists, revision)
     }
 
     pub(super) fn has_come(&self, revision: u64) -> bool {
@@ -288,6 +287,13 @@ impl HeldInformer {
     }
 }
 
+/// Is the first list that is not shown yet, after `n_lists`, of a version after `revision`, and what comes before it of one before?
+fn is_unknown_at(coming: &VecDeque<Coming>, n_lists: u64, revision: u64) -> bool {
+    let at = coming.partition_point(|it| it.n_lists <= n_lists);
+    let known = at.checked_sub(1).and_then(|it| coming.get(it)).map_or(0, |it| it.version);
+    coming.get(at).is_some_and(|it| known < revision && revision < it.version)
+}
+
 /// What an informer's event does to a table.
 trait Take {
     fn take(&mut self, event: InformerEvent<Object>) -> Option<Change>;
@@ -302,5 +308,29 @@ impl Take for Table {
             }
             InformerEvent::Synced(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn before_a_list_only_what_came_until_then_is_known() {
+        let coming = |all: &[(u64, u64)]| -> VecDeque<Coming> {
+            let one = |&(version, n_lists): &(u64, u64)| {
+                let event = InformerEvent::Synced(version.to_string());
+                Coming { event, version, n_lists }
+            };
+            all.iter().map(one).collect()
+        };
+        let listed = coming(&[(9, 2), (9, 2), (12, 2)]);
+        assert_eq!([3, 8, 9, 11].map(|it| is_unknown_at(&listed, 1, it)), [true, true, false, false]);
+        // What the watch had brought before is known up to its last version.
+        let after_changes = coming(&[(4, 1), (5, 1), (9, 2), (12, 2)]);
+        assert_eq!([3, 4, 5].map(|it| is_unknown_at(&after_changes, 1, it)), [false; 3]);
+        assert_eq!([6, 8].map(|it| is_unknown_at(&after_changes, 1, it)), [true; 2]);
+        assert_eq!([9, 12].map(|it| is_unknown_at(&after_changes, 1, it)), [false; 2]);
+        assert!(!is_unknown_at(&coming(&[(4, 1)]), 1, 6));
     }
 }

@@ -1,6 +1,9 @@
 //! Who wrote: the term of a leader that a request was made in, from the loop's line to the commit.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use corten_store::Revision;
 use parking_lot::Mutex;
@@ -30,16 +33,31 @@ impl Author {
     }
 }
 
-/// Who wrote what nobody has judged yet.
+/// What is known of commits that nobody has judged yet.
 #[derive(Clone, Default)]
-pub(crate) struct Authors(Arc<Mutex<BTreeMap<Revision, Author>>>);
+pub(crate) struct Authors(Arc<Mutex<Unjudged>>);
+
+#[derive(Default)]
+struct Unjudged {
+    authors: BTreeMap<Revision, Author>,
+    late: BTreeSet<Revision>,
+}
 
 impl Authors {
     pub(crate) fn note(&self, revision: Revision, author: Author) {
-        self.0.lock().insert(revision, author);
+        self.0.lock().authors.insert(revision, author);
+    }
+
+    /// Who asked for it had given up, and may have looked and done something else instead.
+    pub(crate) fn note_late(&self, revision: Revision) {
+        self.0.lock().late.insert(revision);
     }
 
     pub(crate) fn take(&self, revision: Revision) -> Option<Author> {
-        self.0.lock().remove(&revision)
+        self.0.lock().authors.remove(&revision)
+    }
+
+    pub(crate) fn take_late(&self, revision: Revision) -> bool {
+        self.0.lock().late.remove(&revision)
     }
 }

@@ -163,9 +163,8 @@ async fn play(seed: u64, n_planes: usize, trail: &mut Vec<String>) -> Result<Rep
     stay_silent(&world).await?;
     {
         let truth = world.truth.lock();
-        let is_whole = !world.has_several_planes() || !world.forgets();
         for (resource, segments) in &witnessed {
-            witness::compare(&truth, &resource.plural, segments, is_whole)?;
+            witness::compare(&truth, &resource.plural, segments)?;
         }
     }
     nothing_was_lost(&world)?;

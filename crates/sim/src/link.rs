@@ -117,8 +117,12 @@ impl Link {
         let link = self.clone();
         tokio::spawn(async move {
             link.there().await;
+            let before = link.store.revision();
             let answer = question.await;
             let revision = link.store.revision();
+            if revision > before && tell.is_closed() {
+                link.authors.note_late(revision);
+            }
             link.back().await;
             // Who asked may have given up.
             let _ = tell.send((answer, revision));

@@ -1,7 +1,7 @@
 //! The whole truth: every commit of the store in its order, and the rules no moment of it may break.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::Duration,
 };
 
@@ -29,6 +29,8 @@ pub(crate) struct Oracle {
     pub(crate) log: BTreeMap<u64, Vec<String>>,
     /// What a set of pods (by the key of its owner) was meant to hold at most, and since when.
     wanted: BTreeMap<String, VecDeque<(Instant, i64)>>,
+    /// Pods whose maker had given up on them when they were stored, and may have made others.
+    late_pods: BTreeSet<String>,
     successes: Successes,
     pub(crate) fights: Fights,
     pub(crate) states: States,
@@ -70,6 +72,9 @@ impl Oracle {
         let new: Value = serde_json::from_slice(&value).map_err(|error| format!("{key} is no JSON: {error}"))?;
         self.terms.stored(&key, change.revision, Some(&new))?;
         let old = self.objects.insert(key.clone(), new.clone());
+        if self.terms.authors.take_late(change.revision) && old.is_none() && key.starts_with("/registry/pods/") {
+            self.late_pods.insert(key.clone());
+        }
         let kind = key.split('/').nth(2).unwrap_or_default();
         match kind {
             "pods" => {
@@ -127,7 +132,8 @@ impl Oracle {
         let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
         let set = format!("/registry/replicasets/{namespace}/{}", owner["name"].as_str().unwrap_or_default());
         let Some(wanted) = self.most_wanted(&set) else { return Ok(()) };
-        let active = self.active_pods(owner["uid"].as_str().unwrap_or_default());
+        let owner = owner["uid"].as_str().unwrap_or_default();
+        let active = self.active_pods_but(owner, |key| self.late_pods.contains(key));
         if active > wanted {
             return Err(format!("{key} is pod {active} of {set}, which never wanted more than {wanted}"));
         }
@@ -187,8 +193,12 @@ impl Oracle {
     }
 
     pub(crate) fn active_pods(&self, owner: &str) -> i64 {
+        self.active_pods_but(owner, |_| false)
+    }
+
+    fn active_pods_but(&self, owner: &str, is_left_out: impl Fn(&str) -> bool) -> i64 {
         let active = |it: &&Value| !is_over(it) && it["metadata"]["deletionTimestamp"].is_null();
-        let pods = self.of("pods").map(|it| it.1).filter(active);
+        let pods = self.of("pods").filter(|it| !is_left_out(it.0)).map(|it| it.1).filter(active);
         let owned = pods.filter(|it| controller(it).is_some_and(|it| it["uid"] == owner));
         i64::try_from(owned.count()).unwrap_or(i64::MAX)
     }

@@ -129,9 +129,9 @@ impl World {
         controllers.chain(["scheduler".to_owned()]).chain(nodes).collect()
     }
 
-    /// In every second history of several control planes the store forgets what streams that broke were to go on with. A server then
-    /// reads all again, and tells its watchers what is different.
-    pub(crate) fn forgets(&self) -> bool {
+    /// In every second history of several control planes the store forgets what streams that broke were to go on with: a server
+    /// then reads all again.
+    fn forgets(&self) -> bool {
         self.seed / 2 % 2 == 1
     }
 

@@ -93,6 +93,20 @@ async fn no_more_pods_than_anybody_may_have_wanted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pod_that_comes_when_its_maker_has_given_up_may_be_one_too_many() {
+    for (name, is_late) in [("in time", false), ("late", true)] {
+        let mut told = OracleWriter::new();
+        assert_eq!(told.set("web", 1), None);
+        if is_late {
+            told.truth.terms.authors.note_late(told.revision + 1);
+        }
+        assert_eq!(told.pod("a", None, "1m", 1), None);
+        assert_eq!(told.pod("b", None, "1m", 1).is_none(), is_late, "{name}");
+        assert!(told.pod("c", None, "1m", 1).is_some(), "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_sets_of_a_deployment_stay_within_its_surge() {
     for (surge, most) in [(json!(1), 5), (json!("25%"), 5), (json!("26%"), 6), (json!(null), 4)] {
         let mut told = OracleWriter::new();

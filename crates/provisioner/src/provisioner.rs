@@ -7,6 +7,7 @@ mod claims;
 mod conditions;
 mod metadata;
 mod outcomes;
+mod removed;
 mod snapshots;
 mod unfinished;
 
@@ -83,6 +84,8 @@ pub struct Provisioner {
     capacity: capacities::Capacities,
     conditions: conditions::Conditions,
     attached: attached::Attached,
+    removed_volumes: removed::Removed,
+    removed_contents: removed::Removed,
     wake: Option<Time>,
 }
 
@@ -136,6 +139,8 @@ impl Provisioner {
             capacity: capacities::Capacities::default(),
             conditions: conditions::Conditions::default(),
             attached: attached::Attached::default(),
+            removed_volumes: removed::Removed::default(),
+            removed_contents: removed::Removed::default(),
             wake: None,
         }
     }
@@ -189,6 +194,7 @@ impl Provisioner {
             }
             Event::VolumeGone(name) => {
                 let claim = self.volumes.remove(&name).as_deref().and_then(claim_of);
+                self.removed_volumes.forget(&name);
                 self.forget(&Subject::Volume(name));
                 claim.map(Subject::Claim).into_iter().collect()
             }
@@ -411,8 +417,9 @@ impl Provisioner {
         // One that a node still has is not removed.
         let attachment = self.attachments.values().find(|it| attaching::volume_of(it) == Some(name));
         let is_attached = attachment.is_some();
-        let removal = driver.provisions && self.acting().is_of_volume(volume, driver);
-        let removal = removal.then(|| removal::job(volume, driver)).flatten();
+        let is_removed = self.removed_volumes.is_known(name, volume.metadata.uid.as_deref().unwrap_or_default());
+        let removes = driver.provisions && !is_removed && self.acting().is_of_volume(volume, driver);
+        let removal = removes.then(|| removal::job(volume, driver)).flatten();
         if let (Some(Job::Remove { .. }), Some(attachment)) = (&removal, attachment) {
             let message = format!("persistentvolume {name} is still attached to node {}", attachment.spec.node_name);
             self.tell(&driver.name, &about_volume(volume), EventType::Normal, "VolumeDelete", message, effects);

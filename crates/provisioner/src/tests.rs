@@ -332,6 +332,14 @@ fn a_released_volume_is_removed_by_who_made_it() {
     assert_eq!(busy, ["Warning VolumeFailedDelete: volume pvc-c1 is in use"]);
     assert_eq!(world.wait(2), [removal]);
     assert_eq!(world.tell(ended(Ok(()))), ["capacity local"]);
+    // It goes, and is told of as it was on the way.
+    let mut going = released("Delete", DRIVER, "n1");
+    going["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    assert_eq!(world.volume(going.clone()), [""; 0]);
+    assert_eq!(world.wait(600), ["capacity local"]);
+    // Another by its name is another.
+    world.tell(Event::VolumeGone("pvc-c1".into()));
+    assert_eq!(world.volume(going), [removal]);
 }
 
 fn required(terms: &Value) -> Value {

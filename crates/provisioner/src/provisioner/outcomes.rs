@@ -79,8 +79,8 @@ impl Provisioner {
                         let about = about_volume(found);
                         self.tell(&driver, &about, Warning, "VolumeFailedDelete", failure.message, effects);
                     }
-                    // It may be told once more as it was before.
-                    (Ok(()), _) => {
+                    (Ok(()), Some(found)) => {
+                        self.removed_volumes.note(volume.clone(), found.metadata.uid.as_deref().unwrap_or_default());
                         self.volumes.remove(&volume);
                     }
                     _ => {}

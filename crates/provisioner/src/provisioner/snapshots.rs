@@ -38,6 +38,7 @@ impl Provisioner {
             }
             Event::ContentGone(name) => {
                 self.contents.remove(&name);
+                self.removed_contents.forget(&name);
                 self.forget(&Subject::Content(name));
                 Vec::new()
             }
@@ -127,6 +128,9 @@ impl Provisioner {
 
     pub(super) fn job_of_content(&mut self, name: &str, now: Time, effects: &mut Vec<Effect>) -> Option<Job> {
         let content = self.contents.get(name)?;
+        if self.removed_contents.is_known(name, &content.metadata.uid) {
+            return None;
+        }
         let driver = self.drivers.get(&content.spec.driver)?;
         let acting = self.acting();
         if self.waits_for_nodes(driver) || !acting.is(&acting.of_content(content, driver), driver) {
@@ -201,8 +205,9 @@ impl Provisioner {
         let subject = Subject::Content(content.clone());
         self.ended(&subject, is_ok, now);
         if is_ok {
-            // It may be told once more as it was before.
-            self.contents.remove(&content);
+            if let Some(found) = self.contents.remove(&content) {
+                self.removed_contents.note(content, &found.metadata.uid);
+            }
         } else if let Some(about) = self.contents.get(&content).map(|it| it.reference()) {
             let message = "Failed to delete snapshot".to_owned();
             self.tell(driver, &about, Warning, "SnapshotDeleteError", message, effects);

@@ -200,6 +200,24 @@ fn a_content_goes_when_it_may() {
 }
 
 #[test]
+fn a_content_on_its_way_out_is_removed_once() {
+    let mut world = synced();
+    world.class();
+    let mut going = json!({ "metadata": {
+        "deletionTimestamp": "2026-11-20T11:00:00Z",
+        "finalizers": [format!("{GROUP}/volumesnapshotcontent-bound-protection")],
+        "annotations": { format!("{GROUP}/volumesnapshot-being-deleted"): "yes" },
+    } });
+    merge(&mut going, ready());
+    assert_eq!(world.content(going.clone()), ["remove snapcontent-u1 h1"]);
+    let removed = Outcome::SnapshotRemoved { content: "snapcontent-u1".into(), driver: DRIVER.into(), result: Ok(()) };
+    world.tell(Event::Done(removed));
+    assert_eq!(world.content(going.clone()), [""; 0]);
+    world.tell(Event::ContentGone("snapcontent-u1".into()));
+    assert_eq!(world.content(going), ["remove snapcontent-u1 h1"]);
+}
+
+#[test]
 fn a_claim_begins_with_what_a_snapshot_holds() {
     let mut world = synced();
     let missing = "error getting snapshot s from api server: volumesnapshots.snapshot.storage.k8s.io \"s\" not found";

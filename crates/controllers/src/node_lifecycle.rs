@@ -14,7 +14,8 @@ mod zones;
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, ObjectReference, Time};
 use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Verb, View, Wait, Wake, Watch, Write};
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 
 use crate::{
     EFFECTS_MAX,
@@ -22,7 +23,7 @@ use crate::{
     projections::{Lease, Node, Pod, reference},
     status::exact_patch,
 };
-use health::Health;
+use health::{Health, Heard};
 
 const LEASES: &str = "kube-node-lease";
 
@@ -56,10 +57,16 @@ impl Controller for NodeLifecycle {
 
     fn reconcile(&self, view: &View, key: &Key, now: Time) -> Plan {
         let node = view.get::<Node>(key);
-        let mut plan = Plan { effects: registered(view.note(key), key, node), ..Plan::default() };
-        let Some(node) = node.filter(|it| !it.metadata.is_deleting()) else { return plan };
         let lease = view.get::<Lease>(&Key::new(LEASES, &*key.name));
-        let health = Health::of(node, lease, view.since(), now);
+        let before = view.note(key).and_then(|it| Heard::deserialize(it).ok());
+        let heard = node.map(|it| Heard::of(it, lease, before.as_ref(), view.since(), now));
+        let mut plan = Plan { effects: registered(before.as_ref(), key, node), ..Plan::default() };
+        if heard != before {
+            plan.effects.push(Effect::Remember { note: json!(heard) });
+        }
+        let Some((node, heard)) = node.filter(|it| !it.metadata.is_deleting()).zip(heard) else { return plan };
+        plan.waits.extend(heard.clocks_apart().map(|it| Wait::new("ClocksApart", it, Actor::Operator)));
+        let health = Health::of(node, &heard);
         if now >= health.deadline {
             plan.waits.push(silent(&health, now));
             let conditions = health::silenced(node, now);
@@ -70,8 +77,11 @@ impl Controller for NodeLifecycle {
                 }
                 return plan;
             }
-        } else {
+        } else if now >= health.late {
+            plan.waits.push(late(&health));
             plan.wake_at = Some(health.deadline);
+        } else {
+            plan.wake_at = Some(health.late);
         }
         taint(view, node, now, &mut plan);
         if node.ready().is_some_and(|it| it != "True") {
@@ -92,6 +102,14 @@ fn silent(health: &Health, now: Time) -> Wait {
     Wait::new("NodeSilent", message, Actor::Operator)
 }
 
+fn late(health: &Health) -> Wait {
+    let heard = health.heard.whole_seconds();
+    let message = format!(
+        "it renews its Lease every 10 s, and nothing was heard of it since {heard}: its kubelet has stopped, is slow, or cannot reach the server"
+    );
+    Wait::new("NodeLate", message, Actor::Operator)
+}
+
 fn say_unknown(node: &Node, conditions: &[serde_json::Value]) -> Effect {
     let patch = json!({ "metadata": { "uid": node.metadata.uid }, "status": { "conditions": conditions } });
     Effect::StrategicPatch { resource: resources::NODES, key: node.metadata.key(), subresource: Some("status"), patch }
@@ -102,17 +120,16 @@ fn not_ready_event(node: &Node) -> Effect {
     Effect::Event { about: reference(node), event_type: EventType::Normal, reason: "NodeNotReady", message }
 }
 
-/// As in `monitorNodeHealth`: tells of a node that was not known before, and of one that is known no longer. The note is the
-/// uid of the node that is known by this name.
-fn registered(note: Option<&Value>, key: &Key, node: Option<&Node>) -> Vec<Effect> {
-    let known = note.and_then(Value::as_str);
+/// As in `monitorNodeHealth`: tells of a node that was not known before, and of one that is known no longer.
+fn registered(before: Option<&Heard>, key: &Key, node: Option<&Node>) -> Vec<Effect> {
+    let known = before.map(|it| &*it.uid);
     let uid = node.map(|it| &*it.metadata.uid);
     if known == uid {
         return Vec::new();
     }
     let removed = known.map(|it| node_event(&key.name, it, "RemovingNode", "Removing Node", "from"));
     let added = uid.map(|it| node_event(&key.name, it, "RegisteredNode", "Registered Node", "in"));
-    removed.into_iter().chain(added).chain([Effect::Remember { note: json!(uid) }]).collect()
+    removed.into_iter().chain(added).collect()
 }
 
 fn node_event(name: &str, uid: &str, reason: &'static str, what: &str, of: &str) -> Effect {

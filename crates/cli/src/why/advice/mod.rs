@@ -125,7 +125,8 @@ async fn of_nodes(case: &Case<'_>) -> Option<Option<Advice>> {
         "SchedulingGated" => Some(scheduling::gated(case)),
         "NotScheduled" => Some(scheduling::other(case).await),
         "NoNodes" => Some(scheduling::no_nodes(case).await),
-        "NodeSilent" | "NodeNotReady" | "NotReady" => Some(scheduling::node(case)),
+        "NodeLate" | "NodeNotReady" | "NodeSilent" | "NotReady" => Some(scheduling::node(case)),
+        "ClocksApart" => Some(scheduling::clocks(case)),
         "VersionSkew" => Some(
             Advice::run(kubectl("", &["get", "nodes"]))
                 .who("whoever runs the cluster: all servers are upgraded first, then nodes, each by `corten up` of the new program"),

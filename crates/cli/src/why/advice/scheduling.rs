@@ -267,5 +267,12 @@ pub(super) fn node(case: &Case<'_>) -> Advice {
         .hint("on that machine: /var/lib/corten/log/corten.log")
 }
 
+pub(super) fn clocks(case: &Case<'_>) -> Advice {
+    let node = &case.at.subject;
+    Advice::run("timedatectl set-ntp true".to_owned())
+        .who(format!("whoever runs {node}: on its machine, or on that of the server where that one's clock is wrong"))
+        .hint("`date -u` on both shows which")
+}
+
 #[cfg(test)]
 mod tests;

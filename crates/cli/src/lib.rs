@@ -38,7 +38,7 @@ pub use verbs::{
     token::control_plane::{
         ETCD_AUTHORITY_KEY as SHARED_ETCD_AUTHORITY_KEY, ETCD_CLUSTER as SHARED_ETCD_CLUSTER, SECRET as SHARED_SECRET,
     },
-    up::{VERB as UP, restart_args, start_member},
+    up::{VERB as UP, node_line, restart_args, start_member},
 };
 
 use verb::{ALL, command_of, whole_command};

@@ -11,7 +11,7 @@ use clap::{ArgMatches, parser::ValueSource};
 use corten_cli::{
     Failure,
     control_plane_record::ControlPlaneRecord,
-    etcd_member::{EtcdFolder, EtcdMemberRecord},
+    etcd_member::{CLIENT_PORT, EtcdFolder, EtcdMemberRecord, PEER_PORT},
 };
 use corten_options::server_options;
 
@@ -54,6 +54,7 @@ impl HaOptions {
         if let Some(option) = OF_OTHERS.iter().find(|it| server_options::any_given(matches, it)) {
             bail!("--{option} is about another etcd than the one that Corten runs (--ha): leave one of both out");
         }
+        refuse_ports_of_etcd(matches)?;
         let is_given = matches.value_source("bind") == Some(ValueSource::CommandLine);
         let quota = std::env::var(QUOTA_VARIABLE).ok();
         let quota = quota.map(|it| it.parse().with_context(|| format!("reading {QUOTA_VARIABLE}={it}"))).transpose()?;
@@ -71,6 +72,17 @@ impl HaOptions {
             data,
         }))
     }
+}
+
+/// Its member listens at them beside the server.
+fn refuse_ports_of_etcd(matches: &ArgMatches) -> Result<()> {
+    for option in ["port", "kubelet-port"] {
+        let port = matches.try_get_one::<u16>(option).ok().flatten();
+        if let Some(port) = port.filter(|it| [CLIENT_PORT, PEER_PORT].contains(it)) {
+            bail!("--{option} {port} is a port of etcd, which Corten runs here");
+        }
+    }
+    Ok(())
 }
 
 /// Of `--bind`, which not every verb reads as an address.

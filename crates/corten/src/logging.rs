@@ -12,6 +12,23 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, filter::LevelFilter, fmt, l
 /// # Errors
 /// `--log-level`, `CORTEN_LOG` or `--log-format` cannot be understood.
 pub(crate) fn begin(matches: &ArgMatches) -> Result<Arc<dyn LogFilter>> {
+    let (layer, log) = read(matches)?;
+    // A second call (never in the program) would find the first one's subscriber: harmless.
+    let _ = tracing::subscriber::set_global_default(Registry::default().with(layer));
+    Ok(log)
+}
+
+/// Reads what [`begin`] does, and logs nothing.
+///
+/// # Errors
+/// As of [`begin`].
+pub(crate) fn check(matches: &ArgMatches) -> Result<Arc<dyn LogFilter>> {
+    Ok(read(matches)?.1)
+}
+
+type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
+
+fn read(matches: &ArgMatches) -> Result<(BoxedLayer, Arc<dyn LogFilter>)> {
     let level = matches.get_one::<String>("log-level").cloned();
     let filter = match level {
         Some(told) => filter_of(&told).map_err(anyhow::Error::msg).context("reading --log-level")?,
@@ -20,7 +37,7 @@ pub(crate) fn begin(matches: &ArgMatches) -> Result<Arc<dyn LogFilter>> {
             None => EnvFilter::new(DEFAULT),
         },
     };
-    let lines: Box<dyn Layer<Registry> + Send + Sync> = match matches.get_one::<String>("log-format").map(|it| &**it) {
+    let lines: BoxedLayer = match matches.get_one::<String>("log-format").map(|it| &**it) {
         Some("text") | None => {
             let colour = std::io::stderr().is_terminal();
             fmt::layer().with_writer(std::io::stderr).with_ansi(colour).boxed()
@@ -29,9 +46,7 @@ pub(crate) fn begin(matches: &ArgMatches) -> Result<Arc<dyn LogFilter>> {
         Some(_) => anyhow::bail!("reading --log-format: must be text or json"),
     };
     let (filter, handle) = reload::Layer::new(filter);
-    // A second call (never in the program) would find the first one's subscriber: harmless.
-    let _ = tracing::subscriber::set_global_default(Registry::default().with(lines.with_filter(filter)));
-    Ok(Arc::new(Reloaded(handle)))
+    Ok((lines.with_filter(filter).boxed(), Arc::new(Reloaded(handle))))
 }
 
 const DEFAULT: &str = "info";

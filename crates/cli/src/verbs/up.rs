@@ -100,28 +100,19 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let node = NodeProcess::of(matches)?;
     member::refuse(&node)?;
     let before = Record::load(&node.layout.data).options;
-    let (matches, remembered) = &as_before(matches, &before);
+    let (matches, mut remembered) = as_before(matches, &before);
+    let matches = &matches;
     let node_name = NodeName::of(matches, &node.layout.data)?;
     let name = node_name.name.clone();
-    let flag = |name: &str| matches.get_one::<String>(name).cloned().expect("has a default");
-    let port = |name: &str| matches.get_one::<u16>(name).expect("has a default").to_string();
     let timeout = Duration::from_secs(*matches.get_one::<u64>("timeout").expect("has a default")).min(TIMEOUT_MAX);
     let end = Instant::now() + timeout;
     let mut progress = Progress::new();
 
-    for remark in node_name.remark().into_iter().chain(remembered.clone()) {
+    if let Some(remark) = node_name.remark() {
         progress.done(&remark);
     }
     progress.doing("starting the cluster");
-    let settings = [("--port", port("port")), ("--node-name", name.clone()), ("--kubelet-port", port("kubelet-port"))];
-    let manifests = matches.get_one::<PathBuf>("pod-manifest-path").map(std::path::absolute).transpose()?;
-    let manifests = manifests.map(|it| ("--pod-manifest-path", it.to_string_lossy().into_owned()));
-    // Where Corten runs an etcd, the address is that of its member unless another one is given.
-    let binds = !is_ha(matches, &node) || matches.value_source("bind") == Some(ValueSource::CommandLine);
-    let settings = binds.then(|| ("--bind", flag("bind"))).into_iter().chain(settings).chain(manifests);
-    let mut args: Vec<String> = settings.flat_map(|(name, value)| [name.to_owned(), value]).collect();
-    args.extend(server_options::given(matches));
-    args.extend(node_options::given(matches));
+    let args = arguments(&node, matches, &name)?;
     let awaited = Awaited::of(&args);
     let admin = node.layout.data.join("admin.kubeconfig");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("starting the runtime")?;
@@ -130,6 +121,9 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
         let turn = NodeLock::wait(&node, end, &mut progress)?;
         let mut started = start(&node, (&args, options(matches)), replacement::is_asked(matches), &mut progress)?;
         drop(turn);
+        if let Some(remark) = started.as_ref().and_then(|_| remembered.take()) {
+            progress.done(&remark);
+        }
         let begun = started.as_ref().and_then(Started::begun);
         let mut is_refused = false;
         let ready = runtime.block_on(async {
@@ -154,6 +148,36 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let kubeconfig = own_kubeconfig::install(&admin)?;
     output::text(&(lacks(&object) + &next_steps(kubeconfig.as_deref(), &admin)))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The command line, less the name, of the node that `up` starts with these options.
+///
+/// # Errors
+/// The folders cannot be named, or what the node was called cannot be read.
+pub fn node_line(matches: &ArgMatches) -> Result<Vec<OsString>> {
+    let node = NodeProcess::of(matches)?;
+    let (matches, _) = as_before(matches, &Record::load(&node.layout.data).options);
+    let name = NodeName::of(&matches, &node.layout.data)?.name;
+    let folders = [("--data-dir", &node.layout.data), ("--run-dir", &node.layout.run)];
+    let folders = folders.into_iter().flat_map(|(option, folder)| [OsString::from(option), folder.into()]);
+    Ok(folders.chain(arguments(&node, &matches, &name)?.into_iter().map(OsString::from)).collect())
+}
+
+/// What the node is told, less its folders.
+fn arguments(node: &NodeProcess, matches: &ArgMatches, name: &str) -> Result<Vec<String>> {
+    let flag = |name: &str| matches.get_one::<String>(name).cloned().expect("has a default");
+    let port = |name: &str| matches.get_one::<u16>(name).expect("has a default").to_string();
+    let settings =
+        [("--port", port("port")), ("--node-name", name.to_owned()), ("--kubelet-port", port("kubelet-port"))];
+    let manifests = matches.get_one::<PathBuf>("pod-manifest-path").map(std::path::absolute).transpose()?;
+    let manifests = manifests.map(|it| ("--pod-manifest-path", it.to_string_lossy().into_owned()));
+    // Where Corten runs an etcd, the address is that of its member unless another one is given.
+    let binds = !is_ha(matches, node) || matches.value_source("bind") == Some(ValueSource::CommandLine);
+    let settings = binds.then(|| ("--bind", flag("bind"))).into_iter().chain(settings).chain(manifests);
+    let mut args: Vec<String> = settings.flat_map(|(name, value)| [name.to_owned(), value]).collect();
+    args.extend(server_options::given(matches));
+    args.extend(node_options::given(matches));
+    Ok(args)
 }
 
 fn is_ha(matches: &ArgMatches, node: &NodeProcess) -> bool {
@@ -181,7 +205,7 @@ fn as_before(matches: &ArgMatches, before: &[String]) -> (ArgMatches, Option<Str
         let name = |option: &str| option.split('=').next().unwrap_or_default().to_owned();
         let now: Vec<String> = options(matches).iter().map(|it| name(it)).collect();
         let gone: Vec<String> = before.iter().filter(|it| !now.contains(&name(it))).cloned().collect();
-        let remark = format!("not as before, when it was started with {}", words(&gone));
+        let remark = format!("without options of before: {}", words(&gone));
         return (matches.clone(), (!gone.is_empty()).then_some(remark));
     }
     let restart = replacement::is_asked(matches).then(|| OsString::from("--restart"));

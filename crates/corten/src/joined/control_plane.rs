@@ -16,7 +16,7 @@ use corten_pki::{
     sharing::{CertificateKey, lacking, place},
 };
 
-use super::{Invitation, JoinedFiles, client, discover};
+use super::{Invitation, JoinedFiles, client, discover, discovery::compare_clocks};
 
 const CREATE: &str = "corten token create --control-plane # on a machine with a control plane of the cluster";
 
@@ -26,13 +26,14 @@ type Files = Vec<(String, Vec<u8>)>;
 /// Makes `data` the folder of another control plane. One that is already is left as it is.
 ///
 /// # Errors
-/// The folder belongs to another cluster, the invitation is refused, or what is shared does not open.
+/// The folder belongs to another cluster, the invitation is refused, the clocks are apart, or what is shared does not open.
 pub(crate) async fn join_control_plane(
     invitation: &Invitation,
     key: Option<&CertificateKey>,
     data: &Path,
 ) -> Result<()> {
     if is_joined(data, &invitation.ca_hash)? {
+        compare_clocks(invitation).await?;
         tracing::info!(data = %data.display(), "the folder is that of a control plane of this cluster already");
         return Ok(());
     }

@@ -20,6 +20,8 @@ use super::client;
 const CLUSTER_INFO: &str = "/api/v1/namespaces/kube-public/configmaps/cluster-info";
 /// As far as certificates are dated back, so that a clock that is behind by this much believes them.
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(300);
+/// So long a control plane that has joined already waits for the server it joined by, before it begins without it.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 const CREATE: &str = "corten token create";
 
 /// What `corten token create` printed.
@@ -69,8 +71,7 @@ impl Invitation {
 /// The server is not reached, publishes no authority or another one, or the clocks are apart.
 pub(crate) async fn discover(invitation: &Invitation) -> Result<String> {
     let server = &invitation.server;
-    let stranger = RestConfig { server: server.clone(), insecure_skip_tls_verify: true, ..RestConfig::default() };
-    let (headers, published) = published(&client(&stranger)?).await.map_err(|it| unpublished(server, &it))?;
+    let (headers, published) = published(&stranger(server)?).await.map_err(|it| unpublished(server, &it))?;
     refuse_other_clock(server, &headers, SystemTime::now())?;
     let hashes = public_key_hashes(&published);
     if let Some((_, certificate)) = hashes.iter().find(|it| it.0 == invitation.ca_hash) {
@@ -83,6 +84,23 @@ pub(crate) async fn discover(invitation: &Invitation) -> Result<String> {
     failure.details.push(format!("asked for:     {}", invitation.ca_hash));
     failure.details.push(format!("found:         {}", found.join(", ")));
     Err(failure.into())
+}
+
+/// Compares the clocks of this machine and of the server, where that answers soon: one that has joined begins without it, too.
+///
+/// # Errors
+/// The clocks are apart.
+pub(super) async fn compare_clocks(invitation: &Invitation) -> Result<()> {
+    let server = &invitation.server;
+    match tokio::time::timeout(ANSWERS_WITHIN, published(&stranger(server)?)).await {
+        Ok(Ok((headers, _))) => refuse_other_clock(server, &headers, SystemTime::now()),
+        Ok(Err(_)) | Err(_) => Ok(()),
+    }
+}
+
+/// Asks a server that is not known yet.
+fn stranger(server: &str) -> Result<Client> {
+    client(&RestConfig { server: server.to_owned(), insecure_skip_tls_verify: true, ..RestConfig::default() })
 }
 
 /// The authorities that the cluster tells its own nodes of, as PEM.

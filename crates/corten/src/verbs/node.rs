@@ -3,12 +3,14 @@
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
     time::Duration,
 };
 
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use corten_api::cluster_network::{ClusterNetwork, NodePorts};
+use corten_apiserver::LogFilter;
 use corten_cli::{Failure, NodeClaim, NodeName, Verb, control_plane_record::ControlPlaneRecord};
 use corten_host::Options;
 use corten_machine::{Layout, notify_service_manager};
@@ -60,27 +62,13 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
         return done;
     }
     let log = logging::begin(matches)?;
-    let absolute = |dir: &PathBuf| std::path::absolute(dir).with_context(|| format!("finding {}", dir.display()));
-    let folder = |name: &str| absolute(matches.get_one::<PathBuf>(name).context("clap gives a default")?);
-    let (data_dir, run_dir) = (folder("data-dir")?, folder("run-dir")?);
-    let name = NodeName::of(matches, &data_dir)?;
-    let mut node = settings(matches, &name, data_dir.clone(), run_dir)?;
-    if let Some(identity) = NodeIdentity::load(&name.name, JoinedFiles::of(&data_dir))? {
+    let (name, node) = named(matches)?;
+    if let Some(identity) = identity(&name, &node)? {
         server::refuse_for_member(matches, &identity.server())?;
         member::run(node, identity)?;
         return Ok(ExitCode::SUCCESS);
     }
-    // A machine that has joined goes on, and says so of its Node; half a cluster helps nobody.
-    node_options::refuse_pod_network(node.pod_network)?;
-    node_options::refuse_unreachable_api(matches, &node.pod_link)?;
-    let mut settings = server::settings(matches, log)?;
-    if settings.ha.is_none() {
-        refuse_second_control_plane(&data_dir)?;
-    }
-    node.take_network(&settings.network)?;
-    settings.gateways = node.runtime.gateways();
-    settings.has_ipv6 = node.runtime.pod_cidrs.iter().any(|it| it.contains(':'));
-    settings.node = Some(name.name.clone());
+    let (mut settings, mut node) = with_control_plane(matches, (&name, node), log)?;
     let claim = NodeClaim::new(Layout::new(&node.data_dir, &node.run_dir))?;
     name.keep(&node.data_dir)?;
     if let Some(remark) = name.remark() {
@@ -99,6 +87,51 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     })?;
     claim.ended_in_order();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reads all that the node is told, as when it starts.
+///
+/// # Errors
+/// It would not start.
+pub(super) fn check(matches: &ArgMatches) -> Result<()> {
+    let (name, node) = named(matches)?;
+    if identity(&name, &node)?.is_none() {
+        with_control_plane(matches, (&name, node), logging::check(matches)?)?;
+    }
+    Ok(())
+}
+
+fn named(matches: &ArgMatches) -> Result<(NodeName, node_agent::Settings)> {
+    let absolute = |dir: &PathBuf| std::path::absolute(dir).with_context(|| format!("finding {}", dir.display()));
+    let folder = |name: &str| absolute(matches.get_one::<PathBuf>(name).context("clap gives a default")?);
+    let (data_dir, run_dir) = (folder("data-dir")?, folder("run-dir")?);
+    let name = NodeName::of(matches, &data_dir)?;
+    let node = settings(matches, &name, data_dir, run_dir)?;
+    Ok((name, node))
+}
+
+/// Of a machine that has joined a cluster.
+fn identity(name: &NodeName, node: &node_agent::Settings) -> Result<Option<NodeIdentity>> {
+    NodeIdentity::load(&name.name, JoinedFiles::of(&node.data_dir))
+}
+
+fn with_control_plane(
+    matches: &ArgMatches,
+    (name, mut node): (&NodeName, node_agent::Settings),
+    log: Arc<dyn LogFilter>,
+) -> Result<(Settings, node_agent::Settings)> {
+    // A machine that has joined goes on, and says so of its Node; half a cluster helps nobody.
+    node_options::refuse_pod_network(node.pod_network)?;
+    node_options::refuse_unreachable_api(matches, &node.pod_link)?;
+    let mut settings = server::settings(matches, log)?;
+    if settings.ha.is_none() {
+        refuse_second_control_plane(&node.data_dir)?;
+    }
+    node.take_network(&settings.network)?;
+    settings.gateways = node.runtime.gateways();
+    settings.has_ipv6 = node.runtime.pod_cidrs.iter().any(|it| it.contains(':'));
+    settings.node = Some(name.name.clone());
+    Ok((settings, node))
 }
 
 async fn run_both(

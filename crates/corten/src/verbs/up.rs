@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Command};
-use corten_cli::{Failure, UP, Verb};
+use corten_cli::{Failure, UP, Verb, node_line};
 use corten_options::server_options;
 
-use super::server;
-use crate::{ha_options::HaOptions, node_options};
+use super::{node, server};
+use crate::node_options;
 
 pub(crate) const VERB: Verb = Verb { args, run, ..UP };
 
@@ -33,13 +33,21 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     }
     node_options::refuse_pod_network(node_options::pod_network(matches)?)?;
     node_options::refuse_unreachable_api(matches, &node_options::pod_link(matches)?)?;
-    if is_ha && rustix::process::geteuid().is_root() {
-        // Before a token is spent, and before anything runs in the background.
-        let data = matches.get_one::<std::path::PathBuf>("data-dir").context("clap gives a default")?;
-        HaOptions::of(matches, data)?;
-        if server::join(matches)? {
+    if rustix::process::geteuid().is_root() {
+        // Before a token is spent, before anything runs in the background, and before what runs there ends.
+        check(matches)?;
+        if is_ha && server::join(matches)? {
             eprintln!("✓ this machine has the keys of the cluster");
+            check(matches)?;
         }
     }
     (UP.run)(matches)
+}
+
+/// What the node would refuse to start with.
+fn check(matches: &ArgMatches) -> Result<()> {
+    let line = node_line(matches)?;
+    let command = (node::VERB.args)(Command::new("node")).no_binary_name(true);
+    let told = command.try_get_matches_from(line).context("reading what the node is told")?;
+    node::check(&told)
 }

@@ -61,12 +61,7 @@ fn a_bare_up_goes_on_with_the_options_of_before() {
     for (line, before, port, remark) in [
         ("up --data-dir=/d --timeout=5", &before[..], 7443, "as before: --port=7443 '--eviction-hard="),
         ("up --data-dir=/d", &before[..0], 6443, ""),
-        (
-            "up --data-dir=/d --port=8443",
-            &before[..],
-            8443,
-            "not as before, when it was started with '--eviction-hard=",
-        ),
+        ("up --data-dir=/d --port=8443", &before[..], 8443, "without options of before: '--eviction-hard="),
         ("up --data-dir=/d", &gone[..], 6443, "not known any more: --gone=1"),
     ] {
         let matches = args(Command::new("up")).get_matches_from(line.split(' '));

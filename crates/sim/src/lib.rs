@@ -95,6 +95,8 @@ impl fmt::Display for Report {
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub seed: u64,
+    /// How many control planes there were.
+    pub planes: usize,
     pub reason: String,
     /// What was done until then, a line each.
     pub trail: Vec<String>,
@@ -108,7 +110,7 @@ impl fmt::Display for Failure {
             writeln!(f, "{line}")?;
         }
         writeln!(f, "{}", self.reason)?;
-        write!(f, "again with: cargo xtask sim {:#x}", self.seed)
+        write!(f, "again with: cargo xtask sim {:#x} --planes {}", self.seed, self.planes)
     }
 }
 
@@ -127,14 +129,18 @@ fn planes_of(seed: u64) -> usize {
     if seed.is_multiple_of(2) { 1 } else { PLANES }
 }
 
-fn run_of(seed: u64, n_planes: usize) -> Result<Report, Box<Failure>> {
+/// Plays one seed with so many control planes.
+///
+/// # Errors
+/// As of [`run`].
+pub fn run_of(seed: u64, n_planes: usize) -> Result<Report, Box<Failure>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let mut trail = Vec::new();
     let played = match runtime {
         Ok(runtime) => runtime.block_on(play(seed, n_planes, &mut trail)),
         Err(error) => Err(format!("no runtime: {error}")),
     };
-    played.map_err(|reason| Box::new(Failure { seed, reason, trail }))
+    played.map_err(|reason| Box::new(Failure { seed, planes: n_planes, reason, trail }))
 }
 
 async fn play(seed: u64, n_planes: usize, trail: &mut Vec<String>) -> Result<Report, String> {

@@ -17,7 +17,8 @@ const FIGHTS: &[u64] = &[0x1006, 0x1007];
 /// The seeds of one run: as many as `CORTEN_SIM_SEEDS` says, always the same ones. Each takes seconds, most of them to compare
 /// views with states; `cargo xtask sim` looks at more.
 fn seeds() -> impl Iterator<Item = u64> {
-    let n = std::env::var("CORTEN_SIM_SEEDS").ok().and_then(|it| it.parse().ok()).unwrap_or(10);
+    let told = std::env::var("CORTEN_SIM_SEEDS").ok();
+    let n = told.map_or(10, |it| it.parse().expect("CORTEN_SIM_SEEDS is a number"));
     FIGHTS.iter().copied().chain((0..n).map(|it: u64| 0x5eed_0000 + it))
 }
 

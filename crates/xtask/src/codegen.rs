@@ -26,7 +26,7 @@ use anyhow::{Context, Result, bail};
 
 #[cfg(feature = "codegen")]
 pub(crate) fn run() -> Result<()> {
-    let crates = crate::tidy::root()?.join("crates");
+    let crates = corten_testbed::root()?.join("crates");
     let folder = crates.join("schema/src/table");
     let definitions = shapes::definitions();
     let types = shapes::read(&definitions, &merge_rules::read()?)?;
@@ -50,7 +50,7 @@ pub(crate) fn run() -> Result<()> {
 
 fn cargo(arguments: &[&str]) -> Result<()> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
-    let root = crate::tidy::root()?;
+    let root = corten_testbed::root()?;
     let status = Command::new(cargo).args(arguments).current_dir::<&Path>(&root).status();
     if !status.with_context(|| format!("running cargo {}", arguments.join(" ")))?.success() {
         bail!("cargo {} failed", arguments.join(" "));

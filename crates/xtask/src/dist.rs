@@ -14,8 +14,6 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::bench;
-
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Take the counts of the last time, instead of building the first program and loading it
@@ -36,7 +34,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         println!("1 of 3: the program that counts");
         let program = build(root, &target, &flag("-Cprofile-generate=", &raw))?;
         println!("2 of 3: its load");
-        bench::load(&program)?;
+        corten_bench::load(&program)?;
         merge(&profdata, &raw, &merged)?;
         fs::remove_dir_all(&raw).context("removing what was counted")?;
     }

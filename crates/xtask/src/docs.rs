@@ -8,8 +8,7 @@ use std::{fmt::Write as _, fs};
 
 use anyhow::{Context, Result, bail};
 use corten_kinds::{KINDS, Kind};
-
-use crate::tidy::root;
+use corten_testbed::root;
 
 const HEAD: &str = "<!-- Written by `cargo xtask docs`; change the table it is read off instead. -->\n\n";
 

@@ -9,8 +9,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use corten_testbed::{etcd_programs, root};
 
-use crate::{debian::Apt, tidy::root};
+use crate::debian::Apt;
 
 /// The release whose etcd is new enough: bookworm's tells progress too early.
 const RELEASE: &str = "trixie";
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 /// The folder with `etcd` and `etcdctl`, which are fetched once.
 fn programs(root: &Path) -> Result<PathBuf> {
     let folder = root.join("target/etcd");
-    if let Some(programs) = fetched(root) {
+    if let Some(programs) = etcd_programs()? {
         return Ok(programs);
     }
     let apt = Apt::new(folder.join("apt"), "deb", RELEASE)?;
@@ -55,10 +56,4 @@ fn programs(root: &Path) -> Result<PathBuf> {
         }
     }
     Ok(folder.join("usr/bin"))
-}
-
-/// The folder of its programs, where they have been fetched.
-pub(crate) fn fetched(root: &Path) -> Option<PathBuf> {
-    let programs = root.join("target/etcd/usr/bin");
-    ["etcd", "etcdctl"].iter().all(|it| programs.join(it).exists()).then_some(programs)
 }

@@ -2,7 +2,6 @@
 
 #![expect(clippy::print_stdout, reason = "a command line prints")]
 
-mod bench;
 mod codegen;
 mod crash;
 mod debian;
@@ -18,7 +17,6 @@ mod machine;
 mod machines;
 mod namespaces;
 mod powercut;
-mod real;
 mod sample_apiserver;
 mod sample_csi_driver;
 mod sample_device_driver;
@@ -46,7 +44,7 @@ enum Task {
     /// Write the reference pages of docs/reference
     Docs,
     /// Measure a running control plane, beside Kubernetes
-    Bench(bench::Args),
+    Bench(corten_bench::Args),
     /// Build the program that is shipped, by what it does under load
     Dist(dist::Args),
     /// Play a whole cluster in one thread, with faults from a seed
@@ -86,7 +84,7 @@ fn main() -> Result<()> {
         Task::Codegen => codegen::run(),
         Task::Tidy => tidy::run(),
         Task::Docs => docs::run(false),
-        Task::Bench(args) => bench::run(&args),
+        Task::Bench(args) => corten_bench::run(&args),
         Task::Dist(args) => dist::run(&args),
         Task::Sim(args) => sim::run(&args),
         Task::Crash(args) => crash::run(&args),

@@ -9,6 +9,9 @@ pub(crate) struct Args {
     /// Play so many seeds, from this one on
     #[arg(long, default_value_t = 1)]
     seeds: u64,
+    /// With so many control planes [default: three of an odd seed, one of an even one]
+    #[arg(long, value_parser = clap::value_parser!(u8).range(1..=5))]
+    planes: Option<u8>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -19,7 +22,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let first = first.with_context(|| format!("{:?} is no seed", args.seed))?;
     let mut failed = 0;
     for seed in first..first.saturating_add(args.seeds) {
-        match corten_sim::run(seed) {
+        let played = match args.planes {
+            Some(planes) => corten_sim::run_of(seed, planes.into()),
+            None => corten_sim::run(seed),
+        };
+        match played {
             Ok(report) => println!("{report}"),
             Err(failure) => {
                 failed += 1;

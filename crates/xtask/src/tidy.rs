@@ -15,6 +15,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use corten_testbed::root;
 use doc_links::DocLinks;
 use imports::Imports;
 
@@ -77,6 +78,8 @@ const FLOORS: &[(&str, u8)] = &[
     ("corten-apiserver", 3),
     ("corten-cli", 4),
     ("corten-sim", 4),
+    ("corten-testbed", 4),
+    ("corten-bench", 5),
     ("corten", 5),
     ("xtask", 5),
 ];
@@ -170,9 +173,10 @@ const SAME_FLOOR: &[(&str, &str)] = &[
     ("corten-host", "corten-machine"),
     ("corten-host", "corten-network"),
     ("corten-host", "corten-stream"),
+    ("xtask", "corten-bench"),
 ];
 /// Who may name the store: all others speak the API.
-const STORE_USERS: [&str; 11] = [
+const STORE_USERS: [&str; 12] = [
     "corten-cacher",
     "corten-encryption",
     "corten-etcd",
@@ -182,6 +186,7 @@ const STORE_USERS: [&str; 11] = [
     "corten-admission",
     "corten-apiserver",
     "corten-sim",
+    "corten-bench",
     "corten",
     "xtask",
 ];
@@ -250,11 +255,6 @@ fn circles(root: &Path, files: &[PathBuf]) -> Result<Vec<String>> {
         sins.extend(Imports::of(root, crate_dir, &files)?.sins());
     }
     Ok(sins)
-}
-
-pub(crate) fn root() -> Result<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    Ok(here.ancestors().nth(2).context("xtask lies two folders below the root")?.to_owned())
 }
 
 fn floors(root: &Path) -> Result<Vec<String>> {

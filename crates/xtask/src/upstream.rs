@@ -8,8 +8,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use corten_testbed::root;
 
-use crate::{debian::Apt, tidy::root};
+use crate::debian::Apt;
 
 /// The last release whose source package is whole: later ones have kubectl alone.
 const RELEASE: &str = "bookworm";

@@ -14,6 +14,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
+use corten_testbed::{Connection, ControlPlane, Data, Launcher, Profile, program};
 use parking_lot::Mutex;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use tokio::task::JoinSet;
@@ -23,7 +24,6 @@ pub(crate) use self::{
     watcher::{WatchedChanges, Watcher},
     writer::write,
 };
-use crate::real::{Connection, ControlPlane, Data, Launcher, Profile, program};
 
 pub(crate) const NAMESPACE: &str = "crash";
 pub(crate) const CONFIG_MAPS: &str = "/api/v1/namespaces/crash/configmaps";

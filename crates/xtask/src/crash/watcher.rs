@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
+use corten_testbed::Connection;
 use http_body_util::BodyExt;
 use hyper::{Method, StatusCode};
 use parking_lot::Mutex;
@@ -14,7 +15,6 @@ use super::{
     CONFIG_MAPS,
     oracle::{List, Metadata, Object, Version, is_ours},
 };
-use crate::real::Connection;
 
 #[derive(Clone)]
 pub(crate) struct Watcher {

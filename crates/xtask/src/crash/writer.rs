@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use bytes::Bytes;
+use corten_testbed::Connection;
 use hyper::{Method, StatusCode};
 use parking_lot::Mutex;
 use rand::{Rng, rngs::StdRng};
@@ -12,7 +13,6 @@ use super::{
     CONFIG_MAPS,
     oracle::{KeyWrite, Object, Oracle},
 };
-use crate::real::Connection;
 
 const OBJECTS: usize = 12;
 const VALUE_BYTES: std::ops::Range<usize> = 0..600;

@@ -16,9 +16,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use corten_testbed::free_port;
 
 use super::script::Shell;
-use crate::real::free_port;
 
 /// Where this program was when it began: once it is built anew, the system names it otherwise.
 static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| env::current_exe().unwrap_or_default());
@@ -165,7 +165,7 @@ impl Cluster {
 
     /// Puts the images of the tests where the node takes them from; builds them first unless they are given.
     fn images(&self, suite: &str) -> Result<()> {
-        let root = crate::tidy::root()?;
+        let root = corten_testbed::root()?;
         let folder = self.dir.join("data/images");
         fs::create_dir_all(&folder)?;
         let cache = self.machine.images.clone().unwrap_or_else(images_cache);
@@ -276,7 +276,7 @@ impl Cluster {
                 bail!("corten server ended with {status} on SIGTERM");
             }
         } else if self.of_members {
-            let mut down = Command::new(crate::tidy::root()?.join("e2e/member"));
+            let mut down = Command::new(corten_testbed::root()?.join("e2e/member"));
             let status = self.environment(down.arg("down")).status().context("running e2e/member")?;
             self.end_left();
             if !status.success() {
@@ -345,7 +345,8 @@ impl Shell for Cluster {
     fn run(&mut self, command: &str) -> Result<(i32, String)> {
         let seconds = COMMAND_MAX.mul_f64(self.slowness()).as_secs();
         let mut bash = Command::new("timeout");
-        bash.args(["--kill-after=10", &seconds.to_string(), "bash", "-c", command]).current_dir(crate::tidy::root()?);
+        bash.args(["--kill-after=10", &seconds.to_string(), "bash", "-c", command])
+            .current_dir(corten_testbed::root()?);
         let output = self.environment(&mut bash).output().context("running bash")?;
         let mut text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         let exit = output.status.code().unwrap_or(-1);

@@ -18,9 +18,8 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail};
 use cluster::Cluster;
 pub(crate) use cluster::{build_images, images_cache, in_path, missing};
+use corten_testbed::root;
 pub(crate) use script::{Script, Shell};
-
-use crate::tidy::root;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

@@ -10,15 +10,13 @@ use std::{
 
 use anyhow::{Result, bail};
 use bytes::Bytes;
+use corten_testbed::{Connection, ServerAddress, expect};
 use hyper::{Method, StatusCode};
 use rand::{Rng, rngs::StdRng};
 use tokio::time::{Instant, timeout};
 
 use super::check::{Operation, Outcome, Request};
-use crate::{
-    crash::{CONFIG_MAPS, List, Object, Watcher},
-    real::{Connection, ServerAddress, expect},
-};
+use crate::crash::{CONFIG_MAPS, List, Object, Watcher};
 
 /// Few, so that clients meet.
 const OBJECTS: usize = 5;
@@ -141,6 +139,12 @@ async fn ask(mut connection: Connection, drawn: Drawn) -> Result<(Option<Request
         Drawn::Read(_) | Drawn::List => None,
     };
     let Ok(Ok((status, answer))) = answer else { return Ok((in_doubt(drawn), None)) };
+    // Then nothing was written: that is promised (docs/how-to/keep-the-cluster-in-etcd.md), and the check holds it to that.
+    let is_refused = status == StatusCode::SERVICE_UNAVAILABLE && contains(&answer, b"the store is not available");
+    if let (true, Drawn::Put { key, value, expected }) = (is_refused, &drawn) {
+        let (key, value, expected) = (key.clone(), value.clone(), *expected);
+        return Ok((Some(Request::Put { key, value, expected, outcome: Outcome::Refused }), None));
+    }
     // It is there and cannot do it: what it has done before it found out nobody knows.
     if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
         return Ok((in_doubt(drawn), None));
@@ -182,4 +186,8 @@ fn body(key: &str, value: &str, expected: Option<u64>) -> Bytes {
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": { "value": value },
     });
     Bytes::from(object.to_string())
+}
+
+fn contains(text: &[u8], words: &[u8]) -> bool {
+    text.windows(words.len()).any(|it| it == words)
 }

@@ -10,11 +10,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use corten_testbed::{Connection, ServerAddress};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::Instant;
 
 use super::machines::{End, Machines};
-use crate::real::{Connection, ServerAddress};
 
 pub(super) const NAMES: [&str; 3] = ["one", "two", "three"];
 const SERVER_PORT: u16 = 6443;
@@ -28,11 +28,13 @@ struct Process {
     command: fn(&Cluster, usize) -> Result<Command>,
     child: Option<Child>,
     is_stopped: bool,
+    /// Where in its log the last start begins.
+    begins_at: usize,
 }
 
 impl Process {
     fn of(command: fn(&Cluster, usize) -> Result<Command>) -> Self {
-        Self { command, child: None, is_stopped: false }
+        Self { command, child: None, is_stopped: false, begins_at: 0 }
     }
 
     /// How it has ended by itself.
@@ -196,18 +198,23 @@ impl Cluster {
         bail!("server {} was not ready after {patience:?}: {}", NAMES[server], self.last_words(Part::Server(server)))
     }
 
+    /// A unit starts one again, too; for nothing but a full disk it ends.
+    fn start_ended(&mut self, member: usize) -> Result<()> {
+        let part = Part::Member(member);
+        let Some(status) = self.process(part).ended()? else { return Ok(()) };
+        if !self.filled.contains(&member) {
+            bail!("{part} ended with {status}: {}", self.last_words(part));
+        }
+        self.start_part(part)
+    }
+
     /// It has a leader, and knows what is written.
     async fn wait_until_healthy(&mut self, member: usize) -> Result<()> {
         let part = Part::Member(member);
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
-            if let Some(status) = self.process(part).ended()? {
-                // A unit starts one again, too; for nothing but a full disk it ends.
-                if !self.filled.contains(&member) {
-                    bail!("{part} ended with {status}: {}", self.last_words(part));
-                }
-                self.start_part(part)?;
-            }
+            // It is healthy with others alone.
+            (0..NAMES.len()).try_for_each(|it| self.start_ended(it))?;
             if self.is_healthy(member)? {
                 return Ok(());
             }
@@ -216,8 +223,14 @@ impl Cluster {
         bail!("{part} was not healthy after {PATIENCE:?}: {}", self.last_words(part))
     }
 
+    /// Of its last start.
     pub(super) fn last_words(&self, part: Part) -> String {
-        let log = fs::read_to_string(self.log(part)).unwrap_or_default();
+        let begins_at = match part {
+            Part::Server(it) => self.servers[it].begins_at,
+            Part::Member(it) => self.members[it].begins_at,
+        };
+        let log = fs::read(self.log(part)).unwrap_or_default();
+        let log = String::from_utf8_lossy(log.get(begins_at..).unwrap_or_default());
         let lines: Vec<_> = log.lines().rev().take(30).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
     }
@@ -233,7 +246,9 @@ impl Cluster {
         let (Part::Server(number) | Part::Member(number)) = part;
         let command = self.process(part).command;
         let mut command = command(self, number)?;
-        command.stderr(File::options().append(true).create(true).open(self.log(part))?);
+        let log = File::options().append(true).create(true).open(self.log(part))?;
+        self.process(part).begins_at = usize::try_from(log.metadata()?.len())?;
+        command.stderr(log);
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
         self.process(part).child = Some(child.with_context(|| format!("starting {part}"))?);
         Ok(())

@@ -20,13 +20,13 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use corten_testbed::Data;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use super::cluster::NAMES;
 use crate::{
     e2e::in_path,
     namespaces::{self, run},
-    real::Data,
 };
 
 const LINK: &str = "link0";

@@ -14,7 +14,9 @@
 //! | `full-disk` | the disk of a member, or of two, is full, of which a member ends |
 //! | `lost-member` | a member loses all it had, and another comes in its place |
 //!
-//! Once a fault is undone nobody helps: every server is to be ready again by itself.
+//! Once a fault is undone, what was killed is started again, as a unit does it; a member that was lost is replaced, and etcd's alarm of a full disk
+//! is taken back, as `corten up --ha` does it. Nobody helps beyond that: every server is to be ready again by itself. The members are started here
+//! and not by Corten: that is played by `e2e/cluster/40-ha.e2e`.
 //!
 //! Revisions say in which order etcd has written, so that the check is exact and needs no search: an answer is right where the order
 //! of revisions does not contradict the order of the clock, every value was asked for, and none came twice (linearizability of each
@@ -37,6 +39,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use corten_testbed::{Profile, etcd_programs, program};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -52,9 +55,7 @@ use self::{
 };
 use crate::{
     crash::{CONFIG_MAPS, List, Watcher, begin},
-    etcd, namespaces,
-    real::{Profile, program},
-    tidy::root,
+    namespaces,
 };
 
 const CLIENTS: usize = 6;
@@ -82,7 +83,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let Some(etcd) = etcd::fetched(&root()?) else {
+    let Some(etcd) = etcd_programs()? else {
         println!("skipped: there is no etcd in target/etcd: `cargo xtask etcd` fetches it");
         return Ok(());
     };

@@ -8,10 +8,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use corten_testbed::free_port;
 use serde::{Deserialize, Serialize};
 
 use super::{Arch, guest_folder, leftovers, network, qemu, ssh::Ssh, tail};
-use crate::real::free_port;
 
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 /// An emulated machine of another architecture needs the longest, or one whose processors are asked for by many others.

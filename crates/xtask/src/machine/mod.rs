@@ -21,6 +21,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use corten_testbed::root;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use by_hand::{Args as ByHand, run as by_hand};
@@ -29,7 +30,7 @@ pub(crate) use leftovers::remove_on_signals;
 pub(crate) use ready::not_ready;
 pub(crate) use speed::slowness;
 
-use crate::{e2e::in_path, tidy::root};
+use crate::e2e::in_path;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

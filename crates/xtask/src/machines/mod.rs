@@ -10,13 +10,13 @@ mod shell;
 use std::{path::PathBuf, time::Instant};
 
 use anyhow::{Context, Result, bail};
+use corten_testbed::root;
 
 pub(crate) use self::payload::Payload;
 use self::shell::Machines;
 use crate::{
     e2e::{Script, Shell as _, scripts},
     machine::{Arch, Suite, base, missing, remove_on_signals},
-    tidy::root,
 };
 
 #[derive(clap::Args)]

@@ -3,13 +3,14 @@
 use std::{path::Path, process::Stdio};
 
 use anyhow::Result;
+use corten_testbed::root;
 
 use super::{
     Args,
     payload::{Payload, SUITE_IMAGES},
     shell::Machines,
 };
-use crate::{machine::Suite, tidy::root};
+use crate::machine::Suite;
 
 /// Scripts of Services ask by both families. The address is one for documentation (RFC 3849), and its way out leads nowhere.
 const IPV6: &str = "ip -6 address replace 2001:db8:77::1/64 dev eth1 nodad && ip -6 route replace default via 2001:db8:77::fe dev eth1";

@@ -3,13 +3,13 @@
 use std::{path::PathBuf, time::Instant};
 
 use anyhow::{Context, Result, bail};
+use corten_testbed::root;
 use serde_json::Value;
 
 use super::{Args, payload::Payload};
 use crate::{
     e2e::Shell,
     machine::{Boot, Guest, GuestSpec, Suite, not_ready, slowness},
-    tidy::root,
 };
 
 /// The machines of a script, by their numbers. One is made when a command first names it.

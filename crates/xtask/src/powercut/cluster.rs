@@ -9,6 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
+use corten_testbed::{Connection, ServerAddress, root};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -21,8 +22,6 @@ use super::{
 use crate::{
     crash::{CONFIG_MAPS, List, NAMESPACE, Oracle},
     machine::not_ready,
-    real::{Connection, ServerAddress},
-    tidy::root,
 };
 
 /// What a real machine may take until all Pods are Ready again.

@@ -20,6 +20,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
+use corten_testbed::{Connection, root};
 use hyper::Method;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde_json::json;
@@ -30,8 +31,6 @@ use crate::{
     crash::{CONFIG_MAPS, write},
     machine::{Arch, Suite, base, remove_on_signals},
     machines::Payload,
-    real::Connection,
-    tidy::root,
 };
 
 const WRITERS: usize = 4;

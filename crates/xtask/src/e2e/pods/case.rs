@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn the_cases_of_the_project_can_be_read() {
-        let root = crate::tidy::root().expect("a project");
+        let root = corten_testbed::root().expect("a project");
         for entry in fs::read_dir(root.join("e2e/pods")).expect("a folder") {
             let path = entry.expect("an entry").path();
             if path.extension().is_some_and(|it| it == "yaml") {

@@ -24,6 +24,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use corten_meta::Time;
+use corten_testbed::root;
 use rustix::process::{Pid, Signal, kill_process};
 
 pub(super) use self::needed::missing;
@@ -32,7 +33,6 @@ use super::plug::Machine;
 use crate::{
     e2e::{build_images, images_cache},
     namespaces::run,
-    tidy::root,
 };
 
 const BOOT: &str = include_str!("boot.sh");

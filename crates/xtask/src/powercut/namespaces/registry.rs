@@ -9,9 +9,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use corten_testbed::root;
 use parking_lot::Mutex;
 
-use crate::{e2e::images_cache, namespaces::run, tidy::root};
+use crate::{e2e::images_cache, namespaces::run};
 
 const PORT: u16 = 5000;
 const DEADLINE: Duration = Duration::from_secs(20);

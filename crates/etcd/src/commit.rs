@@ -7,7 +7,7 @@
 //! sent      if a is of 7 put a=x          the answer is lost
 //! again     if a is of 7 put a=x     ->   done at 9:   the first was not done, and never will be: a is no longer of 7
 //!                                    ->   a=x of 8:    the first was done, at 8
-//!                                    ->   a=y of 8:    nobody can tell
+//!                                    ->   a=y of 8:    nobody can tell, unless 8 was known when it was sent: it was not done
 //! ```
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use corten_etcd_api::{
     self as messages, CompareWith, DeleteRangeRequest, PutRequest, RangeRequest, RequestKind, RequestOp, ResponseKind,
     TxnRequest, TxnResponse, method::TXN,
 };
-use corten_store::{Compare, Entry, Error, Operation, Outcome, Txn};
+use corten_store::{Compare, Entry, Error, Operation, Outcome, Revision, Txn};
 
 use crate::{
     client::Client,
@@ -57,10 +57,10 @@ impl<'a> Commit<'a> {
     }
 
     pub(crate) async fn run(&self, client: &Client) -> Result<Outcome, Error> {
-        let (mut tries, mut unanswered) = (client.tries(), None);
+        let (mut tries, mut unanswered, known) = (client.tries(), None, client.newest());
         loop {
             let failure = match client.ask::<_, TxnResponse>(TXN, &self.request).await {
-                Ok(answer) => return self.outcome(answer, unanswered.as_ref()),
+                Ok(answer) => return self.outcome(answer, unanswered.as_ref().map(|it| (it, known))),
                 Err(failure) => failure,
             };
             let goes_on = match failure.certainty {
@@ -81,7 +81,8 @@ impl<'a> Commit<'a> {
         self.compares.iter().any(|it| self.operations.contains_key(&it.key))
     }
 
-    fn outcome(&self, answer: TxnResponse, unanswered: Option<&Failure>) -> Result<Outcome, Error> {
+    /// `before`: what came of an attempt before, and which revision was known when that was sent.
+    fn outcome(&self, answer: TxnResponse, before: Option<(&Failure, Revision)>) -> Result<Outcome, Error> {
         if answer.succeeded {
             let revision = answer.header.map_or(0, |it| it.revision.unsigned_abs());
             return Ok(Outcome::Committed(revision));
@@ -94,11 +95,17 @@ impl<'a> Commit<'a> {
         let entries: Vec<Option<Entry>> = answer.responses.into_iter().map(entry).collect();
         let revision = |it: &Option<Entry>| it.as_ref().map_or(0, |it| it.mod_revision);
         let pairs = || self.compares.iter().zip(&entries);
-        if let Some(failure) = unanswered {
+        if let Some((failure, known)) = before {
             let is_untouched = |(compare, entry): (&Compare, &Option<Entry>)| {
                 self.operations.contains_key(&compare.key) && compare.mod_revision == revision(entry)
             };
-            if !pairs().any(is_untouched) {
+            // It stood there before anything was sent, and a key comes to no revision twice.
+            let was_refused = |(compare, entry): (&Compare, &Option<Entry>)| {
+                compare.mod_revision != 0
+                    && (1..=known).contains(&revision(entry))
+                    && compare.mod_revision != revision(entry)
+            };
+            if !pairs().any(is_untouched) && !pairs().any(was_refused) {
                 return self.done_before(&entries).map(Outcome::Committed).ok_or_else(|| unknown(failure));
             }
         }
@@ -153,5 +160,48 @@ fn request(keys: &Keys, compares: &[Compare], operations: &BTreeMap<Bytes, Optio
         compare: compares.iter().map(compare).collect(),
         success: operations.iter().map(operation).map(op).collect(),
         failure: compares.iter().map(read).map(op).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use corten_etcd_api::{KeyValue, RangeResponse, ResponseOp};
+
+    use super::*;
+
+    /// What a second attempt to put `a=x` finds, which compares the revision of `a`, and what is made of that.
+    #[test]
+    fn what_stands_there_tells_what_became_of_it() {
+        let keys = Keys::new("/registry");
+        let lost = Failure::late("m");
+        for (compared, found, known, expected) in [
+            (7, Some((8, "x")), 7, "done at 8"),
+            (7, Some((8, "y")), 7, "not known"),
+            (7, Some((8, "y")), 8, "refused"),
+            (7, Some((8, "x")), 8, "refused"),
+            (7, None, 8, "not known"),
+            (0, Some((8, "x")), 7, "done at 8"),
+            // It may go, and what was sent may come after all.
+            (0, Some((8, "y")), 8, "not known"),
+        ] {
+            let compares = vec![Compare { key: "/registry/a".into(), mod_revision: compared }];
+            let operations = vec![Operation::Put { key: "/registry/a".into(), value: "x".into() }];
+            let commit = Commit::new(&keys, Txn { compares, operations }).expect("it is small");
+            let stands = found.map(|(revision, value)| KeyValue {
+                key: "/registry/a".into(),
+                mod_revision: revision,
+                value: value.into(),
+                ..KeyValue::default()
+            });
+            let range = RangeResponse { kvs: stands.into_iter().collect(), ..RangeResponse::default() };
+            let responses = vec![ResponseOp { response: Some(ResponseKind::Range(range)) }];
+            let answer = TxnResponse { responses, ..TxnResponse::default() };
+            let said = match commit.outcome(answer, Some((&lost, known))) {
+                Ok(Outcome::Committed(revision)) => format!("done at {revision}"),
+                Ok(Outcome::Conflict(_)) => "refused".to_owned(),
+                Err(_) => "not known".to_owned(),
+            };
+            assert_eq!(said, expected, "{compared} {found:?} {known}");
+        }
     }
 }

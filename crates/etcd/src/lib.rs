@@ -28,5 +28,5 @@ mod tests;
 pub use compaction::compact_every;
 pub use members::{Member, MemberStatus, Members, Refusal};
 pub use options::{Options, TlsFiles};
-pub use start::StartError;
+pub use start::{StartError, is_new_enough};
 pub use store::EtcdStore;

@@ -68,13 +68,17 @@ impl EtcdStore {
     }
 }
 
-fn check_version(url: &str, version: &str) -> Result<(), StartError> {
+/// Is progress told by an etcd of this version (`3.5.16`) what every read counts on? What is no version is not.
+pub fn is_new_enough(version: &str) -> bool {
     let number = |it: &str| it.split(|it: char| !it.is_ascii_digit()).next()?.parse::<u64>().ok();
     let mut numbers = version.split('.').map(|it| number(it).unwrap_or_default());
     let mut next = || numbers.next().unwrap_or_default();
     let is = (next(), next(), next());
-    let is_enough = OLDEST.iter().any(|it| (is.0, is.1) == (it.0, it.1) && is.2 >= it.2) || (is.0, is.1) > (3, 5);
-    if is_enough {
+    OLDEST.iter().any(|it| (is.0, is.1) == (it.0, it.1) && is.2 >= it.2) || (is.0, is.1) > (3, 5)
+}
+
+fn check_version(url: &str, version: &str) -> Result<(), StartError> {
+    if is_new_enough(version) {
         return Ok(());
     }
     Err(StartError::Member(format!(

@@ -3,10 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    net::IpAddr,
-    path::{Path, PathBuf},
-};
+use std::{net::IpAddr, path::PathBuf};
 
 use clap::ArgMatches;
 use corten_machine::Layout;
@@ -15,7 +12,7 @@ use corten_meta::address::is_reachable;
 use crate::{
     connection::{self, Connection},
     node_folders::RUN_DIR,
-    node_process::{NodeProcess, command_for},
+    node_process::{NodeProcess, command_for, layout_of},
     node_record::Record,
     shell::quoted,
 };
@@ -36,9 +33,8 @@ pub(crate) struct ClusterPlace {
 impl ClusterPlace {
     pub(crate) fn of(matches: &ArgMatches, connection: &Connection) -> Self {
         let data = connection::data_folders(matches).into_iter().next();
-        let run = |data: &Path| Record::find(data).map(|it| it.run_dir).filter(|it| !it.as_os_str().is_empty());
         let node = data.as_deref().and_then(|data| {
-            let node = NodeProcess { layout: Layout::new(data, run(data).unwrap_or_else(|| RUN_DIR.into())) };
+            let node = NodeProcess { layout: layout_of(data) };
             node.runs().ok()?.then_some(node.layout)
         });
         let kubeconfig = matches.get_one::<PathBuf>("kubeconfig").map(|it| it.to_string_lossy().into_owned());
@@ -107,6 +103,6 @@ impl ClusterPlace {
 
     /// That of a node which runs on this machine.
     pub(crate) fn of_node(server: &str, data: &str) -> Self {
-        Self { node: Some(Layout::new(Path::new(data), RUN_DIR)), ..Self::of_server(server, Some(data)) }
+        Self { node: Some(Layout::new(std::path::Path::new(data), RUN_DIR)), ..Self::of_server(server, Some(data)) }
     }
 }

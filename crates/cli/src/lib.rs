@@ -30,7 +30,7 @@ pub use corten_records::{control_plane_record, etcd_member};
 pub use failure::Failure;
 pub use node_folders::SNAPSHOTS_MADE;
 pub use node_name::NodeName;
-pub use node_process::NodeClaim;
+pub use node_process::{NodeClaim, command_on, up_with};
 pub use reference::reference;
 pub use verb::Verb;
 pub use verbs::{
@@ -38,7 +38,7 @@ pub use verbs::{
     token::control_plane::{
         ETCD_AUTHORITY_KEY as SHARED_ETCD_AUTHORITY_KEY, ETCD_CLUSTER as SHARED_ETCD_CLUSTER, SECRET as SHARED_SECRET,
     },
-    up::{VERB as UP, node_line, restart_args, start_member},
+    up::{VERB as UP, node_line, restart_args, start_joined_node},
 };
 
 use verb::{ALL, command_of, whole_command};

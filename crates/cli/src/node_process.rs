@@ -376,6 +376,24 @@ impl NodeProcess {
     }
 }
 
+/// The folders of the node with these data, as it was started last.
+pub(crate) fn layout_of(data: &Path) -> Layout {
+    let run = Record::find(data).map(|it| it.run_dir).filter(|it| !it.as_os_str().is_empty());
+    Layout::new(data, run.unwrap_or_else(|| RUN_DIR.into()))
+}
+
+/// `corten VERB` for the node with these data, with the folders that it was started with last.
+pub fn command_on(data: &Path, verb: &str) -> String {
+    command_for(&layout_of(data), verb)
+}
+
+/// `corten up` for the node with these data, with the options that it was started with last, and one more.
+pub fn up_with(data: &Path, more: &str) -> String {
+    let name = more.split('=').next().unwrap_or_default();
+    let before = Record::load(data).options.into_iter().filter(|it| it.split('=').next() != Some(name));
+    before.fold(command_on(data, "up"), |command, it| command + " " + &quoted(&it)) + " " + more
+}
+
 /// `corten VERB` for the node with these folders.
 pub(crate) fn command_for(layout: &Layout, verb: &str) -> String {
     let mut command = format!("corten {verb}");

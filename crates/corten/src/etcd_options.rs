@@ -11,7 +11,10 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::ArgMatches;
 use corten_api::{api_servers::host_of, cluster_network::ClusterNetwork};
-use corten_cli::control_plane_record::{ControlPlaneRecord, ETCD_CLUSTER, etcd_cluster};
+use corten_cli::{
+    Failure, command_on,
+    control_plane_record::{ControlPlaneRecord, ETCD_CLUSTER, etcd_cluster},
+};
 use corten_etcd::{EtcdStore, Options, TlsFiles};
 use corten_options::server_options::{any_given, file, list, time, word};
 use corten_store::Limits;
@@ -111,6 +114,17 @@ impl EtcdOptions {
         match etcd_cluster(data).with_context(|| format!("reading {}", path.display()))? {
             None => fs::write(&path, format!("{is}\n")).with_context(|| format!("writing {}", path.display()))?,
             Some(was) if was == is => {}
+            Some(was) if self.joint.is_some() => {
+                let message = format!(
+                    "the etcd that Corten runs here is the cluster {is}, and {} belongs to the cluster {was}",
+                    data.display()
+                );
+                let mut failure = Failure::new(message);
+                failure
+                    .details
+                    .push("where a snapshot was restored, it is another cluster, and the file is to go".to_owned());
+                return Err(failure.next(format!("rm {} && {}", path.display(), command_on(data, "up"))).into());
+            }
             Some(was) => bail!(
                 "the members named with --etcd-servers are of the etcd cluster {is}, and {} belongs to the cluster {was}: name members of that one, or use another --data-dir",
                 data.display()

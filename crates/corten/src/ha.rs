@@ -7,6 +7,7 @@
 mod entry;
 mod look;
 mod member_process;
+pub(crate) mod restore;
 mod room;
 mod upkeep;
 

@@ -9,10 +9,12 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::{ArgMatches, parser::ValueSource};
 use corten_cli::{
-    Failure,
+    Failure, command_on,
     control_plane_record::ControlPlaneRecord,
     etcd_member::{CLIENT_PORT, EtcdFolder, EtcdMemberRecord, PEER_PORT},
+    up_with,
 };
+use corten_etcd::is_new_enough;
 use corten_options::server_options;
 
 /// What etcd takes at most, where its own `ETCD_QUOTA_BACKEND_BYTES` says nothing else: what etcd's authors advise at most.
@@ -113,10 +115,11 @@ fn refuse_other_cluster(data: &Path) -> Result<()> {
 
 /// The commands that take what is in the store into a member's folder.
 fn migrate(data: &Path) -> String {
-    let (data, member) = (data.display(), EtcdFolder::of(data).data());
+    let (down, up, member) = (command_on(data, "down"), up_with(data, "--ha"), EtcdFolder::of(data).data());
+    let data = data.display();
     format!(
-        "corten down && corten migrate --from {data} --to etcd.snapshot && etcdutl snapshot restore etcd.snapshot --data-dir {} && mv \
-         {data}/store {data}/store.before && corten up --ha",
+        "{down} && corten migrate --from {data} --to {data}/etcd.snapshot && etcdutl snapshot restore {data}/etcd.snapshot --data-dir {} \
+         && rm {data}/etcd.snapshot && mv {data}/store {data}/store.before && {up}",
         member.display()
     )
 }
@@ -126,17 +129,34 @@ fn program(given: Option<PathBuf>) -> Result<PathBuf> {
     let is_program = |it: &PathBuf| rustix::fs::access(it, rustix::fs::Access::EXEC_OK).is_ok() && it.is_file();
     if let Some(given) = given {
         if is_program(&given) {
+            refuse_older(&given)?;
             return Ok(given);
         }
         bail!("--etcd-binary: {} is no program", given.display());
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&folders).map(|it| it.join(PROGRAM)).find(is_program);
-    found.ok_or_else(|| {
+    let found = found.ok_or_else(|| {
         let mut failure = Failure::new("etcd is not installed: --ha starts the one that is packaged");
         failure.details.push("where it is elsewhere: --etcd-binary FILE".into());
-        failure.next("apt-get install etcd-server").into()
-    })
+        anyhow::Error::from(failure.next("apt-get install etcd-server"))
+    })?;
+    refuse_older(&found)?;
+    Ok(found)
+}
+
+/// One that does not say how old it is may begin: the server asks it once more.
+fn refuse_older(program: &Path) -> Result<()> {
+    let Ok(said) = std::process::Command::new(program).arg("--version").output() else { return Ok(()) };
+    let said = String::from_utf8_lossy(&said.stdout);
+    let Some(version) = said.lines().find_map(|it| it.strip_prefix("etcd Version: ")) else { return Ok(()) };
+    if is_new_enough(version) {
+        return Ok(());
+    }
+    let message = format!("{} is etcd {version}, and 3.4.31, 3.5.13 or newer is needed", program.display());
+    let mut failure = Failure::new(message);
+    failure.details.push("Debian 13 has one that is new enough; elsewhere name it: --etcd-binary FILE".into());
+    Err(failure.next("apt-cache policy etcd-server").into())
 }
 
 #[cfg(test)]

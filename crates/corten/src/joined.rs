@@ -23,7 +23,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use corten_cli::{Failure, NODE_KUBECONFIG};
+use corten_cli::{Failure, NODE_KUBECONFIG, command_on};
 use corten_client::{Client, https::HttpsTransport, kubeconfig::RestConfig};
 
 pub(crate) use control_plane::join_control_plane;
@@ -68,7 +68,8 @@ impl JoinedFiles {
 pub(crate) fn refuse_own_cluster(data: &Path) -> Result<()> {
     if data.join("pki/ca.key").exists() {
         let message = format!("{} holds a cluster of this machine's own: its node belongs to that", data.display());
-        return Err(Failure::new(message).next("corten down && corten reset").into());
+        let (down, reset) = (command_on(data, "down"), command_on(data, "reset"));
+        return Err(Failure::new(message).next(format!("{down} && {reset}")).into());
     }
     Ok(())
 }

@@ -171,6 +171,14 @@ impl EtcdHealth {
         let n = self.members.iter().filter(|it| !it.is_learner).count();
         (n, n / 2 + 1)
     }
+
+    /// The others, by name, that write nothing any more where this machine's member goes and is not taken out first.
+    pub fn others_that_need_own(&self) -> Vec<&str> {
+        let there = self.members.iter().filter(|it| !it.is_learner && it.away_since.is_none());
+        let (own, others): (Vec<_>, Vec<_>) = there.partition(|it| it.is_own);
+        let is_needed = self.has_quorum && !own.is_empty() && others.len() < self.n_voters().1;
+        others.into_iter().filter(|_| is_needed).map(|it| &*it.name).collect()
+    }
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
@@ -202,6 +210,27 @@ mod tests {
         assert!(!etcd.has_data(), "it was refused before it began");
         fs::write(log.join("0000000000000000-0000000000000000.wal"), "").expect("written");
         assert!(etcd.has_data());
+    }
+
+    #[test]
+    fn a_member_is_needed_where_too_few_are_left_without_it() {
+        let member = |name: &str, is_away: bool| MemberHealth {
+            name: name.into(),
+            is_own: name == "own",
+            away_since: is_away.then(|| Time::from_unix_seconds(1)),
+            ..MemberHealth::default()
+        };
+        let own = || member("own", false);
+        for (members, expected) in [
+            (vec![own()], &[][..]),
+            (vec![own(), member("b", false)], &["b"]),
+            (vec![own(), member("b", false), member("c", false)], &[]),
+            (vec![own(), member("b", false), member("c", true)], &["b"]),
+            (vec![member("own", true), member("b", false), member("c", false)], &[]),
+        ] {
+            let health = EtcdHealth { has_quorum: true, members, ..EtcdHealth::default() };
+            assert_eq!(health.others_that_need_own(), expected, "{health:?}");
+        }
     }
 
     #[test]

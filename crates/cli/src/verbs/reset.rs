@@ -13,8 +13,9 @@ use super::down;
 use crate::{
     Verb,
     node_process::{self, NodeProcess},
-    own_kubeconfig,
+    output, own_kubeconfig,
     progress::Progress,
+    why,
 };
 
 pub(crate) const VERB: Verb = Verb {
@@ -37,6 +38,12 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let node = NodeProcess::of(matches)?;
     let data = &node.layout.data;
     corten_host::may_be_erased(&node.layout)?;
+    if let Some((own, others)) = why::etcd_needed_by(data, output::now()) {
+        let others = others.join(", ");
+        eprintln!(
+            "warning: {others} cannot write any more once the member of etcd here is erased; `corten node remove {own}` takes it out first"
+        );
+    }
     if !matches.get_flag("yes") && !confirmed(&format!("Erase the cluster and all its data in {}?", data.display()))? {
         eprintln!("nothing was done");
         return Ok(ExitCode::FAILURE);

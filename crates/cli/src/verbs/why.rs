@@ -67,6 +67,8 @@ enum Answer {
     Object(Box<Explanation>),
     Survey(Survey),
     Outage(Outage),
+    /// Nothing is read or written: etcd has lost its quorum.
+    NoQuorum(Box<Survey>),
     /// No server answers, in whose words, and what this machine's node says.
     OfNode(String, Box<Answer>),
 }
@@ -103,8 +105,9 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     };
     let answer = connection.block_on(async {
         let target = match unless_quorum_is_lost(&folders, target(&connection, &asked)).await {
-            Err(error) if is_unreachable(&error) => return behind(error).await,
-            target => target?,
+            Err(lost) => return Ok(Answer::NoQuorum(lost)),
+            Ok(Err(error)) if is_unreachable(&error) => return behind(error).await,
+            Ok(target) => target?,
         };
         loop {
             let life = ClusterRecord::find(&folders);
@@ -112,12 +115,13 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
             let answer = match outage {
                 Some(outage) => Answer::Outage(outage),
                 None => match unless_quorum_is_lost(&folders, ask(&connection, &target, everywhere, &place)).await {
-                    Ok(answer) => {
+                    Err(lost) => Answer::NoQuorum(lost),
+                    Ok(Ok(answer)) => {
                         let members = folders.iter().flat_map(|it| why::etcd_concerns(it, output::now())).collect();
                         noticed(answer, &target, life.as_ref(), &connection, members)
                     }
-                    Err(error) if is_unreachable(&error) => behind(error).await?,
-                    Err(error) => return Err(refused(error, &connection, life.as_ref())),
+                    Ok(Err(error)) if is_unreachable(&error) => behind(error).await?,
+                    Ok(Err(error)) => return Err(refused(error, &connection, life.as_ref())),
                 },
             };
             if seconds_left == 0 || !goes_on(&answer) {
@@ -137,7 +141,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
 }
 
 /// What comes of asking; or that etcd has lost its quorum, before or meanwhile: nobody answers then, and each question would wait for that.
-async fn unless_quorum_is_lost<T>(folders: &[PathBuf], asking: impl Future<Output = Result<T>>) -> Result<T> {
+async fn unless_quorum_is_lost<T>(folders: &[PathBuf], asking: impl Future<Output = T>) -> Result<T, Box<Survey>> {
     let lost = async {
         loop {
             let is_out = ClusterRecord::find(folders).is_some_and(|it| it.outage().is_some());
@@ -150,8 +154,8 @@ async fn unless_quorum_is_lost<T>(folders: &[PathBuf], asking: impl Future<Outpu
     };
     tokio::select! {
         biased;
-        lost = lost => Err(lost.into()),
-        answer = asking => answer,
+        lost = lost => Err(Box::new(lost)),
+        answer = asking => Ok(answer),
     }
 }
 
@@ -239,7 +243,12 @@ fn noticed(
                 }
             }
             let concerns = life.map(|it| it.concerns(now)).unwrap_or_default();
+            let of_etcd_is_full = of_etcd.iter().any(|it| it.summary.starts_with("EtcdNoSpace"));
             let concerns = of_etcd.into_iter().chain(concerns).chain(of_certificate(connection, life));
+            // A member of etcd that is full says so itself: what the server says of it is no second cause.
+            if of_etcd_is_full {
+                it.groups.retain(|it| !it.is_of_cluster() || !is_about_etcds_room(&it.summary));
+            }
             let at = it.groups.iter().take_while(|it| it.is_of_cluster()).count();
             it.groups.splice(at..at, concerns);
             it.notices.extend(notices());
@@ -249,6 +258,10 @@ fn noticed(
         _ => {}
     }
     answer
+}
+
+fn is_about_etcds_room(summary: &str) -> bool {
+    summary.contains("etcd's quota") || summary.contains("its alarm NOSPACE is raised")
 }
 
 async fn ask(connection: &Connection, target: &Subject, everywhere: bool, place: &ClusterPlace) -> Result<Answer> {
@@ -307,7 +320,7 @@ fn code(answer: &Answer) -> u8 {
     };
     match answer {
         Answer::Object(it) => one(it.account.state, it.account.needs_somebody()),
-        Answer::Outage(_) | Answer::OfNode(..) => NOT_RUNNING,
+        Answer::Outage(_) | Answer::NoQuorum(_) | Answer::OfNode(..) => NOT_RUNNING,
         Answer::Survey(it) if it.groups.is_empty() && !it.unknown.is_empty() => NOT_ALL_SEEN,
         Answer::Survey(it) => it.groups.iter().map(|it| one(it.state, it.needs_somebody)).max().unwrap_or(FINE),
     }
@@ -391,19 +404,23 @@ fn print(answer: &Answer, format: Format) -> Result<()> {
     match (answer, format) {
         (Answer::Object(it), Format::Json) => output::json(it),
         (Answer::Survey(it), Format::Json) => output::json(it),
+        (Answer::NoQuorum(it), Format::Json) => output::json(it),
         (Answer::Outage(it), Format::Json) => output::json(it),
         (Answer::OfNode(_, it), Format::Json) => print(it, format),
         (it, Format::Text) => output::text(&page(it)),
     }
 }
 
+fn survey_page(survey: &Survey, look: PageStyle) -> String {
+    why::render_survey(survey, output::now(), if output::is_terminal() { look } else { PageStyle::WHOLE })
+}
+
 fn page(answer: &Answer) -> String {
     let look = PageStyle { width: output::width(), height: output::height(), colour: output::colour() };
     match answer {
         Answer::Object(it) => why::render(it, output::now(), look),
-        Answer::Survey(it) => {
-            why::render_survey(it, output::now(), if output::is_terminal() { look } else { PageStyle::WHOLE })
-        }
+        Answer::Survey(it) => survey_page(it, look),
+        Answer::NoQuorum(it) => survey_page(it, look),
         Answer::Outage(it) => why::render_outage(it, output::now(), look),
         Answer::OfNode(_, it) => page(it),
     }

@@ -1,16 +1,21 @@
 //! How the members of an etcd are that Corten runs, as this machine has written it down.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use corten_machine::Layout;
 use corten_meta::Time;
 use corten_records::etcd_member::{EtcdHealth, MemberHealth};
 
-use super::{duration::duration, survey::Group};
+use super::{
+    duration::duration,
+    survey::{Group, Survey},
+};
 use crate::{
-    failure::Failure,
     node_folders::{RUN_DIR, log_in},
-    node_process::command_for,
+    node_process::{command_for, command_on},
     shell::quoted,
 };
 
@@ -26,13 +31,18 @@ pub(crate) fn concerns(data: &Path, now: Time) -> Vec<Group> {
     current(data, now).map(|it| of(&it, data, now)).unwrap_or_default()
 }
 
-/// Too few members agree: why nothing is answered. None where enough do.
-pub(crate) fn quorum_lost(data: &Path, now: Time) -> Option<Failure> {
+/// The others, by name, that can go on only with this machine's member, and its own name.
+pub(crate) fn needed_by(data: &Path, now: Time) -> Option<(String, Vec<String>)> {
     let health = current(data, now)?;
-    let lost = lost(&health, data, now)?;
-    let mut failure = Failure::new(lost.summary);
-    failure.details = health.members.iter().filter_map(|it| away(it, now)).collect();
-    Some(failure.next(lost.next))
+    let others: Vec<String> = health.others_that_need_own().into_iter().map(str::to_owned).collect();
+    let own = health.members.iter().find(|it| it.is_own)?.name.clone();
+    (!others.is_empty()).then_some((own, others))
+}
+
+/// Too few members agree: why nothing is answered. None where enough do.
+pub(crate) fn quorum_lost(data: &Path, now: Time) -> Option<Survey> {
+    let health = current(data, now).filter(|it| !it.has_quorum)?;
+    Some(Survey::of_cluster(of(&health, data, now)))
 }
 
 fn of(health: &EtcdHealth, data: &Path, now: Time) -> Vec<Group> {
@@ -40,7 +50,7 @@ fn of(health: &EtcdHealth, data: &Path, now: Time) -> Vec<Group> {
     let (n, needed) = health.n_voters();
     let n_there = health.members.iter().filter(|it| !it.is_learner && it.away_since.is_none()).count();
     for member in &health.members {
-        if let Some(away) = away(member, now) {
+        if let Some(away) = away(member, data, now) {
             let quorum = if !health.has_quorum {
                 format!("{needed} of {n} are needed")
             } else if n_there > needed {
@@ -48,8 +58,11 @@ fn of(health: &EtcdHealth, data: &Path, now: Time) -> Vec<Group> {
             } else {
                 format!("{n_there} of {n} members agree, and {needed} are needed: the next loss stops all writes")
             };
-            let mut group =
-                Group::of_cluster(&subject(member), format!("EtcdMemberAway: {away}; {quorum}"), start(member, data));
+            let mut group = Group::of_cluster(
+                &subject(member),
+                format!("EtcdMemberAway: {away}; {quorum}"),
+                start(member, health, data),
+            );
             group.since = member.away_since;
             concerns.push(group);
         }
@@ -73,9 +86,13 @@ fn subject(member: &MemberHealth) -> String {
     format!("etcd/{}", member.name)
 }
 
-fn away(member: &MemberHealth, now: Time) -> Option<String> {
+fn away(member: &MemberHealth, data: &Path, now: Time) -> Option<String> {
     let since = member.away_since?;
-    let says = member.says.as_deref().unwrap_or("nobody says why");
+    let says = match &member.says {
+        Some(says) => says.clone(),
+        None if member.is_own => format!("what it said last is in {}", etcd_log(data).display()),
+        None => "nobody says why".to_owned(),
+    };
     let place =
         if member.is_own { "this machine's member".to_owned() } else { format!("the member at {}", member.url) };
     let (ago, since) = (duration(now.since(since)), since.whole_seconds());
@@ -83,17 +100,32 @@ fn away(member: &MemberHealth, now: Time) -> Option<String> {
 }
 
 /// What brings it back.
-fn start(member: &MemberHealth, data: &Path) -> String {
-    if member.is_own {
-        return up(data);
-    }
+fn start(member: &MemberHealth, health: &EtcdHealth, data: &Path) -> String {
     let name = &member.name;
-    format!("corten up # on {name}; where it never comes back: corten node remove {name}")
+    if member.is_own {
+        up(data)
+    } else if health.has_quorum {
+        format!("corten up # on {name}; where it never comes back: corten node remove {name}")
+    } else {
+        format!("corten up # on {name}")
+    }
 }
 
 /// Wherever it is pasted, it starts no other cluster than the one with these data.
 fn up(data: &Path) -> String {
-    command_for(&Layout::new(data, RUN_DIR), "up")
+    command_on(data, "up")
+}
+
+/// This machine's member goes on without the others.
+fn alone(data: &Path) -> String {
+    let down = command_on(data, "down");
+    // A control plane alone has no folder for the machine's run.
+    let server = command_for(&Layout::new(data, RUN_DIR), "server");
+    format!("{down} && ETCD_FORCE_NEW_CLUSTER=true {server} --ha")
+}
+
+fn etcd_log(data: &Path) -> PathBuf {
+    log_in(data).with_file_name("etcd.log")
 }
 
 fn is_unreached(member: &MemberHealth) -> bool {
@@ -129,9 +161,13 @@ fn lost(health: &EtcdHealth, data: &Path, now: Time) -> Option<Group> {
             host(&away[0].url),
             names.join(" or ")
         ),
-        true => format!("tail -n 40 {}", quoted(&log_in(data).with_file_name("etcd.log").to_string_lossy())),
+        true => format!("tail -n 40 {}", quoted(&etcd_log(data).to_string_lossy())),
         false if away.iter().any(|it| it.is_own) => format!("{} # or corten up, on {}", up(data), names.join(" or ")),
-        false => format!("corten up # on {}", names.join(" or ")),
+        false => format!(
+            "corten up # on {}; where none of them comes back, this one goes on alone, until it is up: {}",
+            names.join(" or "),
+            alone(data)
+        ),
     };
     let mut group = Group::of_cluster("etcd", summary, next);
     group.since = Some(since);

@@ -37,7 +37,9 @@ mod unreached;
 pub(crate) use account::{Account, State};
 pub(crate) use certificates::{Validity, of_user as certificate_of_user};
 pub(crate) use custom::custom_kind;
-pub(crate) use etcd_members::{concerns as etcd_concerns, quorum_lost as etcd_quorum_lost};
+pub(crate) use etcd_members::{
+    concerns as etcd_concerns, needed_by as etcd_needed_by, quorum_lost as etcd_quorum_lost,
+};
 pub(crate) use explain::{Explanation, explain};
 pub(crate) use missing::{missing, missing_namespace, unknown_kind, unreadable};
 pub(crate) use node_journals::source;

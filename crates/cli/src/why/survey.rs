@@ -33,6 +33,8 @@ use super::{
 const EXPLAINED_MAX: usize = 40;
 
 /// What is not fine.
+const KIND: &str = "Survey";
+
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Survey {
@@ -78,6 +80,23 @@ pub(crate) struct Group {
     pub(crate) because: Option<String>,
     #[serde(skip)]
     pub(crate) reach: Reach,
+}
+
+impl Survey {
+    /// Nothing but what is wrong with the cluster itself was looked at.
+    pub(crate) fn of_cluster(groups: Vec<Group>) -> Self {
+        Self {
+            api_version: super::explain::API_VERSION,
+            kind: KIND,
+            namespace: String::new(),
+            groups,
+            not_looked_at: 0,
+            not_explained: Vec::new(),
+            well_not_looked_at: 0,
+            notices: Vec::new(),
+            unknown: Vec::new(),
+        }
+    }
 }
 
 impl Group {
@@ -179,7 +198,7 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
     let (not_explained, well_left): (Vec<usize>, Vec<usize>) = left.into_iter().partition(|it| *it < n_unwell);
     Ok(Survey {
         api_version: super::explain::API_VERSION,
-        kind: "Survey",
+        kind: KIND,
         namespace: namespace.to_owned(),
         groups,
         not_looked_at: not_explained.len(),

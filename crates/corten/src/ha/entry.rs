@@ -6,14 +6,14 @@ use std::{fs, net::IpAddr, path::Path, time::Duration};
 use anyhow::{Context, Result, bail};
 use corten_cli::{
     Failure,
-    control_plane_record::{ControlPlaneRecord, ETCD_CLUSTER, etcd_cluster},
+    control_plane_record::{ControlPlaneRecord, etcd_cluster},
     etcd_member::EtcdMemberRecord,
 };
 use corten_etcd::{Member, Members, Refusal};
 use corten_machine::write_whole;
 use tokio::time::Instant;
 
-use super::Place;
+use super::{Place, restore};
 use crate::ha_options::HaOptions;
 
 /// How often others are asked again, and for how long.
@@ -141,19 +141,10 @@ fn put_aside(place: &Place) -> Result<()> {
 
 /// A snapshot makes another cluster of it, and wants a folder that is not there.
 fn only_one_lost(place: &Place) -> Failure {
-    let (data, before) = (place.folder.data(), place.folder.data_before());
-    let message = format!("what the only member of etcd had is gone from {}", data.display());
+    let message = format!("what the only member of etcd had is gone from {}", place.folder.data().display());
     let mut failure = Failure::new(message);
     failure.details.push("put a copy of the folder back, or restore a snapshot into it".into());
-    let aside = match data.exists() {
-        true => format!("mv -T {} {} && ", data.display(), before.display()),
-        false => String::new(),
-    };
-    failure.next(format!(
-        "{aside}etcdutl snapshot restore FILE --bump-revision 1000000000 --mark-compacted --data-dir {} && rm -f {} && corten up",
-        data.display(),
-        place.data.join(ETCD_CLUSTER).display()
-    ))
+    failure.next(restore::command(&place.data, "FILE", restore::BUMP))
 }
 
 fn no_quorum(said: &str) -> Failure {
@@ -215,7 +206,8 @@ async fn admitted(members: &Members, place: &Place, record: &EtcdMemberRecord) -
                 if let Some(url) = answering(before, place).await {
                     let name = &before.name;
                     let said = format!("the member {name} of etcd answers at {url}: another machine has this address");
-                    return Err(NotAdmitted::ByPlace(Failure::new(said)));
+                    let own = "corten up --ha --bind ADDRESS --join … # with an address that no other machine has";
+                    return Err(NotAdmitted::ByPlace(Failure::new(said).next(own)));
                 }
                 tracing::warn!(
                     name = before.name,
@@ -374,7 +366,7 @@ mod tests {
         let (root, etcd) = (folder.path().display(), folder.path().join("etcd"));
         let restore = format!(
             "etcdutl snapshot restore FILE --bump-revision 1000000000 --mark-compacted --data-dir {root}/etcd/data && rm -f \
-             {root}/etcd-cluster && corten up"
+             {root}/etcd-cluster && corten up --data-dir={root}"
         );
         assert_eq!(refused(&mut record).await, restore);
         // etcd makes these before it knows whether it can begin.
@@ -382,7 +374,7 @@ mod tests {
         fs::create_dir_all(member.join("snap")).expect("made");
         fs::create_dir_all(member.join("wal")).expect("made");
         fs::write(member.join("snap/db"), "").expect("written");
-        let aside = format!("mv -T {0}/data {0}/data.before && {restore}", etcd.display());
+        let aside = format!("mv -T {0}/data {0}/data.before-$(date +%s) && {restore}", etcd.display());
         assert_eq!(refused(&mut record).await, aside);
         fs::write(member.join("wal/0000000000000000-0000000000000000.wal"), "").expect("written");
         enter(&place, &mut record).await.expect("it goes on");

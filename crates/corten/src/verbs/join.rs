@@ -9,7 +9,7 @@ use corten_cli::{Failure, NodeName, Verb};
 use super::node;
 use crate::{
     joined::{Invitation, JoinedFiles, NodeIdentity, discover, join, refuse_own_cluster},
-    logging, member, node_options, process,
+    joined_node, logging, node_options, process,
 };
 
 pub(crate) const VERB: Verb = Verb {
@@ -72,18 +72,18 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     // Whoever is not root shall not spend the token.
     corten_machine::close_data(&data_dir)?;
     let files = JoinedFiles::of(&data_dir);
-    let identity = process::block_on(member(matches, &name.name, files.clone()))?;
+    let identity = process::block_on(joined(matches, &name.name, files.clone()))?;
     name.keep(&data_dir)?;
     if is_foreground {
-        member::run(settings, identity)?;
+        joined_node::run(settings, identity)?;
     } else {
-        corten_cli::start_member(matches, &name.name, &files.kubeconfig)?;
+        corten_cli::start_joined_node(matches, &name.name, &files.kubeconfig)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Who this machine is in its cluster; it joins where it is in none.
-async fn member(matches: &ArgMatches, node: &str, files: JoinedFiles) -> Result<NodeIdentity> {
+async fn joined(matches: &ArgMatches, node: &str, files: JoinedFiles) -> Result<NodeIdentity> {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let server = text("server").map(|it| it.trim_end_matches('/'));
     if let Some(identity) = NodeIdentity::load(node, files.clone())? {

@@ -22,7 +22,7 @@ use crate::{
     control_plane::{ControlPlane, Settings},
     ha, in_process,
     joined::{JoinedFiles, NodeIdentity, pod_ranges},
-    logging, member,
+    joined_node, logging,
     network_options::DnsForwarding,
     node_agent, process,
 };
@@ -64,8 +64,8 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let log = logging::begin(matches)?;
     let (name, node) = named(matches)?;
     if let Some(identity) = identity(&name, &node)? {
-        server::refuse_for_member(matches, &identity.server())?;
-        member::run(node, identity)?;
+        server::refuse_for_joined_node(matches, &identity.server())?;
+        joined_node::run(node, identity)?;
         return Ok(ExitCode::SUCCESS);
     }
     let (mut settings, mut node) = with_control_plane(matches, (&name, node), log)?;

@@ -111,7 +111,7 @@ pub(super) fn settings_args(command: Command) -> Command {
 }
 
 /// The node of a machine that has joined a cluster has no control plane that could be told anything.
-pub(super) fn refuse_for_member(matches: &ArgMatches, server: &str) -> Result<()> {
+pub(super) fn refuse_for_joined_node(matches: &ArgMatches, server: &str) -> Result<()> {
     let command = settings_args(Command::new("server"));
     let is_given = |it: &&Arg| matches.value_source(it.get_id().as_str()) == Some(ValueSource::CommandLine);
     let of_server = |it: &&Arg| it.get_id() != "data-dir";

@@ -7,15 +7,12 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
-use corten_cli::{
-    Failure, Verb,
-    control_plane_record::ETCD_CLUSTER,
-    etcd_member::{EtcdFolder, EtcdMemberRecord},
-    output,
-};
+use corten_cli::{Failure, Verb, command_on, etcd_member::EtcdMemberRecord, output};
 use corten_pki::EtcdFiles;
 use corten_store::embedded::{Archive, ArchiveError, OpenError};
 use serde::Serialize;
+
+use crate::ha::restore::{self, BUMP};
 
 pub(crate) const VERB: Verb = Verb {
     name: "snapshot",
@@ -31,9 +28,6 @@ pub(crate) const VERB: Verb = Verb {
     args,
     run,
 };
-
-/// More than a cluster commits in years, so that no revision that anybody has seen comes again.
-const BUMP: &str = "1000000000";
 
 fn args(command: Command) -> Command {
     let verb = |name: &'static str, about: &'static str, file: &'static str| {
@@ -132,21 +126,14 @@ fn copy_member(dir: &Path, member: &EtcdMemberRecord, file: &Path) -> Failure {
 }
 
 fn restore_member(dir: &Path, file: &Path, bump: u64) -> Failure {
-    let (etcd, cluster, file) = (EtcdFolder::of(dir), dir.join(ETCD_CLUSTER), file.display());
-    let (data, before) = (etcd.data(), etcd.data_before());
     let mut failure = Failure::new("the cluster is in an etcd that Corten runs, and is restored on one machine first");
     failure.details.push(
         "the other machines take part again as those that have lost their disk: `corten reset` there, and then a new line of \
          `corten token create --control-plane`"
             .to_owned(),
     );
-    failure.next(format!(
-        "corten down && mv -T {0} {1} && etcdutl snapshot restore {file} --bump-revision {bump} --mark-compacted --data-dir {0} && rm -f {2} \
-         && corten up",
-        data.display(),
-        before.display(),
-        cluster.display()
-    ))
+    let restore = restore::command(dir, &file.display().to_string(), &bump.to_string());
+    failure.next(format!("{} && {restore}", command_on(dir, "down")))
 }
 
 fn unreadable(error: ArchiveError, store: &Path) -> anyhow::Error {

@@ -13,7 +13,7 @@ use corten_records::control_plane_record::{self, ControlPlaneRecord};
 use serde_json::{Value, json};
 
 use super::{NAMESPACE, PREFIX, objects};
-use crate::failure::Failure;
+use crate::{failure::Failure, node_process::up_with};
 
 /// The Secret with what is sealed.
 pub const SECRET: &str = "corten-certs";
@@ -40,7 +40,7 @@ pub(super) fn shared(data: &Path, ca_hash: &str) -> Result<Files> {
         let message = format!("the cluster's keys are not read from {}: {error}", pki.display());
         let mut failure = Failure::new(message);
         failure.details.push("a control plane is shared on its own machine, by who may read its --data-dir".to_owned());
-        return Err(failure.into());
+        return Err(failure.next("sudo corten token create --control-plane").into());
     }
     let Some(mut record) = ControlPlaneRecord::load(data)? else {
         let message = format!("the cluster is in {}, and only this machine has it", data.display());
@@ -49,13 +49,15 @@ pub(super) fn shared(data: &Path, ca_hash: &str) -> Result<Files> {
             "several control planes need a cluster that is kept in an etcd: `corten up --ha`, or --etcd-servers"
                 .to_owned(),
         );
-        return Err(failure.into());
+        return Err(failure.next(up_with(data, "--ha")).into());
     };
     let mut files = sharing::shared_files(&pki).context("reading the cluster's keys")?;
     let authority = files.iter().find(|it| it.0 == "ca.crt").map(|it| String::from_utf8_lossy(&it.1));
     if !public_key_hashes(&authority.unwrap_or_default()).iter().any(|it| it.0 == ca_hash) {
         let message = format!("{} belongs to another cluster than the one of the kubeconfig", data.display());
-        return Err(Failure::new(message).into());
+        return Err(Failure::new(message)
+            .next("corten token create --control-plane --kubeconfig FILE --data-dir DIR # both of one cluster")
+            .into());
     }
     for (name, file) in record.files() {
         if let Some(path) = file.take() {

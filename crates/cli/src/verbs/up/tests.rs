@@ -2,7 +2,11 @@
 
 use serde_json::json;
 
-use super::*;
+use super::{
+    told::{differences, given},
+    *,
+};
+use crate::command_line::CommandLine;
 
 #[test]
 fn says_why_a_node_is_not_ready() {

@@ -45,7 +45,7 @@ pub(super) fn refuse(node: &NodeProcess) -> Result<()> {
 ///
 /// # Errors
 /// It ends, or is not Ready in time.
-pub fn start_member(matches: &ArgMatches, name: &str, kubeconfig: &Path) -> Result<()> {
+pub fn start_joined_node(matches: &ArgMatches, name: &str, kubeconfig: &Path) -> Result<()> {
     node_process::require_root("join")?;
     let node = NodeProcess::of(matches)?;
     let timeout = Duration::from_secs(*matches.get_one::<u64>("timeout").expect("has a default")).min(TIMEOUT_MAX);

@@ -4,7 +4,7 @@
 //! Looked at is what is new: a node that is already known under an address does not fall silent because somebody else comes
 //! to have it, too.
 
-use std::{collections::BTreeSet, net::IpAddr};
+use std::{cell::OnceCell, collections::BTreeSet, net::IpAddr};
 
 use corten_api::{
     cluster_network::WIREGUARD_PUBLIC_KEY,
@@ -24,12 +24,18 @@ struct Claimant<'a> {
     node: &'a str,
     /// Runs in this process: it has this machine's names and addresses, as the server does.
     is_local: bool,
+    /// What others have is read once for all that is claimed.
+    others: OnceCell<Vec<(String, Value)>>,
+    own: OnceCell<Value>,
+    balanced: OnceCell<BTreeSet<IpAddr>>,
+    of_pods: OnceCell<BTreeSet<Host>>,
+    servers: OnceCell<BTreeSet<Host>>,
 }
 
 /// Why `node` may not write what is in `status.addresses` of its Node; `None` where it may.
 pub(super) fn refused(request: &Attributes<'_>, node: &str, object: &Value) -> Option<String> {
     let is_local = request.cluster.machine.node.as_deref() == Some(node);
-    let claimant = Claimant { cluster: request.cluster, node, is_local };
+    let claimant = Claimant::new(request.cluster, node, is_local);
     let before: BTreeSet<&str> = request.old.into_iter().flat_map(addresses).collect();
     let known: BTreeSet<Host> = before.iter().map(|it| Host::parse(it)).collect();
     let new: BTreeSet<&str> = addresses(object).filter(|it| !before.contains(it)).collect();
@@ -44,6 +50,12 @@ pub(super) fn refused(request: &Attributes<'_>, node: &str, object: &Value) -> O
             Ok(host) => claimant.owner(&host).map(|owner| refused(format!("belongs to {owner}"))),
         }
     });
+    let n_ranges = object["spec"]["podCIDRs"].as_array().map_or(0, Vec::len);
+    if n_ranges > RANGES_MAX {
+        return Some(format!(
+            "node {node:?} is not allowed to claim {n_ranges} pod networks: there is one of each family"
+        ));
+    }
     let before: Vec<Cidr> = request.old.into_iter().flat_map(pod_ranges).collect();
     let new: Vec<Cidr> = pod_ranges(object).filter(|it| !before.contains(it)).collect();
     let taken = taken.or_else(|| claimant.refused_key(request.old, object));
@@ -60,7 +72,7 @@ pub(super) fn refused(request: &Attributes<'_>, node: &str, object: &Value) -> O
 /// one here is let through by policies that let the Pod through.
 pub(super) fn refused_of_pod(request: &Attributes<'_>, node: &str, pod: &Value) -> Option<String> {
     let is_local = request.cluster.machine.node.as_deref() == Some(node);
-    let claimant = Claimant { cluster: request.cluster, node, is_local };
+    let claimant = Claimant::new(request.cluster, node, is_local);
     let before: BTreeSet<Host> = request.old.into_iter().flat_map(pod_hosts).collect();
     let new: BTreeSet<Host> = pod_hosts(pod).filter(|it| !before.contains(it)).collect();
     if new.len() > NEW_OF_POD_MAX {
@@ -77,8 +89,10 @@ fn pod_hosts(pod: &Value) -> impl Iterator<Item = Host> + use<'_> {
     all.chain([&pod["status"]["podIP"]]).filter_map(|it| Some(Host::of(it.as_str()?.parse().ok()?)))
 }
 
-/// More than any machine has: for each of them all other nodes are looked through.
+/// More than any machine has.
 const NEW_MAX: usize = 100;
+/// One of IPv4 and one of IPv6.
+const RANGES_MAX: usize = 2;
 /// One of each family, and as much again where `podIP` and `podIPs` differ.
 const NEW_OF_POD_MAX: usize = 4;
 
@@ -102,11 +116,17 @@ fn wireguard_key(node: &Value) -> Option<&str> {
     node["metadata"]["annotations"][WIREGUARD_PUBLIC_KEY].as_str()
 }
 
-impl Claimant<'_> {
+impl<'a> Claimant<'a> {
+    fn new(cluster: &'a Cluster, node: &'a str, is_local: bool) -> Self {
+        let (others, own) = (OnceCell::new(), OnceCell::new());
+        let (balanced, of_pods, servers) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Self { cluster, node, is_local, others, own, balanced, of_pods, servers }
+    }
+
     /// Why a node may not tell this key of its tunnel: packets for another node's Pods go to whoever has that one's key.
     fn refused_key(&self, old: Option<&Value>, object: &Value) -> Option<String> {
         let key = wireguard_key(object).filter(|it| old.and_then(wireguard_key) != Some(it))?;
-        let (other, _) = self.others().into_iter().find(|it| wireguard_key(&it.1) == Some(key))?;
+        let (other, _) = self.others().iter().find(|it| wireguard_key(&it.1) == Some(key))?;
         Some(format!("node {:?} is not allowed to tell the WireGuard key of node {other:?}", self.node))
     }
 
@@ -131,7 +151,7 @@ impl Claimant<'_> {
             return Some("the range of Services' addresses".into());
         }
         if let Host::Address(address) = host
-            && self.is_of_load_balancer(*address)
+            && self.balanced().contains(address)
         {
             return Some("a load balancer".into());
         }
@@ -140,7 +160,7 @@ impl Claimant<'_> {
         {
             return Some(owner);
         }
-        if api_servers::hosts(self.cluster).contains(host) {
+        if self.servers().contains(host) {
             return Some("the API server".into());
         }
         self.other_node(host).map(|it| format!("node {it:?}"))
@@ -153,17 +173,15 @@ impl Claimant<'_> {
         if self.is_local {
             return None;
         }
-        let caches = self.cluster.caches();
-        let nodes = caches.get(&NODES).expect("nodes are a row of the table");
-        let own = nodes.get("", self.node).map(|it| it.parse()).unwrap_or_default();
+        let own = self.own();
         // With the network of its machine it is where the node is.
-        if pod_ranges(&own).any(|it| it.contains(*address)) || hosts(&own).any(|it| it == *host) {
+        if pod_ranges(own).any(|it| it.contains(*address)) || hosts(own).any(|it| it == *host) {
             return None;
         }
-        if services::ranges(caches).iter().any(|it| it.contains(*address)) {
+        if services::ranges(self.cluster.caches()).iter().any(|it| it.contains(*address)) {
             return Some("the range of Services' addresses".into());
         }
-        if api_servers::hosts(self.cluster).contains(host) {
+        if self.servers().contains(host) {
             return Some("the API server".into());
         }
         let others = self.others();
@@ -174,33 +192,45 @@ impl Claimant<'_> {
         other.map(|(name, _)| format!("node {name:?}"))
     }
 
-    /// Has a Service it from the pool? Then one node answers for it, and it is no node's own.
-    fn is_of_load_balancer(&self, address: IpAddr) -> bool {
-        let services = self.cluster.caches().get(&SERVICES).expect("services are a row of the table").snapshot();
-        let has = |service: &Value| {
-            let of = |field: &str| service["status"][field].as_array().into_iter().flatten();
-            let mut shown = service["status"]["loadBalancer"]["ingress"].as_array().into_iter().flatten();
-            of("conditions").any(|it| it["type"] == POOL_ADDRESSES)
-                && shown.any(|it| it["ip"].as_str().and_then(|it| it.parse().ok()) == Some(address))
-        };
-        services.iter().any(|it| has(&it.parse()))
+    /// What Services have from the pool: one node answers for each of these, and they are no node's own.
+    fn balanced(&self) -> &BTreeSet<IpAddr> {
+        self.balanced.get_or_init(|| {
+            let services = self.cluster.caches().get(&SERVICES).expect("services are a row of the table").snapshot();
+            let shown = |service: Value| {
+                let of = |field: &str| service["status"][field].as_array().cloned().unwrap_or_default();
+                let is_pooled = of("conditions").iter().any(|it| it["type"] == POOL_ADDRESSES);
+                let shown = service["status"]["loadBalancer"]["ingress"].as_array().cloned().unwrap_or_default();
+                shown.into_iter().filter(move |_| is_pooled).filter_map(|it| it["ip"].as_str()?.parse().ok())
+            };
+            services.iter().flat_map(|it| shown(it.parse())).collect()
+        })
     }
 
     /// Whose Pods are at an address, or could be.
     fn pods_owner(&self, address: IpAddr) -> Option<String> {
-        let caches = self.cluster.caches();
-        let nodes = caches.get(&NODES).expect("nodes are a row of the table").snapshot();
         let is_theirs = |it: &Value| pod_ranges(it).any(|it| it.contains(address));
-        if let Some(node) = nodes.iter().find(|it| is_theirs(&it.parse())) {
-            return Some(format!("the pods of node {:?}", node.name()));
+        let of = |name: &str| format!("the pods of node {name:?}");
+        if is_theirs(self.own()) {
+            return Some(of(self.node));
         }
-        let pods = caches.get(&PODS).expect("pods are a row of the table").snapshot();
-        let is_its = |it: &Value| {
-            // One in its node's own network has its node's address.
-            it["spec"]["hostNetwork"] != true && pod_hosts(it).any(|it| it == Host::of(address))
-        };
+        if let Some((name, _)) = self.others().iter().find(|it| is_theirs(&it.1)) {
+            return Some(of(name));
+        }
         // Who asks is not to be told of Pods that are none of its own.
-        pods.iter().any(|it| is_its(&it.parse())).then(|| "a pod".into())
+        self.of_pods().contains(&Host::of(address)).then(|| "a pod".into())
+    }
+
+    /// Where Pods are. One in its node's own network has its node's address.
+    fn of_pods(&self) -> &BTreeSet<Host> {
+        self.of_pods.get_or_init(|| {
+            let pods = self.cluster.caches().get(&PODS).expect("pods are a row of the table").snapshot();
+            let pods = pods.iter().map(|it| it.parse()).filter(|it| it["spec"]["hostNetwork"] != true);
+            pods.flat_map(|it| pod_hosts(&it).collect::<Vec<_>>()).collect()
+        })
+    }
+
+    fn servers(&self) -> &BTreeSet<Host> {
+        self.servers.get_or_init(|| api_servers::hosts(self.cluster))
     }
 
     /// Why a range is none that it can have been given: each node has one part of each of the cluster's ranges, the first of them the
@@ -220,7 +250,7 @@ impl Claimant<'_> {
             return Some("a node is given one part of each family".into());
         }
         let overlaps = |it: Cidr| it.contains(range.address) || range.contains(it.address);
-        let other = self.others().into_iter().find(|it| pod_ranges(&it.1).any(overlaps));
+        let other = self.others().iter().find(|it| pod_ranges(&it.1).any(overlaps));
         other.map(|(name, _)| format!("node {name:?} has it"))
     }
 
@@ -233,20 +263,30 @@ impl Claimant<'_> {
         if services.iter().any(|it| it.contains(range.address) || range.contains(it.address)) {
             return Some("an address of Services".into());
         }
-        let is_in_it = |it: Host| matches!(it, Host::Address(it) if range.contains(it));
-        if api_servers::hosts(self.cluster).into_iter().any(is_in_it) {
+        let is_in_it = |it: &Host| matches!(it, Host::Address(it) if range.contains(*it));
+        if self.servers().iter().any(is_in_it) {
             return Some("the address of the API server".into());
         }
         self.others()
-            .into_iter()
-            .find(|(_, it)| !is_silent(it) && hosts(it).any(is_in_it))
+            .iter()
+            .find(|(_, it)| !is_silent(it) && hosts(it).any(|it| is_in_it(&it)))
             .map(|it| format!("node {:?}", it.0))
     }
 
-    fn others(&self) -> Vec<(String, Value)> {
-        let nodes = self.cluster.caches().get(&NODES).expect("nodes are a row of the table").snapshot();
-        let others = nodes.iter().filter(|it| it.name() != self.node);
-        others.map(|it| (it.name().to_owned(), it.parse())).collect()
+    fn others(&self) -> &[(String, Value)] {
+        self.others.get_or_init(|| {
+            let nodes = self.cluster.caches().get(&NODES).expect("nodes are a row of the table").snapshot();
+            let others = nodes.iter().filter(|it| it.name() != self.node);
+            others.map(|it| (it.name().to_owned(), it.parse())).collect()
+        })
+    }
+
+    /// Its Node as it is; null where there is none.
+    fn own(&self) -> &Value {
+        self.own.get_or_init(|| {
+            let nodes = self.cluster.caches().get(&NODES).expect("nodes are a row of the table");
+            nodes.get("", self.node).map(|it| it.parse()).unwrap_or_default()
+        })
     }
 
     /// A node that is silent may be gone, and its address another's now. Its name stays its own.
@@ -257,9 +297,9 @@ impl Claimant<'_> {
         }
         let found = self
             .others()
-            .into_iter()
+            .iter()
             .find(|(name, it)| Host::parse(name) == *host || !is_silent(it) && hosts(it).any(|it| it == *host));
-        found.map(|it| it.0)
+        found.map(|it| it.0.clone())
     }
 }
 

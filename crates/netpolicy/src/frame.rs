@@ -23,8 +23,9 @@ pub enum Doors {
     Addresses,
 }
 
-/// Neighbours, routers and groups are found by these; who may say them is checked where a Pod is plugged in.
-const ICMP6_OF_LINKS: [(u8, u8); 2] = [(130, 137), (143, 143)];
+/// Groups (RFC 2710, RFC 3810), and neighbours and routers (RFC 4861), are found by messages of these types, with the hop limit that says
+/// that no router has passed them on. Who may say them is checked where a Pod is plugged in.
+const ICMP6_OF_LINKS: [(u8, u8, u8); 3] = [(130, 132, 1), (133, 137, 255), (143, 143, 1)];
 
 pub(crate) fn changes(doors: Doors) -> Vec<Change> {
     // One transaction that takes an older table away and makes it anew: what it says holds from one moment to the next.
@@ -43,7 +44,8 @@ fn rules(direction: Direction, doors: Doors) -> Vec<Rule> {
         rules.push(vec![Term::NotOnBridge(direction), Term::Accept]);
     }
     rules.push(vec![Term::Reply, Term::Accept]);
-    let of_links = |(first, last)| vec![Term::Family(Family::V6), Term::Icmp6 { first, last }, Term::Accept];
+    let of_links =
+        |(first, last, hop_limit)| vec![Term::Family(Family::V6), Term::Icmp6 { first, last, hop_limit }, Term::Accept];
     rules.extend(ICMP6_OF_LINKS.map(of_links));
     for family in Family::BOTH {
         rules.push(vec![Term::Family(family), Term::Itself(Set::Itself(family)), Term::Accept]);

@@ -43,8 +43,9 @@ pub struct PeerRoutes {
 
 impl PeerRoutes {
     pub fn new(layout: &Layout, networks: &[String], wireguard: WireGuard) -> Self {
-        let networks = networks.iter().filter_map(|it| Cidr::parse(it)).collect();
-        Self { device: device(layout), networks, guard: Arc::new(TunnelGuard::new(layout)), wireguard }
+        let networks: Vec<Cidr> = networks.iter().filter_map(|it| Cidr::parse(it)).collect();
+        let guard = Arc::new(TunnelGuard::new(layout, networks.clone()));
+        Self { device: device(layout), networks, guard, wireguard }
     }
 
     /// Makes the kernel have these ways and no others. Those that it refuses keep no other from being made.
@@ -171,7 +172,7 @@ impl PeerRoutes {
 pub async fn prepare_wireguard(layout: &Layout, wireguard: &WireGuard, all: &[Cidr]) -> Result<(), MachineError> {
     let tunnel = WireGuardTunnel { cluster_cidrs: all.to_vec(), ..WireGuardTunnel::default() };
     let closed = PodRoutes { wireguard: Some(tunnel), ..PodRoutes::default() };
-    wireguard.noted(TunnelGuard::new(layout).follow(&closed).await)?;
+    wireguard.noted(TunnelGuard::new(layout, Vec::new()).follow(&closed).await)?;
     wireguard.prepare().await
 }
 

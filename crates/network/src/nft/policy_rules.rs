@@ -28,7 +28,10 @@ const META_OUTPUT: u32 = 7;
 const META_INPUT: u32 = 6;
 const META_FAMILY: u32 = 15;
 const ICMPV6: u8 = 58;
+const NETWORK: u32 = 1;
 const TRANSPORT: u32 = 2;
+/// In the header of IPv6.
+const HOP_LIMIT_AT: u32 = 7;
 const GREATER_OR_EQUAL: u32 = 5;
 const LESS_OR_EQUAL: u32 = 3;
 /// Bits of a connection's state: established, related.
@@ -154,7 +157,9 @@ impl PolicyRules {
                 list.compare(NOT_EQUAL, &padded);
             }
             Term::Reply => list.connection_is(STATE_OF_REPLIES),
-            Term::Icmp6 { first, last } => {
+            Term::Icmp6 { first, last, hop_limit } => {
+                list.load_packet(NETWORK, HOP_LIMIT_AT, 1, FIRST);
+                list.compare(EQUAL, &[*hop_limit]);
                 list.load_meta(META_PROTOCOL, FIRST);
                 list.compare(EQUAL, &[ICMPV6]);
                 list.load_packet(TRANSPORT, 0, 1, FIRST);

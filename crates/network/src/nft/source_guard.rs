@@ -7,6 +7,7 @@
 //! ```text
 //! chain veth1234 { type filter hook ingress device veth1234
 //!   ether saddr != ITS drop
+//!   vlan drop
 //!   ip saddr ITS accept
 //!   icmpv6 type { router advertisement, redirect } drop, neighbour advertisement of another's address drop
 //!   ip6 saddr ITS accept, ip6 saddr :: what asks whether an address is free accept
@@ -40,6 +41,8 @@ const TRANSPORT: u32 = 2;
 const IPV4: [u8; 2] = [0x08, 0x00];
 const IPV6: [u8; 2] = [0x86, 0xdd];
 const ARP: [u8; 2] = [0x08, 0x06];
+/// Frames of a VLAN: IEEE 802.1Q, 802.1ad, and what came before that.
+const TAGGED: [[u8; 2]; 3] = [[0x81, 0x00], [0x88, 0xa8], [0x91, 0x00]];
 /// ARP for IPv4 on Ethernet: kind and length of both addresses.
 const ARP_OF_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
 const ICMPV6: u8 = 58;
@@ -211,6 +214,8 @@ fn rules(port: &Port) -> Vec<(Vec<Term>, i32)> {
     let own4 = || port.addresses.iter().filter_map(|it| if let IpAddr::V4(it) = it { Some(*it) } else { None });
     let own6 = port.addresses6();
     let mut rules = vec![(vec![ether_source(port.mac)], DROP)];
+    // The kernel has taken the tag off by now, and shows it here alone: a frame with one would pass the filters of bridges unseen.
+    rules.extend(TAGGED.map(|it| (vec![Term::Is { base: LINK, offset: 12, value: it.to_vec() }], DROP)));
     rules.extend(own4().map(|it| (vec![Term::Frame(IPV4), source4(it)], ACCEPT)));
     if !own6.is_empty() {
         rules.extend([ROUTER_ADVERTISEMENT, REDIRECT].map(|it| (message6(it).to_vec(), DROP)));

@@ -4,6 +4,8 @@
 //! address. What a node's own Pods send there is dropped where they are plugged in ([`crate::cni`]), and here once more: a Service may
 //! have led it there meanwhile, and at another node it would come from this one.
 //!
+//! What has the address of another node's Pod comes through the tunnel, or was sent in its name by a machine of the same network.
+//!
 //! WireGuard knows its senders. Nothing shall pass it by: packets with addresses of Pods come from other machines, and go there, by
 //! its device or not at all, also while that is not there yet.
 
@@ -27,15 +29,17 @@ pub(crate) struct TunnelGuard {
     device: String,
     wireguard: String,
     bridge: String,
+    /// This node's own ranges of Pods.
+    networks: Vec<Cidr>,
     /// What was written last.
     written: Mutex<Option<String>>,
 }
 
 impl TunnelGuard {
-    pub(crate) fn new(layout: &Layout) -> Self {
+    pub(crate) fn new(layout: &Layout, networks: Vec<Cidr>) -> Self {
         let (table, device, bridge) = (layout.tunnel_table(), device(layout), layout.bridge.clone());
         let wireguard = wireguard_device(layout);
-        Self { table, device, wireguard, bridge, written: Mutex::default() }
+        Self { table, device, wireguard, bridge, networks, written: Mutex::default() }
     }
 
     /// Has the rules be there that a tunnel needs, and none where there is no tunnel.
@@ -69,7 +73,7 @@ impl TunnelGuard {
     }
 
     fn rules(&self, wanted: &PodRoutes) -> String {
-        let Self { device, bridge, .. } = self;
+        let Self { device, bridge, networks, .. } = self;
         let (mut sets, mut outer, mut inner) = (String::new(), String::new(), String::new());
         for (ip, digit, kind) in [("ip", 4, "ipv4_addr"), ("ip6", 6, "ipv6_addr")] {
             let of_family = |it: &IpAddr| it.is_ipv4() == (digit == 4);
@@ -77,10 +81,16 @@ impl TunnelGuard {
             let ranges = elements(wanted.routes.iter().map(|it| &it.range).filter(|it| of_family(&it.address)));
             say(&mut sets, format_args!("\tset nodes{digit} {{ type {kind};{nodes} }}"));
             say(&mut sets, format_args!("\tset pods{digit} {{ type {kind}; flags interval;{ranges} }}"));
+            let all = wanted.routes.iter().map(|it| &it.range).chain(networks).filter(|it| of_family(&it.address));
+            let all = elements(all);
+            say(&mut sets, format_args!("\tset all{digit} {{ type {kind}; flags interval;{all} }}"));
             let stranger = format!("{ip} saddr != @nodes{digit} counter drop");
             say(&mut outer, format_args!("\t\tiifname != \"lo\" udp dport {PORT} {stranger}"));
             // Of this node's own Pods nothing comes from another, and of the outside nothing comes through the tunnel.
             say(&mut inner, format_args!("\t\tiifname \"{device}\" {ip} saddr != @pods{digit} counter drop"));
+            // Packets of Pods come by the bridge or through the tunnel: what else has their addresses was sent in their name.
+            let inside = format!("{{ \"lo\", \"{bridge}\", \"{device}\" }}");
+            say(&mut inner, format_args!("\t\tiifname != {inside} {ip} saddr @all{digit} counter drop"));
         }
         // What others tunnel through this machine is theirs: outside only what is for it itself is looked at.
         self.table(&format!(
@@ -204,7 +214,10 @@ mod tests {
     #[test]
     fn only_nodes_are_heard() {
         in_own_network(|| {
-            let guard = TunnelGuard::new(&Layout::new("/none/data", "/run/corten"));
+            let guard = TunnelGuard::new(
+                &Layout::new("/none/data", "/run/corten"),
+                Cidr::parse("10.244.0.0/24").into_iter().collect(),
+            );
             block(guard.follow(&wanted("192.0.2.2"))).expect("taken");
             let listed = run("nft list table inet corten_tunnel");
             for expected in [
@@ -213,6 +226,8 @@ mod tests {
                 "elements = { fd00:10:244:1::/64 }",
                 "iifname != \"lo\" udp dport 8472 ip saddr != @nodes4 counter",
                 "iifname \"cvx0\" ip6 saddr != @pods6 counter",
+                "elements = { 10.244.0.0/24, 10.244.1.0/24 }",
+                "iifname != { \"lo\", \"cvx0\", \"corten0\" } ip saddr @all4 counter",
             ] {
                 assert!(listed.contains(expected), "{expected}: {listed}");
             }
@@ -253,7 +268,7 @@ mod tests {
     fn no_service_leads_a_pod_to_the_tunnel_of_another_node() {
         in_own_network(|| {
             let layout = Layout::new("/none/data", "/run/corten");
-            block(TunnelGuard::new(&layout).follow(&wanted("192.0.2.3"))).expect("taken");
+            block(TunnelGuard::new(&layout, Vec::new()).follow(&wanted("192.0.2.3"))).expect("taken");
             let far = Far::begin();
             run(&format!("ip link set wire name {}", layout.bridge));
             run(&format!("ip address add 192.0.2.1/24 dev {}", layout.bridge));
@@ -287,7 +302,7 @@ mod tests {
     #[test]
     fn nothing_of_pods_passes_wireguard_by() {
         in_own_network(|| {
-            let guard = TunnelGuard::new(&Layout::new("/none/data", "/run/corten"));
+            let guard = TunnelGuard::new(&Layout::new("/none/data", "/run/corten"), Vec::new());
             let cluster_cidrs = ["192.0.2.2/32", "198.51.100.0/24"].iter().filter_map(|it| Cidr::parse(it)).collect();
             let wireguard = Some(WireGuardTunnel { cluster_cidrs, ..WireGuardTunnel::default() });
             let wanted = PodRoutes { wireguard, ..PodRoutes::default() };

@@ -85,7 +85,9 @@ pub(super) fn decide(view: &View, node: &Node, now: Time) -> Decision {
         );
         return Decision { no_execute: None, later: later(now.after(LOOK_AGAIN), Some(wait)) };
     };
-    let neighbours: Vec<&Node> = view.list::<Node>().filter(|it| it.zone() == node.zone()).collect();
+    // One that is deleted is given no taint: nobody waits for it, whatever holds it.
+    let counts = |it: &&Node| it.zone() == node.zone() && !it.metadata.is_deleting();
+    let neighbours: Vec<&Node> = view.list::<Node>().filter(counts).collect();
     let last = neighbours.iter().filter_map(|it| no_execute(it)?.time_added).max();
     let n_before = neighbours.iter().filter(|it| is_waiting(it) && order(it, node) == Ordering::Less).count();
     let turns = u32::try_from(n_before).unwrap_or(u32::MAX).saturating_add(u32::from(last.is_some()));

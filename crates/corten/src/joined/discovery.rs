@@ -22,6 +22,8 @@ const CLUSTER_INFO: &str = "/api/v1/namespaces/kube-public/configmaps/cluster-in
 const CLOCKS_APART_MAX: Duration = Duration::from_secs(300);
 /// So long a control plane that has joined already waits for the server it joined by, before it begins without it.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
+/// More than a cluster says of itself: nobody is believed yet.
+const ANSWER_MAX: usize = 1 << 20;
 const CREATE: &str = "corten token create";
 
 /// What `corten token create` printed.
@@ -100,7 +102,8 @@ pub(super) async fn compare_clocks(invitation: &Invitation) -> Result<()> {
 
 /// Asks a server that is not known yet.
 fn stranger(server: &str) -> Result<Client> {
-    client(&RestConfig { server: server.to_owned(), insecure_skip_tls_verify: true, ..RestConfig::default() })
+    let target = RestConfig { server: server.to_owned(), insecure_skip_tls_verify: true, ..RestConfig::default() };
+    Ok(client(&target)?.with_answers_up_to(ANSWER_MAX))
 }
 
 /// The authorities that the cluster tells its own nodes of, as PEM.

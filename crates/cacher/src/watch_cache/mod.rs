@@ -10,6 +10,7 @@ mod drafts;
 mod encode;
 mod event;
 pub mod feed;
+mod form;
 mod layout;
 mod log;
 mod matcher;

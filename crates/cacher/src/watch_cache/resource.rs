@@ -6,15 +6,18 @@ use std::{
     pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::Release},
+        atomic::{
+            AtomicBool, AtomicU64,
+            Ordering::{Acquire, Release},
+        },
     },
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use corten_kinds::{CustomSchema, Kind, KindRef};
-use corten_meta::{Resource, depth};
+use corten_kinds::KindRef;
+use corten_meta::Resource;
 use corten_store::{Entry, Revision};
 use imbl::OrdMap;
 use parking_lot::Mutex;
@@ -27,6 +30,7 @@ use super::{
     announced::{Announced, Announcement},
     custom::{self, PendingChanges},
     event::Event,
+    form::Form,
     head, key_of,
     log::{Log, WINDOW, Window},
     matcher::Scope,
@@ -57,35 +61,10 @@ pub struct ResourceCache {
     window: Window,
     /// Of a cache that is not filled yet: what came meanwhile.
     waiting: Mutex<Option<PendingChanges>>,
+    /// The revision that it was filled at. What comes later and is not newer is in it.
+    filled_at: AtomicU64,
     /// Its definition has gone, or another cache has taken its place.
     is_closed: Arc<AtomicBool>,
-}
-
-/// A version that objects are stored in.
-struct Form {
-    resource: Resource,
-    head: String,
-    schema: Option<Arc<CustomSchema>>,
-}
-
-impl Form {
-    /// Those of a kind.
-    fn of(kind: &Kind) -> Vec<Self> {
-        let form = |resource: &Resource, schema| Self { resource: resource.clone(), head: head(resource), schema };
-        match &kind.versions {
-            Some(versions) => versions.iter().map(|it| form(&it.resource, Some(it.schema.clone()))).collect(),
-            None => vec![form(&kind.resource, None)],
-        }
-    }
-
-    /// As an object of this version is read: it may have been stored when its schema was another.
-    fn coerced(&self, value: Bytes) -> Bytes {
-        let Some(schema) = &self.schema else { return value };
-        let Ok(read) = depth::read(&value) else { return value };
-        let mut object = read.value.clone();
-        schema.coerce(&mut object);
-        if !read.is_whole || object == read.value { value } else { super::encode(&self.resource, &object) }
-    }
 }
 
 struct Paged {
@@ -200,7 +179,7 @@ impl ResourceCache {
     pub(super) fn with_window(kind: KindRef, revision: Revision, window: Window) -> Self {
         Self {
             prefix: if kind.is_custom() { custom::prefix_of(&kind.resource) } else { prefix_of(&kind.resource) },
-            forms: Form::of(&kind),
+            forms: Form::of(&kind, head),
             reader: Reader::new(&kind),
             kind,
             announced: Announced::default(),
@@ -214,6 +193,7 @@ impl ResourceCache {
             lanes: Arc::default(),
             window,
             waiting: Mutex::default(),
+            filled_at: AtomicU64::new(0),
             is_closed: Arc::default(),
         }
     }
@@ -228,20 +208,26 @@ impl ResourceCache {
         let mut waiting = self.waiting.lock();
         let Some(since) = waiting.take().filter(|it| !it.is_lost) else { return false };
         self.fill(entries, revision);
+        self.filled_at.store(revision, Release);
         self.log.begin_at(revision);
         self.apply(since.after(revision));
         true
     }
 
     /// As [`Self::apply`], once it is filled.
-    pub(super) fn apply_or_wait(&self, changes: Vec<Change>) -> Vec<Arc<Log>> {
+    pub(super) fn apply_or_wait(&self, mut changes: Vec<Change>) -> Vec<Arc<Log>> {
         let mut waiting = self.waiting.lock();
         match &mut *waiting {
             Some(waiting) => {
                 waiting.changes.extend(changes);
                 Vec::new()
             }
-            None => self.apply(changes),
+            None => {
+                // The store was read ahead of where its watch was.
+                let filled_at = self.filled_at.load(Acquire);
+                changes.retain(|it| it.revision > filled_at);
+                self.apply(changes)
+            }
         }
     }
 
@@ -312,7 +298,7 @@ impl ResourceCache {
             None => self.rewritten(&entry.value)?,
         };
         let announced = self.announced.take(&value);
-        let value = if announced.is_some() { value } else { form.coerced(value) };
+        let value = if announced.is_some() { value } else { form.coerced(value, super::encode) };
         debug_assert!(
             announced.as_ref().is_none_or(|it| self.reader.read(&value).is_ok_and(|read| read == *it)),
             "what is announced of {key} is what its bytes say"

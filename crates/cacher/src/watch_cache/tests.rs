@@ -132,6 +132,28 @@ impl Observer {
 }
 
 #[test]
+fn what_a_cache_was_filled_with_is_not_replaced_by_what_comes_late() {
+    let cache = ResourceCache::to_be_filled(by_path("", "v1", "pods").expect("Pods are served").into());
+    let change = |revision: Revision| put(&cache, "a/p1", (revision, "n1", "yes"));
+    let entry = Entry {
+        key: "/registry/pods/a/p1".into(),
+        value: br#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p1","namespace":"a"}}"#.to_vec().into(),
+        create_revision: 3,
+        mod_revision: 9,
+        version: 2,
+        lease: 0,
+        unreadable: None,
+    };
+    assert!(cache.fill_up(&[entry], 10));
+    let revision = || cache.get("a", "p1").expect("it is there").revision();
+    // The watch was behind what was read.
+    cache.apply_or_wait(vec![change(8)]);
+    assert_eq!((revision(), cache.snapshot_revision()), (9, 10));
+    cache.apply_or_wait(vec![change(11)]);
+    assert_eq!((revision(), cache.snapshot_revision()), (11, 11));
+}
+
+#[test]
 fn the_watchers_of_an_object_are_those_of_all_of_its_namespace_and_of_itself() {
     let cache = pods(Window { events: 1000, bytes: 1 << 30 });
     let watch = |namespace: &str, fields: &str| {

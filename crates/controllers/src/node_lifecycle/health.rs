@@ -93,7 +93,10 @@ pub(super) struct Health {
 impl Health {
     pub(super) fn of(node: &Node, heard: &Heard) -> Self {
         let grace = if node.condition("Ready").is_some() { GRACE } else { STARTUP_GRACE };
-        Self { heard: heard.at, late: heard.at.after(LATE), deadline: heard.at.after(grace) }
+        let deadline = heard.at.after(grace);
+        // One without a Lease has promised nothing.
+        let late = heard.renewed.map_or(deadline, |_| heard.at.after(LATE));
+        Self { heard: heard.at, late, deadline }
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{Body, BoxFuture, Transport, TransportError, kubeconfig::RestConfig};
 use connection::{Connected, Connection, Dial, Single};
 
 pub use connection::Upgraded;
-pub use failover::{FailoverTransport, ReachServer, ServerTransport};
+pub use failover::{API_SERVER_NAME, FailoverTransport, ReachServer, ServerTransport};
 pub use plain::PlainTransport;
 
 const AGENT: &str = concat!("corten/", env!("CARGO_PKG_VERSION"));

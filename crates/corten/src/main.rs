@@ -3,6 +3,7 @@
 mod access_options;
 mod anew;
 mod announcements;
+mod begin_again;
 mod certificates;
 mod cluster_access;
 mod cluster_loops;

@@ -14,9 +14,9 @@ use tokio::{sync::watch, time::Instant};
 use super::{Failed, HttpsTransport, Patience, TargetError};
 use crate::{Body, BoxFuture, Transport, TransportError, kubeconfig::RestConfig};
 
-/// What the certificate of a server must name that the cluster told of. Each API server's does; no kubelet can have one that does,
-/// though its certificate, of the same authority, names an address that may be told of.
-const SERVICE_NAME: &str = "kubernetes.default.svc";
+/// What the certificate of an API server must name, at whatever address it is. Each API server's does; no kubelet can have one that
+/// does, though its certificate, of the same authority, names an address at which an API server may have been before.
+pub const API_SERVER_NAME: &str = "kubernetes.default.svc";
 
 /// A connection that is silent is given up after this, however many servers are known when it is made.
 const PATIENCE: Patience =
@@ -70,7 +70,8 @@ impl fmt::Debug for FailoverTransport {
 }
 
 impl FailoverTransport {
-    /// The server of `target` is known as `target` says, `servers` by the name of the Service `kubernetes`. `first` is asked first.
+    /// The server of `target` and all of `servers` are known by [`API_SERVER_NAME`], or by the name that `target` says. `first` is asked
+    /// first.
     ///
     /// # Errors
     /// As of [`HttpsTransport::new`], about any of them.
@@ -190,10 +191,8 @@ impl Servers {
 impl Server {
     fn new(reach: &ReachServer, target: &RestConfig, url: &str) -> Result<Self, TargetError> {
         let mut target = target.clone();
-        if url != target.server {
-            url.clone_into(&mut target.server);
-            target.server_name = Some(SERVICE_NAME.to_owned());
-        }
+        url.clone_into(&mut target.server);
+        target.server_name.get_or_insert_with(|| API_SERVER_NAME.to_owned());
         Ok(Self { transport: reach(&target)?, target })
     }
 

@@ -9,6 +9,7 @@ use corten_api::{core::v1::ConfigMap, resources::CONFIG_MAPS};
 use corten_cli::Failure;
 use corten_client::{
     Client, Error,
+    https::API_SERVER_NAME,
     kubeconfig::{Kubeconfig, RestConfig},
 };
 use corten_meta::{Key, Time};
@@ -56,12 +57,14 @@ impl Invitation {
         Ok(Self { server, token, ca_hash })
     }
 
-    /// Its server, of the authority `ca`, asked with its token.
+    /// Its server, of the authority `ca`, asked with its token. What another machine of the cluster may show a certificate for, which has
+    /// come to its address, is not asked.
     pub(super) fn target(&self, ca: &str) -> RestConfig {
         RestConfig {
             server: self.server.clone(),
             ca: ca.as_bytes().to_vec(),
             token: Some(self.token.text()),
+            server_name: Some(API_SERVER_NAME.to_owned()),
             ..RestConfig::default()
         }
     }

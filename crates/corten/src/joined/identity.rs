@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use bytes::Bytes;
 use corten_client::{
     Body, BoxFuture, Client, RequestTallies, Transport, TransportError,
-    https::FailoverTransport,
+    https::{API_SERVER_NAME, FailoverTransport},
     kubeconfig::{Kubeconfig, RestConfig},
 };
 use corten_meta::Time;
@@ -90,10 +90,8 @@ impl NodeIdentity {
         target.identity = Some(pair(&credential));
         let KeptServers { joined, learnt } = KeptServers::load(&files.servers)?;
         let first = target.server.clone();
-        if let Some(joined) = joined.filter(|it| *it != first) {
-            target.server = joined;
-            target.server_name = None;
-        }
+        target.server = joined.unwrap_or_else(|| first.clone());
+        target.server_name = Some(API_SERVER_NAME.to_owned());
         let current = Arc::new(RwLock::new(Current::new(target, learnt, &first)?));
         let changes = Arc::new(watch::Sender::new(()));
         Ok(Some(Self {
@@ -157,7 +155,7 @@ impl NodeIdentity {
         if self.has_server(server) {
             return Ok(());
         }
-        let target = RestConfig { server: server.to_owned(), server_name: None, ..self.target() };
+        let target = RestConfig { server: server.to_owned(), ..self.target() };
         let current = Current::new(target, self.servers(), server)?;
         current.kept_servers().save(&self.files.servers)?;
         self.keep_kubeconfig(&current.transport.current_target())?;

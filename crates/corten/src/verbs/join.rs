@@ -8,6 +8,7 @@ use corten_cli::{Failure, NodeName, Verb};
 
 use super::node;
 use crate::{
+    begin_again::begin_again_without,
     joined::{Invitation, JoinedFiles, NodeIdentity, discover, join, refuse_own_cluster},
     joined_node, logging, node_options, process,
 };
@@ -74,6 +75,9 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let files = JoinedFiles::of(&data_dir);
     let identity = process::block_on(joined(matches, &name.name, files.clone()))?;
     name.keep(&data_dir)?;
+    if is_foreground && matches.contains_id("token") {
+        begin_again_without(&["--token", "--ca-hash"])?;
+    }
     if is_foreground {
         joined_node::run(settings, identity)?;
     } else {

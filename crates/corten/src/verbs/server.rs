@@ -1,9 +1,6 @@
 //! `corten server`: the control plane alone, in the foreground.
 
-use std::{
-    ffi::OsString, net::IpAddr, os::unix::process::CommandExt, path::PathBuf, process::ExitCode, sync::Arc,
-    time::Duration,
-};
+use std::{net::IpAddr, path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context, Error, Result, bail};
 use clap::{Arg, ArgMatches, Command, parser::ValueSource, value_parser};
@@ -18,6 +15,7 @@ use corten_pki::sharing::CertificateKey;
 
 use crate::{
     access_options::AccessOptions,
+    begin_again::begin_again_without,
     control_plane::{ControlPlane, Settings},
     etcd_options::EtcdOptions,
     ha,
@@ -191,7 +189,7 @@ pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let log = logging::begin(matches)?;
     if join(matches)? {
-        begin_again()?;
+        begin_again_without(&["--join", "--token", "--ca-hash", "--certificate-key"])?;
     }
     let mut settings = settings(matches, log)?;
     process::block_on(async {
@@ -219,35 +217,6 @@ async fn serve(settings: &Settings, signals: &mut process::Signals) -> Result<()
     Ok(())
 }
 
-/// What the invitation is said with: whoever knows it has the cluster, and everybody on the machine reads a process's options.
-const OF_INVITATION: [&str; 4] = ["--join", "--token", "--ca-hash", "--certificate-key"];
-
-/// Goes on as the same process, without what nobody else may read.
-fn begin_again() -> Result<()> {
-    let program = std::env::current_exe().context("finding this program")?;
-    let mut words = std::env::args_os();
-    let name = words.next().unwrap_or_default();
-    let error = std::process::Command::new(&program).arg0(name).args(without_invitation(words)).exec();
-    Err(error).with_context(|| format!("starting {} again", program.display()))
-}
-
-fn without_invitation(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let (mut kept, mut is_value) = (Vec::new(), false);
-    for word in words {
-        let text = word.to_string_lossy();
-        let (name, value) = text.split_once('=').map_or((&*text, None), |it| (it.0, Some(it.1)));
-        if std::mem::take(&mut is_value) {
-            continue;
-        }
-        if OF_INVITATION.contains(&name) {
-            is_value = value.is_none();
-        } else {
-            kept.push(word);
-        }
-    }
-    kept
-}
-
 /// Has the data folder become that of a control plane of the cluster that `--join` names. Is there such a cluster to join?
 pub(super) fn join(matches: &ArgMatches) -> Result<bool> {
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
@@ -262,16 +231,4 @@ pub(super) fn join(matches: &ArgMatches) -> Result<bool> {
     corten_machine::close_data(&data)?;
     process::block_on(join_control_plane(&invitation, key.as_ref(), &data))?;
     Ok(true)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_the_invitation_is_said_with_is_left_out() {
-        let words = "server --data-dir d --join https://a:6443 --token=a.b --ca-hash sha256:1 --bind=10.0.0.2 --certificate-key 00";
-        let kept = without_invitation(words.split(' ').map(OsString::from));
-        assert_eq!(kept, ["server", "--data-dir", "d", "--bind=10.0.0.2"]);
-    }
 }

@@ -3,7 +3,10 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use corten_access::{Access, Authorizer, Clock};
-use corten_api::cluster_network::{ClusterNetwork, NodePorts};
+use corten_api::{
+    cluster_network::{ClusterNetwork, NodePorts},
+    load_balancer::AddressPool,
+};
 use corten_cacher::watch_cache::{Caches, ResourceCache};
 use corten_conversion::Conversion;
 use corten_kinds::Kind;
@@ -37,6 +40,8 @@ pub struct Cluster {
     pub advertise: Option<SocketAddr>,
     pub network: ClusterNetwork,
     pub node_ports: NodePorts,
+    /// What Services of type LoadBalancer are given.
+    pub load_balancer_pool: AddressPool,
     /// What Pods with their node's network have of ports.
     pub host_ports: HostPortPool,
     pub namespace_locks: NamespaceLocks,

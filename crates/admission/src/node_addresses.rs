@@ -39,8 +39,12 @@ pub(super) fn refused(request: &Attributes<'_>, node: &str, object: &Value) -> O
     let before: BTreeSet<&str> = request.old.into_iter().flat_map(addresses).collect();
     let known: BTreeSet<Host> = before.iter().map(|it| Host::parse(it)).collect();
     let new: BTreeSet<&str> = addresses(object).filter(|it| !before.contains(it)).collect();
-    if new.len() > NEW_MAX {
-        return Some(format!("node {node:?} is not allowed to claim {} new addresses at once", new.len()));
+    let n_all = addresses(object).count();
+    if !new.is_empty() && n_all > ADDRESSES_MAX {
+        return Some(format!("node {node:?} is not allowed to claim {n_all} addresses"));
+    }
+    if let Some(refused) = claimant.refused_of_pool(&new, object) {
+        return Some(refused);
     }
     let taken = new.into_iter().find_map(|text| {
         let refused = |why: String| format!("node {node:?} is not allowed to claim the address {text:?}: it {why}");
@@ -90,7 +94,9 @@ fn pod_hosts(pod: &Value) -> impl Iterator<Item = Host> + use<'_> {
 }
 
 /// More than any machine has.
-const NEW_MAX: usize = 100;
+const ADDRESSES_MAX: usize = 100;
+/// One of IPv4 and one of IPv6: the pool of load balancers may be a part of the network that machines are in.
+const OF_POOL_MAX: usize = 2;
 /// One of IPv4 and one of IPv6.
 const RANGES_MAX: usize = 2;
 /// One of each family, and as much again where `podIP` and `podIPs` differ.
@@ -128,6 +134,23 @@ impl<'a> Claimant<'a> {
         let key = wireguard_key(object).filter(|it| old.and_then(wireguard_key) != Some(it))?;
         let (other, _) = self.others().iter().find(|it| wireguard_key(&it.1) == Some(key))?;
         Some(format!("node {:?} is not allowed to tell the WireGuard key of node {other:?}", self.node))
+    }
+
+    /// Why a node may not have so many addresses of the pool of load balancers. Services are given what no node has: one could take all.
+    fn refused_of_pool(&self, new: &BTreeSet<&str>, object: &Value) -> Option<String> {
+        let pool = &self.cluster.load_balancer_pool;
+        let is_of_pool = |it: &str| it.parse().is_ok_and(|it: IpAddr| pool.contains(it.to_canonical()));
+        if self.is_local || !new.iter().any(|it| is_of_pool(it)) {
+            return None;
+        }
+        let claimed: BTreeSet<&str> = addresses(object).filter(|it| is_of_pool(it)).collect();
+        (claimed.len() > OF_POOL_MAX).then(|| {
+            format!(
+                "node {:?} is not allowed to claim {} addresses of the pool of load balancers {pool}, but {OF_POOL_MAX}",
+                self.node,
+                claimed.len()
+            )
+        })
     }
 
     /// Whose it is, where it is not the node's.

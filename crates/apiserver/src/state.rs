@@ -154,6 +154,7 @@ impl State {
             advertise: config.advertise,
             network: config.network.clone(),
             node_ports: config.node_ports.clone(),
+            load_balancer_pool: config.load_balancer_pool.clone(),
             host_ports: HostPortPool::new(config.host_ports.clone()),
             namespace_locks: NamespaceLocks::default(),
             node_room: NodeRoom::default(),

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use corten_access::Identity;
 use corten_api::{
     cluster_network::{ClusterNetwork, NodePorts},
     load_balancer::AddressPool,
 };
 use corten_store::backend::memory::Memory;
+use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
 use super::{quota::call, server};
@@ -14,6 +16,7 @@ use crate::{Config, Server};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const RANGE: &str = "/apis/networking.k8s.io/v1/servicecidrs/kubernetes";
+const NODES: &str = "/api/v1/nodes";
 const RECORD: &str = "/api/v1/namespaces/kube-system/configmaps/corten-cluster-network";
 
 fn network(settings: &[(&str, &str)]) -> ClusterNetwork {
@@ -111,4 +114,42 @@ async fn what_a_cluster_has_is_not_changed_by_a_server_that_is_told_otherwise() 
     assert_eq!(record["data"]["service-node-port-range"], "40000-40003");
     // Nodes may read it, and go by it.
     assert_eq!(record["data"]["load-balancer-pool"], "10.9.0.8-10.9.0.9,fd00::1");
+}
+
+#[tokio::test]
+async fn a_node_has_few_addresses_of_the_pool_of_load_balancers() {
+    let store = Arc::new(Memory::new());
+    let pool = AddressPool::parse(&["10.9.0.8/29"]).expect("a pool");
+    let config = Config { load_balancer_pool: pool, ..with(&store, ClusterNetwork::default(), "30000-32767") };
+    let server = Server::start(config).await.expect("it starts");
+    let node = |addresses: &[&str]| {
+        let addresses: Vec<Value> = addresses.iter().map(|it| json!({ "type": "InternalIP", "address": it })).collect();
+        json!({ "metadata": { "name": "n1" }, "status": { "addresses": addresses } })
+    };
+    let ask = async |method: &str, path: &str, body: Value| {
+        let who = Identity::new("system:node:n1", &["system:nodes", "system:authenticated"]);
+        let request = http::Request::builder().method(method).uri(path);
+        let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        let request = request.header("content-type", kind).body(body.to_string().into()).expect("a request");
+        let answer = server.call(who, request).await;
+        let code = answer.status().as_u16();
+        let bytes = answer.into_body().collect().await.expect("a whole body").to_bytes();
+        (code, serde_json::from_slice::<Value>(&bytes).expect("JSON"))
+    };
+    let taken = node(&["10.0.0.5", "10.9.0.8", "10.9.0.9", "::ffff:10.9.0.10"]);
+    let (code, refused) = ask("POST", NODES, taken).await;
+    assert_eq!(code, 403, "{refused}");
+    let message = refused["message"].as_str().unwrap_or_default();
+    assert!(message.contains("claim 3 addresses of the pool of load balancers 10.9.0.8-10.9.0.15, but 2"), "{message}");
+    // The pool may be a part of the network that machines are in.
+    let (code, made) = ask("POST", NODES, node(&["10.0.0.5", "10.9.0.8", "10.9.0.9"])).await;
+    assert_eq!(code, 201, "{made}");
+    let many: Vec<String> = (0..101).map(|it| format!("10.1.0.{it}")).collect();
+    let many = node(&many.iter().map(|it| &**it).collect::<Vec<_>>());
+    let (code, refused) = ask("PATCH", &format!("{NODES}/n1/status"), many).await;
+    assert_eq!(code, 403, "{refused}");
+    assert!(
+        refused["message"].as_str().is_some_and(|it| it.contains("not allowed to claim 101 addresses")),
+        "{refused}"
+    );
 }

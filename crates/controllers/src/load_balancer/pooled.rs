@@ -184,6 +184,21 @@ impl<'a> Sharing<'a> {
         Wait::new(NOT_IN_POOL, message, Actor::Author)
     }
 
+    fn exhausted(&self, is_ipv4: bool) -> Wait {
+        let family = if is_ipv4 { "IPv4" } else { "IPv6" };
+        let n_nodes = self.nodes.iter().filter(|it| it.is_ipv4() == is_ipv4 && self.pool.contains(**it)).count();
+        let lack = match (self.pool.has_family(is_ipv4), n_nodes) {
+            (false, _) => "none of them".to_owned(),
+            (true, 0) => "all taken".to_owned(),
+            (true, n) => format!("all taken, {n} by addresses of nodes"),
+        };
+        let message = format!(
+            "the pool of load balancers' addresses {} has no {family} address for it, {lack}: delete a Service of type LoadBalancer, or start the servers with a larger --load-balancer-pool",
+            self.pool
+        );
+        Wait::new("PoolExhausted", message, Actor::Operator)
+    }
+
     fn give_free(&mut self, shares: &mut [Share<'_>]) {
         for is_ipv4 in [true, false] {
             let mut free = self.pool.addresses(is_ipv4);
@@ -199,7 +214,7 @@ impl<'a> Sharing<'a> {
                 *place = free.find(|it| !self.taken.contains_key(it) && !self.nodes.contains(it));
                 match place {
                     Some(given) => drop(self.taken.insert(*given, key)),
-                    None => share.lacks.push(exhausted(self.pool, is_ipv4)),
+                    None => share.lacks.push(self.exhausted(is_ipv4)),
                 }
             }
         }
@@ -209,15 +224,6 @@ impl<'a> Sharing<'a> {
 /// The address that it asks for.
 fn named(service: &ReachableService) -> Option<IpAddr> {
     service.spec.load_balancer_ip.parse::<IpAddr>().ok().map(|it| it.to_canonical())
-}
-
-fn exhausted(pool: &AddressPool, is_ipv4: bool) -> Wait {
-    let family = if is_ipv4 { "IPv4" } else { "IPv6" };
-    let lack = if pool.has_family(is_ipv4) { "all taken" } else { "none of them" };
-    let message = format!(
-        "the pool of load balancers' addresses {pool} has no {family} address for it, {lack}: delete a Service of type LoadBalancer, or start the servers with a larger --load-balancer-pool"
-    );
-    Wait::new("PoolExhausted", message, Actor::Operator)
 }
 
 impl Share<'_> {

@@ -12,6 +12,9 @@ use serde::Deserialize;
 use super::{api_servers, request::Serving};
 use crate::projections::{Pod, ReachableService, or_default, projection};
 
+/// For each name it is looked through all that Services, Pods and nodes have.
+const NAMES_MAX: usize = 32;
+
 /// A node, as far as a certificate's names go.
 #[derive(Deserialize)]
 pub(super) struct NamedNode {
@@ -71,6 +74,10 @@ pub(super) fn check(view: &View, asked: &Serving, domain: &str) -> Result<(), Wa
     let missing = || needed(format!("there is no node {} yet", asked.node));
     let node = view.get::<NamedNode>(&Key::cluster(&*asked.node)).ok_or_else(missing)?;
     let own: BTreeSet<Host> = node.hosts().collect();
+    let n_names = asked.dns.len() + asked.addresses.len();
+    if n_names > NAMES_MAX {
+        return Err(needed(format!("it asks for {n_names} names, and no machine has more than {NAMES_MAX}")));
+    }
     // A client that reads a text as a name must not find an address there.
     if let Some((name, why)) = asked.dns.iter().find_map(|it| Some((it, is_odd_name(it)?))) {
         return Err(needed(format!("{name} {why}")));

@@ -7,7 +7,7 @@ use std::{cmp::Ordering, collections::BTreeMap, time::Duration};
 use corten_meta::Time;
 use corten_reconcile::{Actor, View, Wait};
 
-use super::taints::{NO_EXECUTE, NOT_READY, UNREACHABLE, of_ready};
+use super::taints::{NO_EXECUTE, NO_SCHEDULE, NOT_READY, UNREACHABLE, of_ready};
 use crate::projections::{Node, Taint};
 
 /// Upstream's `--node-eviction-rate` and `--secondary-node-eviction-rate`: 0.1 and 0.01 nodes a second.
@@ -133,8 +133,11 @@ fn is_waiting(node: &Node) -> bool {
     node.ready().is_some_and(|it| it != "True") && no_execute(node).is_none()
 }
 
-/// Who went first goes first.
+/// Who went first goes first, by when that was first seen here: a node writes its conditions itself, and could say that it went before
+/// all others again and again.
 fn order(a: &Node, b: &Node) -> Ordering {
-    let since = |it: &Node| it.condition("Ready").and_then(|it| it.last_transition_time);
-    since(a).cmp(&since(b)).then_with(|| a.metadata.name.cmp(&b.metadata.name))
+    let seen =
+        |it: &Node| [NOT_READY, UNREACHABLE].iter().filter_map(|key| it.taint(key, NO_SCHEDULE)?.time_added).min();
+    let rank = |it: &Node| (seen(it).is_none(), seen(it));
+    rank(a).cmp(&rank(b)).then_with(|| a.metadata.name.cmp(&b.metadata.name))
 }

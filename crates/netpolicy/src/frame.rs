@@ -24,8 +24,9 @@ pub enum Doors {
 }
 
 /// Groups (RFC 2710, RFC 3810), and neighbours and routers (RFC 4861), are found by messages of these types, with the hop limit that says
-/// that no router has passed them on. Who may say them is checked where a Pod is plugged in.
-const ICMP6_OF_LINKS: [(u8, u8, u8); 3] = [(130, 132, 1), (133, 137, 255), (143, 143, 1)];
+/// that no router has passed them on. Who may say them is checked where a Pod is plugged in. They have room for what they are for, and
+/// for little of what two Pods would tell each other past every policy: 24 bytes and two options, or four groups.
+const ICMP6_OF_LINKS: [(u8, u8, u8, u16); 3] = [(130, 132, 1, 48), (133, 137, 255, 48), (143, 143, 1, 96)];
 
 pub(crate) fn changes(doors: Doors) -> Vec<Change> {
     // One transaction that takes an older table away and makes it anew: what it says holds from one moment to the next.
@@ -44,8 +45,9 @@ fn rules(direction: Direction, doors: Doors) -> Vec<Rule> {
         rules.push(vec![Term::NotOnBridge(direction), Term::Accept]);
     }
     rules.push(vec![Term::Reply, Term::Accept]);
-    let of_links =
-        |(first, last, hop_limit)| vec![Term::Family(Family::V6), Term::Icmp6 { first, last, hop_limit }, Term::Accept];
+    let of_links = |(first, last, hop_limit, payload_max)| {
+        vec![Term::Family(Family::V6), Term::Icmp6 { first, last, hop_limit, payload_max }, Term::Accept]
+    };
     rules.extend(ICMP6_OF_LINKS.map(of_links));
     for family in Family::BOTH {
         rules.push(vec![Term::Family(family), Term::Itself(Set::Itself(family)), Term::Accept]);

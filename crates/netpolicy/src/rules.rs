@@ -62,11 +62,14 @@ pub enum Term {
     NotOnBridge(Direction),
     /// Belongs to a connection that was let through.
     Reply,
-    /// A message of ICMPv6 whose type is among these, and which comes from the same link: no router has passed it on.
+    /// A message of ICMPv6 whose type is among these, which comes from the same link, as no router has passed it on, and which is no
+    /// longer than such a message has to be.
     Icmp6 {
         first: u8,
         last: u8,
         hop_limit: u8,
+        /// Of what follows the header of IPv6, in bytes.
+        payload_max: u16,
     },
     Protocol(Protocol),
     /// The port it is sent to.
@@ -211,7 +214,9 @@ impl fmt::Display for Term {
             Self::NotOnBridge(Direction::Ingress) => write!(f, "oifname != bridge"),
             Self::NotOnBridge(Direction::Egress) => write!(f, "iifname != bridge"),
             Self::Reply => write!(f, "ct state established,related"),
-            Self::Icmp6 { first, last, hop_limit } => write!(f, "ip6 hoplimit {hop_limit} icmpv6 type {first}-{last}"),
+            Self::Icmp6 { first, last, hop_limit, payload_max } => {
+                write!(f, "ip6 hoplimit {hop_limit} ip6 length <= {payload_max} icmpv6 type {first}-{last}")
+            }
             Self::Protocol(it) => write!(f, "meta l4proto {}", protocol(*it)),
             Self::Ports { first, last } if first == last => write!(f, "th dport {first}"),
             Self::Ports { first, last } => write!(f, "th dport {first}-{last}"),

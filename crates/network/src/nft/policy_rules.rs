@@ -31,6 +31,7 @@ const ICMPV6: u8 = 58;
 const NETWORK: u32 = 1;
 const TRANSPORT: u32 = 2;
 /// In the header of IPv6.
+const PAYLOAD_LENGTH_AT: u32 = 4;
 const HOP_LIMIT_AT: u32 = 7;
 const GREATER_OR_EQUAL: u32 = 5;
 const LESS_OR_EQUAL: u32 = 3;
@@ -157,9 +158,11 @@ impl PolicyRules {
                 list.compare(NOT_EQUAL, &padded);
             }
             Term::Reply => list.connection_is(STATE_OF_REPLIES),
-            Term::Icmp6 { first, last, hop_limit } => {
+            Term::Icmp6 { first, last, hop_limit, payload_max } => {
                 list.load_packet(NETWORK, HOP_LIMIT_AT, 1, FIRST);
                 list.compare(EQUAL, &[*hop_limit]);
+                list.load_packet(NETWORK, PAYLOAD_LENGTH_AT, 2, FIRST);
+                list.compare(LESS_OR_EQUAL, &payload_max.to_be_bytes());
                 list.load_meta(META_PROTOCOL, FIRST);
                 list.compare(EQUAL, &[ICMPV6]);
                 list.load_packet(TRANSPORT, 0, 1, FIRST);

@@ -54,8 +54,8 @@ fn is_joined(data: &Path, ca_hash: &str) -> Result<bool> {
     let refused = |what: &str| {
         let message = format!("{} {what}", data.display());
         let mut failure = Failure::new(message);
-        failure.details.push("a control plane that joins begins with a folder of its own: --data-dir".to_owned());
-        failure
+        failure.details.push("a control plane that joins begins with a folder of its own".to_owned());
+        failure.next("name another folder with --data-dir")
     };
     if JoinedFiles::of(data).kubeconfig.exists() {
         return Err(refused("is that of a node, which has its cluster on other machines").into());

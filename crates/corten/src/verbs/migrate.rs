@@ -70,7 +70,8 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
         process::block_on(migration::from_etcd(&etcd, &store))?
     } else {
         if to.exists() {
-            bail!(Failure::new(format!("{} is there already: name a new file", to.display())));
+            let message = format!("{} is there already", to.display());
+            bail!(Failure::new(message).next("name another file with --to"));
         }
         migration::to_snapshot(&PathBuf::from(from).join("store"), prefix, to)?
     };

@@ -9,12 +9,12 @@ use clap::ArgMatches;
 use corten_machine::Layout;
 use corten_meta::address::is_reachable;
 
-use crate::{
-    connection::{self, Connection},
+use crate::connection::{self, Connection};
+use corten_console::shell::quoted;
+use corten_node_process::{
     node_folders::RUN_DIR,
     node_process::{NodeProcess, command_for, layout_of},
     node_record::Record,
-    shell::quoted,
 };
 
 /// What is known of it.

@@ -16,7 +16,9 @@ use corten_client::{
     kubeconfig::{self, Kubeconfig, RestConfig},
 };
 
-use crate::{failure::Failure, node_folders::DATA_DIR, own_kubeconfig::share_authority};
+use crate::own_kubeconfig::share_authority;
+use corten_console::failure::Failure;
+use corten_node_process::node_folders::DATA_DIR;
 
 /// Where `corten up` keeps the administrator's kubeconfig, unless told otherwise.
 pub const ADMIN_KUBECONFIG: &str = "/var/lib/corten/admin.kubeconfig";

@@ -3,20 +3,9 @@
 //! A verb is a file in `verbs/` and a row here; help, completion and the reference page are read off the table.
 
 mod cluster_place;
-mod command_line;
 mod connection;
-mod failure;
-mod node_folders;
-mod node_lock;
-mod node_name;
-mod node_process;
-mod node_record;
-pub mod output;
 mod own_kubeconfig;
-mod progress;
 mod reference;
-mod shell;
-mod supervision;
 mod verb;
 mod verbs;
 mod why;
@@ -24,13 +13,16 @@ mod why;
 use std::{ffi::OsString, process::ExitCode};
 
 use clap::Command;
+use corten_console::failure;
+use corten_node_process::node_record;
 
 pub use connection::{ADMIN_KUBECONFIG, NODE_KUBECONFIG};
+pub use corten_console::failure::Failure;
+pub use corten_console::output;
+pub use corten_node_process::node_folders::SNAPSHOTS_MADE;
+pub use corten_node_process::node_name::NodeName;
+pub use corten_node_process::node_process::{NodeClaim, command_on, up_with};
 pub use corten_records::{control_plane_record, etcd_member};
-pub use failure::Failure;
-pub use node_folders::SNAPSHOTS_MADE;
-pub use node_name::NodeName;
-pub use node_process::{NodeClaim, command_on, up_with};
 pub use reference::reference;
 pub use verb::Verb;
 pub use verbs::{

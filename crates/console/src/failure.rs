@@ -36,7 +36,7 @@ impl Failure {
     }
 
     /// As people read it.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let mut text = self.message.clone();
         let details = self.details.iter().map(String::as_str);
         let next = self.next.iter().map(|it| format!("run next:      {it}"));
@@ -65,7 +65,7 @@ struct Report<'a> {
 }
 
 /// The error as text, with its causes, and as JSON.
-pub(crate) fn told(error: &anyhow::Error, code: u8) -> (String, impl Serialize + '_) {
+pub fn told(error: &anyhow::Error, code: u8) -> (String, impl Serialize + '_) {
     let failure = error.downcast_ref::<Failure>();
     let message = format!("{error:#}");
     let text = failure.map_or_else(|| message.clone(), Failure::text);
@@ -82,7 +82,7 @@ pub(crate) fn told(error: &anyhow::Error, code: u8) -> (String, impl Serialize +
 }
 
 /// What `-o json` prints of a command line that cannot be read.
-pub(crate) fn misused(error: &clap::Error, code: u8) -> impl Serialize + use<> {
+pub fn misused(error: &clap::Error, code: u8) -> impl Serialize + use<> {
     let text = error.render().to_string();
     // Tips, usage and where help is follow the first paragraph.
     let first = text.split("\n\n").next().unwrap_or_default();

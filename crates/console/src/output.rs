@@ -27,7 +27,7 @@ pub fn format(matches: &ArgMatches) -> Format {
 }
 
 /// Was JSON asked for? Not every verb has the option.
-pub(crate) fn is_json(matches: &ArgMatches) -> bool {
+pub fn is_json(matches: &ArgMatches) -> bool {
     matches.try_get_one::<String>("output").ok().flatten().is_some_and(|it| it == "json")
 }
 
@@ -47,24 +47,24 @@ pub fn text(text: &str) -> Result<()> {
 }
 
 /// People see colours on a terminal that has not asked for none (<https://no-color.org>).
-pub(crate) fn colour() -> bool {
+pub fn colour() -> bool {
     stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty())
 }
 
 /// As many columns as `COLUMNS` says, else what fits the screens people have.
-pub(crate) fn width() -> usize {
+pub fn width() -> usize {
     const WIDTH: usize = 100;
     const NARROWEST: usize = 60;
     let said = std::env::var("COLUMNS").ok().and_then(|it| it.parse::<usize>().ok());
     said.map_or(WIDTH, |it| it.max(NARROWEST))
 }
 
-pub(crate) fn is_terminal() -> bool {
+pub fn is_terminal() -> bool {
     stdout().is_terminal()
 }
 
 /// As many rows as the terminal has, and `LINES` where that is not known; one is for the prompt.
-pub(crate) fn height() -> usize {
+pub fn height() -> usize {
     const HEIGHT: usize = 24;
     const LOWEST: usize = 12;
     let size = rustix::termios::tcgetwinsize(stdout()).ok().map(|it| usize::from(it.ws_row)).filter(|it| *it > 0);
@@ -74,7 +74,7 @@ pub(crate) fn height() -> usize {
 
 /// Characters that do something to a terminal, or to the order in which it shows what stands beside them (Unicode's bidirectional
 /// controls): what others wrote is shown without them.
-pub(crate) fn steers_a_terminal(it: char) -> bool {
+pub fn steers_a_terminal(it: char) -> bool {
     const BIDIRECTIONAL: [char; 12] = [
         '\u{61c}', '\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}',
         '\u{2067}', '\u{2068}', '\u{2069}',
@@ -82,6 +82,6 @@ pub(crate) fn steers_a_terminal(it: char) -> bool {
     it.is_control() || BIDIRECTIONAL.contains(&it)
 }
 
-pub(crate) fn now() -> Time {
+pub fn now() -> Time {
     Time(jiff::Timestamp::now())
 }

@@ -9,14 +9,14 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// One line of progress at a time, on standard error: standard output is for answers.
-pub(crate) struct Progress {
+pub struct Progress {
     spinner: Option<ProgressBar>,
     started: Instant,
     shown: String,
 }
 
 impl Progress {
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         let spinner = stderr().is_terminal().then(|| {
             let spinner = ProgressBar::new_spinner();
             let style =
@@ -29,7 +29,7 @@ impl Progress {
     }
 
     /// What is being done now. Saying the same again changes nothing.
-    pub(crate) fn doing(&mut self, what: impl Into<Cow<'static, str>>) {
+    pub fn doing(&mut self, what: impl Into<Cow<'static, str>>) {
         let what = what.into();
         if self.shown == what {
             return;
@@ -42,7 +42,7 @@ impl Progress {
     }
 
     /// What is done now; it stays on the screen.
-    pub(crate) fn done(&mut self, what: &str) {
+    pub fn done(&mut self, what: &str) {
         let line = format!("✓ {what} ({:.1} s)", self.started.elapsed().as_secs_f64());
         match &self.spinner {
             Some(spinner) => spinner.suspend(|| eprintln!("{line}")),

@@ -8,24 +8,24 @@ use rustix::process::Pid;
 use crate::node_folders::{DATA_DIR, process_file};
 
 /// What a node, or its parent, was started with.
-pub(crate) struct CommandLine {
+pub struct CommandLine {
     pid: Pid,
     words: Vec<String>,
 }
 
 impl CommandLine {
-    pub(crate) fn new(pid: Pid, words: &[String]) -> Self {
+    pub fn new(pid: Pid, words: &[String]) -> Self {
         Self { pid, words: words.to_vec() }
     }
 
-    pub(crate) fn pid(&self) -> Pid {
+    pub fn pid(&self) -> Pid {
         self.pid
     }
 
     /// # Errors
     /// There is no such process, or it has ended: one that the kernel is just taking apart, or that nobody has waited for,
     /// has no words left (`proc_pid_cmdline(5)`).
-    pub(crate) fn of(pid: Pid) -> Result<Self> {
+    pub fn of(pid: Pid) -> Result<Self> {
         let path = process_file(pid, "cmdline");
         let line = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
         if line.is_empty() {
@@ -36,12 +36,12 @@ impl CommandLine {
     }
 
     /// Is it that of a node or of its parent?
-    pub(crate) fn is_known(&self) -> bool {
+    pub fn is_known(&self) -> bool {
         self.words.get(1).is_some_and(|it| ["join", "node", "supervise"].contains(&it.as_str()))
     }
 
     /// The value of an option, where it was given.
-    pub(crate) fn value(&self, option: &str) -> Option<&str> {
+    pub fn value(&self, option: &str) -> Option<&str> {
         let flag = format!("--{option}");
         let mut words = self.words.iter();
         while let Some(word) = words.next() {
@@ -55,7 +55,7 @@ impl CommandLine {
     }
 
     /// Its words without the program, the verb and the folders.
-    pub(crate) fn options(&self) -> Vec<String> {
+    pub fn options(&self) -> Vec<String> {
         let (mut options, mut words) = (Vec::new(), self.words.iter().skip(2));
         while let Some(word) = words.next() {
             match word.as_str() {
@@ -67,7 +67,7 @@ impl CommandLine {
         options
     }
 
-    pub(crate) fn data_dir(&self) -> PathBuf {
+    pub fn data_dir(&self) -> PathBuf {
         let data = self.value("data-dir").unwrap_or(DATA_DIR);
         let folder = fs::read_link(process_file(self.pid, "cwd")).unwrap_or_else(|_| PathBuf::from("/"));
         folder.join(data)

@@ -4,19 +4,19 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
 
-pub(crate) const DATA_DIR: &str = "/var/lib/corten";
+pub const DATA_DIR: &str = "/var/lib/corten";
 
-pub(crate) const RUN_DIR: &str = "/run/corten";
+pub const RUN_DIR: &str = "/run/corten";
 
 /// Is there once the cluster was given what a node brings to it: its class of volumes, and the kinds of snapshots. In the
 /// folder of its data.
 pub const SNAPSHOTS_MADE: &str = "kubelet/snapshots-made";
 
 /// The log of the node with these data.
-pub(crate) fn log_in(data: &Path) -> PathBuf {
+pub fn log_in(data: &Path) -> PathBuf {
     data.join("log/corten.log")
 }
 
-pub(crate) fn process_file(pid: Pid, name: &str) -> PathBuf {
+pub fn process_file(pid: Pid, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{}/{name}", pid.as_raw_nonzero()))
 }

@@ -11,14 +11,12 @@ use std::{
 
 use anyhow::{Result, bail};
 
-use crate::{
-    node_process::{NodeProcess, is_same_file, try_lock},
-    progress::Progress,
-};
+use crate::node_process::{NodeProcess, is_same_file, try_lock};
+use corten_console::progress::Progress;
 
 /// While this lives, no other command starts or ends the node.
 #[derive(Debug)]
-pub(crate) struct NodeLock {
+pub struct NodeLock {
     lock: File,
     path: PathBuf,
 }
@@ -34,7 +32,7 @@ impl NodeLock {
     ///
     /// # Errors
     /// It takes too long, or the run folder is not a node's.
-    pub(crate) fn wait(node: &NodeProcess, end: Instant, progress: &mut Progress) -> Result<Self> {
+    pub fn wait(node: &NodeProcess, end: Instant, progress: &mut Progress) -> Result<Self> {
         let begun = Instant::now();
         let mut tries = TRIES;
         loop {
@@ -64,7 +62,7 @@ impl NodeLock {
     }
 
     /// Nothing runs any more: the run folder goes, too, unless something else is in it.
-    pub(crate) fn leave_folder(self) {
+    pub fn leave_folder(self) {
         let _ = fs::remove_file(&self.path);
         if let Some(run) = self.path.parent() {
             corten_machine::leave(run);

@@ -26,7 +26,7 @@ impl NodeName {
     }
 
     /// Where nobody asks for another.
-    pub(crate) fn unasked(data: &Path) -> Result<Self> {
+    pub fn unasked(data: &Path) -> Result<Self> {
         Ok(Self::choose(None, known(data)?, machine_name()))
     }
 

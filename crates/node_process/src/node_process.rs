@@ -24,20 +24,19 @@ use crate::{
     command_line::CommandLine,
     node_folders::{DATA_DIR, RUN_DIR, log_in, process_file},
     node_record::{How, Record, last_words},
-    output,
-    shell::quoted,
 };
+use corten_console::{output, shell::quoted};
 
 /// How long the node gets to end in good order.
-pub(crate) const GRACE: Duration = Duration::from_secs(30);
+pub const GRACE: Duration = Duration::from_secs(30);
 
 /// Where one node keeps its things.
-pub(crate) struct NodeProcess {
-    pub(crate) layout: Layout,
+pub struct NodeProcess {
+    pub layout: Layout,
 }
 
 /// Adds `--data-dir` and `--run-dir`.
-pub(crate) fn args(command: clap::Command) -> clap::Command {
+pub fn args(command: clap::Command) -> clap::Command {
     let dir = |name: &'static str, default: &'static str| {
         Arg::new(name).long(name).value_name("DIR").value_parser(value_parser!(PathBuf)).default_value(default)
     };
@@ -86,7 +85,7 @@ impl NodeClaim {
 
 impl NodeProcess {
     /// The node that [`args`] speak of.
-    pub(crate) fn of(matches: &ArgMatches) -> Result<Self> {
+    pub fn of(matches: &ArgMatches) -> Result<Self> {
         let dir = |name| matches.get_one::<PathBuf>(name).cloned().expect("has a default");
         let absolute = |dir: PathBuf| std::path::absolute(&dir).with_context(|| format!("finding {}", dir.display()));
         Ok(Self { layout: Layout::new(absolute(dir("data-dir"))?, absolute(dir("run-dir"))?) })
@@ -117,7 +116,7 @@ impl NodeProcess {
     }
 
     /// Makes this very process the parent of the node.
-    pub(crate) fn claim_supervision(&self) -> Result<Option<File>> {
+    pub fn claim_supervision(&self) -> Result<Option<File>> {
         if is_same(Path::new("/proc/self/fd/0"), &self.supervision_lock_path()) {
             return Ok(None);
         }
@@ -129,7 +128,7 @@ impl NodeProcess {
     }
 
     /// Was it started by `up`, and not in the foreground?
-    pub(crate) fn is_started_by_up(&self, pid: Pid) -> bool {
+    pub fn is_started_by_up(&self, pid: Pid) -> bool {
         is_same(&process_file(pid, "fd/0"), &self.lock_path())
     }
 
@@ -137,7 +136,7 @@ impl NodeProcess {
     ///
     /// # Errors
     /// Another node is in the way; it is named.
-    pub(crate) fn refuse_others(&self) -> Result<()> {
+    pub fn refuse_others(&self) -> Result<()> {
         self.refuse_other_data()?;
         self.refuse_second_run_dir()
     }
@@ -200,12 +199,12 @@ impl NodeProcess {
         self.layout.run.join("supervisor.pid")
     }
 
-    pub(crate) fn log_path(&self) -> PathBuf {
+    pub fn log_path(&self) -> PathBuf {
         log_in(&self.layout.data)
     }
 
     /// The log, to write to; one that has grown large is put aside.
-    pub(crate) fn open_log(&self) -> Result<File> {
+    pub fn open_log(&self) -> Result<File> {
         let path = self.log_path();
         // Only the owner may look into it: it holds keys and secrets.
         corten_machine::close_for_logs(&self.layout.data)?;
@@ -218,7 +217,7 @@ impl NodeProcess {
     }
 
     /// The lock, where no parent looks after the node.
-    pub(crate) fn supervision_lock(&self) -> Result<Option<File>> {
+    pub fn supervision_lock(&self) -> Result<Option<File>> {
         self.take(&self.supervision_lock_path())
     }
 
@@ -234,7 +233,7 @@ impl NodeProcess {
         try_lock(path)
     }
 
-    pub(crate) fn runs(&self) -> Result<bool> {
+    pub fn runs(&self) -> Result<bool> {
         Ok(is_held(&self.lock_path())? || self.unlocked().is_some())
     }
 
@@ -253,12 +252,12 @@ impl NodeProcess {
             .then_some((pid, process))
     }
 
-    pub(crate) fn has_parent(&self) -> Result<bool> {
+    pub fn has_parent(&self) -> Result<bool> {
         is_held(&self.supervision_lock_path())
     }
 
     /// `corten node` with these arguments.
-    pub(crate) fn command(&self, program: &Path, args: &[String]) -> Command {
+    pub fn command(&self, program: &Path, args: &[String]) -> Command {
         let mut command = Command::new(program);
         command.arg("node").args(self.folders()).args(args).current_dir("/");
         command
@@ -269,13 +268,13 @@ impl NodeProcess {
     }
 
     /// Starts the node with these arguments; nothing where it runs already.
-    pub(crate) fn start(&self, program: &Path, args: &[String]) -> Result<Option<Child>> {
+    pub fn start(&self, program: &Path, args: &[String]) -> Result<Option<Child>> {
         let Some(lock) = self.lock()? else { return Ok(None) };
         self.spawn(self.command(program, args), lock, &self.pid_path()).map(Some)
     }
 
     /// Starts a parent, which starts the node with these arguments, or takes over the one that runs.
-    pub(crate) fn start_parent(&self, program: &Path, lock: File, args: &[String]) -> Result<Child> {
+    pub fn start_parent(&self, program: &Path, lock: File, args: &[String]) -> Result<Child> {
         let mut command = Command::new(program);
         command.args(["supervise", "watch"]).args(self.folders()).arg("--").args(args).current_dir("/");
         self.spawn(command, lock, &self.supervision_pid_path())
@@ -301,7 +300,7 @@ impl NodeProcess {
     }
 
     /// Asks the parent to end, and the node with it, and waits until it has.
-    pub(crate) fn end_parent(&self, within: Duration) -> Result<()> {
+    pub fn end_parent(&self, within: Duration) -> Result<()> {
         let end = Instant::now() + within;
         while self.has_parent()? {
             // One that has just been started has not told its number yet.
@@ -328,7 +327,7 @@ impl NodeProcess {
     }
 
     /// Asks the node to end and waits until it has; containers go on. False where none ran.
-    pub(crate) fn end(&self, within: Duration) -> Result<bool> {
+    pub fn end(&self, within: Duration) -> Result<bool> {
         let Some((_, process)) = self.process()? else { return Ok(false) };
         process.signal(Signal::TERM);
         if !process.ends_within(within) {
@@ -341,7 +340,7 @@ impl NodeProcess {
     }
 
     /// Asks the node to end its Pods and then itself, and waits until it has. False where none ran.
-    pub(crate) fn drain(&self, within: Duration) -> Result<bool> {
+    pub fn drain(&self, within: Duration) -> Result<bool> {
         let Some((_, process)) = self.process()? else { return Ok(false) };
         process.signal(Signal::USR1);
         if !process.ends_within(within) {
@@ -351,7 +350,7 @@ impl NodeProcess {
     }
 
     /// The node's process, where it runs.
-    pub(crate) fn process(&self) -> Result<Option<(Pid, Process)>> {
+    pub fn process(&self) -> Result<Option<(Pid, Process)>> {
         if let Some(unlocked) = self.unlocked() {
             return Ok(Some(unlocked));
         }
@@ -362,12 +361,12 @@ impl NodeProcess {
     }
 
     /// What a parent leaves when it ends. Not its lock: somebody may have opened it just now.
-    pub(crate) fn forget_supervision(&self) {
+    pub fn forget_supervision(&self) {
         let _ = fs::remove_file(self.supervision_pid_path());
     }
 
     /// Takes the locks' files away. Only when no node runs.
-    pub(crate) fn forget(&self) {
+    pub fn forget(&self) {
         self.forget_supervision();
         for path in [self.pid_path(), self.lock_path(), self.supervision_lock_path()] {
             let _ = fs::remove_file(path);
@@ -377,7 +376,7 @@ impl NodeProcess {
 }
 
 /// The folders of the node with these data, as it was started last.
-pub(crate) fn layout_of(data: &Path) -> Layout {
+pub fn layout_of(data: &Path) -> Layout {
     let run = Record::find(data).map(|it| it.run_dir).filter(|it| !it.as_os_str().is_empty());
     Layout::new(data, run.unwrap_or_else(|| RUN_DIR.into()))
 }
@@ -395,7 +394,7 @@ pub fn up_with(data: &Path, more: &str) -> String {
 }
 
 /// `corten VERB` for the node with these folders.
-pub(crate) fn command_for(layout: &Layout, verb: &str) -> String {
+pub fn command_for(layout: &Layout, verb: &str) -> String {
     let mut command = format!("corten {verb}");
     for (name, dir, usual) in [("data-dir", &layout.data, DATA_DIR), ("run-dir", &layout.run, RUN_DIR)] {
         if dir.as_path() != Path::new(usual) {
@@ -409,7 +408,7 @@ const LOCK_TRIES: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 /// The lock, where nobody holds it at this moment.
-pub(crate) fn try_lock(path: &Path) -> Result<Option<File>> {
+pub fn try_lock(path: &Path) -> Result<Option<File>> {
     let file = File::options().create(true).truncate(false).write(true).read(true).open(path);
     let file = file.with_context(|| format!("opening {}", path.display()))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -420,7 +419,7 @@ pub(crate) fn try_lock(path: &Path) -> Result<Option<File>> {
 }
 
 /// Looking makes and changes nothing, and keeps no other from looking.
-pub(crate) fn is_held(path: &Path) -> Result<bool> {
+pub fn is_held(path: &Path) -> Result<bool> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
@@ -441,7 +440,7 @@ fn process_in(path: &Path) -> Result<Option<(Pid, Process)>> {
 }
 
 /// Is this still the file of that name?
-pub(crate) fn is_same_file(file: &File, path: &Path) -> bool {
+pub fn is_same_file(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::metadata(path)) {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
         _ => false,
@@ -456,7 +455,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
 }
 
 /// Nodes make namespaces, mounts and networks.
-pub(crate) fn require_root(verb: &str) -> Result<()> {
+pub fn require_root(verb: &str) -> Result<()> {
     if !rustix::process::geteuid().is_root() {
         bail!(
             "`corten {verb}` needs root: try `sudo corten {verb}` (the control plane alone, `corten server`, does not)"

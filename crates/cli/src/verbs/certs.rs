@@ -11,11 +11,9 @@ use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use rustix::fs::{FlockOperation, flock};
 
-use crate::{
-    Verb,
-    node_process::{self, NodeProcess},
-    output,
-};
+use crate::Verb;
+use corten_console::output;
+use corten_node_process::node_process::{self, NodeProcess};
 
 pub(crate) const VERB: Verb = Verb {
     name: "certs",

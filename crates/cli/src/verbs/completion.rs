@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use clap_complete::Shell;
 
-use crate::{Verb, output, verb::whole_command};
+use crate::{Verb, verb::whole_command};
+use corten_console::output;
 
 pub(crate) const VERB: Verb = Verb {
     name: "completion",

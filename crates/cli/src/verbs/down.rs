@@ -11,13 +11,12 @@ use corten_machine::locked_process;
 use corten_records::etcd_member::EtcdFolder;
 use rustix::process::Signal;
 
-use crate::{
-    Verb,
+use crate::Verb;
+use corten_console::{output, progress::Progress};
+use corten_node_process::{
     node_lock::NodeLock,
     node_process::{self, GRACE, NodeProcess},
     node_record::Record,
-    output,
-    progress::Progress,
     supervision,
 };
 

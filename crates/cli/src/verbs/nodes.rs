@@ -23,11 +23,8 @@ use corten_records::etcd_member::{EtcdFolder, MEMBERS};
 use jiff::SignedDuration;
 use serde_json::json;
 
-use crate::{
-    connection::{self, Connection},
-    failure::Failure,
-    progress::Progress,
-};
+use crate::connection::{self, Connection};
+use corten_console::{failure::Failure, progress::Progress};
 use evictions::{Leaving, evict, leaving};
 
 /// How often it is looked what is left.

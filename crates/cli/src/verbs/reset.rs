@@ -10,13 +10,9 @@ use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::down;
-use crate::{
-    Verb,
-    node_process::{self, NodeProcess},
-    output, own_kubeconfig,
-    progress::Progress,
-    why,
-};
+use crate::{Verb, own_kubeconfig, why};
+use corten_console::{output, progress::Progress};
+use corten_node_process::node_process::{self, NodeProcess};
 
 pub(crate) const VERB: Verb = Verb {
     name: "reset",

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::{Arg, ArgMatches, Command};
 
-use crate::{
-    Verb,
+use crate::Verb;
+use corten_node_process::{
     node_process::{self, NodeProcess},
     supervision,
 };

@@ -22,10 +22,9 @@ use crate::{
     Verb,
     cluster_place::ClusterPlace,
     connection::{self, Connection},
-    failure::Failure,
-    node_folders::DATA_DIR,
-    output,
 };
+use corten_console::{failure::Failure, output};
+use corten_node_process::node_folders::DATA_DIR;
 
 pub(crate) const VERB: Verb = Verb {
     name: "token",

@@ -22,17 +22,15 @@ use corten_meta::Time;
 use corten_options::{node_options, server_options};
 use serde_json::Value;
 
-use crate::{
-    NodeName, Verb,
-    failure::Failure,
+use crate::{Verb, own_kubeconfig, why};
+use corten_console::{failure::Failure, output, progress::Progress};
+use corten_node_process::{
     node_folders::SNAPSHOTS_MADE,
     node_lock::NodeLock,
+    node_name::NodeName,
     node_process::{self, NodeProcess, command_for},
     node_record::{Record, last_words},
-    output, own_kubeconfig,
-    progress::Progress,
     supervision::{self, Started},
-    why,
 };
 
 pub use joined_node::start_joined_node;

@@ -6,10 +6,8 @@ use anyhow::Result;
 use clap::{ArgMatches, Command};
 use serde::Serialize;
 
-use crate::{
-    Verb,
-    output::{self, Format},
-};
+use crate::Verb;
+use corten_console::output::{self, Format};
 
 pub(crate) const VERB: Verb = Verb {
     name: "version",

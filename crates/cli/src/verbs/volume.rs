@@ -22,9 +22,8 @@ use serde_json::json;
 use crate::{
     Verb,
     connection::{self, Connection},
-    failure::Failure,
-    progress::Progress,
 };
+use corten_console::{failure::Failure, progress::Progress};
 
 pub(crate) const VERB: Verb = Verb {
     name: "volume",

@@ -13,9 +13,11 @@ use crate::{
     Verb,
     cluster_place::ClusterPlace,
     connection::{self, Connection},
+    why::{self, ClusterRecord, Explanation, Group, Outage, PageStyle, Reader, State, Survey},
+};
+use corten_console::{
     failure::Failure,
     output::{self, Format},
-    why::{self, ClusterRecord, Explanation, Group, Outage, PageStyle, Reader, State, Survey},
 };
 
 pub(crate) const VERB: Verb = Verb {

@@ -13,7 +13,8 @@ use corten_meta::Time;
 use x509_parser::{pem::Pem, prelude::FromDer as _};
 
 use super::{duration::duration, survey::Group};
-use crate::{node_process::command_for, shell::quoted};
+use corten_console::shell::quoted;
+use corten_node_process::node_process::command_for;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// With less left, or with a tenth of its life, a certificate should have been replaced.

@@ -1,6 +1,6 @@
 //! Commands that can be pasted: quoted for a POSIX shell, with the namespace where there is one.
 
-use crate::shell::quoted;
+use corten_console::shell::quoted;
 
 /// `kubectl WORDS -n NAMESPACE`.
 pub(super) fn kubectl(namespace: &str, words: &[&str]) -> String {

@@ -13,10 +13,10 @@ use super::{
     duration::duration,
     survey::{Group, Survey},
 };
-use crate::{
+use corten_console::shell::quoted;
+use corten_node_process::{
     node_folders::{RUN_DIR, log_in},
     node_process::{command_for, command_on},
-    shell::quoted,
 };
 
 /// What is older was written by a Corten that does not run any more.

@@ -12,7 +12,7 @@ use super::{
     nearest::nearest,
     reader::Reader,
 };
-use crate::failure::Failure;
+use corten_console::failure::Failure;
 
 /// Of API services that do not answer so many are named.
 const SILENT_MAX: usize = 5;

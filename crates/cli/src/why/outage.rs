@@ -14,14 +14,12 @@ use super::{
     remedy::{self, Remedy},
     survey::Group,
 };
-use crate::{
-    NodeName,
-    failure::Failure,
+use corten_console::{failure::Failure, output, shell::quoted};
+use corten_node_process::{
     node_folders::RUN_DIR,
+    node_name::NodeName,
     node_process::{NodeProcess, command_for, is_held},
     node_record::{End, How, Record, back_off},
-    output,
-    shell::quoted,
     supervision,
 };
 

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use corten_machine::Layout;
 
-use crate::{node_process::command_for, shell::quoted};
+use corten_console::shell::quoted;
+use corten_node_process::node_process::command_for;
 
 /// A known cause.
 #[derive(Clone, Debug, PartialEq, Eq)]

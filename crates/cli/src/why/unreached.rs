@@ -5,7 +5,7 @@ use std::path::Path;
 use corten_client::Error;
 
 use super::outage::ClusterRecord;
-use crate::{failure::Failure, shell::quoted};
+use corten_console::{failure::Failure, shell::quoted};
 
 /// Words of the client, what they mean for who reads them, and the command that says more; `HOST` and `SERVER` are the server's.
 const CAUSES: [(&str, &str, &str); 8] = [

@@ -6,20 +6,20 @@ use corten_meta::Time;
 
 /// The pause after the first failure; each further one doubles it.
 const PAUSE: Duration = Duration::from_secs(1);
-pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(30);
+pub const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// Failures that are longer ago say nothing about the next start.
-pub(crate) const WINDOW: Duration = Duration::from_secs(10 * 60);
+pub const WINDOW: Duration = Duration::from_secs(10 * 60);
 /// With so many in the window another start will not help either.
 const FAILURES_MAX: usize = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub enum Next {
     RestartAfter(Duration),
     GiveUp,
 }
 
 /// What follows the last of these failures, which is the one that has just been seen.
-pub(crate) fn next(failures: &[Time], now: Time) -> Next {
+pub fn next(failures: &[Time], now: Time) -> Next {
     // A clock that was set back makes times of failures that lie ahead: they are recent.
     let n_recent = failures.iter().filter(|it| now.since(**it) < WINDOW).count();
     if n_recent >= FAILURES_MAX {

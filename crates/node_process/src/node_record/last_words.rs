@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use crate::output::steers_a_terminal;
+use corten_console::output::steers_a_terminal;
 
 const LINES_MAX: usize = 12;
 const LINE_CHARS_MAX: usize = 400;
@@ -14,7 +14,7 @@ const LINE_CHARS_MAX: usize = 400;
 const BYTES_MAX: u64 = 16 << 10;
 
 /// The last lines of a log, of what was written behind its byte `from`. Nothing where it cannot be read.
-pub(crate) fn of(log: &Path, from: u64) -> Vec<String> {
+pub fn of(log: &Path, from: u64) -> Vec<String> {
     let bytes = tail(log, from).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     // A power cut leaves zero bytes where lines were not written yet, and the next run goes on behind them.
@@ -36,7 +36,7 @@ fn tail(log: &Path, from: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Where what is written next begins.
-pub(crate) fn end_of(log: &Path) -> u64 {
+pub fn end_of(log: &Path) -> u64 {
     fs::metadata(log).map_or(0, |it| it.len())
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Whoever looks after the node writes here, and `corten why` reads here what no API server can tell any more.
 
-pub(crate) mod back_off;
-pub(crate) mod last_words;
+pub mod back_off;
+pub mod last_words;
 
 use std::{
     fs, io,
@@ -22,58 +22,58 @@ const ENDS_MAX: usize = 32;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Record {
+pub struct Record {
     /// Where the lock is that tells whether the node runs.
-    pub(crate) run_dir: PathBuf,
+    pub run_dir: PathBuf,
     /// What `corten up` was given.
-    pub(crate) options: Vec<String>,
+    pub options: Vec<String>,
     /// Ends before this do not count any more: `corten up` starts over.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) counted_since: Option<MicroTime>,
+    pub counted_since: Option<MicroTime>,
     /// The process that runs; also one that ended, and nobody saw it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) begun: Option<NodeStart>,
+    pub begun: Option<NodeStart>,
     /// The oldest first.
-    pub(crate) ends: Vec<End>,
+    pub ends: Vec<End>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) restart_at: Option<MicroTime>,
+    pub restart_at: Option<MicroTime>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) given_up: Option<GivenUp>,
+    pub given_up: Option<GivenUp>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct NodeStart {
-    pub(crate) pid: u32,
+pub struct NodeStart {
+    pub pid: u32,
     /// The machine's run it belongs to; empty where that was not noted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(crate) boot_id: String,
-    pub(crate) at: MicroTime,
+    pub boot_id: String,
+    pub at: MicroTime,
     /// Where its log begins in the file.
-    pub(crate) log_from: u64,
+    pub log_from: u64,
     /// It serves the API since then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) serves_since: Option<MicroTime>,
+    pub serves_since: Option<MicroTime>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct End {
-    pub(crate) pid: u32,
-    pub(crate) begun: MicroTime,
-    pub(crate) at: MicroTime,
-    pub(crate) how: How,
+pub struct End {
+    pub pid: u32,
+    pub begun: MicroTime,
+    pub at: MicroTime,
+    pub how: How,
     /// It served the API before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) has_served: bool,
+    pub has_served: bool,
     /// The last lines of its log.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) words: Vec<String>,
+    pub words: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum How {
+pub enum How {
     /// With this code; 0 where it was told to end.
     Exited(i32),
     /// By this signal.
@@ -87,15 +87,15 @@ pub(crate) enum How {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct GivenUp {
-    pub(crate) at: MicroTime,
+pub struct GivenUp {
+    pub at: MicroTime,
     /// systemd has been told, and starts it no more by itself.
-    pub(crate) told: bool,
+    pub told: bool,
 }
 
 impl NodeStart {
     /// Is it the process that has this number now? Numbers come again, after a boot above all.
-    pub(crate) fn is_process(&self, pid: u32) -> bool {
+    pub fn is_process(&self, pid: u32) -> bool {
         self.pid == pid && !self.is_of_earlier_boot()
     }
 
@@ -121,26 +121,26 @@ impl End {
         Self { pid: 0, begun: at, at, how, has_served: false, words: Vec::new() }
     }
 
-    pub(crate) fn is_failure(&self) -> bool {
+    pub fn is_failure(&self) -> bool {
         self.how.is_failure()
     }
 }
 
 /// How a node ends that a new process mends: the disk of its store is back, or the machine has another address (`EX_TEMPFAIL` of
 /// `sysexits.h`). It counts towards giving up, as a failure does.
-pub(crate) const BEGINS_ANEW: i32 = 75;
+pub const BEGINS_ANEW: i32 = 75;
 
 impl How {
     /// Who ends by one of these signals was told to, before it could listen. A terminal that goes, or a reader, tells nobody to
     /// end a node: the unit says so to systemd, which counts both as told. Of the end of the machine nobody here is to blame.
-    pub(crate) fn is_failure(&self) -> bool {
+    pub fn is_failure(&self) -> bool {
         const INT: i32 = 2;
         const TERM: i32 = 15;
         !matches!(self, Self::Exited(0) | Self::Killed(INT | TERM) | Self::MachineEnded)
     }
 
     /// As what follows "corten".
-    pub(crate) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         const PANIC: i32 = 101;
         match self {
             Self::Exited(0) => "was told to end".into(),
@@ -182,7 +182,7 @@ fn signal_name(number: i32) -> String {
 }
 
 /// The number of `KILL`, or of `9`.
-pub(crate) fn signal_number(name: &str) -> Option<i32> {
+pub fn signal_number(name: &str) -> Option<i32> {
     let known = SIGNALS.iter().find(|it| it.1 == name.trim_start_matches("SIG"));
     known.map(|it| it.0).or_else(|| name.parse().ok())
 }
@@ -193,23 +193,23 @@ impl Record {
     }
 
     /// None where nothing was ever noted, or it may not be read.
-    pub(crate) fn find(data: &Path) -> Option<Self> {
+    pub fn find(data: &Path) -> Option<Self> {
         let bytes = fs::read(Self::path(data)).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 
     /// A record that is torn is begun anew: a node is not kept from starting by it.
-    pub(crate) fn load(data: &Path) -> Self {
+    pub fn load(data: &Path) -> Self {
         Self::find(data).unwrap_or_default()
     }
 
     /// Readers see the record of before or this one, whole.
-    pub(crate) fn save(&self, data: &Path) -> io::Result<()> {
+    pub fn save(&self, data: &Path) -> io::Result<()> {
         corten_machine::write_whole(&Self::path(data), 0o600, &serde_json::to_vec_pretty(self)?)
     }
 
     /// Loads, changes and saves. An error is no reason to stop a node, and is told in its log.
-    pub(crate) fn change<T>(data: &Path, change: impl FnOnce(&mut Self) -> T) -> T {
+    pub fn change<T>(data: &Path, change: impl FnOnce(&mut Self) -> T) -> T {
         let mut this = Self::load(data);
         let answer = change(&mut this);
         if let Err(error) = this.save(data) {
@@ -219,28 +219,28 @@ impl Record {
     }
 
     /// `corten up`: what was is not held against the new start.
-    pub(crate) fn start_over(&mut self, run_dir: &Path, options: Vec<String>, now: Time) {
+    pub fn start_over(&mut self, run_dir: &Path, options: Vec<String>, now: Time) {
         run_dir.clone_into(&mut self.run_dir);
         self.options = options;
         self.counted_since = Some(now.micro());
         (self.restart_at, self.given_up) = (None, None);
     }
 
-    pub(crate) fn note_begin(&mut self, pid: u32, log_from: u64, now: Time) -> NodeStart {
+    pub fn note_begin(&mut self, pid: u32, log_from: u64, now: Time) -> NodeStart {
         let boot_id = corten_machine::boot_id().unwrap_or_default();
         (self.restart_at, self.given_up) = (None, None);
         self.begun.insert(NodeStart { pid, boot_id, at: now.micro(), log_from, serves_since: None }).clone()
     }
 
     /// The process itself says that it serves the API.
-    pub(crate) fn note_serving(&mut self, pid: u32, now: Time) {
+    pub fn note_serving(&mut self, pid: u32, now: Time) {
         if let Some(begun) = self.begun.as_mut().filter(|it| it.is_process(pid)) {
             begun.serves_since = Some(now.micro());
         }
     }
 
     /// Notes the end of what runs; none follows where it was told to end, or this end is known.
-    pub(crate) fn note_end(&mut self, how: How, words: Vec<String>, now: Time) -> Option<Next> {
+    pub fn note_end(&mut self, how: How, words: Vec<String>, now: Time) -> Option<Next> {
         let begun = self.begun.take()?;
         let end = begun.ended(now.micro(), how, words);
         let is_failure = end.is_failure();
@@ -249,7 +249,7 @@ impl Record {
     }
 
     /// Notes the end of a process that was seen to begin, whatever has become of the file meanwhile.
-    pub(crate) fn note_end_of(&mut self, begun: NodeStart, how: How, words: Vec<String>, now: Time) -> Option<Next> {
+    pub fn note_end_of(&mut self, begun: NodeStart, how: How, words: Vec<String>, now: Time) -> Option<Next> {
         let is_known = |it: &End| it.pid == begun.pid && it.begun == begun.at;
         if self.begun.is_none() && self.ends.last().is_some_and(is_known) {
             return None;
@@ -262,7 +262,7 @@ impl Record {
     }
 
     /// `corten down`: whatever ran or was to run is over.
-    pub(crate) fn note_stop(&mut self, now: Time) {
+    pub fn note_stop(&mut self, now: Time) {
         (self.begun, self.restart_at, self.given_up) = (None, None, None);
         if self.ends.last().is_none_or(|it| it.is_failure() || it.how == How::MachineEnded) {
             let now = now.micro();
@@ -271,14 +271,14 @@ impl Record {
     }
 
     /// What did not even begin.
-    pub(crate) fn note_no_start(&mut self, error: String, now: Time) -> Next {
+    pub fn note_no_start(&mut self, error: String, now: Time) -> Next {
         self.push(End::without_process(now.micro(), How::NotStarted(error)));
         self.judge(now)
     }
 
     /// Nothing runs: what is noted as begun has ended, and nobody saw it. The data folder tells when it lived last; a clock that
     /// was set back does not make that later than what follows.
-    pub(crate) fn note_unseen(&mut self, data: &Path, now: Time) {
+    pub fn note_unseen(&mut self, data: &Path, now: Time) {
         const MOMENT: Duration = Duration::from_micros(1);
         let Some(begun) = self.begun.take() else { return };
         let before_now = MicroTime(now.micro().0.saturating_sub(MOMENT).unwrap_or(now.0));
@@ -306,35 +306,35 @@ impl Record {
 
     /// Since when nothing serves the API, where nothing runs: starts that failed do not count, and neither does what was told
     /// to end after the failure.
-    pub(crate) fn silent_since(&self) -> Option<MicroTime> {
+    pub fn silent_since(&self) -> Option<MicroTime> {
         let served = self.ends.iter().rev().find(|it| it.has_served).map(|it| it.at);
         served.or_else(|| self.ends.first().map(|it| it.begun))
     }
 
     /// Those that count.
-    pub(crate) fn failures(&self) -> Vec<Time> {
+    pub fn failures(&self) -> Vec<Time> {
         let counted = self.counted_since;
         let failures = self.ends.iter().filter(|it| it.is_failure() && counted.is_none_or(|since| it.at >= since));
         failures.map(|it| Time(it.at.0)).collect()
     }
 
-    pub(crate) fn has_ended_since_start(&self) -> bool {
+    pub fn has_ended_since_start(&self) -> bool {
         self.ends.last().is_some_and(|it| self.counted_since.is_none_or(|since| it.at >= since))
     }
 
     /// Since the last `corten up`.
-    pub(crate) fn last_counted_failure(&self) -> Option<&End> {
+    pub fn last_counted_failure(&self) -> Option<&End> {
         let counted = self.counted_since;
         self.ends.iter().rev().find(|it| it.is_failure() && counted.is_none_or(|since| it.at >= since))
     }
 
     /// The failures of the last hour, and the newest of them. Who began anew has mended something, and did not fail.
-    pub(crate) fn recent(&self, now: Time) -> Option<(usize, &End)> {
+    pub fn recent(&self, now: Time) -> Option<(usize, &End)> {
         self.of_last_hour(now, |it| it.is_failure() && it.how != How::Exited(BEGINS_ANEW))
     }
 
     /// How often the node began anew of itself in the last hour, and the last time.
-    pub(crate) fn recently_anew(&self, now: Time) -> Option<(usize, &End)> {
+    pub fn recently_anew(&self, now: Time) -> Option<(usize, &End)> {
         self.of_last_hour(now, |it| it.how == How::Exited(BEGINS_ANEW))
     }
 
@@ -345,7 +345,7 @@ impl Record {
     }
 
     /// How long until the next start; bounded, because the clock may have been set.
-    pub(crate) fn rest(&self, now: Time) -> Duration {
+    pub fn rest(&self, now: Time) -> Duration {
         self.restart_at.map_or(Duration::ZERO, |it| Time(it.0).since(now).min(back_off::PAUSE_MAX))
     }
 }

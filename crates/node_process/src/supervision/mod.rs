@@ -28,18 +28,18 @@ use crate::{
     command_line::CommandLine,
     node_process::NodeProcess,
     node_record::{How, Record, back_off},
-    output,
 };
+use corten_console::output;
 use systemd::Unit;
 
-pub(crate) use parent::watch;
-pub(crate) use service::{note_end_of_service, start_as_service};
+pub use parent::watch;
+pub use service::{note_end_of_service, start_as_service};
 
 /// Ends whoever gives a node up: systemd is told by it not to start again (`EX_UNAVAILABLE` of `sysexits.h`).
-pub(crate) const GAVE_UP: u8 = 69;
+pub const GAVE_UP: u8 = 69;
 
 /// A start of the node, and what looks after it.
-pub(crate) struct Started {
+pub struct Started {
     keeper: Keeper,
     /// Of this start: the next one is noted at another time.
     noted: Option<MicroTime>,
@@ -55,12 +55,12 @@ const LOOK_PERIOD: Duration = Duration::from_secs(1);
 
 impl Started {
     /// Whatever the node has said since then is of this start.
-    pub(crate) fn begun(&self) -> Option<Time> {
+    pub fn begun(&self) -> Option<Time> {
         self.noted.as_ref().map(|it| Time(it.0))
     }
 
     /// Is there still anything that would start the node?
-    pub(crate) fn is_alive(&mut self) -> Result<bool> {
+    pub fn is_alive(&mut self) -> Result<bool> {
         match &mut self.keeper {
             Keeper::Unit { looked, .. } if looked.elapsed() < LOOK_PERIOD => Ok(true),
             Keeper::Unit { unit, looked } => {
@@ -72,13 +72,13 @@ impl Started {
     }
 
     /// Has another command started the node since then? What runs is not this start's any more.
-    pub(crate) fn is_replaced(&self, node: &NodeProcess) -> bool {
+    pub fn is_replaced(&self, node: &NodeProcess) -> bool {
         Record::find(&node.layout.data).is_some_and(|it| it.counted_since != self.noted)
     }
 }
 
 /// Starts the node with these arguments, and what looks after it. None where another start comes first.
-pub(crate) fn start(node: &NodeProcess, args: &[String], options: Vec<String>) -> Result<Option<Started>> {
+pub fn start(node: &NodeProcess, args: &[String], options: Vec<String>) -> Result<Option<Started>> {
     let program = std::env::current_exe().context("finding this program")?;
     drop(node.open_log()?);
     let start_over = || {
@@ -101,20 +101,20 @@ pub(crate) fn start(node: &NodeProcess, args: &[String], options: Vec<String>) -
 
 /// Is a node about to be started that does not run yet? Not one that has failed and rests. What the record says of a process that
 /// began does not count: a start is noted before it takes its lock, and an end after that lock is gone.
-pub(crate) fn is_starting(node: &NodeProcess) -> Result<bool> {
+pub fn is_starting(node: &NodeProcess) -> Result<bool> {
     let record = Record::load(&node.layout.data);
     let rests = record.restart_at.is_some() || record.given_up.is_some();
     Ok(!rests && is_looked_after(node)?)
 }
 
 /// Would anybody start the node again?
-pub(crate) fn is_looked_after(node: &NodeProcess) -> Result<bool> {
+pub fn is_looked_after(node: &NodeProcess) -> Result<bool> {
     let unit = Unit::of(node);
     Ok((unit.exists() && unit.is_alive()) || node.has_parent()?)
 }
 
 /// Gives a node that runs a parent where its own was killed. Was there need?
-pub(crate) fn resume(node: &NodeProcess) -> Result<bool> {
+pub fn resume(node: &NodeProcess) -> Result<bool> {
     // One that is just ending may have lost its number: then there is nothing to look after.
     let Ok(Some((pid, _))) = node.process() else { return Ok(false) };
     if !node.is_started_by_up(pid) || node.has_parent()? {
@@ -130,7 +130,7 @@ pub(crate) fn resume(node: &NodeProcess) -> Result<bool> {
 }
 
 /// Ends first whoever would start the node again, and the node with it.
-pub(crate) fn end(node: &NodeProcess, within: Duration) -> Result<()> {
+pub fn end(node: &NodeProcess, within: Duration) -> Result<()> {
     let unit = Unit::of(node);
     if unit.exists() {
         unit.stop()?;

@@ -20,14 +20,14 @@ use super::{GAVE_UP, how_of};
 use crate::{
     node_process::NodeProcess,
     node_record::{How, NodeStart, Record, back_off::Next, last_words},
-    output,
 };
+use corten_console::output;
 
 /// Less likely than any container to be killed for want of memory, as a kubelet.
 const OOM_SCORE: &str = "-999";
 
 /// Keeps the node running until it ends in good order, is told to end, or fails too often.
-pub(crate) fn watch(node: &NodeProcess, args: &[String]) -> Result<ExitCode> {
+pub fn watch(node: &NodeProcess, args: &[String]) -> Result<ExitCode> {
     // The node inherits both. Without CAP_SYS_RESOURCE the kernel refuses the first.
     let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
     rustix::process::umask(Mode::from_raw_mode(0o022));

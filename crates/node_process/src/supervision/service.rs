@@ -14,8 +14,8 @@ use super::GAVE_UP;
 use crate::{
     node_process::NodeProcess,
     node_record::{How, Record, back_off::Next, last_words, signal_number},
-    output,
 };
+use corten_console::output;
 
 /// What is to be done before the node.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ enum Before {
 
 /// Rests as long as the failures before demand, and becomes the node. Where it is given up, systemd is told once: whoever
 /// starts the unit after that starts over.
-pub(crate) fn start_as_service(node: &NodeProcess, args: &[String]) -> Result<ExitCode> {
+pub fn start_as_service(node: &NodeProcess, args: &[String]) -> Result<ExitCode> {
     let data = &node.layout.data;
     match Record::change(data, |it| before(it, node)) {
         Before::GiveUp => {
@@ -70,7 +70,7 @@ fn before(record: &mut Record, node: &NodeProcess) -> Before {
 }
 
 /// Notes how the node ended, by what systemd says of it in the environment (`ExecStopPost` in `systemd.exec(5)`).
-pub(crate) fn note_end_of_service(node: &NodeProcess) -> Result<ExitCode> {
+pub fn note_end_of_service(node: &NodeProcess) -> Result<ExitCode> {
     let variable = |name: &str| env::var(name).unwrap_or_default();
     let how = how(&variable("EXIT_CODE"), &variable("EXIT_STATUS"));
     if how == How::Exited(i32::from(GAVE_UP)) {

@@ -29,8 +29,8 @@ const RUNTIME_UNITS: &str = "/run/systemd/system";
 const UNITS: &str = "/etc/systemd/system";
 
 /// The unit of one node, in a slice of its own.
-pub(crate) struct Unit {
-    pub(crate) name: String,
+pub(super) struct Unit {
+    pub name: String,
     slice: String,
     /// What of the caller's environment the node is started with.
     environment: PathBuf,

@@ -11,10 +11,8 @@ use corten_pki::rotation::{self, CertificateInfo, Rotating};
 use serde::Serialize;
 
 use super::Keys;
-use crate::{
-    output::{self, Format},
-    why::duration::duration,
-};
+use crate::why::duration::duration;
+use corten_console::output::{self, Format};
 
 /// Somebody must act: as of `corten why`.
 const BLOCKED: u8 = 4;

@@ -15,14 +15,13 @@ use corten_pki::{
 use serde::Serialize;
 
 use super::Keys;
-use crate::{
+use crate::{own_kubeconfig, why::duration::duration};
+use corten_console::{
     failure::Failure,
-    node_process::command_for,
     output::{self, Format},
-    own_kubeconfig,
     progress::Progress,
-    why::duration::duration,
 };
+use corten_node_process::node_process::command_for;
 
 /// What can be replaced beside the one of before.
 pub(super) struct Rotated {

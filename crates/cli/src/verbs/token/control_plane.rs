@@ -13,7 +13,8 @@ use corten_records::control_plane_record::{self, ControlPlaneRecord};
 use serde_json::{Value, json};
 
 use super::{NAMESPACE, PREFIX, objects};
-use crate::{failure::Failure, node_process::up_with};
+use corten_console::failure::Failure;
+use corten_node_process::node_process::up_with;
 
 /// The Secret with what is sealed.
 pub const SECRET: &str = "corten-certs";

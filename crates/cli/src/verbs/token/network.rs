@@ -19,7 +19,7 @@ use corten_meta::Key;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::failure::Failure;
+use corten_console::failure::Failure;
 
 /// Below kube-system: what kubeadm made the cluster with (`kubeadmapi.ClusterConfiguration`).
 const KUBEADM: &str = "kubeadm-config";

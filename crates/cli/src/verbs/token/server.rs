@@ -11,7 +11,8 @@ use corten_api::{
 use corten_client::{Client, ListParams};
 use corten_meta::address::{Cidr, is_reachable};
 
-use crate::{cluster_place::ClusterPlace, failure::Failure};
+use crate::cluster_place::ClusterPlace;
+use corten_console::failure::Failure;
 
 /// What was given.
 ///

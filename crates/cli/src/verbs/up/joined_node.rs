@@ -19,14 +19,12 @@ use super::{
     readiness::{Awaited, heard_since},
     replacement, start, wait_until_ready,
 };
-use crate::{
-    connection::NODE_KUBECONFIG,
-    failure::Failure,
+use crate::connection::NODE_KUBECONFIG;
+use corten_console::{failure::Failure, output, progress::Progress};
+use corten_node_process::{
     node_lock::NodeLock,
     node_process::{self, NodeProcess, command_for},
     node_record::Record,
-    output,
-    progress::Progress,
     supervision::Started,
 };
 

@@ -5,7 +5,7 @@ use corten_client::Client;
 use corten_meta::Time;
 use serde_json::Value;
 
-use crate::progress::Progress;
+use corten_console::progress::Progress;
 
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 

@@ -15,11 +15,10 @@ use corten_client::Client;
 use corten_records::etcd_member::EtcdFolder;
 use rustix::process::Pid;
 
-use crate::{
-    failure::Failure,
+use corten_console::{failure::Failure, progress::Progress};
+use corten_node_process::{
     node_folders::process_file,
     node_process::{GRACE, NodeProcess, command_for},
-    progress::Progress,
     supervision,
 };
 

@@ -6,7 +6,7 @@ use super::{
     told::{differences, given},
     *,
 };
-use crate::command_line::CommandLine;
+use corten_node_process::command_line::CommandLine;
 
 #[test]
 fn says_why_a_node_is_not_ready() {

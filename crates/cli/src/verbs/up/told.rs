@@ -11,13 +11,12 @@ use corten_options::{node_options, server_options};
 use corten_records::etcd_member::EtcdFolder;
 
 use super::{args, replacement};
-use crate::{
-    NodeName,
+use corten_console::{failure::Failure, shell::quoted};
+use corten_node_process::{
     command_line::CommandLine,
-    failure::Failure,
+    node_name::NodeName,
     node_process::{NodeProcess, command_for},
     node_record::Record,
-    shell::quoted,
 };
 
 /// The command line, less the name, of the node that `up` starts with these options.

@@ -9,7 +9,7 @@ use corten_client::{Client, ListParams};
 use corten_meta::{Key, ObjectMeta};
 use serde::Deserialize;
 
-use crate::failure::Failure;
+use corten_console::failure::Failure;
 
 /// # Errors
 /// A Pod has the claim.

@@ -6,15 +6,13 @@ use corten_reconcile::Wait;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{
-    shell::quoted,
-    why::{
-        account::{Account, Root},
-        command::kubectl,
-        fields::{items, one_line, text},
-        reader::Reader,
-    },
+use crate::why::{
+    account::{Account, Root},
+    command::kubectl,
+    fields::{items, one_line, text},
+    reader::Reader,
 };
+use corten_console::shell::quoted;
 
 /// What to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

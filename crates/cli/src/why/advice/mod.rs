@@ -38,10 +38,8 @@ use super::{
     gather,
     reader::Reader,
 };
-use crate::{
-    shell::quoted,
-    why::advice::case::{Advice, Case},
-};
+use crate::why::advice::case::{Advice, Case};
+use corten_console::shell::quoted;
 
 /// The advice for the cause of an account; none where nothing is waited for.
 pub(super) async fn of(reader: &Reader<'_>, root: &Root<'_>) -> Advice {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::node_folders::DATA_DIR;
+use corten_node_process::node_folders::DATA_DIR;
 
 fn member(name: &str, away_since: Option<i64>) -> MemberHealth {
     MemberHealth {

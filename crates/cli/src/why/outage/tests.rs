@@ -1,8 +1,6 @@
 use super::*;
-use crate::{
-    node_folders::DATA_DIR,
-    why::{PageStyle, render_outage},
-};
+use crate::why::{PageStyle, render_outage};
+use corten_node_process::node_folders::DATA_DIR;
 
 const LOOK: PageStyle = PageStyle { width: 100, height: 24, colour: false };
 

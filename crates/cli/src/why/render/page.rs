@@ -1,6 +1,6 @@
 //! A page of lines that fits a screen: lines are wrapped or cut at its width, and what can be spared goes when it is full.
 
-use crate::output::steers_a_terminal;
+use corten_console::output::steers_a_terminal;
 
 pub(super) const HEIGHT: usize = 24;
 /// Where the text of a labelled line begins.

@@ -16,7 +16,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub fn new() -> Self {
+    pub fn begin() -> Self {
         let spinner = stderr().is_terminal().then(|| {
             let spinner = ProgressBar::new_spinner();
             let style =

@@ -83,20 +83,20 @@ mod tests {
         let node = NodeProcess { layout: Layout::new(dir.path().join("data"), dir.path().join("run")) };
         let first = NodeLock::take(&node).expect("taken").expect("free");
         assert!(NodeLock::take(&node).expect("looked").is_none());
-        let late = NodeLock::wait(&node, Instant::now(), &mut Progress::new()).expect_err("it is the first one's");
+        let late = NodeLock::wait(&node, Instant::now(), &mut Progress::begin()).expect_err("it is the first one's");
         assert!(late.to_string().contains("does not end"), "{late}");
         std::thread::scope(|scope| {
             let end = Instant::now() + Duration::from_secs(30);
             let waiting = scope.spawn(move || {
                 let node = NodeProcess { layout: node.layout };
-                NodeLock::wait(&node, end, &mut Progress::new()).map(|it| (it, node))
+                NodeLock::wait(&node, end, &mut Progress::begin()).map(|it| (it, node))
             });
             first.leave_folder();
             let (second, node) = waiting.join().expect("waited").expect("its turn");
             assert!(NodeLock::take(&node).expect("looked").is_none(), "what is locked is what is there");
             drop(second);
             // A process that another test is just starting may have a copy of the lock for a moment.
-            NodeLock::wait(&node, end, &mut Progress::new()).expect("nobody has it");
+            NodeLock::wait(&node, end, &mut Progress::begin()).expect("nobody has it");
         });
     }
 }

@@ -50,7 +50,7 @@ fn args(command: Command) -> Command {
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
     node_process::require_root("down")?;
     let node = NodeProcess::of(matches)?;
-    let mut progress = Progress::new();
+    let mut progress = Progress::begin();
     if matches.get_flag("drain") {
         progress.doing("ending the pods");
         if node.drain(DRAIN)? {

@@ -74,7 +74,7 @@ fn upkeep(verb: &str, matches: &ArgMatches, take_member_out: TakeMemberOut<'_>) 
     let name = matches.get_one::<String>("node").expect("it is required");
     let seconds = *matches.get_one::<u64>("timeout").expect("has a default");
     let end = Instant::now() + Duration::from_secs(seconds.min(u64::from(u32::MAX)));
-    let mut progress = Progress::new();
+    let mut progress = Progress::begin();
     let asked = Asked { connection: &connection, name, end, is_forced: matches.get_flag("force") };
     if verb == "drain" {
         return asked.drain(Waits::ForAll, &mut progress);

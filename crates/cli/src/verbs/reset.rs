@@ -44,7 +44,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
         eprintln!("nothing was done");
         return Ok(ExitCode::FAILURE);
     }
-    let mut progress = Progress::new();
+    let mut progress = Progress::begin();
     let turn = down::stop(&node, &mut progress)?;
     progress.doing("erasing the data");
     // Ours is of no use without its cluster; another's is not touched.

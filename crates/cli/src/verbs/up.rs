@@ -103,7 +103,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let name = node_name.name.clone();
     let timeout = Duration::from_secs(*matches.get_one::<u64>("timeout").expect("has a default")).min(TIMEOUT_MAX);
     let end = Instant::now() + timeout;
-    let mut progress = Progress::new();
+    let mut progress = Progress::begin();
 
     if let Some(remark) = node_name.remark() {
         progress.done(&remark);
@@ -314,7 +314,7 @@ async fn go_on_waiting(
     };
     if ended {
         let Some(own) = started.take() else { return Err(ended_failure(node).into()) };
-        let _turn = NodeLock::wait(node, end, &mut Progress::new())?;
+        let _turn = NodeLock::wait(node, end, &mut Progress::begin())?;
         if !own.is_replaced(node) {
             // A start that fails at once is the caller's to mend; one that ran is looked after.
             supervision::end(node, node_process::GRACE)?;

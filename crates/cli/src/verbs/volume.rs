@@ -86,7 +86,7 @@ impl Move<'_> {
     }
 
     async fn carry_out(&self) -> Result<()> {
-        let mut progress = Progress::new();
+        let mut progress = Progress::begin();
         let (claim, volume) = self.movable().await?;
         let from = node_of(&volume).unwrap_or_default().to_owned();
         if from != self.to && wish(&claim) != Some(self.to) {

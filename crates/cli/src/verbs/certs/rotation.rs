@@ -126,7 +126,7 @@ pub(super) fn renew(keys: &Keys, names: Vec<String>, format: Format) -> Result<E
         bail!("there is no certificate {name:?} to renew: {why}");
     }
     let names = if names.is_empty() { own } else { names };
-    let mut progress = Progress::new();
+    let mut progress = Progress::begin();
     for name in &names {
         rotation::renew(&keys.dir, name, SystemTime::now())?;
         progress.done(&format!("{name} is issued anew"));
@@ -141,7 +141,7 @@ pub(super) fn renew(keys: &Keys, names: Vec<String>, format: Format) -> Result<E
 
 pub(super) fn begin(keys: &Keys, what: &Rotated, format: Format) -> Result<ExitCode> {
     let _lock = keys.lock()?;
-    let mut progress = Progress::new();
+    let mut progress = Progress::begin();
     let name = what.name;
     if (what.begin)(keys)? {
         progress.done(&format!("a new {name} signs from now on"));
@@ -178,7 +178,7 @@ pub(super) fn drop_old(keys: &Keys, what: &Rotated, is_forced: bool, format: For
         Report::new("Rotated", format!("there is no {name} of before")).print(format)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut progress = Progress::new();
+    let mut progress = Progress::begin();
     // Not before all is issued anew: the cluster's own parts are users, too.
     wait_until_taken_up(keys, &mut progress)?;
     let now = output::now();

@@ -48,7 +48,7 @@ pub fn start_joined_node(matches: &ArgMatches, name: &str, kubeconfig: &Path) ->
     let node = NodeProcess::of(matches)?;
     let timeout = Duration::from_secs(*matches.get_one::<u64>("timeout").expect("has a default")).min(TIMEOUT_MAX);
     let end = Instant::now() + timeout;
-    let mut progress = Progress::new();
+    let mut progress = Progress::begin();
     let before = Record::load(&node.layout.data).options;
     let given = given(matches)?;
     let options = if given.is_empty() { before } else { given };

@@ -13,6 +13,7 @@ mod controllers_options;
 mod etcd_api;
 mod etcd_certificate;
 mod etcd_options;
+mod etcd_snapshot_file;
 mod ha;
 mod ha_options;
 mod in_process;

@@ -576,7 +576,12 @@ fn failure(error: Error) -> ApiFailure {
 }
 
 fn node_failure(error: Error) -> ApiFailure {
-    tracing::debug!(%error, "cannot read or write the node or its lease");
+    // Else nobody learns why the node is not Ready: what it would tell of itself is what is refused.
+    if error.status().is_some_and(|it| matches!(it.code, 403 | 422)) {
+        tracing::warn!(%error, "the API server refuses what this node says of itself");
+    } else {
+        tracing::debug!(%error, "cannot read or write the node or its lease");
+    }
     failure(error)
 }
 

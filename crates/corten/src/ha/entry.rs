@@ -1,7 +1,12 @@
 //! How this machine's member gets among the others: it is the first, it goes on, it comes to others, or it takes the place of the one
 //! that this machine had and lost.
 
-use std::{fs, net::IpAddr, path::Path, time::Duration};
+use std::{
+    fs,
+    net::IpAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::{Context, Result, bail};
 use corten_cli::{
@@ -144,7 +149,18 @@ fn only_one_lost(place: &Place) -> Failure {
     let message = format!("what the only member of etcd had is gone from {}", place.folder.data().display());
     let mut failure = Failure::new(message);
     failure.details.push("put a copy of the folder back, or restore a snapshot into it".into());
+    if let Some(aside) = newest_aside(&place.folder.data()) {
+        failure.details.push(format!("beside it lies {}, which a restore has put aside", aside.display()));
+    }
     failure.next(restore::command(&place.data, "FILE", restore::BUMP))
+}
+
+/// What the command that restores a snapshot has put aside last.
+fn newest_aside(data: &Path) -> Option<PathBuf> {
+    let prefix = format!("{}.before-", data.file_name()?.to_str()?);
+    let all = fs::read_dir(data.parent()?).ok()?.flatten();
+    let asides = all.filter(|it| it.file_name().to_str().is_some_and(|it| it.starts_with(&prefix)));
+    asides.map(|it| it.path()).max()
 }
 
 fn no_quorum(said: &str) -> Failure {

@@ -57,9 +57,14 @@ impl Look {
         Self { is_agreed, seen: seen.collect(), alarms, own_id }
     }
 
-    /// This machine's is none of those that they agree on, and does not run.
-    pub(super) fn is_removed(&self, record: &EtcdMemberRecord) -> bool {
-        self.is_agreed && self.own_id.is_none() && self.own(record).is_none()
+    /// This machine's is none of those that they agree on.
+    pub(super) fn is_missing(&self, record: &EtcdMemberRecord) -> bool {
+        self.is_agreed && self.own(record).is_none()
+    }
+
+    /// It answers, whatever the others think of it.
+    pub(super) fn own_answers(&self) -> bool {
+        self.own_id.is_some()
     }
 
     /// This machine's.
@@ -92,7 +97,7 @@ impl Look {
 
     fn member(&self, seen: &Seen, record: &EtcdMemberRecord, before: &EtcdHealth, now: Time) -> MemberHealth {
         let url = seen.member.client_urls.first().or(seen.member.peer_urls.first()).cloned().unwrap_or_default();
-        let is_own = seen.member.peer_urls.contains(&record.peer_url());
+        let is_own = seen.member.peer_urls.contains(&record.peer_url()) || Some(seen.member.id) == self.own_id;
         let name = if seen.member.name.is_empty() { &url } else { &seen.member.name };
         let was_away = before.members.iter().find(|it| it.name == *name).and_then(|it| it.away_since);
         let says = seen.status.as_ref().and_then(|it| it.as_ref().err().cloned());
@@ -169,13 +174,16 @@ mod tests {
     }
 
     #[test]
-    fn one_that_answers_was_not_removed() {
+    fn who_is_missing_among_those_that_there_are() {
         let look = |seen: Vec<Seen>, own_id: Option<u64>| Look { is_agreed: true, seen, alarms: Vec::new(), own_id };
-        assert!(!look(vec![seen(2, "b", false, false)], None).is_removed(&record()), "it is away");
-        assert!(look(vec![seen(1, "a", true, false)], None).is_removed(&record()));
+        assert!(!look(vec![seen(2, "b", false, false)], None).is_missing(&record()), "it is away");
+        assert!(look(vec![seen(1, "a", true, false)], None).is_missing(&record()));
+        // It was cut off when it was removed, and knows nothing of that.
+        let runs_on = look(vec![seen(1, "a", true, false)], Some(2));
+        assert!(runs_on.is_missing(&record()) && runs_on.own_answers());
         // It began from a snapshot, which says another address.
         let began = look(vec![seen(7, "", true, false)], Some(7));
-        assert!(!began.is_removed(&record()) && began.own(&record()).is_some_and(|it| it.member.id == 7));
+        assert!(!began.is_missing(&record()) && began.own(&record()).is_some_and(|it| it.member.id == 7));
     }
 
     #[test]

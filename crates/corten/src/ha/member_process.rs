@@ -56,7 +56,7 @@ impl MemberProcess {
         let mut pause = PAUSE_FIRST;
         loop {
             let begun = Instant::now();
-            let how = match self.run(&mut stopping).await {
+            let how = match self.run(&mut stopping, state.clone()).await {
                 Ok(Some(how)) => how,
                 Ok(None) => return,
                 Err(error) => format!("{error:#}"),
@@ -83,7 +83,11 @@ impl MemberProcess {
     }
 
     /// How it ended by itself; `None` where it was told to.
-    async fn run(&mut self, stopping: &mut watch::Receiver<bool>) -> Result<Option<String>> {
+    async fn run(
+        &mut self,
+        stopping: &mut watch::Receiver<bool>,
+        mut state: watch::Receiver<State>,
+    ) -> Result<Option<String>> {
         let run = tokio::select! {
             biased;
             () = told(stopping) => return Ok(None),
@@ -94,6 +98,11 @@ impl MemberProcess {
             () = told(stopping) => {
                 run.end().await;
                 Ok(None)
+            }
+            // It would go on for ever without a leader.
+            () = removed(&mut state) => {
+                run.end().await;
+                Ok(Some("it was removed".to_owned()))
             }
             ended = run.process.ended() => {
                 ended.context("waiting for etcd")?;
@@ -147,6 +156,13 @@ impl MemberProcess {
 /// An error says that nobody is there any more to tell: that is an end, too.
 async fn told(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|it| *it).await;
+}
+
+/// Ready once it is none of the members any more.
+async fn removed(state: &mut watch::Receiver<State>) {
+    if state.wait_for(|it| it.is_removed).await.is_err() {
+        std::future::pending().await
+    }
 }
 
 impl Run {

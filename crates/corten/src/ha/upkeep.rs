@@ -26,6 +26,9 @@ const WRITE_EVERY: Duration = Duration::from_secs(30);
 /// Certificates are read again so often, and where the members changed.
 const CONNECT_EVERY: Duration = Duration::from_secs(3600);
 
+/// After so many looks one that still runs counts as removed.
+const MISSING: u32 = 3;
+
 /// What is known of the member while it is looked after.
 #[derive(Clone, Default)]
 pub(super) struct State {
@@ -47,6 +50,8 @@ pub(super) struct Upkeep {
     health: EtcdHealth,
     written: Option<Instant>,
     renewed: Instant,
+    /// So many looks in a row it was none of those that there are.
+    n_missing: u32,
 }
 
 impl Upkeep {
@@ -59,7 +64,18 @@ impl Upkeep {
     ) -> Self {
         let health = EtcdHealth::load(&place.data).unwrap_or_default();
         let room = Room::new(record.client_url(), place.tls(), quota_bytes);
-        Self { place, record, room, authority, joint, asked: None, health, written: None, renewed: Instant::now() }
+        Self {
+            place,
+            record,
+            room,
+            authority,
+            joint,
+            asked: None,
+            health,
+            written: None,
+            renewed: Instant::now(),
+            n_missing: 0,
+        }
     }
 
     /// Until `stopping`.
@@ -91,7 +107,9 @@ impl Upkeep {
         };
         self.write_down(&look);
         let urls = look.urls(&own_url);
-        if look.is_removed(&self.record) {
+        self.n_missing = if look.is_missing(&self.record) { self.n_missing + 1 } else { 0 };
+        // One that was taken a moment ago may answer before all say so.
+        if self.n_missing >= MISSING || self.n_missing > 0 && !look.own_answers() {
             if !state.borrow().is_removed {
                 let members: Vec<&str> = look.seen.iter().map(|it| &*it.member.name).collect();
                 tracing::warn!(?members, "this machine's member of etcd is not among those that they agree on");

@@ -40,7 +40,7 @@ pub(crate) async fn join_control_plane(
     let Some(key) = key else {
         return Err(Failure::new("--certificate-key is needed: it opens the cluster's keys").next(CREATE).into());
     };
-    let ca = discover(invitation).await?;
+    let ca = discover(invitation).await.map_err(with_own_line)?;
     let sealed = fetched(invitation, &ca).await?;
     let files = opened(&sealed, key, &invitation.ca_hash)?;
     keep(data, files, &invitation.ca_hash)?;
@@ -92,6 +92,18 @@ async fn fetched(invitation: &Invitation, ca: &str) -> Result<Files> {
     let found = client(&target)?.get_as::<Secret>(&SECRETS, &Key::new("kube-system", SHARED_SECRET)).await;
     let secret = found.map_err(|error| refused(server, &error))?;
     Ok(secret.data.unwrap_or_default().into_iter().map(|(name, sealed)| (name, sealed.0)).collect())
+}
+
+/// What is said of a node's line is another line's here.
+fn with_own_line(error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<Failure>() {
+        Ok(mut failure) if failure.next.as_deref().is_some_and(|it| it.starts_with("corten token create")) => {
+            failure.next = None;
+            failure.next(CREATE).into()
+        }
+        Ok(failure) => failure.into(),
+        Err(error) => error,
+    }
 }
 
 fn refused(server: &str, error: &Error) -> anyhow::Error {

@@ -12,8 +12,9 @@ use std::{
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
+use corten_cli::Failure;
 use corten_client::{
-    Body, BoxFuture, Client, RequestTallies, Transport, TransportError,
+    Body, BoxFuture, Client, Error, RequestTallies, Transport, TransportError,
     https::{API_SERVER_NAME, FailoverTransport},
     kubeconfig::{Kubeconfig, RestConfig},
 };
@@ -24,7 +25,7 @@ use http::{Request, Response};
 use tokio::{sync::watch, time::MissedTickBehavior};
 
 use super::{
-    DEADLINE, JoinedFiles, SIGNER, USAGES, discovery,
+    DEADLINE, JoinedFiles, SIGNER, USAGES, client, discovery,
     servers::{self, KeptServers},
 };
 use crate::cluster_access::{ClientCertificate, ClusterTrust};
@@ -147,15 +148,20 @@ impl NodeIdentity {
     }
 
     /// The machine was told to join the same cluster by this URL. Where it is a new one it is asked first from now on: those that are
-    /// known may all be gone. It has to show a certificate of an authority that is trusted already.
+    /// known may all be gone. It has to answer as an API server whose authority is trusted already.
     ///
     /// # Errors
-    /// It is no URL of a server, or it cannot be kept.
-    pub(crate) fn join_by(&self, server: &str) -> Result<()> {
+    /// It is no URL of a server, it is not reached or is another's, or it cannot be kept.
+    pub(crate) async fn join_by(&self, server: &str) -> Result<()> {
         if self.has_server(server) {
             return Ok(());
         }
         let target = RestConfig { server: server.to_owned(), ..self.target() };
+        if let Err(Error::Transport(error)) = client(&target)?.get_path("/readyz").await {
+            let mut failure = Failure::new(format!("the API server {server} is not reached: {error}"));
+            failure.details.push(format!("this machine goes on asking {}", self.server()));
+            return Err(failure.next("corten join # as before").into());
+        }
         let current = Current::new(target, self.servers(), server)?;
         current.kept_servers().save(&self.files.servers)?;
         self.keep_kubeconfig(&current.transport.current_target())?;

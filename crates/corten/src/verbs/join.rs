@@ -59,6 +59,11 @@ fn args(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(Failure::new("a node needs root: it makes containers, mounts and packet rules")
+            .next("sudo corten join …")
+            .into());
+    }
     let is_foreground = matches.get_flag("foreground");
     let _log = is_foreground.then(|| logging::begin(matches)).transpose()?;
     let folder = |name: &str| -> Result<PathBuf> {
@@ -98,7 +103,9 @@ async fn joined(matches: &ArgMatches, node: &str, files: JoinedFiles) -> Result<
         }
         match identity.has_ended() {
             None => {
-                server.map_or(Ok(()), |it| identity.join_by(it))?;
+                if let Some(server) = server {
+                    identity.join_by(server).await?;
+                }
                 return Ok(identity);
             }
             Some(_) if text("token").is_some() => {}

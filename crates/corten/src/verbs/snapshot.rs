@@ -12,7 +12,10 @@ use corten_pki::EtcdFiles;
 use corten_store::embedded::{Archive, ArchiveError, OpenError};
 use serde::Serialize;
 
-use crate::ha::restore::{self, BUMP};
+use crate::{
+    etcd_snapshot_file::{self, Unreadable},
+    ha::restore::{self, BUMP},
+};
 
 pub(crate) const VERB: Verb = Verb {
     name: "snapshot",
@@ -74,7 +77,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
             tell(matches, &Summary::of(&archive), "saved")?;
         }
         "restore" => restore(matches, file)?,
-        _ => tell(matches, &Summary::of(&Archive::of_file(file)?), "whole")?,
+        _ => tell(matches, &Summary::of(&archive_of(file)?), "whole")?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -82,7 +85,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode> {
 fn restore(matches: &ArgMatches, file: &Path) -> Result<()> {
     let bump = *matches.get_one("bump-revision").context("clap gives a default")?;
     refuse_member(matches, |dir, _| restore_member(dir, file, bump))?;
-    let (store, archive) = (store(matches)?, Archive::of_file(file)?);
+    let (store, archive) = (store(matches)?, archive_of(file)?);
     let mut summary = Summary::of(&archive);
     summary.revision = archive.restore(&store, bump).map_err(|error| match error {
         ArchiveError::Exists { path } => {
@@ -95,6 +98,22 @@ fn restore(matches: &ArgMatches, file: &Path) -> Result<()> {
         other => other.into(),
     })?;
     tell(matches, &summary, "restored")
+}
+
+/// # Errors
+/// It is none, or no whole one. Snapshots of etcd are etcd's to read.
+fn archive_of(file: &Path) -> Result<Archive> {
+    let refused = match Archive::of_file(file) {
+        Err(ArchiveError::Unreadable(OpenError::Damaged { reason, .. })) => reason,
+        other => return Ok(other?),
+    };
+    if etcd_snapshot_file::check(file) != Err(Unreadable::Foreign) {
+        let message = format!("{} is a snapshot of etcd, and none of a store of Corten's", file.display());
+        let mut failure = Failure::new(message);
+        failure.details.push("`corten migrate` makes a store of an etcd that it was restored to".to_owned());
+        return Err(failure.next(format!("etcdutl snapshot status {}", file.display())).into());
+    }
+    Err(Failure::new(format!("{} is no whole snapshot of a store: {refused}", file.display())).into())
 }
 
 fn data_dir(matches: &ArgMatches) -> Result<PathBuf> {
@@ -126,6 +145,10 @@ fn copy_member(dir: &Path, member: &EtcdMemberRecord, file: &Path) -> Failure {
 }
 
 fn restore_member(dir: &Path, file: &Path, bump: u64) -> Failure {
+    // What is not whole is refused by etcd's program, too: but then the cluster is down, and its member put aside.
+    if let Err(why) = etcd_snapshot_file::check(file) {
+        return Failure::new(format!("the cluster is in an etcd that Corten runs, and {} {why}", file.display()));
+    }
     let mut failure = Failure::new("the cluster is in an etcd that Corten runs, and is restored on one machine first");
     failure.details.push(
         "the other machines take part again as those that have lost their disk: `corten reset` there, and then a new line of \

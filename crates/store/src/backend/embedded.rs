@@ -49,6 +49,8 @@ use crate::{
 
 /// Stands in the lock of a store that has a log.
 const BEGUN: &[u8] = b"begun\n";
+/// Stands there while a copy is made a store again: what is there besides is not whole, and was never served.
+const RESTORING: &[u8] = b"restoring\n";
 /// A lock may outlive its holder for a moment: a process that is just being forked has a copy of every open file until it
 /// runs its own program.
 const LOCK_TRIES: u32 = 20;
@@ -80,6 +82,12 @@ pub enum OpenError {
     /// gone or altered.
     #[error("the store is damaged: {}: {reason}", file.display())]
     Damaged { file: PathBuf, reason: String },
+    #[error(
+        "the restore of the store in {} was interrupted, and nothing of it was served yet: restore it again \
+         (corten snapshot restore), or remove that folder for a new cluster",
+        dir.display()
+    )]
+    HalfRestored { dir: PathBuf },
     #[error("{}: {cause}", path.display())]
     Io { path: PathBuf, cause: io::Error },
 }
@@ -107,6 +115,9 @@ impl Embedded {
     fn open_on(disk: Disk, options: Options) -> Result<Self, OpenError> {
         let lock = lock(&disk)?;
         let failed = |cause| OpenError::Io { path: disk.dir().into(), cause };
+        if disk.is_half_restored().map_err(failed)? {
+            return Err(OpenError::HalfRestored { dir: disk.dir().into() });
+        }
         let has_begun = lock.metadata().map_err(failed)?.len() > 0;
         let recovered = recover::recover(&disk, has_begun, options.history, options.log_ahead)?;
         if !has_begun {

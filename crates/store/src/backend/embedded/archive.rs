@@ -5,8 +5,8 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt,
+    io,
+    os::unix::fs::{FileExt as _, OpenOptionsExt},
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
     thread,
@@ -16,7 +16,7 @@ use std::{
 use crc32fast::Hasher;
 
 use super::{
-    BEGUN, OpenError, checkpoint,
+    BEGUN, OpenError, RESTORING, checkpoint,
     disk::{CHECKPOINT, Disk, LOG},
     frame::{Frames, LOG_MAGIC, Next, Unreadable, decode_changes},
     log::Log,
@@ -137,26 +137,29 @@ impl Archive {
     /// again.
     ///
     /// # Errors
-    /// There is a store already, or the disk fails: then the folder is as before.
+    /// There is a store already, or the disk fails: then the folder is as before. What an interrupted restore has left is no store: nobody
+    /// opens it, and it is restored anew.
     pub fn restore(mut self, dir: &Path, bump: u64) -> Result<Revision, ArchiveError> {
         let disk = Disk::new(dir);
         let failed = |cause| ArchiveError::Io { path: dir.into(), cause };
         disk.create_dir().map_err(failed)?;
         let lock = super::lock(&disk)?;
-        let is_new = lock.metadata().map_err(failed)?.len() == 0;
-        let is_empty = [LOG, CHECKPOINT].into_iter().all(|it| disk.list(it).is_ok_and(|it| it.is_empty()));
-        if !is_new || !is_empty {
-            return Err(ArchiveError::Exists { path: dir.into() });
-        }
+        make_room(&disk, &lock)
+            .map_err(failed)?
+            .then_some(())
+            .ok_or_else(|| ArchiveError::Exists { path: dir.into() })?;
         self.0.revision = self.0.revision.saturating_add(bump).min(i64::MAX.unsigned_abs());
         let revision = self.0.revision;
-        let made = checkpoint::write(&disk, disk.begin(revision, CHECKPOINT), &self.0, &AtomicBool::new(false))
+        let made = say(&lock, RESTORING)
+            .and_then(|()| disk.sync_dir())
+            .and_then(|()| checkpoint::write(&disk, disk.begin(revision, CHECKPOINT), &self.0, &AtomicBool::new(false)))
             .and_then(|()| Log::create(&disk, revision, 0))
-            .and_then(|_| (&lock).write_all(BEGUN))
-            .and_then(|()| lock.sync_all());
+            .and_then(|_| say(&lock, BEGUN));
         if made.is_err() {
             disk.abandon(revision, LOG);
             disk.abandon(revision, CHECKPOINT);
+            // Where this fails, too, the folder is known by its word.
+            let _ = say(&lock, b"");
         }
         made.map(|()| revision).map_err(failed)
     }
@@ -189,8 +192,31 @@ impl Archive {
     }
 }
 
+/// Is there no store, or only what an interrupted restore has left? That is removed.
+fn make_room(disk: &Disk, lock: &File) -> io::Result<bool> {
+    let files = || -> io::Result<Vec<_>> { Ok([disk.list(LOG)?, disk.list(CHECKPOINT)?].concat()) };
+    if !disk.is_half_restored()? {
+        return Ok(lock.metadata()?.len() == 0 && files()?.is_empty());
+    }
+    for (_, path) in files()? {
+        disk.remove(&path)?;
+    }
+    Ok(true)
+}
+
+/// What is to be known of the folder at whatever moment the power fails: the new word begins otherwise than the old one.
+fn say(lock: &File, word: &[u8]) -> io::Result<()> {
+    lock.write_all_at(word, 0)?;
+    lock.set_len(word.len() as u64)?;
+    lock.sync_all()
+}
+
 fn read_once(dir: &Path, until: Option<Revision>) -> Result<Archive, ArchiveError> {
-    let found = |kind| files(dir, kind).map_err(|cause| ArchiveError::Io { path: dir.into(), cause });
+    let failed = |cause| ArchiveError::Io { path: dir.into(), cause };
+    if Disk::new(dir).is_half_restored().map_err(failed)? {
+        return Err(OpenError::HalfRestored { dir: dir.into() }.into());
+    }
+    let found = |kind| files(dir, kind).map_err(failed);
     // Logs first: one that is begun after this only goes on from the end of the last.
     let (logs, checkpoints) = (found(LOG)?, found(CHECKPOINT)?);
     if logs.is_empty() && checkpoints.is_empty() {

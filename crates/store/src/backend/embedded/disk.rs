@@ -77,6 +77,15 @@ impl Disk {
         Ok(lock)
     }
 
+    /// Was a restore begun here that has not come to its end?
+    pub(super) fn is_half_restored(&self) -> io::Result<bool> {
+        match fs::read(self.dir.join("lock")) {
+            Ok(said) => Ok(said.starts_with(super::RESTORING)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// From now on this very file is to be there.
     pub(super) fn need(&self, path: &Path, file: &File) -> io::Result<()> {
         let id = FileId::of(&file.metadata()?);

@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, sync::atomic::AtomicBool, sync::atomic::Ordering};
 
 use super::{
-    super::{Archive, ArchiveError},
+    super::{Archive, ArchiveError, OpenError},
     *,
 };
 use crate::{Entry, Range};
@@ -114,4 +114,41 @@ fn what_cannot_be_copied_or_restored_is_refused() {
     assert!(matches!(Archive::of_file(&file), Err(ArchiveError::Unreadable(_))));
     fs::write(&file, &bytes[..middle]).expect("it can be written");
     assert!(matches!(Archive::of_file(&file), Err(ArchiveError::Unreadable(_))));
+}
+
+/// As `kill -9` leaves it, at every step: nobody takes what is there for a store, and it is restored anew.
+#[test]
+fn what_an_interrupted_restore_has_left_is_no_store() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+    let store = open(&from);
+    runtime().block_on(async {
+        commit(&store, put("/a", "1")).await.expect("the store writes");
+        store.close().await;
+    });
+    drop(store);
+    let copy = || Archive::of_store(&from, None).expect("it can be read");
+    let revision = copy().restore(&to, 100).expect("an empty folder");
+    let name = |kind: &str| to.join(format!("{revision:020}.{kind}"));
+    for left in [
+        &[][..],
+        &["checkpoint.unfinished"],
+        &["checkpoint"],
+        &["checkpoint", "log.unfinished"],
+        &["checkpoint", "log"],
+    ] {
+        for file in fs::read_dir(&to).expect("a folder") {
+            fs::remove_file(file.expect("a file").path()).expect("it goes");
+        }
+        fs::write(to.join("lock"), "restoring\n").expect("it can be written");
+        left.iter().for_each(|it| fs::write(name(it), "half of it").expect("it can be written"));
+        let opened = Embedded::open(&to, busy()).err().expect("nobody opens it").to_string();
+        assert!(opened.contains("was interrupted") && opened.contains("corten snapshot restore"), "{opened}");
+        assert!(matches!(Archive::of_store(&to, None), Err(ArchiveError::Unreadable(OpenError::HalfRestored { .. }))));
+        assert_eq!(copy().restore(&to, 100).expect("it is restored anew"), revision);
+        let restored = open(&to);
+        assert_eq!(restored.revision(), revision, "{left:?}");
+        drop(restored);
+        assert!(matches!(copy().restore(&to, 100), Err(ArchiveError::Exists { .. })));
+    }
 }

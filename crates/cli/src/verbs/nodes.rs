@@ -9,10 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use corten_api::{
-    api_servers::{IDENTITY_LABEL, LEASE_NAMESPACE},
+    api_servers::{IDENTITY_LABEL, LEASE_NAMESPACE, NODE},
     coordination::v1::Lease,
     core::v1::{Node, Pod},
     resources::{LEASES, NODES, PODS},
@@ -143,14 +143,33 @@ impl Asked<'_> {
 
     /// Without its machine, a member that stays in etcd counts on among those that must agree.
     async fn refuse_member(&self) -> Result<()> {
+        has_member(&self.servers().await?, self.name).map_or(Ok(()), |it| Err(it.into()))
+    }
+
+    /// What an API server says of itself lasts an hour, and as long no node may have its address: also not the machine that comes back as one.
+    async fn forget_server(&self) -> Result<()> {
+        for lease in self.servers().await?.iter().filter(|it| is_of(it, self.name)) {
+            let key = Key::new(LEASE_NAMESPACE, lease.metadata.name.as_deref().unwrap_or_default());
+            match self.client().delete(&LEASES, &key, &DeleteParams::default()).await {
+                Err(error) if !error.is_not_found() => {
+                    return Err(error)
+                        .with_context(|| format!("deleting the Lease of the API server of {}", self.name));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// As API servers tell of themselves.
+    async fn servers(&self) -> Result<Vec<Lease>> {
         let params = ListParams {
             namespace: LEASE_NAMESPACE.to_owned(),
             label_selector: IDENTITY_LABEL.to_owned(),
             ..ListParams::default()
         };
         let leases = self.client().list_as::<Lease>(&LEASES, &params).await;
-        let leases = leases.with_context(|| format!("asking whether {} has a member of etcd", self.name))?;
-        has_member(&leases, self.name).map_or(Ok(()), |it| Err(it.into()))
+        leases.with_context(|| format!("asking for the API servers, and whether {} has a member of etcd", self.name))
     }
 
     async fn evict_all(&self, waits: Waits, progress: &mut Progress) -> Result<Evicted> {
@@ -176,13 +195,29 @@ impl Asked<'_> {
                     Some(reason) => held = Some(format!("{}: {reason}", pod.key)),
                 }
             }
+            let is_held = held.is_some();
             let state = held.unwrap_or_else(|| format!("{} Pods are ending", pods.len()));
             if Instant::now() >= self.end {
-                bail!("node {} still has Pods: {state}", self.name);
+                return Err(self.still_has_pods(&state, is_held).await?.into());
             }
             progress.doing(state);
             tokio::time::sleep(PERIOD).await;
         }
+    }
+
+    async fn still_has_pods(&self, state: &str, is_held: bool) -> Result<Failure> {
+        let mut failure = Failure::new(format!("node {} still has Pods: {state}", self.name));
+        if is_held {
+            failure
+                .details
+                .push("the node stays cordoned; its Pods are evicted once the budget lets them go".to_owned());
+            return Ok(failure.next("kubectl get poddisruptionbudgets --all-namespaces"));
+        }
+        if self.find_node().await?.is_some_and(|it| !is_ready(&it)) {
+            failure.details.push("the node is not Ready: a machine that is not heard of ends no Pods".to_owned());
+            return Ok(failure.next(format!("corten node remove {} # where it is gone for good", self.name)));
+        }
+        Ok(failure.next(format!("corten why node/{}", self.name)))
     }
 
     async fn pods(&self) -> Result<Vec<Pod>> {
@@ -225,10 +260,16 @@ impl Asked<'_> {
             }
             let deleted = self.client().delete(&NODES, &Key::cluster(self.name), &DeleteParams::default()).await;
             deleted.with_context(|| format!("deleting node {}", self.name))?;
+            self.forget_server().await?;
             progress.done(&format!("node {} is removed", self.name));
             anyhow::Ok(())
         })
     }
+}
+
+/// Is it of the API server in the process of this node?
+fn is_of(lease: &Lease, name: &str) -> bool {
+    lease.metadata.annotations.as_ref().and_then(|it| it.get(NODE)).is_some_and(|it| it == name)
 }
 
 /// Why a node is not removed from a machine without a member of etcd: API servers say in their Leases that the node's has one.

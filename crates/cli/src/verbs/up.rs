@@ -60,6 +60,8 @@ pub const VERB: Verb = Verb {
 /// How often the cluster is asked.
 const PERIOD: Duration = Duration::from_millis(50);
 const KUBELET_DEADLINE: Duration = Duration::from_secs(1);
+/// So many lines of the log are shown where a node is late.
+const WARNINGS_MAX: usize = 3;
 const KINDS_DEADLINE: Duration = Duration::from_secs(15);
 /// Nobody waits longer, and the end of it can be reckoned.
 const TIMEOUT_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -323,10 +325,21 @@ async fn go_on_waiting(
         }
     }
     if Instant::now() > end {
-        bail!("the cluster is not ready in time: {last:#}; see {}", node.log_path().display());
+        return Err(late_failure(node, last).into());
     }
     tokio::time::sleep(PERIOD).await;
     Ok(())
+}
+
+/// What is still awaited, and what the log warns of: who waits for a node is seldom told why it says nothing.
+fn late_failure(node: &NodeProcess, awaited: &anyhow::Error) -> Failure {
+    let log = node.log_path();
+    let mut failure = Failure::new(format!("the cluster is not ready in time: {awaited:#}; see {}", log.display()));
+    let words = last_words::of(&log, 0);
+    let warns = |it: &&String| ["WARN", "ERROR"].iter().any(|level| it.contains(level));
+    let warnings: Vec<String> = words.iter().rev().filter(warns).take(WARNINGS_MAX).map(|it| format!("  {it}")).collect();
+    failure.details.extend(warnings.into_iter().rev());
+    failure.next(command_for(&node.layout, "why"))
 }
 
 /// Why the node ended, and what helps.

@@ -1,6 +1,6 @@
 //! What the numbers were taken on, without saying whose it is.
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, fs, process::Command};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -12,6 +12,8 @@ pub(super) struct Machine {
     pub(super) memory_gib: u64,
     pub(super) kernel: String,
     pub(super) file_system: String,
+    /// The day, and of which commit the source was.
+    pub(super) when: String,
 }
 
 pub(super) fn describe() -> Result<Machine> {
@@ -30,7 +32,19 @@ pub(super) fn describe() -> Result<Machine> {
         memory_gib: kib >> 20,
         kernel: format!("Linux {kernel}"),
         file_system: file_system("/var/tmp")?,
+        when: when(),
     })
+}
+
+/// As far as it can be told.
+fn when() -> String {
+    let asked = |program: &str, words: &[&str]| {
+        let output = Command::new(program).args(words).output().ok().filter(|it| it.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let day = asked("date", &["--utc", "+%Y-%m-%d"]).unwrap_or_default();
+    let commit = asked("git", &["describe", "--always", "--exclude=*", "--abbrev=10", "--dirty=, changed"]);
+    commit.map_or_else(|| day.clone(), |it| format!("{day}, commit {it}"))
 }
 
 fn file_system(dir: &str) -> Result<String> {

@@ -159,7 +159,7 @@ impl Report {
     }
 
     pub(super) fn page(&self) -> String {
-        let Machine { processor, cores, memory_gib, kernel, file_system } = &self.machine;
+        let Machine { processor, cores, memory_gib, kernel, file_system, when } = &self.machine;
         let size = if self.quick { "\n\nThis was a small run (`--quick`): an indication, not a result." } else { "" };
         let rows: Vec<_> = self.rows.iter().map(|it| format!("| {} |", it.cells().join(" | "))).collect();
         let (title, command, how) = match self.subject {
@@ -171,7 +171,7 @@ impl Report {
         format!(
             "# {title}\n\n\
              The table is written by `{command}`; what stands below it stays, and says when and how it was measured.\n\n\
-             Machine: {cores} cores ({processor}), {memory_gib} GiB, {kernel}, data on {file_system}.{size}\n\n\
+             Machine: {cores} cores ({processor}), {memory_gib} GiB, {kernel}, data on {file_system}; {when}.{size}\n\n\
              {how}\n\n\
              | {} |\n|---|---:|---:|---:|---|\n{}\n",
             HEADS.join(" | "),

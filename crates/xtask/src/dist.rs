@@ -14,6 +14,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
+/// Whose tool reads what the compiler's counts are written in, the newest first.
+const DEBIAN_LLVM: [u32; 4] = [22, 21, 20, 19];
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Take the counts of the last time, instead of building the first program and loading it
@@ -75,14 +78,15 @@ fn merge(profdata: &Path, raw: &Path, merged: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The tool that comes with the compiler: it must know the compiler's form of counts.
+/// The tool that comes with the compiler, or Debian's: its form of counts has been the same from LLVM 19 on (`INSTR_PROF_RAW_VERSION` 10).
 fn profdata() -> Result<PathBuf> {
     let sysroot = PathBuf::from(rustc(&["--print", "sysroot"])?.trim());
-    let program = sysroot.join("lib/rustlib").join(host()?).join("bin/llvm-profdata");
-    if !program.exists() {
-        bail!("there is no {}: rustup component add llvm-tools", program.display());
-    }
-    Ok(program)
+    let own = sysroot.join("lib/rustlib").join(host()?).join("bin/llvm-profdata");
+    let of_debian = DEBIAN_LLVM.map(|it| PathBuf::from(format!("/usr/lib/llvm-{it}/bin/llvm-profdata")));
+    let found = [own.clone()].into_iter().chain(of_debian).find(|it| it.exists());
+    found.with_context(|| {
+        format!("there is no {}: rustup component add llvm-tools, or apt-get install llvm-19", own.display())
+    })
 }
 
 fn host() -> Result<String> {

@@ -7,7 +7,7 @@
 use core::{net::IpAddr, time::Duration};
 use std::collections::{BTreeMap, BTreeSet};
 
-use corten_api::load_balancer::{AddressPool, EXCLUDED};
+use corten_api::load_balancer::{AddressPool, EXCLUDED, weight};
 use corten_meta::{Key, ObjectMeta, Time, address::is_reachable};
 use serde::Deserialize;
 
@@ -138,17 +138,6 @@ fn nodes_with_endpoints<'a>(slices: &[&'a EndpointSlice]) -> BTreeSet<&'a str> {
     } else {
         ready
     }
-}
-
-/// FNV-1a, and a last mixing (of MurmurHash3) so that names that end alike are far from each other.
-fn weight(node: &str, address: IpAddr) -> u64 {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for byte in node.bytes().chain([0]).chain(address.to_string().bytes()) {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    hash ^ (hash >> 33)
 }
 
 #[cfg(test)]

@@ -337,7 +337,8 @@ fn late_failure(node: &NodeProcess, awaited: &anyhow::Error) -> Failure {
     let mut failure = Failure::new(format!("the cluster is not ready in time: {awaited:#}; see {}", log.display()));
     let words = last_words::of(&log, 0);
     let warns = |it: &&String| ["WARN", "ERROR"].iter().any(|level| it.contains(level));
-    let warnings: Vec<String> = words.iter().rev().filter(warns).take(WARNINGS_MAX).map(|it| format!("  {it}")).collect();
+    let warnings: Vec<String> =
+        words.iter().rev().filter(warns).take(WARNINGS_MAX).map(|it| format!("  {it}")).collect();
     failure.details.extend(warnings.into_iter().rev());
     failure.next(command_for(&node.layout, "why"))
 }

@@ -256,10 +256,17 @@ fn noticed(
             it.notices.extend(notices());
         }
         (Answer::Survey(it), Subject::Kind(kind)) if kind.singular == "node" => it.notices.extend(notices()),
-        (Answer::Object(it), Subject::Object(kind, _)) if kind.singular == "node" => it.notices.extend(notices()),
+        (Answer::Object(it), asked) if is_own_node(asked, life.and_then(ClusterRecord::node_name).as_deref()) => {
+            it.notices.extend(notices());
+        }
         _ => {}
     }
     answer
+}
+
+/// What is about another machine's node has nothing to do with this machine's life.
+fn is_own_node(asked: &Subject, own: Option<&str>) -> bool {
+    matches!(asked, Subject::Object(kind, name) if kind.singular == "node" && Some(&**name) == own)
 }
 
 fn is_about_etcds_room(summary: &str) -> bool {
@@ -413,16 +420,15 @@ fn print(answer: &Answer, format: Format) -> Result<()> {
     }
 }
 
-fn survey_page(survey: &Survey, look: PageStyle) -> String {
-    why::render_survey(survey, output::now(), if output::is_terminal() { look } else { PageStyle::WHOLE })
-}
-
 fn page(answer: &Answer) -> String {
-    let look = PageStyle { width: output::width(), height: output::height(), colour: output::colour() };
+    let screen = PageStyle { width: output::width(), height: output::height(), colour: output::colour() };
+    let of_survey = if output::is_terminal() { screen } else { PageStyle::WHOLE };
+    // Who says how wide a screen is wants one, wherever it is printed.
+    let look = if std::env::var_os("COLUMNS").is_some() { screen } else { of_survey };
     match answer {
         Answer::Object(it) => why::render(it, output::now(), look),
-        Answer::Survey(it) => survey_page(it, look),
-        Answer::NoQuorum(it) => survey_page(it, look),
+        Answer::Survey(it) => why::render_survey(it, output::now(), of_survey),
+        Answer::NoQuorum(it) => why::render_survey(it, output::now(), of_survey),
         Answer::Outage(it) => why::render_outage(it, output::now(), look),
         Answer::OfNode(_, it) => page(it),
     }
@@ -431,6 +437,20 @@ fn page(answer: &Answer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_its_own_node_has_to_do_with_this_machines_life() {
+        for (kind, name, own, expected) in [
+            ("node", "m1", Some("m1"), true),
+            ("node", "m2", Some("m1"), false),
+            ("node", "m1", None, false),
+            ("pod", "m1", Some("m1"), false),
+        ] {
+            let asked = Subject::Object(kind_of(kind).expect("a kind"), name.to_owned());
+            assert_eq!(is_own_node(&asked, own), expected, "{kind}/{name} on {own:?}");
+        }
+        assert!(!is_own_node(&Subject::Everything, Some("m1")));
+    }
 
     #[test]
     fn a_kind_may_be_spelled_in_every_way() {

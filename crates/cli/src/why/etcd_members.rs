@@ -46,7 +46,8 @@ pub(crate) fn quorum_lost(data: &Path, now: Time) -> Option<Survey> {
 }
 
 fn of(health: &EtcdHealth, data: &Path, now: Time) -> Vec<Group> {
-    let mut concerns: Vec<Group> = lost(health, data, now).into_iter().collect();
+    let mut concerns: Vec<Group> =
+        [lost(health, data, now), removed(health, data), not_redundant(health)].into_iter().flatten().collect();
     let (n, needed) = health.n_voters();
     let n_there = health.members.iter().filter(|it| !it.is_learner && it.away_since.is_none()).count();
     for member in &health.members {
@@ -145,33 +146,99 @@ fn lost(health: &EtcdHealth, data: &Path, now: Time) -> Option<Group> {
     }
     let (n, needed) = health.n_voters();
     let voters = || health.members.iter().filter(|it| !it.is_learner);
-    let n_there = voters().filter(|it| it.away_since.is_none()).count();
-    let since = health.lost_since.unwrap_or(now);
-    let summary = format!(
-        "EtcdQuorumLost: {n_there} of {n} members of etcd answer, and {needed} must agree: nothing is read or written for {}, since {}",
-        duration(now.since(since)),
-        since.whole_seconds()
-    );
     let away: Vec<&MemberHealth> = voters().filter(|it| it.away_since.is_some()).collect();
+    let n_there = n - away.len();
+    let since = health.lost_since.unwrap_or(now);
+    let how_long = format!("{}, since {}", duration(now.since(since)), since.whole_seconds());
+    let (summary, next) = if n > 0 && n_there >= needed {
+        let mut peers = voters().filter(|it| !it.is_own && it.away_since.is_none());
+        (
+            format!(
+                "EtcdQuorumLost: {n_there} of {n} members of etcd answer, which are enough, and do not agree on a leader: nothing is read \
+                 or written for {how_long}. Packets between them may be lost, large ones above all where an MTU is larger than \
+                 the link takes"
+            ),
+            large_packet(peers.next(), data),
+        )
+    } else {
+        (
+            format!(
+                "EtcdQuorumLost: {n_there} of {n} members of etcd answer, and {needed} must agree: nothing is read or written for {how_long}"
+            ),
+            bring_back(&away, data),
+        )
+    };
+    let mut group = Group::of_cluster("etcd", summary, next);
+    group.since = Some(since);
+    Some(group)
+}
+
+/// This machine's member is none of those that agree. What it had goes with `corten reset`, and a new one comes in its place.
+fn removed(health: &EtcdHealth, data: &Path) -> Option<Group> {
+    if !health.has_quorum || health.members.is_empty() || health.members.iter().any(|it| it.is_own) {
+        return None;
+    }
+    let names: Vec<&str> = health.members.iter().map(|it| &*it.name).collect();
+    let summary = format!(
+        "EtcdMemberRemoved: this machine's member of etcd was removed, and those that there are ({}) go on without it: its API server \
+         asks them",
+        names.join(", ")
+    );
+    let next = format!(
+        "corten token create --control-plane # on {}; then here: {}, and the line that was printed",
+        names.join(" or "),
+        command_on(data, "reset")
+    );
+    Some(Group::of_cluster("etcd", summary, next))
+}
+
+/// Two are worse than one: either stops both.
+fn not_redundant(health: &EtcdHealth) -> Option<Group> {
+    let is_whole = health.has_quorum && health.members.iter().all(|it| !it.is_learner && it.away_since.is_none());
+    if !is_whole || health.members.len() != 2 {
+        return None;
+    }
+    let names: Vec<&str> = health.members.iter().map(|it| &*it.name).collect();
+    let summary = format!(
+        "EtcdNotRedundant: etcd has 2 members, {}, and both must agree: the loss of either stops all writes. With a third the \
+         cluster goes on without any one of them",
+        names.join(" and ")
+    );
+    let next = format!("corten token create --control-plane # on {}; its line on a third machine", names.join(" or "));
+    Some(Group::of_cluster("etcd", summary, next))
+}
+
+/// Shows whether a packet of 1400 bytes reaches another member; then what etcd itself says.
+fn large_packet(peer: Option<&MemberHealth>, data: &Path) -> String {
+    let log = tail_of_log(data);
+    let Some(peer) = peer.map(|it| host(&it.url)) else { return log };
+    // Less what IP and ICMP put before it.
+    let size = if peer.contains(':') { 1352 } else { 1372 };
+    format!("ping -c 3 -M do -s {size} {peer}; {log}")
+}
+
+fn tail_of_log(data: &Path) -> String {
+    format!("tail -n 40 {}", quoted(&etcd_log(data).to_string_lossy()))
+}
+
+/// What brings those back that are away and are needed.
+fn bring_back(away: &[&MemberHealth], data: &Path) -> String {
     let names: Vec<&str> = away.iter().map(|it| &*it.name).collect();
-    let next = match names.is_empty() {
+    match names.is_empty() {
         // This machine may be the one that is cut off: none of the others so much as refuses a connection.
         _ if away.len() > 1 && away.iter().all(|it| !it.is_own && is_unreached(it)) => format!(
             "ping {} # no other member is reached: look at this machine's own link first; then corten up # on {}",
             host(&away[0].url),
             names.join(" or ")
         ),
-        true => format!("tail -n 40 {}", quoted(&etcd_log(data).to_string_lossy())),
+        true => tail_of_log(data),
         false if away.iter().any(|it| it.is_own) => format!("{} # or corten up, on {}", up(data), names.join(" or ")),
         false => format!(
             "corten up # on {}; where none of them comes back, this one goes on alone, until it is up: {}",
             names.join(" or "),
             alone(data)
         ),
-    };
-    let mut group = Group::of_cluster("etcd", summary, next);
-    group.since = Some(since);
-    Some(group)
+    }
 }
 
 #[cfg(test)]

@@ -235,7 +235,7 @@ fn explaining_node(wait: &Wait, siblings: &BTreeSet<String>, mut account: Accoun
     let explains = |reason: &str| match &*wait.reason {
         "NearestNode" => is_cordoned && reason == "Cordoned" || is_tainted && NOT_READY.contains(&reason),
         "NodeNotReady" | "NodeSilent" => NOT_READY.contains(&reason),
-        "StopOverdue" => NOT_READY.contains(&reason) || STANDSTILLS.contains(&reason),
+        "StopOverdue" => reason == "NodeLate" || NOT_READY.contains(&reason) || STANDSTILLS.contains(&reason),
         own => reason == own,
     };
     account.causes.retain(|it| explains(&it.wait.reason));

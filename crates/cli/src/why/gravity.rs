@@ -29,7 +29,7 @@ const DATA: [&str; 5] = ["ClaimLost", "ClaimMisbound", "ContentUnreadable", "Key
 /// Nothing at all runs.
 const DOWN: [&str; 1] = ["NoNodes"];
 /// Reasons of those that somebody wants to be so, or that keep nothing up that runs.
-const NOT_DOWN: [&str; 2] = ["Cordoned", "VersionSkew"];
+const NOT_DOWN: [&str; 3] = ["Cordoned", "EvictionRefused", "VersionSkew"];
 
 /// Of a cause, by what it is and what waits for it.
 pub(super) fn of(account: &Account, root: Option<&Root<'_>>, reach: Reach) -> Gravity {

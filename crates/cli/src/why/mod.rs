@@ -17,6 +17,7 @@ mod fields;
 mod findings;
 mod gather;
 mod gravity;
+mod machine_part;
 mod misdirected;
 mod missing;
 mod nearest;

@@ -11,6 +11,7 @@ use super::{
     certificates,
     duration::duration,
     fields::one_line,
+    machine_part::MachinePart,
     remedy::{self, Remedy},
     survey::Group,
 };
@@ -19,7 +20,7 @@ use corten_node_process::{
     node_folders::RUN_DIR,
     node_name::NodeName,
     node_process::{NodeProcess, command_for, is_held},
-    node_record::{End, How, Record, back_off},
+    node_record::{End, How, Record, back_off, last_words},
     supervision,
 };
 
@@ -29,12 +30,17 @@ use corten_node_process::{
 pub(crate) struct Outage {
     pub(crate) api_version: &'static str,
     pub(crate) kind: &'static str,
+    /// What does not run.
+    pub(crate) part: MachinePart,
     /// One line: how it ended.
     pub(crate) summary: String,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
     pub(crate) actor: Actor,
     pub(crate) since: MicroTime,
+    /// Nobody saw the end: it wrote last then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) since_last_write: bool,
     /// How often it failed since `corten up`.
     pub(crate) failures: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,6 +118,11 @@ impl ClusterRecord {
         noted.into_iter().flatten().chain(self.name_kept()).collect()
     }
 
+    /// What this machine's node is called.
+    pub(crate) fn node_name(&self) -> Option<String> {
+        NodeName::unasked(&self.data).ok().map(|it| it.name)
+    }
+
     /// The machine has another name by now than the node that was called after it.
     fn name_kept(&self) -> Option<String> {
         let node = self.node();
@@ -165,30 +176,53 @@ fn outage(record: &Record, layout: &Layout, has_just_ended: bool, n_sandboxes: u
     let failures = record.failures().len();
     let (reason, mut message, mut actor) =
         if has_just_ended { just_ended() } else { verdict(record, end, n_sandboxes) };
-    let not_started = match &end.how {
-        How::NotStarted(error) => Some(&**error),
-        _ => None,
-    };
-    let words = end.words.iter().map(String::as_str).chain(not_started);
-    let remedy = if end.is_failure() && !has_just_ended { remedy::of(words, layout) } else { None };
-    let next = remedy.as_ref().map_or_else(|| next(record, layout), |it| it.next.clone());
-    if let Some(remedy) = remedy {
+    let part = MachinePart::of(&layout.data);
+    let is_to_be_mended = end.is_failure() && !has_just_ended;
+    let told = told_next(end).filter(|_| is_to_be_mended);
+    let remedy = remedy::of(last_words_of(end), layout).filter(|_| is_to_be_mended && told.is_none());
+    if let Some(remedy) = &remedy {
         message = format!("{}; {message}", remedy.message);
+    }
+    if told.is_some() || remedy.is_some() {
         actor = Actor::Operator;
     }
+    if let Some(others) = part.others() {
+        message = format!("{message}; {others}");
+    }
+    let log = end.words.iter().filter(|it| told.is_none() || !it.starts_with(last_words::NEXT));
+    let log = log.cloned().collect();
+    let next = told.or(remedy.map(|it| it.next)).unwrap_or_else(|| next(record, layout, part));
     Some(Outage {
         api_version: super::explain::API_VERSION,
         kind: "Outage",
+        part,
         summary: format!("corten {}", end.how.words()),
         reason,
         message,
         actor,
         since: record.silent_since().unwrap_or(end.at),
+        since_last_write: record.is_silence_unseen(),
         failures,
         restart_at: record.restart_at,
-        log: end.words.clone(),
+        log,
         next,
     })
+}
+
+/// The lines that it ended with.
+fn last_words_of(end: &End) -> impl DoubleEndedIterator<Item = &str> {
+    let not_started = match &end.how {
+        How::NotStarted(error) => &**error,
+        _ => "",
+    };
+    end.words.iter().map(String::as_str).chain(not_started.lines())
+}
+
+/// The command that the failure itself says to run: it knows best.
+fn told_next(end: &End) -> Option<String> {
+    let mut last = last_words_of(end).rev().take_while(|it| !is_of_log(it));
+    let next = last.find_map(|it| it.strip_prefix(last_words::NEXT))?.trim();
+    Some(next.to_owned()).filter(|it| !it.is_empty())
 }
 
 /// Whoever looks after it has not said yet what follows.
@@ -226,8 +260,8 @@ fn verdict(record: &Record, end: &End, n_sandboxes: usize) -> (&'static str, Str
 }
 
 /// As it was started before.
-fn next(record: &Record, layout: &Layout) -> String {
-    record.options.iter().fold(command_for(layout, "up"), |command, option| command + " " + &quoted(option))
+fn next(record: &Record, layout: &Layout, part: MachinePart) -> String {
+    record.options.iter().fold(command_for(layout, part.verb()), |command, option| command + " " + &quoted(option))
 }
 
 fn times(n: usize) -> String {
@@ -237,7 +271,7 @@ fn times(n: usize) -> String {
 fn notice(record: &Record, now: Time) -> Option<String> {
     let (n, end) = record.recent(now)?;
     Some(format!(
-        "corten failed {times} in the last hour and was started again, last {ago} ago: it {how}{last}",
+        "corten failed {times} on this machine in the last hour and was started again, last {ago} ago: it {how}{last}",
         times = times(n),
         ago = duration(now.since(Time(end.at.0))),
         how = end.how.words(),
@@ -250,12 +284,17 @@ fn notice_anew(record: &Record, now: Time) -> Option<String> {
     let (n, end) = record.recently_anew(now)?;
     let (times, ago) = (times(n), duration(now.since(Time(end.at.0))));
     let why = last_word(end).map(|it| format!(": {}", it.trim_start_matches("error: "))).unwrap_or_default();
-    Some(format!("corten began anew {times} in the last hour, last {ago} ago{why}"))
+    Some(format!("corten began anew {times} on this machine in the last hour, last {ago} ago{why}"))
 }
 
 /// Lines of the log begin with their time, what a process says when it ends does not.
+pub(super) fn is_of_log(line: &str) -> bool {
+    line.starts_with(|it: char| it.is_ascii_digit())
+}
+
+/// What it said last of why it ended; what to run then was for that time.
 fn last_word(end: &End) -> Option<String> {
-    let last = end.words.last().filter(|it| !it.starts_with(|it: char| it.is_ascii_digit()))?;
+    let last = end.words.iter().rev().find(|it| !it.starts_with(last_words::NEXT)).filter(|it| !is_of_log(it))?;
     Some(one_line(last))
 }
 

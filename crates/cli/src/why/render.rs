@@ -16,7 +16,7 @@ use super::{
     duration::duration,
     fields::one_line,
 };
-use page::{DIM, GREEN, HEIGHT, Line, Page, RED, YELLOW};
+use page::{DIM, GREEN, Line, Page, RED, YELLOW};
 
 pub(crate) use outage::render as render_outage;
 pub(crate) use survey::render as render_survey;
@@ -52,24 +52,25 @@ impl PageStyle {
 }
 
 pub(crate) fn render(explanation: &Explanation, now: Time, look: PageStyle) -> String {
-    let mut page = Page::new(look.width);
+    let mut page = Page::new(look);
     for fold in [Fold::Nothing, Fold::Done, Fold::Pending] {
-        page = draw(explanation, now, Page::new(look.width), fold);
-        if page.height() <= HEIGHT {
+        page = draw(explanation, now, look, fold);
+        if page.fits() {
             break;
         }
     }
     page.print(look.colour)
 }
 
-fn draw(explanation: &Explanation, now: Time, mut page: Page, fold: Fold) -> Page {
+fn draw(explanation: &Explanation, now: Time, look: PageStyle, fold: Fold) -> Page {
+    let mut page = Page::new(look);
     let account = &explanation.account;
     let root = account.root().filter(|_| explanation.root.is_some());
     head(&mut page, account, root.as_ref(), now);
     let depth = chain(&mut page, root.as_ref(), now);
     let at = root.as_ref().map_or(account, Root::at);
     steps(&mut page, &at.steps, depth, now, fold);
-    also(&mut page, at, root.as_ref(), depth);
+    also(&mut page, at, root.as_ref(), depth, look);
     for error in at.errors.iter().take(2) {
         page.push(Line::new(depth, format!("! {}", one_line(error))).painted(RED).wrapped(2).dropped(4));
     }
@@ -96,11 +97,14 @@ fn head(page: &mut Page, account: &Account, root: Option<&Root<'_>>, now: Time) 
     page.push(Line::new(0, text).word(colour, word).wrapped(3));
 }
 
+/// How messages begin that are about "it".
+const OF_IT: [&str; 3] = ["it ", "its ", "nothing was heard of it "];
+
 /// The summary. Where "it" is not what was asked about, it is named.
 fn of_whom(summary: &str, whom: Option<&str>) -> String {
     let summary = one_line(summary);
     match (whom, summary.split_once(": ")) {
-        (Some(whom), Some((reason, what))) if what.starts_with("it ") || what.starts_with("its ") => {
+        (Some(whom), Some((reason, what))) if OF_IT.iter().any(|it| what.starts_with(it)) => {
             format!("{reason}: {whom}: {what}")
         }
         _ => summary,
@@ -127,7 +131,7 @@ fn chain(page: &mut Page, root: Option<&Root<'_>>, now: Time) -> usize {
             |it: &&super::account::Cause| it.because.as_ref().is_some_and(|it| std::ptr::eq(&raw const **it, below));
         let wait = account.causes.iter().find(is_next).map(|it| format!(" waits: {}", said(&it.wait, now)));
         page.push(
-            Line::new(depth + 1, format!("{}{}{}", mark(depth), account.subject, wait.unwrap_or_default())).wrapped(2),
+            Line::new(depth + 1, format!("{}{}{}", mark(depth), account.subject, wait.unwrap_or_default())).wrapped(3),
         );
     }
     for (account, below) in root.path.iter().zip(&root.path[1..]) {
@@ -208,20 +212,21 @@ fn one_step(page: &mut Page, step: &Step, width: usize, depth: usize, now: Time)
 const CAUSES_SHOWN: usize = 3;
 
 /// What else the same object waits for.
-fn also(page: &mut Page, at: &Account, root: Option<&Root<'_>>, depth: usize) {
+fn also(page: &mut Page, at: &Account, root: Option<&Root<'_>>, depth: usize, look: PageStyle) {
+    let n_shown = look.rows(CAUSES_SHOWN);
     let waits = at.causes.iter().map(|it| (&it.by, &it.wait));
     // What the first line says is not said again.
     let is_said = |wait: &Wait| at.summary == format!("{}: {}", wait.reason, one_line(&wait.message));
     let own = waits.filter(|(_, wait)| root.is_none_or(|it| it.wait.reason != wait.reason && !wait.follows()));
     let own = own.filter(|(_, wait)| !is_said(wait));
     let own: Vec<_> = own.collect();
-    for (by, wait) in own.iter().take(CAUSES_SHOWN) {
+    for (by, wait) in own.iter().take(n_shown) {
         page.push(
             Line::new(depth, format!("└ {by} waits: {}: {}", wait.reason, one_line(&wait.message))).cut().dropped(5),
         );
     }
-    if own.len() > CAUSES_SHOWN {
-        page.push(Line::new(depth, format!("└ and {} more", own.len() - CAUSES_SHOWN)).dropped(5));
+    if own.len() > n_shown {
+        page.push(Line::new(depth, format!("└ and {} more", own.len() - n_shown)).dropped(5));
     }
     let blocked = at.steps.iter().filter_map(|it| it.wait.as_ref().map(|wait| (it, wait)));
     let others = blocked.filter(|(_, wait)| root.is_some_and(|it| it.wait.reason != wait.reason));

@@ -442,6 +442,28 @@ fn a_page_is_as_high_as_its_terminal_and_whole_for_a_program() {
 }
 
 #[test]
+fn of_one_object_a_program_is_told_all_of_it() {
+    let now: Time = NOW.parse().expect("a time");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    for (file, kind, key) in [
+        ("nodes.txt", "pod", Key::new("shop", "lost")),
+        ("nodes.txt", "service", Key::new("shop", "front")),
+        ("scheduling.txt", "node", Key::cluster("n2")),
+        ("observed.txt", "pod", Key::new("shop", "borg")),
+    ] {
+        let world = world_of(file);
+        let reader = Reader::new(&world, now);
+        let kind = corten_kinds::by_name(kind).expect("a kind");
+        let explained = runtime.block_on(explain(&reader, kind, &key)).expect("it is there");
+        let screen = render(&explained, now, PageStyle::WHOLE);
+        assert!(!screen.contains('…'), "{screen}");
+        for cause in &explained.account.causes {
+            assert!(screen.contains(&cause.wait.message), "{}: {screen}", cause.wait.message);
+        }
+    }
+}
+
+#[test]
 fn what_leads_to_another_is_one_cause_with_it_and_the_gravest_is_explained() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let pair = |n: usize| {

@@ -10,6 +10,10 @@ use corten_console::output::steers_a_terminal;
 
 const LINES_MAX: usize = 12;
 const LINE_CHARS_MAX: usize = 400;
+/// A command that is cut cannot be pasted.
+const NEXT_CHARS_MAX: usize = 4000;
+/// What a line begins with that says what to run, as a failure is told.
+pub const NEXT: &str = "run next:";
 /// However much was written, no more than this is read.
 const BYTES_MAX: u64 = 16 << 10;
 
@@ -20,7 +24,8 @@ pub fn of(log: &Path, from: u64) -> Vec<String> {
     // A power cut leaves zero bytes where lines were not written yet, and the next run goes on behind them.
     let said = text.lines().map(|it| it.trim_matches('\0').trim_end());
     let lines: Vec<&str> = said.filter(|it| !it.is_empty()).collect();
-    let cut = |it: &&str| it.replace(steers_a_terminal, " ").chars().take(LINE_CHARS_MAX).collect();
+    let room = |it: &str| if it.starts_with(NEXT) { NEXT_CHARS_MAX } else { LINE_CHARS_MAX };
+    let cut = |it: &&str| it.replace(steers_a_terminal, " ").chars().take(room(it)).collect();
     lines[lines.len().saturating_sub(LINES_MAX)..].iter().map(cut).collect()
 }
 
@@ -69,6 +74,10 @@ mod tests {
         fs::write(&log, ["INFO up\n", &"\0".repeat(3_000), "INFO up again\n", &"\0".repeat(500)].concat())
             .expect("written");
         assert_eq!(of(&log, 0), ["INFO up", "INFO up again"], "the power failed twice");
+
+        let next = format!("run next:      corten up {}", "--label=a=b ".repeat(50));
+        fs::write(&log, format!("error: it fails\n{next}\n")).expect("written");
+        assert_eq!(of(&log, 0)[1], next.trim_end(), "a command is whole");
 
         let many: String = (0..5_000).map(|it| format!("line {it} {}\n", "ä".repeat(500))).collect();
         fs::write(&log, many).expect("written");

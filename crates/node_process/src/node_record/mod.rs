@@ -4,6 +4,7 @@
 
 pub mod back_off;
 pub mod last_words;
+mod signs_of_life;
 
 use std::{
     fs, io,
@@ -106,13 +107,6 @@ impl NodeStart {
     fn ended(self, at: MicroTime, how: How, words: Vec<String>) -> End {
         End { pid: self.pid, begun: self.at, at, how, has_served: self.serves_since.is_some(), words }
     }
-}
-
-/// When a process that ended unseen last wrote: a node that lives renews its lease in the store every few seconds.
-fn last_sign_of_life(data: &Path, log: &Path) -> Option<MicroTime> {
-    let store = fs::read_dir(data.join("store")).into_iter().flatten().flatten().map(|it| it.path());
-    let times = store.chain([log.to_owned()]).filter_map(|it| fs::metadata(it).and_then(|it| it.modified()).ok());
-    times.max().and_then(|it| jiff::Timestamp::try_from(it).ok()).map(MicroTime)
 }
 
 impl End {
@@ -283,7 +277,7 @@ impl Record {
         let Some(begun) = self.begun.take() else { return };
         let before_now = MicroTime(now.micro().0.saturating_sub(MOMENT).unwrap_or(now.0));
         let log = log_in(data);
-        let at = last_sign_of_life(data, &log).unwrap_or(begun.at).max(begun.at).min(before_now);
+        let at = signs_of_life::last(data, &log).unwrap_or(begun.at).max(begun.at).min(before_now);
         let words = last_words::of(&log, begun.log_from);
         let how = if begun.is_of_earlier_boot() { How::MachineEnded } else { How::Unseen };
         self.push(begun.ended(at, how, words));
@@ -309,6 +303,12 @@ impl Record {
     pub fn silent_since(&self) -> Option<MicroTime> {
         let served = self.ends.iter().rev().find(|it| it.has_served).map(|it| it.at);
         served.or_else(|| self.ends.first().map(|it| it.begun))
+    }
+
+    /// Was that end seen by nobody, so that its time is when the process wrote last?
+    pub fn is_silence_unseen(&self) -> bool {
+        let served = self.ends.iter().rev().find(|it| it.has_served);
+        served.is_some_and(|it| matches!(it.how, How::Unseen | How::MachineEnded))
     }
 
     /// Those that count.

@@ -13,6 +13,7 @@ mod images;
 mod leaving;
 mod managers;
 mod mounting;
+mod nodes;
 mod pod_certificates;
 mod provisioning;
 mod refusals;
@@ -123,7 +124,7 @@ async fn of_nodes(case: &Case<'_>) -> Option<Option<Advice>> {
         "SchedulingGated" => Some(scheduling::gated(case)),
         "NotScheduled" => Some(scheduling::other(case).await),
         "NoNodes" => Some(scheduling::no_nodes(case).await),
-        "NodeLate" | "NodeNotReady" | "NodeSilent" | "NotReady" => Some(scheduling::node(case)),
+        "NodeLate" | "NodeNotReady" | "NodeSilent" | "NotReady" => Some(nodes::unwell(case)),
         "ClocksApart" => Some(scheduling::clocks(case)),
         "VersionSkew" => Some(
             Advice::run(kubectl("", &["get", "nodes"]))

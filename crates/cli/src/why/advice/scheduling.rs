@@ -252,21 +252,6 @@ pub(super) fn node_gone(case: &Case<'_>) -> Advice {
         .hint("it goes on where it was only if its machine comes back as that node before")
 }
 
-pub(super) fn node(case: &Case<'_>) -> Advice {
-    let on = case.wait.on.as_deref().filter(|it| it.starts_with("node/"));
-    let node = on.or(Some(&case.at.subject)).filter(|it| it.starts_with("node/")).unwrap_or("nodes");
-    let verb = if node == "nodes" { "get" } else { "describe" };
-    let advice = Advice::run(kubectl("", &[verb, node]));
-    if case.wait.reason == "NotReady" {
-        return advice
-            .who("whoever runs the node: Corten runs there, and what it says it lacks must come back")
-            .hint("on that machine: /var/lib/corten/log/corten.log");
-    }
-    advice
-        .who("whoever runs the node: start Corten there as it was (`corten up` or `corten join`), or delete the node if it is gone for good")
-        .hint("on that machine: /var/lib/corten/log/corten.log")
-}
-
 pub(super) fn clocks(case: &Case<'_>) -> Advice {
     let node = &case.at.subject;
     Advice::run("timedatectl set-ntp true".to_owned())

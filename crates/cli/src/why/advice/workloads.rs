@@ -89,15 +89,26 @@ pub(super) fn unsigned(case: &Case<'_>) -> Advice {
 
 pub(super) fn budget(case: &Case<'_>) -> Advice {
     if case.wait.reason == "EvictionRefused" {
-        let (budget, namespace) = case.wait.message.split_once(" in ").unwrap_or_default();
-        let namespace = namespace.split(' ').next().unwrap_or_default();
-        return Advice::run(format!("corten why {budget} -n {namespace}")).headline(case.wait.message.clone());
+        return refused(case);
     }
     let (min, max) = (&case.object["spec"]["minAvailable"], &case.object["spec"]["maxUnavailable"]);
     let rule = if min.is_null() { format!("maxUnavailable is {max}") } else { format!("minAvailable is {min}") };
     Advice::run(kubectl(case.namespace, &["get", &case.at.subject, "-o", "wide"]))
         .headline(case.wait.message.clone())
         .hint(format!("its {rule}: an eviction is answered 429 until more pods are ready than that"))
+}
+
+/// The message has the Pod that stays, where it is, and the budget: `pod/NAME in NAMESPACE stays: poddisruptionbudget/NAME …`.
+fn refused(case: &Case<'_>) -> Advice {
+    let message = &case.wait.message;
+    let word_after = |mark: &str| message.split_once(mark).and_then(|it| it.1.split(' ').next()).unwrap_or_default();
+    let (pod, namespace) = (message.split(' ').next().unwrap_or_default(), word_after(" in "));
+    let budget = word_after(" stays: ");
+    Advice::run(format!("corten why {budget} -n {namespace}"))
+        .who(format!(
+            "whoever runs {pod} in {namespace}: have more pods of {budget} ready on other nodes, or let it allow that one goes"
+        ))
+        .hint(format!("a drain waits for it; no budget keeps {pod} from being deleted, with what that interrupts"))
 }
 
 pub(super) fn running(case: &Case<'_>) -> Advice {

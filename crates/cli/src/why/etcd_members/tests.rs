@@ -64,8 +64,53 @@ fn says_who_is_away_since_when_and_who_agrees() {
 }
 
 #[test]
+fn who_answers_and_does_not_agree_is_not_called_too_few() {
+    let log = "tail -n 40 /var/lib/corten/log/etcd.log";
+    for (names, away, said_of, next) in [
+        ("a b", "", "2 of 2", format!("ping -c 3 -M do -s 1372 b; {log}")),
+        ("a b c", "b", "2 of 3", format!("ping -c 3 -M do -s 1372 c; {log}")),
+        ("a [fd00::2]", "", "2 of 2", format!("ping -c 3 -M do -s 1352 fd00::2; {log}")),
+        ("a", "", "1 of 1", log.to_owned()),
+    ] {
+        let members = names.split(' ').map(|it| member(it, (it == away).then_some(90))).collect();
+        let lost_since = Some(Time::from_unix_seconds(95));
+        let health = EtcdHealth { has_quorum: false, lost_since, members, ..EtcdHealth::default() };
+        let begin = format!(
+            "etcd: EtcdQuorumLost: {said_of} members of etcd answer, which are enough, and do not agree on a leader: nothing is read or \
+             written for 5.0s, since 1970-01-01T00:01:35Z. Packets between them may be lost"
+        );
+        let told = said(&health).swap_remove(0);
+        assert!(told.starts_with(&begin) && told.ends_with(&format!(" | {next}")), "{told}");
+    }
+}
+
+#[test]
 fn a_full_member_is_told_of() {
     let full = MemberHealth { alarms: vec!["NOSPACE".into()], ..member("a", None) };
     let health = EtcdHealth { has_quorum: true, members: vec![full], ..EtcdHealth::default() };
     assert!(said(&health)[0].starts_with("etcd/a: EtcdNoSpace: it is full and takes no writes"), "{:?}", said(&health));
+}
+
+#[test]
+fn says_who_was_removed_and_where_two_are_too_few() {
+    let of = |names: &[&str]| EtcdHealth {
+        at: Some(Time::from_unix_seconds(100)),
+        has_quorum: true,
+        lost_since: None,
+        members: names.iter().map(|it| member(it, None)).collect(),
+    };
+    let two = "etcd: EtcdNotRedundant: etcd has 2 members, a and b, and both must agree: the loss of either stops all writes. With a third \
+               the cluster goes on without any one of them | corten token create --control-plane # on a or b; its line on a third machine";
+    assert_eq!(said(&of(&["a", "b"])), [two]);
+    let mut third_comes = of(&["a", "b", "c"]);
+    third_comes.members[2].is_learner = true;
+    for fine in [of(&["a"]), of(&["a", "b", "c"]), third_comes] {
+        assert_eq!(said(&fine), Vec::<String>::new());
+    }
+    let removed = said(&of(&["b", "c"]));
+    assert_eq!(removed.len(), 2, "{removed:?}");
+    assert!(removed[0].starts_with(
+        "etcd: EtcdMemberRemoved: this machine's member of etcd was removed, and those that there are (b, c)"
+    ));
+    assert!(removed[0].ends_with("then here: corten reset, and the line that was printed"), "{removed:?}");
 }

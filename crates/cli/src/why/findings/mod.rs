@@ -2,6 +2,7 @@
 
 use crate::why::findings::found::Findings;
 
+mod announcers;
 mod backends;
 mod bindings;
 mod certificates;
@@ -12,6 +13,7 @@ mod deletion;
 pub(super) mod device_claims;
 pub(super) mod drivers;
 pub(super) mod effects;
+mod evictions;
 pub(crate) mod found;
 mod gangs;
 pub(super) mod jobs;
@@ -27,6 +29,7 @@ pub(super) mod services;
 pub(super) mod sick_volumes;
 mod snapshots;
 pub(super) mod traffic;
+mod unheard;
 pub(super) mod unnamed_webhooks;
 mod workloads;
 

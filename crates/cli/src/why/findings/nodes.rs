@@ -1,21 +1,25 @@
 //! Nodes: what they say of themselves, and whom a cordoned one cannot be rid of.
 
+use std::time::Duration;
+
 use corten_api::{
     api_servers::{LEASE_NAMESPACE, RELEASE},
-    resources::{LEASES, POD_DISRUPTION_BUDGETS, PODS},
+    resources::LEASES,
     version::{VERSION, kubelet_skew},
 };
-use corten_meta::{Key, LabelSelector, Time};
+use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::found::Findings;
+use super::{evictions, found::Findings};
 use crate::why::{
     duration::duration,
     fields::{condition, items, text, time},
     reader::Reader,
 };
 
+/// A Lease is renewed every ten seconds.
+const RENEWED_WITHIN: Duration = Duration::from_secs(40);
 const PRESSURES: [&str; 4] = ["DiskPressure", "MemoryPressure", "NetworkUnavailable", "PIDPressure"];
 
 pub(super) async fn node(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
@@ -27,7 +31,8 @@ pub(super) async fn node(reader: &Reader<'_>, object: &Value, found: &mut Findin
         found.wait(wait);
     } else if condition(object, "Ready").is_none() {
         found.explains.push("NodeSilent");
-        let mut wait = Wait::new("NodeSilent", "no kubelet has ever said anything of it", Actor::Operator);
+        let message = never_told(last_heard(reader, object, name).await, reader.now);
+        let mut wait = Wait::new("NodeSilent", message, Actor::Operator);
         wait.since = time(&object["metadata"]["creationTimestamp"]);
         found.wait(wait);
     }
@@ -64,6 +69,14 @@ async fn skew(reader: &Reader<'_>, node: &Value) -> Option<String> {
     releases.filter_map(|it| kubelet_skew(kubelet, it)).next()
 }
 
+/// Of a Node without a status. Its kubelet may well run, and be refused.
+fn never_told(heard: Option<Time>, now: Time) -> String {
+    match heard.filter(|it| now.since(*it) < RENEWED_WITHIN) {
+        Some(_) => "its kubelet renews its Lease, and what it says of the node is not taken: its log names who refuses that".to_owned(),
+        None => "no kubelet has ever said anything of it".to_owned(),
+    }
+}
+
 fn not_ready(ready: &Value, heard: Option<Time>, now: Time) -> Wait {
     let heard = heard.map(|it| format!("last heard of {} ago, at {}", duration(now.since(it)), it.whole_seconds()));
     let mut wait = if ready["status"] == "Unknown" {
@@ -94,23 +107,10 @@ pub(super) async fn last_heard(reader: &Reader<'_>, node: &Value, name: &str) ->
 
 async fn cordoned(reader: &Reader<'_>, object: &Value, name: &str, found: &mut Findings) {
     let taint = items(object, "/spec/taints").iter().find(|it| it["key"] == "node.kubernetes.io/unschedulable");
-    let mut wait = Wait::new("Cordoned", "it is cordoned: it takes no new pods", Actor::Operator);
-    wait.since = taint.and_then(|it| time(&it["timeAdded"]));
-    found.wait(wait);
-    let pods = reader.list_where(&PODS, "", &format!("spec.nodeName={name}")).await;
-    let budgets = reader.list(&POD_DISRUPTION_BUDGETS, "").await;
-    for budget in budgets.iter().filter(|it| it["status"]["disruptionsAllowed"] == 0) {
-        let Ok(selector) = serde_json::from_value::<LabelSelector>(budget["spec"]["selector"].clone()) else {
-            continue;
-        };
-        let namespace = text(budget, "/metadata/namespace");
-        let labels = |it: &Value| serde_json::from_value(it["metadata"]["labels"].clone()).unwrap_or_default();
-        let held =
-            pods.iter().filter(|it| text(it, "/metadata/namespace") == namespace && selector.matches(&labels(it)));
-        let Some(first) = held.map(|it| text(it, "/metadata/name")).min() else { continue };
-        let budget = text(budget, "/metadata/name");
-        let message =
-            format!("poddisruptionbudget/{budget} in {namespace} lets none of its pods go: pod/{first} stays");
-        found.add("EvictionRefused", message, Actor::Operator);
+    let since = taint.and_then(|it| time(&it["timeAdded"]));
+    // Whoever drains it wants to know first what does not go.
+    if let Some(refused) = evictions::refused(reader, name).await {
+        found.wait(Wait { since: refused.since.max(since), ..refused });
     }
+    found.wait(Wait { since, ..Wait::new("Cordoned", "it is cordoned: it takes no new pods", Actor::Operator) });
 }

@@ -7,7 +7,7 @@ use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::{device_claims, found::Findings, observed, refusal, sick_volumes};
+use super::{device_claims, found::Findings, observed, refusal, sick_volumes, unheard};
 use crate::why::{
     State,
     duration::duration,
@@ -21,6 +21,12 @@ pub(super) async fn pod(reader: &Reader<'_>, object: &Value, found: &mut Finding
     let node = text(object, "/spec/nodeName");
     let until = time(&object["metadata"]["deletionTimestamp"]);
     if let Some(until) = until.filter(|_| !node.is_empty() && !is_stopped(object)) {
+        let of_node = reader.get(&NODES, &Key::cluster(node)).await;
+        // Nobody ends its containers there, and eviction would only delete it once more.
+        if of_node.is_some_and(|it| is_silent(&it)) {
+            let grace = object["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+            return found.wait(left_behind(node, until.after_seconds(grace.saturating_neg())));
+        }
         found.wait(stopping(object, until, reader.now));
     }
     match text(object, "/status/phase") {
@@ -51,16 +57,17 @@ pub(super) async fn pod(reader: &Reader<'_>, object: &Value, found: &mut Finding
     let Some(object_of_node) = reader.get(&NODES, &Key::cluster(node)).await else { return };
     if let Some(ready) = condition(&object_of_node, "Ready").filter(|it| it["status"] != "True") {
         let since = time(&ready["lastTransitionTime"]);
-        let evicted = evicted_at(object, &object_of_node).map_or("it stays there".to_owned(), |at| {
-            if at > reader.now {
-                format!("it is evicted in {}", duration(at.since(reader.now)))
-            } else {
-                "it is being evicted".into()
-            }
-        });
+        let evicted = match evicted_at(object, &object_of_node) {
+            _ if until.is_some() => "it is deleted, and waits for the node to end it".to_owned(),
+            None => "it stays there".to_owned(),
+            Some(at) if at > reader.now => format!("it is evicted in {}", duration(at.since(reader.now))),
+            Some(_) => "it is being evicted".to_owned(),
+        };
         let mut wait = Wait::new("NodeNotReady", format!("its node {node} is not ready; {evicted}"), Actor::Operator);
         wait.since = since;
         found.wait(wait.on("Node", node));
+    } else if condition(object, "Ready").is_some_and(|it| it["status"] == "True") {
+        unheard::pod(reader, node, found).await;
     }
     observed::pod(reader, object, found).await;
     sick_volumes::of(reader, object, found).await;
@@ -95,6 +102,17 @@ async fn own_claims(reader: &Reader<'_>, pod: &Value, found: &mut Findings) {
 /// Has its node ended it, so that only finalizers keep it?
 fn is_stopped(pod: &Value) -> bool {
     pod_steps::is_over(pod) && !items(pod, "/metadata/finalizers").is_empty()
+}
+
+/// Has the cluster given up hearing of it?
+fn is_silent(node: &Value) -> bool {
+    condition(node, "Ready").is_some_and(|it| it["status"] == "Unknown")
+}
+
+fn left_behind(node: &str, since: Time) -> Wait {
+    let message =
+        format!("it is deleted, and waits for its node {node}, which is silent: only that can tell that it has ended");
+    Wait { since: Some(since), ..Wait::new("NodeNotReady", message, Actor::Operator) }.on("Node", node)
 }
 
 /// A grace period ends by itself, and a node that lets it pass has a problem.

@@ -10,7 +10,7 @@ use corten_meta::Key;
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
 
-use super::{found::Findings, observed};
+use super::{found::Findings, observed, unheard};
 use crate::why::{
     State,
     fields::{condition, items, text, time},
@@ -18,7 +18,7 @@ use crate::why::{
     reader::Reader,
 };
 
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
+pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 pub(super) async fn service(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
     if object["metadata"]["deletionTimestamp"].is_string() {
@@ -50,6 +50,7 @@ pub(super) async fn service(reader: &Reader<'_>, object: &Value, found: &mut Fin
         wait.since = time(&object["metadata"]["creationTimestamp"]);
         found.wait(wait);
     }
+    unheard::service(reader, object, found).await;
 }
 
 async fn without_selector(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
@@ -156,9 +157,13 @@ pub(crate) fn port_names(pod: &Value) -> Vec<&str> {
     ports.map(|it| text(it, "/name")).filter(|it| !it.is_empty()).collect()
 }
 
+pub(super) fn is_ready_endpoint(endpoint: &Value) -> bool {
+    endpoint["conditions"]["ready"] != false
+}
+
 /// The Services with an endpoint that is ready.
 pub(crate) fn ready(slices: &[Value]) -> BTreeSet<Key> {
-    let is_ready = |it: &&Value| items(it, "/endpoints").iter().any(|it| it["conditions"]["ready"] != false);
+    let is_ready = |it: &&Value| items(it, "/endpoints").iter().any(is_ready_endpoint);
     let name =
         |it: &Value| Some(Key::new(text(it, "/metadata/namespace"), it["metadata"]["labels"][SERVICE_NAME].as_str()?));
     slices.iter().filter(is_ready).filter_map(name).collect()
@@ -172,8 +177,7 @@ pub(super) fn endpoints(object: &Value, found: &mut Findings) {
 }
 
 pub(super) fn endpoint_slice(object: &Value, found: &mut Findings) {
-    let is_ready = |it: &Value| it["conditions"]["ready"] != false;
-    if !items(object, "/endpoints").iter().any(is_ready) {
+    if !items(object, "/endpoints").iter().any(is_ready_endpoint) {
         let wait = Wait::new("NoEndpoints", "it has no address that is ready", Actor::Cluster);
         found.wait(match object["metadata"]["labels"][SERVICE_NAME].as_str() {
             Some(service) => wait.on("Service", service),

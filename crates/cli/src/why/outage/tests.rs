@@ -114,6 +114,112 @@ run next:      ss -ltunp 'sport = :6443'
 }
 
 #[test]
+fn what_nobody_saw_end_is_told_with_its_last_write() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    for folder in ["store", "log"] {
+        std::fs::create_dir(dir.path().join(folder)).expect("made");
+    }
+    // The log has been silent for long.
+    for (file, second) in [("log/corten.log", 10), ("store/1.log", 96)] {
+        let file = std::fs::File::create(dir.path().join(file)).expect("made");
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_800_000_000 + second)).expect("set");
+    }
+    let mut record = record(&[]);
+    record.note_begin(7, 0, at(0));
+    record.note_serving(7, at(1));
+    record.note_unseen(dir.path(), at(1_000));
+    assert_eq!(
+        screen(&record, &usual()),
+        "\
+the cluster is not running; it wrote last 4.0s ago: corten ended, and nobody saw how
+why:           Ended: it was killed with what would start it again, or the machine went down.
+               Containers go on meanwhile (it wrote last at 2027-01-15T08:01:36Z)
+who must act:  whoever runs the cluster
+run next:      corten up
+"
+    );
+    record.note_begin(8, 0, at(97));
+    record.note_serving(8, at(97));
+    record.note_end(How::Killed(9), Vec::new(), at(98));
+    assert!(screen(&record, &usual()).starts_with("the cluster is not running, for 2.0s: "), "this one was seen");
+}
+
+const TOLD: &str = "corten reset && corten up --ha --join … # as `corten token create --control-plane` prints it";
+
+#[test]
+fn what_the_failure_says_to_run_is_offered_whole() {
+    let of_log = "2026-11-20T10:00:00.000000Z  INFO corten: the node begins";
+    let error = "error: the member of etcd on this machine was removed from its cluster, and comes back only as a new one, by \
+                 the line that another machine prints";
+    let next = format!("run next:      {TOLD}");
+    let mut record = record(&[(40, How::Exited(1))]);
+    record.restart_at = None;
+    record.ends[0].words = [of_log, error, &next].map(str::to_owned).to_vec();
+    assert_eq!(
+        screen(&record, &usual()),
+        format!(
+            "\
+the cluster is not running, for 60s: corten ended with exit code 1
+   │ {of_log}
+   │ error: the member of etcd on this machine was removed from its cluster, and comes back only as
+      a new one, by the line that another machine prints
+why:           Ended: nothing starts it again. Containers go on meanwhile (since
+               2027-01-15T08:00:40Z)
+who must act:  whoever runs the cluster
+run next:      corten reset && corten up --ha --join … # as `corten token create --control-plane`
+               # prints it
+"
+        )
+    );
+    for (words, expected) in [
+        (vec![error, &*next, "not known:     what others say"], TOLD),
+        (vec!["error: No space left on device", &*next], TOLD),
+        // It has gone on since.
+        (vec![&*next, of_log], "corten up"),
+        (vec!["run next:"], "corten up"),
+    ] {
+        record.ends[0].words = words.into_iter().map(str::to_owned).collect();
+        assert_eq!(outage(&record, &usual(), false, 0).expect("it has ended").next, expected, "{record:?}");
+    }
+    record.ends[0].words = vec![error.to_owned(), next];
+    let said = notice(&record, at(100)).expect("recent");
+    assert!(said.ends_with("by the line that another machine prints"), "{said}");
+    record.note_no_start(format!("it is not there\nrun next:      {TOLD}"), at(50));
+    assert_eq!(outage(&record, &usual(), false, 0).expect("it has ended").next, TOLD);
+}
+
+#[test]
+fn where_others_may_serve_only_this_machines_part_is_down() {
+    let record = record(&[(40, How::Exited(0))]);
+    for (folder, file, begin, others, next) in [
+        ("pki", "", "the cluster is not running", "Containers go on meanwhile (", "corten up --data-dir="),
+        (
+            "pki",
+            "control-plane.json",
+            "this machine's part of the cluster is not running, for 60s: corten was told to end",
+            "other machines may serve the cluster meanwhile, which is in an etcd (",
+            "corten up --data-dir=",
+        ),
+        (
+            "kubelet",
+            "node.kubeconfig",
+            "this machine's node is not running, for 60s: corten was told to end",
+            "the cluster is on other machines, and may go on meanwhile (",
+            "corten join --data-dir=",
+        ),
+    ] {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        std::fs::create_dir(dir.path().join(folder)).expect("made");
+        if !file.is_empty() {
+            std::fs::write(dir.path().join(folder).join(file), "{}").expect("written");
+        }
+        let outage = outage(&record, &Layout::new(dir.path(), RUN_DIR), false, 1).expect("it has ended");
+        let said = render_outage(&outage, at(100), PageStyle::WHOLE);
+        assert!(said.starts_with(begin) && said.contains(others) && said.contains(next), "{said}");
+    }
+}
+
+#[test]
 fn containers_go_on_where_there_are_some() {
     for how in [How::Exited(1), How::Unseen, How::Exited(0)] {
         let record = record(&[(40, how.clone())]);
@@ -167,7 +273,7 @@ fn the_command_has_what_up_was_given() {
     record.options = vec!["--port=7443".into(), "--eviction-hard=memory.available<5%".into()];
     let other = Layout::new("/srv/my data", "/run/other");
     assert_eq!(
-        next(&record, &other),
+        next(&record, &other, MachinePart::Cluster),
         "corten up --data-dir='/srv/my data' --run-dir=/run/other --port=7443 '--eviction-hard=memory.available<5%'"
     );
 }
@@ -187,7 +293,7 @@ fn who_began_anew_says_what_it_mended_by_it() {
     let said = notice_anew(&record, at(100)).expect("recent");
     assert_eq!(
         said,
-        "corten began anew 2 times in the last hour, last 40s ago: the store's disk takes writes again: Corten begins anew"
+        "corten began anew 2 times on this machine in the last hour, last 40s ago: the store's disk takes writes again: Corten begins anew"
     );
     assert_eq!((notice(&record, at(100)), notice_anew(&record, at(4_000))), (None, None), "it did not fail");
 }
@@ -196,7 +302,10 @@ fn who_began_anew_says_what_it_mended_by_it() {
 fn a_cluster_that_runs_again_tells_of_it_for_an_hour() {
     let record = record(&[(10, How::Killed(9)), (40, How::Exited(101))]);
     let said = notice(&record, at(100)).expect("recent");
-    assert!(said.starts_with("corten failed 2 times in the last hour") && said.contains("last 60s ago"), "{said}");
+    assert!(
+        said.starts_with("corten failed 2 times on this machine in the last hour") && said.contains("last 60s ago"),
+        "{said}"
+    );
     assert!(said.ends_with("it panicked: fatal runtime error: stack overflow, aborting"), "{said}");
     assert_eq!(notice(&record, at(4_000)), None);
     assert_eq!(notice(&self::record(&[(40, How::MachineEnded)]), at(100)), None, "power was cut");

@@ -7,20 +7,31 @@ use super::{
     PageStyle,
     page::{DIM, Line, Page, RED, YELLOW},
 };
-use crate::why::{duration::duration, outage::Outage};
+use crate::why::{
+    duration::duration,
+    outage::{Outage, is_of_log},
+};
 
 pub(crate) fn render(outage: &Outage, now: Time, look: PageStyle) -> String {
-    let mut page = Page::new(look.width);
+    let mut page = Page::new(look);
     let since = Time(outage.since.0);
-    let ago = if since <= now { format!(", for {}", duration(now.since(since))) } else { String::new() };
+    let ago = match (since <= now, duration(now.since(since))) {
+        (false, _) => String::new(),
+        // It may have lived longer than it wrote.
+        (true, ago) if outage.since_last_write => format!("; it wrote last {ago} ago"),
+        (true, ago) => format!(", for {ago}"),
+    };
     let colour = if outage.actor == Actor::Cluster { YELLOW } else { RED };
-    let head = format!("the cluster is not running{ago}: {}", outage.summary);
+    let head = format!("{} is not running{ago}: {}", outage.part.name(), outage.summary);
     page.push(Line::new(0, head).word(colour, "not running").wrapped(3));
     for line in &outage.log {
-        page.push(Line::new(1, format!("│ {line}")).painted(DIM).cut().dropped(1));
+        // What it said of its end is read to the end.
+        let n_rows = if is_of_log(line) { 1 } else { 4 };
+        page.push(Line::new(1, format!("│ {line}")).painted(DIM).wrapped(n_rows).dropped(1));
     }
-    let why = format!("{}: {} (since {})", outage.reason, outage.message, since.whole_seconds());
-    page.push(Line::new(0, why).labelled("why:").wrapped(3));
+    let when = if outage.since_last_write { "it wrote last at" } else { "since" };
+    let why = format!("{}: {} ({when} {})", outage.reason, outage.message, since.whole_seconds());
+    page.push(Line::new(0, why).labelled("why:").wrapped(4));
     let who = match (outage.actor, outage.restart_at) {
         (Actor::Cluster, Some(at)) => format!("nobody: it is started again at {}", Time(at.0).whole_seconds()),
         (Actor::Cluster, None) => "nobody: it goes on by itself".to_owned(),

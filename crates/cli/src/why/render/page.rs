@@ -2,7 +2,9 @@
 
 use corten_console::output::steers_a_terminal;
 
-pub(super) const HEIGHT: usize = 24;
+use super::PageStyle;
+
+const HEIGHT: usize = 24;
 /// Where the text of a labelled line begins.
 const LABEL: usize = 15;
 pub(super) const INDENT: usize = 3;
@@ -95,12 +97,18 @@ impl Line {
 
 pub(super) struct Page {
     width: usize,
+    /// As many rows as it takes: nobody looks at it on a screen.
+    is_whole: bool,
     lines: Vec<Line>,
 }
 
 impl Page {
-    pub(super) fn new(width: usize) -> Self {
-        Self { width, lines: Vec::new() }
+    pub(super) fn new(look: PageStyle) -> Self {
+        Self { width: look.width, is_whole: look.is_whole(), lines: Vec::new() }
+    }
+
+    pub(super) fn fits(&self) -> bool {
+        self.is_whole || self.height() <= HEIGHT
     }
 
     pub(super) fn push(&mut self, line: Line) {
@@ -112,7 +120,7 @@ impl Page {
     }
 
     pub(super) fn print(mut self, colour: bool) -> String {
-        while self.height() > HEIGHT {
+        while !self.fits() {
             let Some(worst) = self.lines.iter().map(|it| it.dropped).max().filter(|it| *it > 0) else { break };
             // Of a log the oldest line goes first, as of everything else.
             let at = self.lines.iter().position(|it| it.dropped == worst).expect("it is the worst of them");
@@ -184,11 +192,14 @@ fn broken(text: &str, room: usize, hang: usize) -> Vec<String> {
     }
 }
 
-/// Breaks a command so that it can still be pasted: between words with a backslash, within quoted JSON after a comma.
+/// Breaks a command so that it can still be pasted: between words with a backslash, within quoted JSON after a comma, and a remark
+/// into several.
 fn command(text: &str, room: usize) -> Vec<String> {
     let mut rows: Vec<String> = vec![String::new()];
     let mut options = words(text).into_iter();
+    let mut is_remark = false;
     while let Some(mut word) = options.next() {
+        is_remark |= word == "#";
         // A namespace stays with its option.
         if word == "-n" {
             word = format!("{word} {}", options.next().unwrap_or_default());
@@ -201,6 +212,9 @@ fn command(text: &str, room: usize) -> Vec<String> {
         } else if n_taken + 1 + n_word + 2 <= room {
             row.push(' ');
             row.push_str(&word);
+        } else if is_remark {
+            // The shell would run what follows a row of it.
+            rows.push(if word == "#" { word } else { format!("# {word}") });
         } else {
             row.push_str(" \\");
             rows.push(word);

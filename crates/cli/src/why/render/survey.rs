@@ -17,7 +17,7 @@ const ENDS_MATTER: [&str; 5] =
 const UNKNOWN_ROWS: usize = 2;
 
 pub(crate) fn render(survey: &Survey, now: Time, look: PageStyle) -> String {
-    let mut page = Page::new(look.width);
+    let mut page = Page::new(look);
     let place =
         if survey.namespace.is_empty() { "the cluster".to_owned() } else { format!("namespace {}", survey.namespace) };
     let is_all_seen = survey.unknown.is_empty();

@@ -17,6 +17,17 @@ fn a_long_command_can_still_be_pasted() {
 }
 
 #[test]
+fn what_is_remarked_on_a_command_is_never_run() {
+    let text =
+        format!("corten up --ha # on m1; {}where it never comes back: corten node remove m1", "and then ".repeat(20));
+    for room in [24, 40, 60, 85] {
+        let rows = command(&text, room);
+        assert!(rows.len() > 1 && rows.iter().skip(1).all(|it| it.starts_with("# ")), "{rows:?}");
+        assert!(rows.iter().all(|it| !it.ends_with('\\') && it.chars().count() <= room), "{rows:?}");
+    }
+}
+
+#[test]
 fn what_others_wrote_steers_no_terminal() {
     let line = Line::new(0, "image \u{1b}[2Jgpj\u{202e}exe\u{2066} \u{7}not found");
     assert_eq!(line.rows(WIDTH), ["image  [2Jgpj exe   not found"]);

@@ -72,7 +72,10 @@ async fn skew(reader: &Reader<'_>, node: &Value) -> Option<String> {
 /// Of a Node without a status. Its kubelet may well run, and be refused.
 fn never_told(heard: Option<Time>, now: Time) -> String {
     match heard.filter(|it| now.since(*it) < RENEWED_WITHIN) {
-        Some(_) => "its kubelet renews its Lease, and what it says of the node is not taken: its log names who refuses that".to_owned(),
+        Some(_) => {
+            "its kubelet renews its Lease, and what it says of the node is not taken: its log names who refuses that"
+                .to_owned()
+        }
         None => "no kubelet has ever said anything of it".to_owned(),
     }
 }

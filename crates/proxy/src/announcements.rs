@@ -7,7 +7,7 @@
 use core::{net::IpAddr, time::Duration};
 use std::collections::{BTreeMap, BTreeSet};
 
-use corten_api::load_balancer::{AddressPool, EXCLUDED, weight};
+use corten_api::load_balancer::{AddressPool, EXCLUDED};
 use corten_meta::{Key, ObjectMeta, Time, address::is_reachable};
 use serde::Deserialize;
 
@@ -105,18 +105,42 @@ pub fn announcements<'a>(
     for service in services {
         let key = service.metadata.key();
         let slices = of_service.get(&key).map_or(&[][..], Vec::as_slice);
-        let here = service.needs_local_endpoints().then(|| nodes_with_endpoints(slices));
-        let may_answer =
-            |it: &&BalancerNode| it.may_answer() && here.as_ref().is_none_or(|here| here.contains(&*it.metadata.name));
-        let candidates: Vec<&BalancerNode> = nodes.values().filter(may_answer).collect();
-        // An address that is a node's is never another's, and one that is not the pool's nobody's, whoever wrote it there.
-        let is_of_pool = |it: &IpAddr| pool.is_none_or(|pool| pool.contains(*it));
-        let is_free = |it: &IpAddr| is_reachable(*it) && is_of_pool(it) && !nodes.values().any(|node| node.has(*it));
-        let addresses = service.pool_addresses().into_iter().filter(is_free);
-        let is_own = |it: &IpAddr| chosen(&candidates, *it) == Some(node_name);
-        own.extend(addresses.filter(is_own).map(|address| Announcement { address, service: key.clone() }));
+        // One that is not the pool's is nobody's, whoever wrote it there.
+        let is_of_pool = |it: &Answer<'_>| pool.is_none_or(|pool| pool.contains(it.address));
+        let answers = answering(service, nodes, slices).into_iter().filter(is_of_pool);
+        let is_own = |it: &Answer<'_>| it.node == node_name;
+        own.extend(answers.filter(is_own).map(|it| Announcement { address: it.address, service: key.clone() }));
     }
     own
+}
+
+/// Who answers for an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer<'a> {
+    pub address: IpAddr,
+    pub node: &'a str,
+    /// Is another node ready to take it over?
+    pub is_other_ready: bool,
+}
+
+/// Which node answers for each of the addresses that a Service has from the pool; `slices` are its own. An address that is a node's is
+/// never another's.
+pub fn answering<'a>(
+    service: &Service,
+    nodes: &'a BTreeMap<String, BalancerNode>,
+    slices: &[&EndpointSlice],
+) -> Vec<Answer<'a>> {
+    let here = service.needs_local_endpoints().then(|| nodes_with_endpoints(slices));
+    let may_answer =
+        |it: &&BalancerNode| it.may_answer() && here.as_ref().is_none_or(|here| here.contains(&*it.metadata.name));
+    let candidates: Vec<&BalancerNode> = nodes.values().filter(may_answer).collect();
+    let is_free = |it: &IpAddr| is_reachable(*it) && !nodes.values().any(|node| node.has(*it));
+    let answer = |address: IpAddr| {
+        let node = chosen(&candidates, address)?;
+        let is_other_ready = candidates.iter().any(|it| it.is_ready() && *it.metadata.name != *node);
+        Some(Answer { address, node, is_other_ready })
+    };
+    service.pool_addresses().into_iter().filter(is_free).filter_map(answer).collect()
 }
 
 /// Where none is ready the control plane may hear of none: one of them all is better than nobody.
@@ -138,6 +162,17 @@ fn nodes_with_endpoints<'a>(slices: &[&'a EndpointSlice]) -> BTreeSet<&'a str> {
     } else {
         ready
     }
+}
+
+/// FNV-1a, and a last mixing (of MurmurHash3) so that names that end alike are far from each other.
+fn weight(node: &str, address: IpAddr) -> u64 {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in node.bytes().chain([0]).chain(address.to_string().bytes()) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ (hash >> 33)
 }
 
 #[cfg(test)]
@@ -240,6 +275,18 @@ mod tests {
                 expected,
                 "{spec} {nodes} / {endpoints}"
             );
+        }
+    }
+
+    #[test]
+    fn another_takes_an_address_over_where_one_is_ready() {
+        for (nodes, expected) in
+            [("n1 n2 n3", true), ("n1 n2! n3", true), ("n1- n2~ n3", false), ("n1! n2! n3!", false)]
+        {
+            let nodes: BTreeMap<_, _> = nodes.split_whitespace().map(node).collect();
+            let service = service(&json!({}), &["10.0.0.10"]);
+            let answers = answering(&service, &nodes, &[]);
+            assert_eq!(answers.iter().map(|it| it.is_other_ready).collect::<Vec<_>>(), [expected], "{nodes:?}");
         }
     }
 

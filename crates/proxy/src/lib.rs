@@ -28,7 +28,9 @@ use std::{
 use corten_meta::{Key, Time, address::Cidr};
 use corten_reconcile::{Actor, Decision, Wait};
 
-pub use announcements::{ANNOUNCED_TIMES, ANSWER_LIFETIME, Announcement, BalancerNode, announcements};
+pub use announcements::{
+    ANNOUNCED_TIMES, ANSWER_LIFETIME, Announcement, Answer, BalancerNode, announcements, answering,
+};
 use claims::{Before, Claims};
 use compiled::{Compiled, Rows};
 pub use config::Config;

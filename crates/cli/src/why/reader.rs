@@ -124,6 +124,8 @@ pub(crate) struct Reader<'a> {
     pub(super) place: ClusterPlace,
     objects: RefCell<Objects>,
     lists: RefCell<Lists>,
+    /// Journals that are not shown, or not kept, and that nobody misses.
+    unshown: RefCell<BTreeSet<(Resource, Key)>>,
     groups: RefCell<Option<Rc<Vec<Value>>>>,
     hidden: RefCell<BTreeSet<String>>,
     unlisted: RefCell<BTreeMap<Resource, Error>>,
@@ -140,6 +142,7 @@ impl<'a> Reader<'a> {
             place: ClusterPlace::default(),
             objects: RefCell::default(),
             lists: RefCell::default(),
+            unshown: RefCell::default(),
             groups: RefCell::default(),
             hidden: RefCell::default(),
             unlisted: RefCell::default(),
@@ -410,9 +413,16 @@ impl<'a> Reader<'a> {
 
     /// The same of an object that was not asked about: nobody misses them who may not see them.
     pub(super) async fn decisions_if_shown(&self, kind: &Kind, key: &Key) -> Vec<Decision> {
-        let answer = self.ask(self.source.get(&JOURNALS, &journal_key(kind, key))).await;
-        let journal: Option<Journal> = answer.ok().and_then(|it| serde_json::from_value(it).ok());
-        journal.map(|it| it.decisions).unwrap_or_default()
+        let key = journal_key(kind, key);
+        let id = (JOURNALS.clone(), key.clone());
+        if self.unshown.borrow().contains(&id) {
+            return Vec::new();
+        }
+        let Ok(journal) = self.must_get(&JOURNALS, &key).await else {
+            self.unshown.borrow_mut().insert(id);
+            return Vec::new();
+        };
+        serde_json::from_value::<Journal>((*journal).clone()).map(|it| it.decisions).unwrap_or_default()
     }
 
     /// What the loops say of an object, and which of them do not run; empty where none is kept.

@@ -2,7 +2,6 @@
 
 use crate::why::findings::found::Findings;
 
-mod announcers;
 mod backends;
 mod bindings;
 mod certificates;

@@ -4,11 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use corten_api::resources::{ENDPOINT_SLICES, NODES};
 use corten_meta::{Key, Time};
+use corten_proxy::{
+    Answer, BalancerNode, answering,
+    projections::{EndpointSlice, Service},
+};
 use corten_reconcile::{Actor, Wait};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    announcers,
     found::Findings,
     nodes::last_heard,
     services::{SERVICE_NAME, is_ready_endpoint},
@@ -43,14 +47,18 @@ pub(super) async fn pod(reader: &Reader<'_>, node: &str, found: &mut Findings) {
 }
 
 async fn addresses(reader: &Reader<'_>, service: &Value, slices: &[&Value], found: &mut Findings) {
-    let addresses = announcers::pool_addresses(service);
-    if addresses.is_empty() {
+    let Ok(service) = Service::deserialize(service) else { return };
+    if !service.is_announced() {
         return;
     }
-    let nodes = reader.list(&NODES, "").await;
-    let candidates = announcers::candidates(service, &nodes, slices);
-    for address in addresses {
-        let Some((node, is_other_ready)) = announcers::of(&candidates, &nodes, address) else { continue };
+    // Who may not list nodes is not told of them.
+    let Ok(nodes) = reader.try_list(&NODES).await else { return };
+    let nodes: BTreeMap<String, BalancerNode> = nodes
+        .iter()
+        .filter_map(|it| Some((text(it, "/metadata/name").to_owned(), BalancerNode::deserialize(it).ok()?)))
+        .collect();
+    let slices: Vec<EndpointSlice> = slices.iter().filter_map(|it| EndpointSlice::deserialize(*it).ok()).collect();
+    for Answer { address, node, is_other_ready } in answering(&service, &nodes, &slices.iter().collect::<Vec<_>>()) {
         let Some(unheard) = Unheard::of(reader, node).await else { continue };
         let then = match (is_other_ready, unheard.silent_at()) {
             (false, _) => "no other node is ready to take it over".to_owned(),
@@ -91,7 +99,7 @@ struct Unheard<'n> {
 
 impl<'n> Unheard<'n> {
     async fn of(reader: &Reader<'_>, name: &'n str) -> Option<Self> {
-        let decisions = reader.decisions(corten_kinds::by_name("node")?, &Key::cluster(name)).await;
+        let decisions = reader.decisions_if_shown(corten_kinds::by_name("node")?, &Key::cluster(name)).await;
         let wait = decisions.into_iter().flat_map(|it| it.waits).find(|it| UNHEARD.contains(&&*it.reason))?;
         // Its Lease says it; who may not see that is told since when somebody waits for it.
         let heard = last_heard(reader, &Value::Null, name).await;

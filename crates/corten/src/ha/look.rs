@@ -62,11 +62,6 @@ impl Look {
         self.is_agreed && self.own(record).is_none()
     }
 
-    /// It answers, whatever the others think of it.
-    pub(super) fn own_answers(&self) -> bool {
-        self.own_id.is_some()
-    }
-
     /// This machine's.
     pub(super) fn own(&self, record: &EtcdMemberRecord) -> Option<&Seen> {
         let peer = record.peer_url();
@@ -180,7 +175,7 @@ mod tests {
         assert!(look(vec![seen(1, "a", true, false)], None).is_missing(&record()));
         // It was cut off when it was removed, and knows nothing of that.
         let runs_on = look(vec![seen(1, "a", true, false)], Some(2));
-        assert!(runs_on.is_missing(&record()) && runs_on.own_answers());
+        assert!(runs_on.is_missing(&record()));
         // It began from a snapshot, which says another address.
         let began = look(vec![seen(7, "", true, false)], Some(7));
         assert!(!began.is_missing(&record()) && began.own(&record()).is_some_and(|it| it.member.id == 7));

@@ -26,7 +26,7 @@ const WRITE_EVERY: Duration = Duration::from_secs(30);
 /// Certificates are read again so often, and where the members changed.
 const CONNECT_EVERY: Duration = Duration::from_secs(3600);
 
-/// After so many looks one that still runs counts as removed.
+/// After so many looks in a row it counts as removed, and is ended.
 const MISSING: u32 = 3;
 
 /// What is known of the member while it is looked after.
@@ -108,8 +108,8 @@ impl Upkeep {
         self.write_down(&look);
         let urls = look.urls(&own_url);
         self.n_missing = if look.is_missing(&self.record) { self.n_missing + 1 } else { 0 };
-        // One that was taken a moment ago may answer before all say so.
-        if self.n_missing >= MISSING || self.n_missing > 0 && !look.own_answers() {
+        // One that begins may be known by its answer alone, and one that was taken a moment ago before all say so.
+        if self.n_missing >= MISSING {
             if !state.borrow().is_removed {
                 let members: Vec<&str> = look.seen.iter().map(|it| &*it.member.name).collect();
                 tracing::warn!(?members, "this machine's member of etcd is not among those that they agree on");

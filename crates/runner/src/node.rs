@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use corten_api::{
     core::v1::{Node, Pod},
     resources::{LEASES, NODES, PODS},
@@ -504,12 +505,12 @@ fn write(client: Client, node: String, effect: ApiEffect) -> BoxFuture<'static, 
             ApiEffect::CreateNode { node } => {
                 // Of two that register one waits for the other's Node to come by its watch.
                 let created = client.create(&NODES, "", &node).await;
-                vec![Event::NodeWritten(created.and_then(|it| decode(&it)).map_err(node_failure))]
+                vec![node_written(created)]
             }
             ApiEffect::PatchNode { name, status, patch } => {
                 let subresource = if status { "status" } else { "" };
                 let patched = client.patch(&NODES, &Key::cluster(name), subresource, &PatchType::Merge, &patch).await;
-                vec![Event::NodeWritten(patched.and_then(|it| decode(&it)).map_err(node_failure))]
+                vec![node_written(patched)]
             }
             ApiEffect::ReadNode { name, pod } => {
                 let read = client.get(&NODES, &Key::cluster(name)).await;
@@ -576,13 +577,18 @@ fn failure(error: Error) -> ApiFailure {
 }
 
 fn node_failure(error: Error) -> ApiFailure {
-    // Else nobody learns why the node is not Ready: what it would tell of itself is what is refused.
-    if error.status().is_some_and(|it| matches!(it.code, 403 | 422)) {
-        tracing::warn!(%error, "the API server refuses what this node says of itself");
-    } else {
-        tracing::debug!(%error, "cannot read or write the node or its lease");
-    }
+    tracing::debug!(%error, "cannot read or write the node or its lease");
     failure(error)
+}
+
+/// Where it is refused nobody else learns why the node is not Ready: what it would tell of itself does not arrive. It is told again more and
+/// more seldom, at last every half minute.
+fn node_written(written: Result<Bytes, Error>) -> Event {
+    if let Some(error) = written.as_ref().err().filter(|it| it.status().is_some_and(|it| matches!(it.code, 403 | 422)))
+    {
+        tracing::warn!(%error, "the API server refuses what this node says of itself");
+    }
+    Event::NodeWritten(written.and_then(|it| decode(&it)).map_err(node_failure))
 }
 
 #[cfg(test)]

@@ -144,10 +144,9 @@ impl Archive {
         let failed = |cause| ArchiveError::Io { path: dir.into(), cause };
         disk.create_dir().map_err(failed)?;
         let lock = super::lock(&disk)?;
-        make_room(&disk, &lock)
-            .map_err(failed)?
-            .then_some(())
-            .ok_or_else(|| ArchiveError::Exists { path: dir.into() })?;
+        if !make_room(&disk, &lock).map_err(failed)? {
+            return Err(ArchiveError::Exists { path: dir.into() });
+        }
         self.0.revision = self.0.revision.saturating_add(bump).min(i64::MAX.unsigned_abs());
         let revision = self.0.revision;
         let made = say(&lock, RESTORING)

@@ -105,15 +105,23 @@ impl Suite {
 /// Lanes take about as long as each other. Of the nodes, the one in the machine's own network plays what disturbs the whole machine.
 const LANES: &[Lane] = &[
     Lane { suites: &[Suite { name: "node", from: "", to: "76" }, whole("pods")], is_apart: true },
-    Lane { suites: &[Suite { name: "node", from: "76", to: "88" }], is_apart: false },
-    Lane { suites: &[Suite { name: "node", from: "88", to: "~" }], is_apart: true },
-    Lane { suites: &[whole("control-plane")], is_apart: false },
-    Lane { suites: &[Suite { name: "cluster", from: "", to: "42" }, whole("clients")], is_apart: false },
-    Lane { suites: &[Suite { name: "cluster", from: "42", to: "~" }], is_apart: false },
+    Lane { suites: &[Suite { name: "node", from: "76", to: "89" }], is_apart: false },
+    Lane { suites: &[Suite { name: "node", from: "89", to: "~" }], is_apart: true },
+    Lane { suites: &[Suite { name: "control-plane", from: "", to: "f" }], is_apart: false },
+    Lane { suites: &[Suite { name: "control-plane", from: "f", to: "~" }], is_apart: false },
+    Lane { suites: &[Suite { name: "cluster", from: "", to: "41" }, whole("clients")], is_apart: false },
+    Lane { suites: &[Suite { name: "cluster", from: "41", to: "50" }], is_apart: false },
+    Lane { suites: &[Suite { name: "cluster", from: "50", to: "~" }], is_apart: false },
 ];
 /// systemd starts nodes in the machine's own network, whichever that is of whoever asks for one.
-const LANES_OF_SYSTEMD: &[Lane] =
-    &[Lane { suites: &[whole("node"), whole("pods")], is_apart: false }, LANES[3], LANES[4], LANES[5]];
+const LANES_OF_SYSTEMD: &[Lane] = &[
+    Lane { suites: &[whole("node"), whole("pods")], is_apart: false },
+    LANES[3],
+    LANES[4],
+    LANES[5],
+    LANES[6],
+    LANES[7],
+];
 /// On a node that runs already.
 const RUNNING: &[Lane] = &[Lane { suites: &[whole("pods")], is_apart: false }];
 

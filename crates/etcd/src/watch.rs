@@ -155,11 +155,11 @@ pub(crate) struct Follower {
 
 /// Why a stream has ended.
 enum End {
-    /// The watch with it.
+    /// The watch cannot go on at all: its reader gets the error.
     Of(Error),
-    /// It goes on in another stream.
+    /// The connection broke: the watch goes on in another stream.
     Lost(Failure),
-    /// Nobody takes what comes.
+    /// The watch's reader is gone.
     Left,
 }
 

@@ -1,7 +1,8 @@
-//! How much the policies of each namespace have the kernel hold.
+//! Bounds what the policies of one namespace may take of a node's kernel memory.
 //!
-//! Whoever may write policies chooses how many peers there are and how many Pods each selects: the product would fill the memory of
-//! every node. So what a namespace names counts together, each set once, however many of its policies name it.
+//! A user who may write policies chooses both how many peers they have and how many Pods each peer selects; without a bound their
+//! product could fill the memory of every node. All sets that a namespace's policies name are counted together, each once, however
+//! many of the policies name it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use crate::rules::Set;
 
 /// How much the sets of one namespace may hold on a node: addresses, ports and ranges, and what each set costs by itself.
 pub(crate) const ROOM: usize = 262_144;
-/// A set that is empty costs the kernel as much as so many elements, and every Pod that changes is compared with it.
+/// What a set costs by itself, in elements: the kernel's own bookkeeping, and that each Pod that changes is compared with it.
 const SET_COST: usize = 64;
 /// How many packet rules the policies of one namespace may become on a node. A packet that none of them allows meets them all.
 pub(crate) const NAMESPACE_RULES_MAX: usize = 65_536;
@@ -17,7 +18,7 @@ pub(crate) const NAMESPACE_RULES_MAX: usize = 65_536;
 #[derive(Default)]
 struct Held {
     n_elements: usize,
-    /// How often the policies of each namespace name it.
+    /// For each namespace, how many times its policies name the set.
     namespaces: BTreeMap<String, usize>,
 }
 

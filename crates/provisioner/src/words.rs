@@ -354,7 +354,7 @@ pub struct Growth {
     pub done: Value,
     /// After it refused: `{message}` stands for why.
     pub failed: Value,
-    /// After it refused what it will always refuse.
+    /// Written after the driver refused for good (an infeasible request).
     pub infeasible: Value,
 }
 
@@ -392,13 +392,13 @@ pub struct NodeGrowth {
     pub told: AttachedVolume,
     pub bytes: u64,
     pub secret: Option<Key>,
-    /// Before the driver is asked.
+    /// Written before the driver is asked.
     pub begun: Option<Value>,
-    /// After it did it.
+    /// Written after the driver succeeded.
     pub done: Option<Value>,
-    /// After it failed and nothing is under way: [`crate::MESSAGE`] stands for why.
+    /// Written after the driver failed with nothing left under way; the driver's message replaces [`crate::MESSAGE`].
     pub failed: Option<Value>,
-    /// After it refused what it will always refuse.
+    /// Written after the driver refused for good (an infeasible request).
     pub infeasible: Option<Value>,
 }
 
@@ -413,13 +413,13 @@ pub struct Modification {
     pub class: String,
     pub parameters: BTreeMap<String, String>,
     pub secret: Option<Key>,
-    /// Before the driver is asked.
+    /// Written before the driver is asked.
     pub begun: Value,
-    /// After it did it, and the PersistentVolume says so.
+    /// Written after the driver succeeded and the PersistentVolume says so.
     pub done: Value,
-    /// After it failed: [`crate::MESSAGE`] stands for why.
+    /// Written after the driver failed; its message replaces [`crate::MESSAGE`].
     pub failed: Value,
-    /// After it refused what it will always refuse.
+    /// Written after the driver refused for good (an infeasible request).
     pub infeasible: Value,
 }
 

@@ -80,15 +80,15 @@ impl EtcdFolder {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EtcdMemberRecord {
-    /// Unlike that of every other member: the machine's, or its node's.
+    /// The machine's name, or its node's; no other member has it.
     pub name: String,
     /// Where the others reach it.
     pub address: IpAddr,
-    /// By which etcd tells clusters apart that begin alike.
+    /// etcd's `--initial-cluster-token`: keeps apart two clusters that were started with the same members.
     pub token: String,
     /// As etcd's option of that name: the members at the first start.
     pub initial_cluster: String,
-    /// It came to others. False of the first.
+    /// It was added to members that ran already; false for the first member.
     pub is_joined: bool,
     /// Where clients reach the members, as they were known last.
     pub client_urls: Vec<String>,

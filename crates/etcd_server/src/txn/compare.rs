@@ -7,8 +7,8 @@ use corten_store::{Draft, Entry};
 
 use crate::keys;
 
-/// Of a range it holds where it holds for each of its keys. A key that is not there has zero everywhere, and no value that could be
-/// compared (`applyCompare` in etcd).
+/// A comparison of a range holds when it holds for every key in the range. A key that does not exist has version, revisions and
+/// lease zero; its value cannot be compared, so a comparison of values is false (`applyCompare` in etcd).
 pub(super) fn holds(asked: &Compare, draft: &Draft<'_>) -> bool {
     let range = keys::range(&asked.key, &asked.range_end);
     let mut entries = draft.entries(&range).peekable();

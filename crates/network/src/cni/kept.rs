@@ -154,8 +154,8 @@ pub(crate) fn ports(layout: &Layout) -> Vec<Port> {
     ports.filter(|it| is_there(&it.interface)).collect()
 }
 
-/// What libcni keeps of each network it made. It does not sync that: a file that a power cut has emptied would keep its
-/// sandbox from ever being taken down, and without the file it is taken down by what the kernel shows.
+/// Removes cached CNI results that are no JSON. libcni writes one file for each network it made and does not sync it, so a power
+/// cut can leave it empty; with such a file the sandbox could never be taken down. Without it, what the kernel shows is taken down.
 pub(super) fn forget_broken_results(folder: &Path, bridge: &str) {
     let prefix = format!("{bridge}-");
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -165,7 +165,7 @@ pub(super) fn forget_broken_results(folder: &Path, bridge: &str) {
     }
 }
 
-/// As [`forget_broken_results`], of one sandbox. True where something went.
+/// Removes the cached CNI result of one sandbox if it is broken, and says whether it did.
 pub(super) fn forget_broken_result(layout: &Layout, sandbox: &str) -> bool {
     forget_if_broken(&result_of(layout, sandbox))
 }

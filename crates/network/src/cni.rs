@@ -133,12 +133,12 @@ fn network(layout: &Layout, networks: &[String]) -> serde_json::Value {
 fn rules(layout: &Layout, networks: &[String], all: &[Cidr], is_filtered: bool) -> String {
     let (table, bridge) = (&layout.nft_table, &layout.bridge);
     // A Pod that wraps packets as nodes do would send them past every policy.
-    let mut guard = format!("\t\tiifname \"{bridge}\" udp dport {} drop\n", peers::PORT);
+    let mut guard = format!("\t\tudp dport {} iifname \"{bridge}\" drop\n", peers::PORT);
     let mut leave = String::new();
     for network in networks {
         let (ip, multicast) = if network.contains(':') { ("ip6", "ff00::/8") } else { ("ip", "224.0.0.0/4") };
         if let Some(own) = bridge::gateway(network) {
-            guard += &format!("\t\tiifname != {{ \"lo\", \"{bridge}\" }} {ip} daddr {own} drop\n");
+            guard += &format!("\t\t{ip} daddr {own} iifname != {{ \"lo\", \"{bridge}\" }} drop\n");
         }
         if !is_filtered {
             leave += &format!("\t\t{ip} saddr {network} {ip} daddr {network} ct status dnat masquerade\n");
@@ -359,7 +359,7 @@ mod tests {
             rules.contains("\tip saddr 10.244.0.0/24 ip daddr != 10.244.0.0/16 ip daddr != 224.0.0.0/4 masquerade")
         );
         assert!(rules.contains("ip6 saddr fd00:10:244::/64 ip6 daddr != fd00:10:244::/56"));
-        assert!(rules.contains("iifname != { \"lo\", \"corten0\" } ip6 daddr fd00:10:244::1 drop"));
+        assert!(rules.contains("ip6 daddr fd00:10:244::1 iifname != { \"lo\", \"corten0\" } drop"));
         assert!(!rules.contains("flush ruleset") && !rules.contains("ct status"));
     }
 

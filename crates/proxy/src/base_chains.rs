@@ -54,7 +54,7 @@ fn rules(config: &Config) -> Vec<(String, Rule)> {
     for side in [Side::Source, Side::Destination] {
         add(
             "guard",
-            vec![Term::Family(Family::V4), Term::NotThrough("lo"), Term::Within(side, loopback()), Term::Drop],
+            vec![Term::Family(Family::V4), Term::Within(side, loopback()), Term::NotThrough("lo"), Term::Drop],
         );
     }
     for family in Family::BOTH {

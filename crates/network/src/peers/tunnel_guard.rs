@@ -72,10 +72,12 @@ impl TunnelGuard {
         Ok(())
     }
 
+    /// The kernel goes through a rule's tests as they are written, for every packet: what most packets fail stands first, and names of
+    /// devices, which are compared as texts, last or in one map.
     fn rules(&self, wanted: &PodRoutes) -> String {
         let Self { device, bridge, networks, .. } = self;
-        let (mut sets, mut outer, mut inner) = (String::new(), String::new(), String::new());
-        for (ip, digit, kind) in [("ip", 4, "ipv4_addr"), ("ip6", 6, "ipv6_addr")] {
+        let [mut sets, mut outer, mut tunnelled, mut inner] = [const { String::new() }; 4];
+        for (family, ip, digit, kind) in [("ipv4", "ip", 4, "ipv4_addr"), ("ipv6", "ip6", 6, "ipv6_addr")] {
             let of_family = |it: &IpAddr| it.is_ipv4() == (digit == 4);
             let nodes = elements(wanted.nodes.iter().filter(|it| of_family(it)));
             let ranges = elements(wanted.routes.iter().map(|it| &it.range).filter(|it| of_family(&it.address)));
@@ -84,13 +86,12 @@ impl TunnelGuard {
             let all = wanted.routes.iter().map(|it| &it.range).chain(networks).filter(|it| of_family(&it.address));
             let all = elements(all);
             say(&mut sets, format_args!("\tset all{digit} {{ type {kind}; flags interval;{all} }}"));
-            let stranger = format!("{ip} saddr != @nodes{digit} counter drop");
-            say(&mut outer, format_args!("\t\tiifname != \"lo\" udp dport {PORT} {stranger}"));
+            let stranger = format!("{ip} saddr != @nodes{digit} iifname != \"lo\" counter drop");
+            say(&mut outer, format_args!("\t\tmeta nfproto {family} udp dport {PORT} {stranger}"));
             // Of this node's own Pods nothing comes from another, and of the outside nothing comes through the tunnel.
-            say(&mut inner, format_args!("\t\tiifname \"{device}\" {ip} saddr != @pods{digit} counter drop"));
+            say(&mut tunnelled, format_args!("\t\t{ip} saddr != @pods{digit} counter drop"));
             // Packets of Pods come by the bridge or through the tunnel: what else has their addresses was sent in their name.
-            let inside = format!("{{ \"lo\", \"{bridge}\", \"{device}\" }}");
-            say(&mut inner, format_args!("\t\tiifname != {inside} {ip} saddr @all{digit} counter drop"));
+            say(&mut inner, format_args!("\t\t{ip} saddr @all{digit} counter drop"));
         }
         // What others tunnel through this machine is theirs: outside only what is for it itself is looked at.
         self.table(&format!(
@@ -101,10 +102,14 @@ impl TunnelGuard {
              \t}}\n\
              \tchain forwarded {{\n\
              \t\ttype filter hook forward priority raw; policy accept;\n\
-             \t\tiifname \"{bridge}\" udp dport {PORT} counter drop\n\
+             \t\tudp dport {PORT} iifname \"{bridge}\" counter drop\n\
+             \t}}\n\
+             \tchain tunnelled {{\n\
+             {tunnelled}\
              \t}}\n\
              \tchain inner {{\n\
              \t\ttype filter hook prerouting priority raw; policy accept;\n\
+             \t\tiifname vmap {{ \"lo\" : accept, \"{bridge}\" : accept, \"{device}\" : goto tunnelled }}\n\
              {inner}\
              \t}}\n"
         ))
@@ -224,10 +229,11 @@ mod tests {
                 "elements = { 192.0.2.2 }",
                 "elements = { 10.244.1.0/24 }",
                 "elements = { fd00:10:244:1::/64 }",
-                "iifname != \"lo\" udp dport 8472 ip saddr != @nodes4 counter",
-                "iifname \"cvx0\" ip6 saddr != @pods6 counter",
+                "udp dport 8472 ip saddr != @nodes4 iifname != \"lo\" counter",
+                "\t\tip6 saddr != @pods6 counter",
                 "elements = { 10.244.0.0/24, 10.244.1.0/24 }",
-                "iifname != { \"lo\", \"cvx0\", \"corten0\" } ip saddr @all4 counter",
+                "iifname vmap { \"lo\" : accept, \"cvx0\" : goto tunnelled, \"corten0\" : accept }",
+                "\t\tip saddr @all4 counter",
             ] {
                 assert!(listed.contains(expected), "{expected}: {listed}");
             }

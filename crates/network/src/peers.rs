@@ -69,9 +69,10 @@ impl PeerRoutes {
         let present = self.present().await;
         let changes = self.changes(wanted, &present);
         refused.extend(batch("bridge", &changes.bridge).await?);
-        if !changes.ip.is_empty() {
-            tracing::info!(changes = changes.ip.len(), "the routes to other nodes' pods are changed");
-            refused.extend(batch("ip", &changes.ip).await?);
+        // Each family for itself: at a neighbour that the kernel refuses `ip` ends, with all lines that come after it.
+        for lines in changes.ip.into_iter().filter(|it| !it.is_empty()) {
+            tracing::info!(changes = lines.len(), "the routes to other nodes' pods are changed");
+            refused.extend(batch("ip", &lines).await?);
         }
         Ok(refused)
     }
@@ -144,14 +145,14 @@ impl PeerRoutes {
         for (address, (mac, node)) in &wanted_neighbours {
             if present.neighbours.get(address) != Some(mac) {
                 let text = format!("neigh replace {address} lladdr {mac} dev {device} nud permanent");
-                say(&mut changes.ip, Some(*node), text);
+                say(changes.of_family(*address), Some(*node), text);
             }
         }
         for address in present.neighbours.keys().filter(|it| !wanted_neighbours.contains_key(it)) {
-            say(&mut changes.ip, None, format!("neigh del {address} dev {device}"));
+            say(changes.of_family(*address), None, format!("neigh del {address} dev {device}"));
         }
         for range in present.routes.keys().filter(|it| !wanted_routes.contains_key(it)) {
-            say(&mut changes.ip, None, format!("route del {range} proto {PROTOCOL}"));
+            say(changes.of_family(range.address), None, format!("route del {range} proto {PROTOCOL}"));
         }
         for (range, hop) in wanted_routes.iter().filter(|it| present.routes.get(it.0) != Some(it.1)) {
             let to = match hop {
@@ -159,7 +160,8 @@ impl PeerRoutes {
                 Hop::By(node) => format!("via {node}"),
                 Hop::Device(device) => format!("dev {device}"),
             };
-            say(&mut changes.ip, node_of(range), format!("route replace {range} {to} proto {PROTOCOL}"));
+            let text = format!("route replace {range} {to} proto {PROTOCOL}");
+            say(changes.of_family(range.address), node_of(range), text);
         }
         changes
     }
@@ -225,7 +227,14 @@ struct Present {
 #[derive(Default)]
 struct Changes {
     bridge: Vec<Line>,
-    ip: Vec<Line>,
+    /// Of IPv4, and of IPv6.
+    ip: [Vec<Line>; 2],
+}
+
+impl Changes {
+    fn of_family(&mut self, address: IpAddr) -> &mut Vec<Line> {
+        &mut self.ip[usize::from(address.is_ipv6())]
+    }
 }
 
 /// What a program is told, and to which node that leads.
@@ -326,6 +335,10 @@ pub(crate) mod tests {
         Cidr::parse(text).expect("a range")
     }
 
+    fn both(families: &[Vec<Line>; 2]) -> String {
+        families.iter().map(|it| text(it)).collect()
+    }
+
     fn peers() -> PeerRoutes {
         let layout = Layout::new("/var/lib/corten", "/run/corten");
         PeerRoutes::new(&layout, &["10.244.0.0/24".to_owned()], WireGuard::new(&layout))
@@ -340,10 +353,10 @@ pub(crate) mod tests {
         let changes = peers().changes(&wanted, &Present::default());
         assert_eq!(text(&changes.bridge), "fdb append 0e:58:0a:f4:01:00 dev cvx0 dst 192.168.0.2\n");
         assert_eq!(
-            text(&changes.ip),
+            both(&changes.ip),
             "neigh replace 10.244.1.0 lladdr 0e:58:0a:f4:01:00 dev cvx0 nud permanent\n\
-             neigh replace fd00:10:244:1:: lladdr 0e:58:0a:f4:01:00 dev cvx0 nud permanent\n\
              route replace 10.244.1.0/24 via 10.244.1.0 dev cvx0 onlink proto 213\n\
+             neigh replace fd00:10:244:1:: lladdr 0e:58:0a:f4:01:00 dev cvx0 nud permanent\n\
              route replace fd00:10:244:1::/64 via fd00:10:244:1:: dev cvx0 onlink proto 213\n"
         );
         let mut present = Present::default();
@@ -362,7 +375,7 @@ pub(crate) mod tests {
         );
         present.forwarding.extend(forwarding("0e:58:0a:f4:01:00 dst 192.168.0.2 self permanent"));
         let changes = peers().changes(&wanted, &present);
-        assert_eq!((text(&changes.bridge), text(&changes.ip)), (String::new(), String::new()));
+        assert_eq!((text(&changes.bridge), both(&changes.ip)), (String::new(), String::new()));
     }
 
     #[test]
@@ -373,7 +386,7 @@ pub(crate) mod tests {
         present.forwarding.extend(forwarding("0e:58:0a:f4:01:00 dst 192.168.0.2 self permanent"));
         let changes = peers().changes(&PodRoutes::default(), &present);
         assert_eq!(text(&changes.bridge), "fdb del 0e:58:0a:f4:01:00 dev cvx0 dst 192.168.0.2\n");
-        assert_eq!(text(&changes.ip), "neigh del 10.244.1.0 dev cvx0\nroute del 10.244.1.0/24 proto 213\n");
+        assert_eq!(both(&changes.ip), "neigh del 10.244.1.0 dev cvx0\nroute del 10.244.1.0/24 proto 213\n");
         let moved = end("192.168.0.9", 1);
         let route = PodRoute { range: range("10.244.1.0/24"), node: moved.node, end: Some(moved) };
         let wanted =
@@ -383,7 +396,7 @@ pub(crate) mod tests {
             text(&changes.bridge),
             "fdb del 0e:58:0a:f4:01:00 dev cvx0 dst 192.168.0.2\nfdb append 0e:58:0a:f4:01:00 dev cvx0 dst 192.168.0.9\n"
         );
-        assert_eq!(text(&changes.ip), "");
+        assert_eq!(both(&changes.ip), "");
     }
 
     #[test]
@@ -392,7 +405,7 @@ pub(crate) mod tests {
         let route = PodRoute { range: range("10.244.1.0/24"), node, end: None };
         let wanted = PodRoutes { routes: BTreeSet::from([route]), ..PodRoutes::default() };
         let changes = peers().changes(&wanted, &Present::default());
-        assert_eq!(text(&changes.ip), "route replace 10.244.1.0/24 via 192.168.0.2 proto 213\n");
+        assert_eq!(both(&changes.ip), "route replace 10.244.1.0/24 via 192.168.0.2 proto 213\n");
     }
 
     #[test]
@@ -406,9 +419,9 @@ pub(crate) mod tests {
         present.routes.extend(super::route("10.244.1.0/24 via 10.244.1.0 dev cvx0 onlink "));
         present.routes.extend(super::route("fd00:10:244:1::/64 dev cwg0 proto 213 metric 1024 pref medium"));
         let changes = peers().changes(&wanted, &present);
-        assert_eq!(text(&changes.ip), "route replace 10.244.1.0/24 dev cwg0 proto 213\n");
+        assert_eq!(both(&changes.ip), "route replace 10.244.1.0/24 dev cwg0 proto 213\n");
         present.routes.extend(super::route("10.244.1.0/24 dev cwg0 scope link "));
-        assert_eq!(text(&peers().changes(&wanted, &present).ip), "");
+        assert_eq!(both(&peers().changes(&wanted, &present).ip), "");
     }
 
     pub(crate) fn run(line: &str) -> String {

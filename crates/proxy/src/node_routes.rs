@@ -120,6 +120,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// A machine that has switched a family off (`disable_ipv6`) has no way of it either, and no Pod that would ask for one.
+    fn has_family(&self, range: &Cidr) -> bool {
+        self.pod_cidrs.is_empty() || self.pod_cidrs.iter().any(|it| it.address.is_ipv4() == range.address.is_ipv4())
+    }
+
     fn node_bits(&self, range: &Cidr) -> u8 {
         if range.address.is_ipv4() { self.node_bits.0 } else { self.node_bits.1 }
     }
@@ -198,6 +203,9 @@ pub fn pod_routes<'a>(place: &Place, nodes: impl Iterator<Item = &'a PlacedNode>
         }
         for range in node.ranges() {
             taken.push(range);
+            if !place.has_family(&range) {
+                continue;
+            }
             let route = match place.mode {
                 PodNetworkMode::Vxlan => end.map(|end| PodRoute { range, node: end.node, end: Some(end) }),
                 PodNetworkMode::WireGuard => peer(place, node).map(|it| PodRoute { range, node: it.node, end: None }),
@@ -252,11 +260,11 @@ fn peer_key(node: &PlacedNode, own: Option<PublicKey>, tunnel: &WireGuardTunnel)
 fn peer(place: &Place, node: &PlacedNode) -> Option<WireGuardPeer> {
     let families = [true, false].into_iter().filter(|it| place.addresses.iter().any(|own| own.is_ipv4() == *it));
     let mut addresses = families.filter_map(|it| node.address(it)).filter(|it| !place.addresses.contains(it));
-    Some(WireGuardPeer { node: addresses.next()?, ranges: node.ranges().collect() })
+    Some(WireGuardPeer { node: addresses.next()?, ranges: node.ranges().filter(|it| place.has_family(it)).collect() })
 }
 
 fn refusal(place: &Place, taken: &[Cidr], range: &Cidr) -> Option<String> {
-    let overlaps = |it: &&Cidr| it.contains(range.address) || range.contains(it.address);
+    let overlaps = |it: &&Cidr| it.meets(range);
     if !place.cluster_cidrs.iter().any(|it| it.contains(range.address) && it.bits <= range.bits) {
         return Some(format!("{range} is no range of this cluster's Pods: nothing is led there"));
     }
@@ -315,11 +323,15 @@ mod tests {
     }
 
     fn told_at(addresses: &str, mode: PodNetworkMode, nodes: &[PlacedNode]) -> Vec<String> {
+        told_with(addresses, &["10.244.0.0/24", "fd00:10:244::/64"], mode, nodes)
+    }
+
+    fn told_with(addresses: &str, pod_cidrs: &[&str], mode: PodNetworkMode, nodes: &[PlacedNode]) -> Vec<String> {
         let cidrs = |texts: &[&str]| texts.iter().filter_map(|it| Cidr::parse(it)).collect::<Vec<_>>();
         let place = Place {
             node_name: "one".into(),
             addresses: addresses.split(' ').map(|it| it.parse().expect("an address")).collect(),
-            pod_cidrs: cidrs(&["10.244.0.0/24", "fd00:10:244::/64"]),
+            pod_cidrs: cidrs(pod_cidrs),
             cluster_cidrs: cidrs(&["10.244.0.0/16", "fd00:10:244::/56"]),
             node_bits: (24, 64),
             mode,
@@ -359,6 +371,21 @@ mod tests {
             "PodsUnreachable: node two has said no address at which its Pods in fd00:10:244:1::/64 could be reached from here",
         ];
         assert_eq!(told(PodNetworkMode::Routes, &[two]), expected);
+    }
+
+    #[test]
+    fn a_machine_without_ipv6_has_ways_of_ipv4_alone() {
+        let two = with_key(node("two", &["10.244.1.0/24", "fd00:10:244:1::/64"], &["192.168.0.2", "fd00:89::2"]), TWO);
+        let one = with_key(node("one", &["10.244.0.0/24"], &["192.168.0.1"]), THREE);
+        let nodes = [one, two];
+        let told = |mode| told_with("192.168.0.1", &["10.244.0.0/24"], mode, &nodes);
+        assert_eq!(
+            told(PodNetworkMode::Vxlan),
+            ["own 192.168.0.1 0e:58:0a:f4:00:00", "10.244.1.0/24 tunnel 192.168.0.2 0e:58:0a:f4:01:00"]
+        );
+        assert_eq!(told(PodNetworkMode::Routes), ["10.244.1.0/24 via 192.168.0.2"]);
+        let by_wireguard = ["peer IiIi 192.168.0.2 10.244.1.0/24", "10.244.1.0/24 via 192.168.0.2"];
+        assert_eq!(told(PodNetworkMode::WireGuard), by_wireguard);
     }
 
     #[test]

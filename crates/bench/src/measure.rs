@@ -123,6 +123,10 @@ pub(super) const PARTS: &[(&str, Part)] = &[
         let load = scheduler::Load { divisor: scale.scheduler_divisor };
         Box::pin(scheduler::measure_through_api(launcher, load, rows))
     }),
+    ("many-pods", |launcher, scale, rows| {
+        let load = scheduler::Load { divisor: scale.scheduler_divisor };
+        Box::pin(scheduler::measure_many_pods(launcher, load, rows))
+    }),
     ("autoscalers", |_, scale, rows| {
         let divisor = scale.scheduler_divisor;
         Box::pin(std::future::ready(scheduler::autoscalers(scheduler::Load { divisor }, rows)))

@@ -42,6 +42,11 @@ pub(super) async fn measure_through_api(launcher: &Launcher, load: Load, rows: &
     through_api::measure(launcher, load.divisor, rows).await
 }
 
+pub(super) async fn measure_many_pods(launcher: &Launcher, load: Load, rows: &mut Vec<Row>) -> Result<()> {
+    rows.push(through_api::memory(launcher, load.divisor).await?);
+    Ok(())
+}
+
 pub(super) fn autoscalers(load: Load, rows: &mut Vec<Row>) -> Result<()> {
     rows.push(autoscalers::measure(AUTOSCALERS / load.divisor)?);
     Ok(())

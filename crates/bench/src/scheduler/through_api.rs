@@ -40,7 +40,6 @@ pub(super) async fn measure(launcher: &Launcher, divisor: usize, rows: &mut Vec<
     for (n_nodes, n_before, n_pods) in RUNS.map(|it| (it.0 / divisor, it.1 / divisor, it.2 / divisor)) {
         rows.push(basic(launcher, n_nodes, n_before, n_pods).await?);
     }
-    rows.push(memory(launcher, NODES_OF_MANY / divisor, MANY_PODS / divisor).await?);
     Ok(())
 }
 
@@ -58,7 +57,9 @@ async fn basic(launcher: &Launcher, n_nodes: usize, n_before: usize, n_pods: usi
     Ok(Row::new(what, n_pods as f64 / took, Unit::PerSecond).note(note))
 }
 
-async fn memory(launcher: &Launcher, n_nodes: usize, n_pods: usize) -> Result<Row> {
+/// What the server has in memory when there are as many Pods as a cluster may have.
+pub(super) async fn memory(launcher: &Launcher, divisor: usize) -> Result<Row> {
+    let (n_nodes, n_pods) = (NODES_OF_MANY / divisor, MANY_PODS / divisor);
     let data = Data::new()?;
     let (server, _) = launcher.start(&data).await?;
     prepare(&server, n_nodes).await?;

@@ -272,7 +272,7 @@ impl<'a> Claimant<'a> {
         if pod_ranges(node).filter(is_of_family).any(|it| it != range) {
             return Some("a node is given one part of each family".into());
         }
-        let overlaps = |it: Cidr| it.contains(range.address) || range.contains(it.address);
+        let overlaps = |it: Cidr| it.meets(&range);
         let other = self.others().iter().find(|it| pod_ranges(&it.1).any(overlaps));
         other.map(|(name, _)| format!("node {name:?} has it"))
     }
@@ -283,7 +283,7 @@ impl<'a> Claimant<'a> {
             return None;
         }
         let services = services::ranges(self.cluster.caches());
-        if services.iter().any(|it| it.contains(range.address) || range.contains(it.address)) {
+        if services.iter().any(|it| it.meets(&range)) {
             return Some("an address of Services".into());
         }
         let is_in_it = |it: &Host| matches!(it, Host::Address(it) if range.contains(*it));

@@ -227,7 +227,10 @@ impl ClusterNetwork {
         if errors.is_empty() && pods.first() != services.first() {
             errors.push(format!("--{CLUSTER_CIDR} and --{SERVICE_RANGE} must begin with the same IP family"));
         } else if errors.is_empty() && pods.len() < services.len() {
-            errors.push(format!("--{SERVICE_RANGE} has an IP family that --{CLUSTER_CIDR} has not"));
+            errors.push(format!(
+                "--{SERVICE_RANGE} has an IP family that --{CLUSTER_CIDR} has not: give --{SERVICE_RANGE} {} too",
+                text(&self.service_cidrs[..pods.len()])
+            ));
         }
         if !is_domain(&self.domain) {
             errors.push(format!(
@@ -239,13 +242,23 @@ impl ClusterNetwork {
     }
 
     fn overlaps(&self) -> impl Iterator<Item = String> {
-        let meets = |a: &Cidr, b: &Cidr| a.contains(b.address) || b.contains(a.address);
         let pairs = self.cluster_cidrs.iter().flat_map(|pods| self.service_cidrs.iter().map(move |it| (pods, it)));
-        pairs.filter(move |it| meets(it.0, it.1)).map(|(pods, services)| {
+        pairs.filter(|it| it.0.meets(it.1)).map(|(pods, services)| {
             format!("--{CLUSTER_CIDR} {pods} and --{SERVICE_RANGE} {services} overlap: an address would be a Pod's and a Service's")
         })
     }
 }
+
+/// Ranges that no Pod and no Service has (IANA's registries of special-purpose addresses, RFC 6890).
+const NOT_ROUTED: [(&str, &str); 7] = [
+    ("0.0.0.0/8", "unspecified"),
+    ("127.0.0.0/8", "loopback"),
+    ("169.254.0.0/16", "link-local"),
+    ("224.0.0.0/4", "multicast"),
+    ("::/127", "unspecified and loopback"),
+    ("fe80::/10", "link-local"),
+    ("ff00::/8", "multicast"),
+];
 
 fn parsed(name: &str, text: &str) -> Result<Vec<Cidr>, String> {
     let parts: Vec<&str> = text.split(',').map(str::trim).filter(|it| !it.is_empty()).collect();
@@ -258,9 +271,13 @@ fn parsed(name: &str, text: &str) -> Result<Vec<Cidr>, String> {
     let read = |it: &&str| {
         let range = Cidr::parse(it).ok_or_else(|| format!("--{name}: invalid CIDR address: {it}"))?;
         let is_whole = it.split_once('/').is_some_and(|it| it.0.parse() == Ok(range.address));
-        is_whole
-            .then_some(range)
-            .ok_or_else(|| format!("--{name}: {it} is an address within {range}: the range is meant"))
+        if !is_whole {
+            return Err(format!("--{name}: {it} is an address within {range}: the range is meant"));
+        }
+        match NOT_ROUTED.iter().find(|it| Cidr::parse(it.0).is_some_and(|it| it.meets(&range))) {
+            Some((_, what)) => Err(format!("--{name}: {it} holds {what} addresses, which lead to no other machine")),
+            None => Ok(range),
+        }
     };
     let ranges = parts.iter().map(read).collect::<Result<Vec<Cidr>, String>>()?;
     if let [first, second] = *ranges

@@ -106,7 +106,7 @@ impl NodeIpam {
 
     /// Is it no larger than what a node is given here?
     fn is_one_part(&self, range: &Cidr) -> bool {
-        let overlaps = |it: &&ClusterRange| it.range.contains(range.address) || range.contains(it.range.address);
+        let overlaps = |it: &&ClusterRange| it.range.meets(range);
         self.ranges.iter().filter(overlaps).all(|it| range.bits >= it.node_bits)
     }
 }

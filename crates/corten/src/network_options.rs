@@ -17,12 +17,13 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::ArgMatches;
 use corten_api::{
-    cluster_network::{ClusterNetwork, NODE_PORT_RANGE, NodePorts, OPTIONS},
+    cluster_network::{CLUSTER_CIDR, ClusterNetwork, NODE_PORT_RANGE, NodePorts, OPTIONS},
     host_ports::{HOST_PORT_RANGE, HostPortRange},
 };
 use corten_cli::{Failure, control_plane_record::ControlPlaneRecord};
 use corten_dns::Name;
 use corten_machine::write_whole;
+use corten_meta::address::Cidr;
 use corten_options::server_options;
 
 use local_prefix::{GlobalId, as_drawn_before};
@@ -76,6 +77,21 @@ impl NetworkOptions {
         };
         let host_ports = host_ports(matches, &node_ports)?;
         Ok(Self { network, is_settled, node_ports, host_ports, dns: DnsForwarding::of(matches)? })
+    }
+
+    /// A cluster that is made now has no Pods at addresses of the machine.
+    ///
+    /// # Errors
+    /// The range of Pods holds one of these.
+    pub(crate) fn refuse_addresses_of_machine(&self, addresses: &[IpAddr]) -> Result<()> {
+        let held = |pods: &Cidr| addresses.iter().find(|it| pods.contains(**it)).map(|it| (*pods, *it));
+        match self.network.cluster_cidrs.iter().find_map(held).filter(|_| !self.is_settled) {
+            Some((pods, address)) => bail!(
+                "--{CLUSTER_CIDR} {pods} holds {address}, where this machine is: what is sent to machines of its network would be sent to Pods. \
+                 Give a range that no machine, and nothing that Pods are to reach, has an address in"
+            ),
+            None => Ok(()),
+        }
     }
 
     /// Written once the cluster is there: whoever could not begin it may begin it otherwise.
@@ -214,6 +230,21 @@ mod tests {
         let error = read("server --cluster-cidr=10.51.0.0/16", data).expect_err("another");
         let failure = error.downcast_ref::<Failure>().expect("a failure");
         assert_eq!(failure.details, ["this cluster has --cluster-cidr=10.50.0.0/16, and not 10.51.0.0/16"]);
+    }
+
+    #[test]
+    fn a_new_cluster_has_no_pods_where_the_machine_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let read = || read("server --cluster-cidr=10.50.0.0/16,fd00:50::/56", folder.path()).expect("good options");
+        for (address, is_refused) in
+            [("10.50.7.1", true), ("fd00:50::1", true), ("10.51.0.1", false), ("127.0.0.1", false)]
+        {
+            let refused = read().refuse_addresses_of_machine(&[address.parse().expect("an address")]);
+            assert_eq!(refused.is_err(), is_refused, "{address}");
+        }
+        // One that is there goes on: its machine may have come to another network.
+        read().keep(folder.path()).expect("written");
+        read().refuse_addresses_of_machine(&["10.50.7.1".parse().expect("an address")]).expect("it is settled");
     }
 
     #[test]

@@ -59,6 +59,11 @@ impl Cidr {
         let address = address.to_canonical();
         address.is_ipv4() == self.address.is_ipv4() && masked(address, self.bits) == self.address
     }
+
+    /// Has it an address that the other has, too?
+    pub fn meets(&self, other: &Self) -> bool {
+        self.contains(other.address) || other.contains(self.address)
+    }
 }
 
 impl core::fmt::Display for Cidr {

@@ -59,7 +59,15 @@ fn what_cannot_be_is_refused() {
             "--cluster-cidr 10.244.0.0/16 and --service-cluster-ip-range 10.244.0.0/20 overlap",
         ),
         (SERVICE_RANGE, "fd00::/112", "must begin with the same IP family"),
-        (CLUSTER_CIDR, "10.0.0.0/16", "has an IP family that --cluster-cidr has not"),
+        (
+            CLUSTER_CIDR,
+            "10.0.0.0/16",
+            "--service-cluster-ip-range has an IP family that --cluster-cidr has not: give --service-cluster-ip-range 10.96.0.0/12 too",
+        ),
+        (CLUSTER_CIDR, "127.0.0.0/8", "--cluster-cidr: 127.0.0.0/8 holds loopback addresses"),
+        (CLUSTER_CIDR, "169.254.0.0/16", "holds link-local addresses, which lead to no other machine"),
+        (SERVICE_RANGE, "224.10.0.0/16", "holds multicast addresses"),
+        (SERVICE_RANGE, "::/112", "--service-cluster-ip-range: ::/112 holds unspecified and loopback addresses"),
         (CLUSTER_CIDR, "10.50.0.1/16", "10.50.0.1/16 is an address within 10.50.0.0/16"),
         (CLUSTER_CIDR, "pods", "--cluster-cidr: invalid CIDR address: pods"),
         (

@@ -146,6 +146,8 @@ pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<
     let etcd = if ha.is_some() { None } else { EtcdOptions::of(matches, joined.as_ref())? };
     let is_shared = ha.is_some() || etcd.is_some();
     let network = NetworkOptions::of(matches, &data_dir, joined.as_ref())?;
+    let bind: IpAddr = *matches.get_one("bind").context(required)?;
+    network.refuse_addresses_of_machine(&[vec![bind], corten_network::addresses()].concat())?;
     let load_balancer_pool = load_balancer_pool(matches, &network.network)
         .map_err(|it| Error::msg(it).context("reading --load-balancer-pool"))?;
     if is_shared && network.node_ports != NodePorts::default() {
@@ -160,7 +162,7 @@ pub(super) fn settings(matches: &ArgMatches, log: Arc<dyn LogFilter>) -> Result<
     }
     Ok(Settings {
         data_dir,
-        bind: *matches.get_one("bind").context(required)?,
+        bind,
         port: *matches.get_one("port").context(required)?,
         audit_log: matches.get_one::<PathBuf>("audit-log").cloned(),
         audit_policy: matches.get_one::<PathBuf>("audit-policy-file").cloned(),

@@ -160,10 +160,19 @@ impl EtcdHealth {
         read(&EtcdFolder::of(data).health()).ok().flatten()
     }
 
+    /// On a full disk what was written before makes room: it would be believed, and is not so any more.
+    ///
     /// # Errors
-    /// The file cannot be written.
+    /// It cannot be written; then nothing is there.
     pub fn save(&self, data: &Path) -> io::Result<()> {
-        write(&EtcdFolder::of(data).health(), self)
+        let path = EtcdFolder::of(data).health();
+        write(&path, self).or_else(|error| {
+            if error.kind() != ErrorKind::StorageFull {
+                return Err(error);
+            }
+            fs::remove_file(&path)?;
+            write(&path, self)
+        })
     }
 
     /// Members that vote, and how many of them must agree.

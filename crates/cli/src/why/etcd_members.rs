@@ -1,5 +1,7 @@
 //! How the members of an etcd are that Corten runs, as this machine has written it down.
 
+mod disk;
+
 use std::{
     path::{Path, PathBuf},
     time::Duration,
@@ -28,7 +30,9 @@ fn current(data: &Path, now: Time) -> Option<EtcdHealth> {
 
 /// What somebody must see to.
 pub(crate) fn concerns(data: &Path, now: Time) -> Vec<Group> {
-    current(data, now).map(|it| of(&it, data, now)).unwrap_or_default()
+    let mut concerns: Vec<Group> = disk::concern(data).into_iter().collect();
+    concerns.extend(current(data, now).map(|it| of(&it, data, now)).unwrap_or_default());
+    concerns
 }
 
 /// The others, by name, that can go on only with this machine's member, and its own name.

@@ -167,10 +167,9 @@ impl EtcdHealth {
     pub fn save(&self, data: &Path) -> io::Result<()> {
         let path = EtcdFolder::of(data).health();
         write(&path, self).or_else(|error| {
-            if error.kind() != ErrorKind::StorageFull {
+            if error.kind() != ErrorKind::StorageFull || fs::remove_file(&path).is_err() {
                 return Err(error);
             }
-            fs::remove_file(&path)?;
             write(&path, self)
         })
     }

@@ -30,9 +30,8 @@ fn current(data: &Path, now: Time) -> Option<EtcdHealth> {
 
 /// What somebody must see to.
 pub(crate) fn concerns(data: &Path, now: Time) -> Vec<Group> {
-    let mut concerns: Vec<Group> = disk::concern(data).into_iter().collect();
-    concerns.extend(current(data, now).map(|it| of(&it, data, now)).unwrap_or_default());
-    concerns
+    let of_members = current(data, now).map(|it| of(&it, data, now)).unwrap_or_default();
+    disk::concern(data).into_iter().chain(of_members).collect()
 }
 
 /// The others, by name, that can go on only with this machine's member, and its own name.
@@ -45,8 +44,8 @@ pub(crate) fn needed_by(data: &Path, now: Time) -> Option<(String, Vec<String>)>
 
 /// Too few members agree: why nothing is answered. None where enough do.
 pub(crate) fn quorum_lost(data: &Path, now: Time) -> Option<Survey> {
-    let health = current(data, now).filter(|it| !it.has_quorum)?;
-    Some(Survey::of_cluster(of(&health, data, now)))
+    current(data, now).filter(|it| !it.has_quorum)?;
+    Some(Survey::of_cluster(concerns(data, now)))
 }
 
 fn of(health: &EtcdHealth, data: &Path, now: Time) -> Vec<Group> {

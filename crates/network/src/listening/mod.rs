@@ -1,5 +1,7 @@
 //! At which ports processes of the machine answer who asks at the node's addresses.
 
+mod diagnostics;
+
 use std::{
     collections::BTreeSet,
     fs::{self, File},
@@ -28,30 +30,35 @@ const EPHEMERAL_FROM: u16 = 32_768;
 pub fn listening(addresses: &[IpAddr]) -> BTreeSet<(Protocol, u16)> {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let ephemeral = range.split_whitespace().next().and_then(|it| it.parse().ok()).unwrap_or(EPHEMERAL_FROM);
-    let mut all = BTreeSet::new();
-    for (table, protocol, state) in TABLES {
-        let text = fs::read_to_string(format!("/proc/self/net/{table}")).unwrap_or_default();
-        let is_here = |it: IpAddr| it.is_unspecified() || addresses.contains(&it);
-        let ports = ports(&text, state, &is_here).filter(|it| protocol == Protocol::Tcp || *it < ephemeral);
-        all.extend(ports.map(|it| (protocol, it)));
-    }
-    all
+    let proc = Path::new("/proc/self");
+    let is_here = |it: IpAddr| it.is_unspecified() || addresses.contains(&it);
+    let tcp = diagnostics::listeners().ok().or_else(|| tables(proc, Protocol::Tcp)).unwrap_or_default();
+    let udp = tables(proc, Protocol::Udp).unwrap_or_default();
+    let tcp = tcp.into_iter().map(|it| (Protocol::Tcp, it));
+    let udp = udp.into_iter().filter(|it| it.1 < ephemeral).map(|it| (Protocol::Udp, it));
+    tcp.chain(udp).filter(|(_, it)| is_here(it.0)).map(|(protocol, it)| (protocol, it.1)).collect()
 }
 
 /// The TCP ports at which the network namespace of a process answers others: what listens on the loopback answers only itself.
 /// `None` where the kernel does not tell, because the process has ended, and where there are more than anybody needs.
 pub fn listening_in(proc: &Path) -> Option<BTreeSet<u16>> {
-    let mut all = BTreeSet::new();
-    for (table, _, state) in TABLES.iter().filter(|it| it.1 == Protocol::Tcp) {
-        let text = match beginning(&proc.join("net").join(table)) {
-            Ok(text) => text,
-            // A kernel without IPv6 has no such table.
-            Err(_) if table.ends_with('6') => continue,
-            Err(_) => return None,
-        };
-        all.extend(ports(&text, state, &|it| !it.is_loopback()));
-    }
+    let found = diagnostics::listeners_of(proc).ok().or_else(|| tables(proc, Protocol::Tcp))?;
+    let all: BTreeSet<u16> = found.into_iter().filter(|it| !it.0.is_loopback()).map(|it| it.1).collect();
     (all.len() <= LISTENING_MAX).then_some(all)
+}
+
+/// Address and port of each, from the tables of all sockets: for kernels without `inet_diag`, and who may not ask it.
+fn tables(proc: &Path, protocol: Protocol) -> Option<Vec<(IpAddr, u16)>> {
+    let mut all = Vec::new();
+    for (table, _, state) in TABLES.iter().filter(|it| it.1 == protocol) {
+        match beginning(&proc.join("net").join(table)) {
+            Ok(text) => all.extend(local_ends(&text, state)),
+            // A kernel without IPv6 has no such table.
+            Err(_) if table.ends_with('6') => {}
+            Err(_) => return None,
+        }
+    }
+    Some(all)
 }
 
 /// Connections come after what listens, so that the beginning says it all.
@@ -61,13 +68,13 @@ fn beginning(table: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-fn ports<'a>(table: &'a str, state: &'a str, is_here: &'a dyn Fn(IpAddr) -> bool) -> impl Iterator<Item = u16> + 'a {
+fn local_ends<'a>(table: &'a str, state: &'a str) -> impl Iterator<Item = (IpAddr, u16)> + 'a {
     table.lines().skip(1).filter_map(move |line| {
         let mut words = line.split_whitespace().skip(1);
         let (local, _, is) = (words.next()?, words.next()?, words.next()?);
         let (address, port) = local.split_once(':')?;
-        let address = address_of(address)?;
-        u16::from_str_radix(port, 16).ok().filter(|_| is == state && is_here(address))
+        let port = u16::from_str_radix(port, 16).ok().filter(|_| is == state)?;
+        Some((address_of(address)?, port))
     })
 }
 
@@ -124,6 +131,24 @@ mod tests {
         assert_eq!(listening_in(Path::new("/proc/self")), None, "{} ports", many.len());
     }
 
+    /// The tables are the oracle. Other tests open and close sockets meanwhile: only what was there before and after counts.
+    #[test]
+    fn the_kernel_tells_the_same_both_ways() {
+        let (path, mine) = (Path::new("/proc/self"), TcpListener::bind("127.0.0.1:0").expect("a port"));
+        let mine = mine.local_addr().map(|it| (it.ip(), it.port())).expect("bound");
+        let set = |it: Vec<(IpAddr, u16)>| it.into_iter().collect::<BTreeSet<_>>();
+        let before = set(tables(path, Protocol::Tcp).expect("this process lives"));
+        let Ok(told) = diagnostics::listeners() else {
+            eprintln!("skipped: who is not root may not ask inet_diag");
+            return;
+        };
+        let inside = set(diagnostics::listeners_of(path).expect("root enters any namespace"));
+        let after = set(tables(path, Protocol::Tcp).expect("this process lives"));
+        let (told, stayed): (_, BTreeSet<_>) = (set(told), before.intersection(&after).copied().collect());
+        assert!(stayed.is_subset(&told) && stayed.is_subset(&inside), "{stayed:?} {told:?} {inside:?}");
+        assert!(before.contains(&mine) && told.contains(&mine), "{mine:?} {told:?}");
+    }
+
     #[test]
     fn reads_the_kernels_table() {
         let table = "  sl  local_address rem_address   st\n\
@@ -133,8 +158,7 @@ mod tests {
              3: 020010AC:C000 08080808:01BB 01 0\n\
              4: 00000000000000000000000000000000:1F90 00000000000000000000000000000000:0000 0A 0\n\
              5: 000000000000000000000000:1F91 x 0A\nnonsense\n";
-        let node: IpAddr = [172, 16, 0, 2].into();
-        let is_here = |it: IpAddr| it.is_unspecified() || it == node;
-        assert_eq!(ports(table, "0A", &is_here).collect::<Vec<_>>(), [22, 443, 8080]);
+        let ends: Vec<_> = local_ends(table, "0A").map(|(address, port)| format!("{address} {port}")).collect();
+        assert_eq!(ends, ["0.0.0.0 22", "127.0.0.1 80", "172.16.0.2 443", ":: 8080"]);
     }
 }

@@ -33,6 +33,10 @@ class Definition:
         self.wait_served()
 
     def wait_served(self):
+        """Its status says so last: until then whoever reads and writes it may meet that write."""
+        established = {"type": "Established", "status": "True"}
+        says = lambda: any(established.items() <= it.items() for it in cluster.get(self.at)["status"].get("conditions") or [])
+        eventually(f"{self.name} is established", says)
         for it in cluster.get(self.at)["spec"]["versions"]:
             if it["served"]:
                 path = f"/apis/{self.group}/{it['name']}/{self.plural}"

@@ -18,7 +18,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use corten_testbed::free_port;
 
-use super::script::Shell;
+use super::{script::Shell, tools};
 
 /// Where this program was when it began: once it is built anew, the system names it otherwise.
 static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| env::current_exe().unwrap_or_default());
@@ -225,13 +225,13 @@ impl Cluster {
         }
     }
 
-    /// Where programs are looked for: the one under test, and the runtime that it is to use, come first.
+    /// Where programs are looked for: the tools of scripts, the program under test, and the runtime that it is to use, come first.
     fn path(&self) -> OsString {
         let bin = self.corten.parent().map(Path::to_owned).unwrap_or_default();
         let runtime = self.machine.containerd.as_ref().and_then(|it| it.canonicalize().ok());
         let path = env::var_os("PATH").unwrap_or_default();
         let paths = env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
-        env::join_paths([bin].into_iter().chain(runtime).chain(paths)).unwrap_or(path)
+        env::join_paths([tools::folder(&self.dir), bin].into_iter().chain(runtime).chain(paths)).unwrap_or(path)
     }
 
     /// Tells a command where the cluster is.
@@ -393,6 +393,6 @@ fn fresh_dir(name: &str) -> Result<PathBuf> {
     let n = NEXT.fetch_add(1, Ordering::Relaxed);
     let disk = env::var_os("TMPDIR").map_or_else(|| PathBuf::from("/var/tmp"), PathBuf::from);
     let dir = disk.join(format!("corten-e2e-{name}-{}-{n}", std::process::id()));
-    fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
+    tools::make(&dir).with_context(|| format!("making {}", dir.display()))?;
     Ok(dir)
 }

@@ -8,6 +8,7 @@ mod apart;
 mod cluster;
 mod pods;
 mod script;
+mod tools;
 
 use std::{
     ffi::OsStr,

@@ -1,6 +1,7 @@
 //! What comes before the machine's own programs in the path of scripts.
 
 use std::{
+    env,
     fs::{self, Permissions},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -16,12 +17,19 @@ const KUBECTL: &str = "GOGC=400";
 pub(super) fn make(dir: &Path) -> Result<()> {
     let folder = folder(dir);
     fs::create_dir_all(&folder)?;
+    let Some(kubectl) = found("kubectl") else { return Ok(()) };
     let path = folder.join("kubectl");
-    let others = format!("${{PATH#*{}:}}", folder.display());
-    fs::write(&path, format!("#!/bin/sh\nPATH={others} {KUBECTL} exec kubectl \"$@\"\n"))?;
+    fs::write(&path, format!("#!/bin/sh\n{KUBECTL} exec {} \"$@\"\n", kubectl.display()))?;
     fs::set_permissions(&path, Permissions::from_mode(0o755)).with_context(|| format!("making {}", path.display()))
 }
 
 pub(super) fn folder(dir: &Path) -> PathBuf {
     dir.join(".bin")
+}
+
+/// A program of the machine's.
+pub(super) fn found(tool: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")]);
+    folders.map(|it| it.join(tool)).find(|it| it.exists())
 }

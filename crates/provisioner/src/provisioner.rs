@@ -174,24 +174,8 @@ impl Provisioner {
     fn take_in(&mut self, event: Event, now: Time, effects: &mut Vec<Effect>) -> Vec<Subject> {
         match event {
             Event::Claim(claim) => self.take_in_claim(claim, now),
-            Event::ClaimGone(key) => {
-                let gone = self.claims.remove(&key);
-                let source = gone.and_then(|it| cloning::deleted_source(&it, &self.claims));
-                self.refused_changes.remove(&key);
-                self.refused_growths.remove(&key);
-                self.vacant.remove(&key);
-                let abandoned = self.abandon(&key);
-                self.forget(&Subject::Claim(key));
-                abandoned.into_iter().chain(source.map(Subject::Claim)).collect()
-            }
-            Event::Volume(volume) => {
-                let name = volume.metadata.name.clone().unwrap_or_default();
-                let claim = claim_of(&volume);
-                let is_new = self.volumes.insert(name.clone(), volume).is_none();
-                let clones = claim.iter().filter(|_| is_new).flat_map(|it| self.clones_of(it)).collect::<Vec<_>>();
-                let subjects = std::iter::once(Subject::Volume(name)).chain(claim.map(Subject::Claim)).chain(clones);
-                subjects.map(|it| self.heard_of(it)).collect()
-            }
+            Event::ClaimGone(key) => self.claim_gone(key),
+            Event::Volume(volume) => self.take_in_volume(volume),
             Event::VolumeGone(name) => {
                 let claim = self.volumes.remove(&name).as_deref().and_then(claim_of);
                 self.removed_volumes.forget(&name);
@@ -247,6 +231,26 @@ impl Provisioner {
                 self.work.iter().filter(|it| is_due(it.1)).map(|it| it.0.clone()).collect()
             }
         }
+    }
+
+    fn claim_gone(&mut self, key: Key) -> Vec<Subject> {
+        let gone = self.claims.remove(&key);
+        let source = gone.and_then(|it| cloning::deleted_source(&it, &self.claims));
+        self.refused_changes.remove(&key);
+        self.refused_growths.remove(&key);
+        self.vacant.remove(&key);
+        let abandoned = self.abandon(&key);
+        self.forget(&Subject::Claim(key));
+        abandoned.into_iter().chain(source.map(Subject::Claim)).collect()
+    }
+
+    fn take_in_volume(&mut self, volume: Arc<PersistentVolume>) -> Vec<Subject> {
+        let name = volume.metadata.name.clone().unwrap_or_default();
+        let claim = claim_of(&volume);
+        let is_new = self.volumes.insert(name.clone(), volume).is_none();
+        let clones = claim.iter().filter(|_| is_new).flat_map(|it| self.clones_of(it)).collect::<Vec<_>>();
+        let subjects = std::iter::once(Subject::Volume(name)).chain(claim.map(Subject::Claim)).chain(clones);
+        subjects.map(|it| self.heard_of(it)).collect()
     }
 
     fn take_in_claim(&mut self, claim: Arc<PersistentVolumeClaim>, now: Time) -> Vec<Subject> {

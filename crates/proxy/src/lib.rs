@@ -223,16 +223,7 @@ impl Proxy {
 
     fn take_in(&mut self, event: Event, dirty: &mut BTreeSet<Key>) {
         match event {
-            Event::Service(service) => {
-                let key = service.metadata.key();
-                let entry = self.entries.entry(key.clone()).or_default();
-                if entry.service.as_ref() != Some(&service) {
-                    let new = service.pool_addresses();
-                    let old = entry.service.replace(service).map(|it| it.pool_addresses()).unwrap_or_default();
-                    self.note_pool(&key, old, new, dirty);
-                    dirty.insert(key);
-                }
-            }
+            Event::Service(service) => self.take_service(service, dirty),
             Event::ServiceGone(key) => {
                 if let Some(entry) = self.entries.get_mut(&key) {
                     let old = entry.service.take().map(|it| it.pool_addresses()).unwrap_or_default();
@@ -240,26 +231,7 @@ impl Proxy {
                     dirty.insert(key);
                 }
             }
-            Event::Slice(slice) => {
-                let id = slice.metadata.key();
-                let owner = slice.service();
-                if self.slices.get(&id) != owner.as_ref() {
-                    self.forget_slice(&id, dirty);
-                }
-                let Some(owner) = owner else { return };
-                let held = &mut self.entries.entry(owner.clone()).or_default().slices;
-                let known = held.get(&id.name);
-                if known != Some(&slice) {
-                    let triggered_at = slice.metadata.triggered_at;
-                    // Each trigger has one change of the slice; what else is changed in it was triggered by nothing that is told.
-                    if known.and_then(|it| it.metadata.triggered_at) != triggered_at {
-                        self.triggers.extend(slice.family().zip(triggered_at));
-                    }
-                    held.insert(id.name.clone(), slice);
-                    self.slices.insert(id, owner.clone());
-                    dirty.insert(owner);
-                }
-            }
+            Event::Slice(slice) => self.take_slice(slice, dirty),
             Event::SliceGone(id) => self.forget_slice(&id, dirty),
             Event::Listening(ports) if ports == self.config.listening => {}
             Event::Listening(ports) => {
@@ -288,6 +260,38 @@ impl Proxy {
                 self.zone = zone;
                 dirty.extend(self.entries.keys().cloned());
             }
+        }
+    }
+
+    fn take_service(&mut self, service: Box<Service>, dirty: &mut BTreeSet<Key>) {
+        let key = service.metadata.key();
+        let entry = self.entries.entry(key.clone()).or_default();
+        if entry.service.as_ref() != Some(&service) {
+            let new = service.pool_addresses();
+            let old = entry.service.replace(service).map(|it| it.pool_addresses()).unwrap_or_default();
+            self.note_pool(&key, old, new, dirty);
+            dirty.insert(key);
+        }
+    }
+
+    fn take_slice(&mut self, slice: Box<EndpointSlice>, dirty: &mut BTreeSet<Key>) {
+        let id = slice.metadata.key();
+        let owner = slice.service();
+        if self.slices.get(&id) != owner.as_ref() {
+            self.forget_slice(&id, dirty);
+        }
+        let Some(owner) = owner else { return };
+        let held = &mut self.entries.entry(owner.clone()).or_default().slices;
+        let known = held.get(&id.name);
+        if known != Some(&slice) {
+            let triggered_at = slice.metadata.triggered_at;
+            // Each trigger has one change of the slice; what else is changed in it was triggered by nothing that is told.
+            if known.and_then(|it| it.metadata.triggered_at) != triggered_at {
+                self.triggers.extend(slice.family().zip(triggered_at));
+            }
+            held.insert(id.name.clone(), slice);
+            self.slices.insert(id, owner.clone());
+            dirty.insert(owner);
         }
     }
 

@@ -71,22 +71,7 @@ impl Provisioner {
                 self.ended(&subject, result.is_ok(), now);
                 subject
             }
-            Outcome::Removed { volume, driver, result } => {
-                let subject = Subject::Volume(volume.clone());
-                self.ended(&subject, result.is_ok(), now);
-                match (result, self.volumes.get(&volume)) {
-                    (Err(failure), Some(found)) => {
-                        let about = about_volume(found);
-                        self.tell(&driver, &about, Warning, "VolumeFailedDelete", failure.message, effects);
-                    }
-                    (Ok(()), Some(found)) => {
-                        self.removed_volumes.note(volume.clone(), found.metadata.uid.as_deref().unwrap_or_default());
-                        self.volumes.remove(&volume);
-                    }
-                    _ => {}
-                }
-                subject
-            }
+            Outcome::Removed { volume, driver, result } => self.removed(volume, &driver, result, now, effects),
             Outcome::Attached { attachment, result } => {
                 let subject = Subject::Attachment(attachment);
                 self.ended(&subject, result.is_ok(), now);
@@ -103,25 +88,7 @@ impl Provisioner {
             }
             Outcome::SnapshotFound { finding, result } => self.snapshot_found(&finding, result, now, effects),
             Outcome::Expanded { claim, volume, driver, bytes, result } => {
-                let told = match &result {
-                    Ok(false) => (Normal, "VolumeResizeSuccessful", "Resize volume succeeded".to_owned()),
-                    Ok(true) => {
-                        let message = "Require file system resize of volume on node".to_owned();
-                        (Normal, "FileSystemResizeRequired", message)
-                    }
-                    Err(failure) => {
-                        let message =
-                            format!("resize volume {volume:?} by resizer {driver:?} failed: {}", failure.message);
-                        (Warning, "VolumeResizeFailed", message)
-                    }
-                };
-                let finality = result.as_ref().map_or_else(|it| it.finality, |_| Finality::Open);
-                remember(&mut self.refused_growths, &claim, bytes, finality);
-                let subject = self.expanded(claim, &driver, told, result.is_ok(), now, effects);
-                if let Err(failure) = &result {
-                    self.is_tried_again_slowly(&subject, failure, now);
-                }
-                subject
+                self.expansion_ended(claim, (&volume, bytes), &driver, &result, now, effects)
             }
             Outcome::Modified { claim, class, driver, result } => {
                 self.modified(&claim, &class, &driver, result, now, effects);
@@ -154,6 +121,57 @@ impl Provisioner {
         } else {
             self.work.remove(&subject);
             self.abandoned_ended(volume, is_open, now);
+        }
+        subject
+    }
+
+    fn removed(
+        &mut self,
+        volume: String,
+        driver: &str,
+        result: Result<(), Failure>,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) -> Subject {
+        let subject = Subject::Volume(volume.clone());
+        self.ended(&subject, result.is_ok(), now);
+        match (result, self.volumes.get(&volume)) {
+            (Err(failure), Some(found)) => {
+                let about = about_volume(found);
+                self.tell(driver, &about, Warning, "VolumeFailedDelete", failure.message, effects);
+            }
+            (Ok(()), Some(found)) => {
+                self.removed_volumes.note(volume.clone(), found.metadata.uid.as_deref().unwrap_or_default());
+                self.volumes.remove(&volume);
+            }
+            _ => {}
+        }
+        subject
+    }
+
+    /// `Ok(true)`: the node's part is to be done yet.
+    fn expansion_ended(
+        &mut self,
+        claim: Key,
+        (volume, bytes): (&str, u64),
+        driver: &str,
+        result: &Result<bool, Failure>,
+        now: Time,
+        effects: &mut Vec<Effect>,
+    ) -> Subject {
+        let told = match result {
+            Ok(false) => (Normal, "VolumeResizeSuccessful", "Resize volume succeeded".to_owned()),
+            Ok(true) => (Normal, "FileSystemResizeRequired", "Require file system resize of volume on node".to_owned()),
+            Err(failure) => {
+                let message = format!("resize volume {volume:?} by resizer {driver:?} failed: {}", failure.message);
+                (Warning, "VolumeResizeFailed", message)
+            }
+        };
+        let finality = result.as_ref().map_or_else(|it| it.finality, |_| Finality::Open);
+        remember(&mut self.refused_growths, &claim, bytes, finality);
+        let subject = self.expanded(claim, driver, told, result.is_ok(), now, effects);
+        if let Err(failure) = result {
+            self.is_tried_again_slowly(&subject, failure, now);
         }
         subject
     }

@@ -126,6 +126,14 @@ impl Socket {
 
     /// Sends one request and takes the answers up to the last one: what is behind the subsystem's header of each.
     pub(crate) fn ask(&mut self, request: &[u8], mut take: impl FnMut(&[u8])) -> io::Result<()> {
+        self.try_ask(request, |it| {
+            take(it);
+            Ok(())
+        })
+    }
+
+    /// As [`Socket::ask`], up to an error of `take`: then answers are left, and the socket is of no more use.
+    pub(crate) fn try_ask(&mut self, request: &[u8], mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         self.send(request)?;
         let mut is_over = false;
         while !is_over {
@@ -136,7 +144,7 @@ impl Socket {
                         is_over = true;
                         return error_of(&answer).map_or(Ok(()), Err);
                     }
-                    _ => take(answer.body.get(4..).unwrap_or_default()),
+                    _ => take(answer.body.get(4..).unwrap_or_default())?,
                 }
                 Ok(())
             })?;

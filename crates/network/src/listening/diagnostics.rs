@@ -11,15 +11,22 @@ use rustix::{
 use crate::netlink::{Bytes, DUMP, Socket};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
+/// `AF_INET`, `AF_INET6`.
 const FAMILIES: [u8; 2] = [2, 10];
 const TCP: u8 = 6;
 /// Bit `TCP_LISTEN` of the states.
 const LISTEN: u32 = 1 << 10;
 /// Of `inet_diag_sockid`, all zero where any socket is meant.
 const SOCKET_ID_BYTES: usize = 48;
+/// A Pod can have any number of sockets, many of them at one port: what is read of them must have an end.
+const SOCKETS_MAX: usize = 4096;
 
-/// Address and port of each in this thread's network namespace.
+/// Address and port of each in this thread's network namespace. An error where they are more than [`SOCKETS_MAX`].
 pub(super) fn listeners() -> io::Result<Vec<(IpAddr, u16)>> {
+    at_most(SOCKETS_MAX)
+}
+
+pub(super) fn at_most(n_sockets: usize) -> io::Result<Vec<(IpAddr, u16)>> {
     let mut socket = Socket::open(SOCK_DIAG)?;
     let mut all = Vec::new();
     for family in FAMILIES {
@@ -28,7 +35,10 @@ pub(super) fn listeners() -> io::Result<Vec<(IpAddr, u16)>> {
             it.0.extend(LISTEN.to_ne_bytes());
             it.0.extend([0; SOCKET_ID_BYTES]);
         });
-        socket.ask(&request.0, |id| all.extend(local_end(family, id)))?;
+        socket.try_ask(&request.0, |id| {
+            all.extend(local_end(family, id));
+            if all.len() > n_sockets { Err(io::ErrorKind::QuotaExceeded.into()) } else { Ok(()) }
+        })?;
     }
     Ok(all)
 }

@@ -32,8 +32,8 @@ pub fn listening(addresses: &[IpAddr]) -> BTreeSet<(Protocol, u16)> {
     let ephemeral = range.split_whitespace().next().and_then(|it| it.parse().ok()).unwrap_or(EPHEMERAL_FROM);
     let proc = Path::new("/proc/self");
     let is_here = |it: IpAddr| it.is_unspecified() || addresses.contains(&it);
-    let tcp = diagnostics::listeners().ok().or_else(|| tables(proc, Protocol::Tcp)).unwrap_or_default();
-    let udp = tables(proc, Protocol::Udp).unwrap_or_default();
+    let tcp = diagnostics::listeners().ok().or_else(|| tables(proc, Protocol::Tcp, u64::MAX)).unwrap_or_default();
+    let udp = tables(proc, Protocol::Udp, u64::MAX).unwrap_or_default();
     let tcp = tcp.into_iter().map(|it| (Protocol::Tcp, it));
     let udp = udp.into_iter().filter(|it| it.1 < ephemeral).map(|it| (Protocol::Udp, it));
     tcp.chain(udp).filter(|(_, it)| is_here(it.0)).map(|(protocol, it)| (protocol, it.1)).collect()
@@ -42,16 +42,17 @@ pub fn listening(addresses: &[IpAddr]) -> BTreeSet<(Protocol, u16)> {
 /// The TCP ports at which the network namespace of a process answers others: what listens on the loopback answers only itself.
 /// `None` where the kernel does not tell, because the process has ended, and where there are more than anybody needs.
 pub fn listening_in(proc: &Path) -> Option<BTreeSet<u16>> {
-    let found = diagnostics::listeners_of(proc).ok().or_else(|| tables(proc, Protocol::Tcp))?;
+    let found = diagnostics::listeners_of(proc).ok().or_else(|| tables(proc, Protocol::Tcp, TABLE_BYTES_MAX))?;
     let all: BTreeSet<u16> = found.into_iter().filter(|it| !it.0.is_loopback()).map(|it| it.1).collect();
     (all.len() <= LISTENING_MAX).then_some(all)
 }
 
-/// Address and port of each, from the tables of all sockets: for kernels without `inet_diag`, and who may not ask it.
-fn tables(proc: &Path, protocol: Protocol) -> Option<Vec<(IpAddr, u16)>> {
+/// Address and port of each, from the tables of all sockets: for kernels without `inet_diag`, who may not ask it, and more sockets
+/// than it is asked for.
+fn tables(proc: &Path, protocol: Protocol, bytes_max: u64) -> Option<Vec<(IpAddr, u16)>> {
     let mut all = Vec::new();
     for (table, _, state) in TABLES.iter().filter(|it| it.1 == protocol) {
-        match beginning(&proc.join("net").join(table)) {
+        match beginning(&proc.join("net").join(table), bytes_max) {
             Ok(text) => all.extend(local_ends(&text, state)),
             // A kernel without IPv6 has no such table.
             Err(_) if table.ends_with('6') => {}
@@ -62,9 +63,9 @@ fn tables(proc: &Path, protocol: Protocol) -> Option<Vec<(IpAddr, u16)>> {
 }
 
 /// Connections come after what listens, so that the beginning says it all.
-fn beginning(table: &Path) -> io::Result<String> {
+fn beginning(table: &Path, bytes_max: u64) -> io::Result<String> {
     let mut text = Vec::new();
-    File::open(table)?.take(TABLE_BYTES_MAX).read_to_end(&mut text)?;
+    File::open(table)?.take(bytes_max).read_to_end(&mut text)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
@@ -137,16 +138,25 @@ mod tests {
         let (path, mine) = (Path::new("/proc/self"), TcpListener::bind("127.0.0.1:0").expect("a port"));
         let mine = mine.local_addr().map(|it| (it.ip(), it.port())).expect("bound");
         let set = |it: Vec<(IpAddr, u16)>| it.into_iter().collect::<BTreeSet<_>>();
-        let before = set(tables(path, Protocol::Tcp).expect("this process lives"));
+        let before = set(tables(path, Protocol::Tcp, TABLE_BYTES_MAX).expect("this process lives"));
         let Ok(told) = diagnostics::listeners() else {
             eprintln!("skipped: who is not root may not ask inet_diag");
             return;
         };
         let inside = set(diagnostics::listeners_of(path).expect("root enters any namespace"));
-        let after = set(tables(path, Protocol::Tcp).expect("this process lives"));
+        let after = set(tables(path, Protocol::Tcp, TABLE_BYTES_MAX).expect("this process lives"));
         let (told, stayed): (_, BTreeSet<_>) = (set(told), before.intersection(&after).copied().collect());
         assert!(stayed.is_subset(&told) && stayed.is_subset(&inside), "{stayed:?} {told:?} {inside:?}");
         assert!(before.contains(&mine) && told.contains(&mine), "{mine:?} {told:?}");
+    }
+
+    #[test]
+    fn what_is_read_of_many_sockets_has_an_end() {
+        let two = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a port"));
+        match diagnostics::at_most(usize::MAX) {
+            Ok(all) => assert!(all.len() >= two.len() && diagnostics::at_most(1).is_err(), "{all:?}"),
+            Err(_) => eprintln!("skipped: who is not root may not ask inet_diag"),
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(super) fn make(dir: &Path) -> Result<()> {
     fs::create_dir_all(&folder)?;
     let Some(kubectl) = found("kubectl") else { return Ok(()) };
     let path = folder.join("kubectl");
-    fs::write(&path, format!("#!/bin/sh\n{KUBECTL} exec {} \"$@\"\n", kubectl.display()))?;
+    fs::write(&path, format!("#!/bin/sh\n{KUBECTL} exec \"{}\" \"$@\"\n", kubectl.display()))?;
     fs::set_permissions(&path, Permissions::from_mode(0o755)).with_context(|| format!("making {}", path.display()))
 }
 

@@ -173,19 +173,27 @@ fn times(CountedDurations { up_to, n, seconds }: CountedDurations) -> Distributi
 
 /// The store, and whose it is.
 struct Opened {
+    /// As the server sees it.
     store: Arc<dyn Store>,
+    /// What encrypts values, where that is configured.
+    encryption: Option<EncryptedStore>,
     etcd: Option<Arc<EtcdStore>>,
     /// Over the store of the data folder.
     etcd_api: Option<EtcdApi>,
 }
 
 /// Opens the store, and writes down where it is for control planes that join.
-async fn open(settings: &Settings) -> Result<Opened> {
+async fn open(settings: &Settings, advertise: Option<SocketAddr>) -> Result<Opened> {
     let dir = &settings.data_dir;
+    let encryption = encryption(settings).await?;
     if let Some(options) = &settings.etcd {
         let etcd = options.connect(dir).await?;
         options.record(dir, settings.encryption.as_deref(), &settings.network.network)?;
-        return Ok(Opened { store: etcd.clone(), etcd: Some(etcd), etcd_api: None });
+        let (store, encryption) = encrypted(etcd.clone(), encryption);
+        // Others read what is in an etcd, and write to it: then they are of releases that fit to this one.
+        let store: Arc<dyn Store> = Arc::new(KubernetesForm::new(store));
+        server_versions::refuse_distant(&etcd, &*store, advertise).await?;
+        return Ok(Opened { store, encryption, etcd: Some(etcd), etcd_api: None });
     }
     let store = etcd_api::open_store(&dir.join("store")).await?;
     let etcd_api = match settings.etcd_listen {
@@ -193,19 +201,64 @@ async fn open(settings: &Settings) -> Result<Opened> {
         None => None,
     };
     ControlPlaneRecord::forget(dir).context("forgetting which etcd the cluster was in")?;
-    Ok(Opened { store, etcd: None, etcd_api })
+    let (store, encryption) = encrypted(store, encryption);
+    Ok(Opened { store, encryption, etcd: None, etcd_api })
 }
 
-/// The store as the server sees it. Others read what is in an etcd, and write to it: then they are of releases that fit to this one.
-async fn in_form(
-    store: Arc<dyn Store>,
-    etcd: Option<&EtcdStore>,
-    advertise: Option<SocketAddr>,
-) -> Result<Arc<dyn Store>> {
-    let Some(etcd) = etcd else { return Ok(store) };
-    let store = Arc::new(KubernetesForm::new(store));
-    server_versions::refuse_distant(etcd, &*store, advertise).await?;
-    Ok(store)
+fn encrypted(store: Arc<dyn Store>, encryption: Option<Encryption>) -> (Arc<dyn Store>, Option<EncryptedStore>) {
+    let encryption = encryption.map(|it| EncryptedStore::new(store.clone(), it));
+    (encryption.clone().map_or(store, |it| Arc::new(it)), encryption)
+}
+
+/// What the server and the loops beside it work with, both.
+struct Parts {
+    authority: Arc<Authority>,
+    clock: Clock,
+    journal: Arc<JournalBook>,
+    requests: RequestTallies,
+    audit_log: Option<Arc<FileLog>>,
+    machine: Machine,
+}
+
+impl Parts {
+    fn prepare(settings: &Settings) -> Result<Self> {
+        let authority =
+            Authority::load_or_create(settings.data_dir.join("pki")).context("preparing the certificates")?;
+        Ok(Self {
+            authority: Arc::new(authority),
+            clock: process::clock(),
+            journal: Arc::new(JournalBook::default()),
+            requests: RequestTallies::default(),
+            audit_log: open_audit_log(settings)?,
+            machine: Machine { host_name: process::host_name(), node: settings.node.clone() },
+        })
+    }
+
+    fn server_config(&self, settings: &Settings, opened: &Opened, advertise: Option<SocketAddr>) -> Result<Config> {
+        let NetworkOptions { network, node_ports, host_ports, dns, is_settled } = &settings.network;
+        Ok(Config {
+            store: opened.store.clone(),
+            encryption: opened.encryption.clone(),
+            clock: self.clock.clone(),
+            uids: process::uids(),
+            journals: Arc::new(Journals::new(&self.journal, self.requests.clone(), &settings.switches)),
+            pki: self.authority.clone(),
+            audit: self.audit_log.clone().map(|it| it as Arc<dyn Sink>),
+            limits: Limits::default(),
+            kubelet_dial: Some(KubeletClient::new(&self.authority).context("preparing the way to kubelets")?),
+            guard: guard(settings)?,
+            advertise,
+            machine: self.machine.clone(),
+            network: network.clone(),
+            node_ports: node_ports.clone(),
+            host_ports: host_ports.clone(),
+            name_servers: dns.settings(),
+            load_balancer_pool: settings.load_balancer_pool.clone(),
+            is_network_settled: *is_settled,
+            has_ipv6: settings.has_ipv6,
+            webhook_dial: None,
+        })
+    }
 }
 
 impl ControlPlane {
@@ -220,46 +273,19 @@ impl ControlPlane {
         let address = listener.local_addr().context("asking for the listener's address")?;
         let gateway = settings.gateways.first().map(|it| SocketAddr::new(*it, address.port()));
         let advertise = advertised(address).or(gateway);
-        let encryption = encryption(settings).await?;
-        let Opened { store, etcd, etcd_api } = open(settings).await?;
-        let encryption = encryption.map(|it| EncryptedStore::new(store.clone(), it));
-        let store = encryption.clone().map_or(store, |it| Arc::new(it));
-        let store = in_form(store, etcd.as_deref(), advertise).await?;
-        let authority = Arc::new(Authority::load_or_create(dir.join("pki")).context("preparing the certificates")?);
-        let clock = process::clock();
-        let (journal, requests) = (Arc::new(JournalBook::default()), RequestTallies::default());
-        let audit_log = open_audit_log(settings)?;
-        let machine = Machine { host_name: process::host_name(), node: settings.node.clone() };
-        let server = Server::start(Config {
-            store: store.clone(),
-            encryption,
-            clock: clock.clone(),
-            uids: process::uids(),
-            journals: Arc::new(Journals::new(&journal, requests.clone(), &settings.switches)),
-            pki: authority.clone(),
-            audit: audit_log.clone().map(|it| it as Arc<dyn Sink>),
-            limits: Limits::default(),
-            kubelet_dial: Some(KubeletClient::new(&authority).context("preparing the way to kubelets")?),
-            guard: guard(settings)?,
-            advertise,
-            machine: machine.clone(),
-            network: settings.network.network.clone(),
-            node_ports: settings.network.node_ports.clone(),
-            host_ports: settings.network.host_ports.clone(),
-            name_servers: settings.network.dns.settings(),
-            load_balancer_pool: settings.load_balancer_pool.clone(),
-            is_network_settled: settings.network.is_settled,
-            has_ipv6: settings.has_ipv6,
-            webhook_dial: None,
-        })
-        .await
-        .context("starting the API server")?;
+        let opened = open(settings, advertise).await?;
+        let parts = Parts::prepare(settings)?;
+        let config = parts.server_config(settings, &opened, advertise)?;
+        let server = Server::start(config).await.context("starting the API server")?;
         settings.network.keep(dir)?;
-        authority
+        parts
+            .authority
             .write_admin_kubeconfig(&dir.join("admin.kubeconfig"), &url(address))
             .context("writing the administrator's kubeconfig")?;
 
         let (stopping, leaving) = (watch::Sender::new(false), watch::Sender::new(false));
+        let Parts { authority, clock, journal, requests, audit_log, machine } = parts;
+        let Opened { store, etcd, etcd_api, .. } = opened;
         let mut this = Self {
             server,
             requests,

@@ -19,7 +19,7 @@ use corten_host::{
 use corten_kubelet::{Config, Event, HostEffect, Kubelet, NodeEffect, NodeProblem, check_managers};
 use corten_machine::{Layout, Logind, notify_service_manager};
 use corten_network::{
-    PodNetwork,
+    PodNetwork, PodPolicies,
     cni::PodLink,
     peers::{WireGuard, prepare_wireguard},
 };
@@ -159,17 +159,7 @@ pub(crate) async fn run(
         .await
         .with_context(|| format!("listening on {address}:{} for the kubelet's API", settings.kubelet_port))?;
     corten_machine::shield_from_oom();
-    let single_process_oom_kill = settings.options.single_process_oom_kill;
-    let options = Options { single_process_oom_kill, ..settings.runtime.clone() };
-    let containerd = Containerd::start(layout.clone(), options).await.context("starting containerd")?;
-    // Before the node is Ready: a Pod that comes first shall not be told that an image is missing which is on its way.
-    containerd.import_images(|_| true).await;
-    let containerd = Arc::new(containerd);
-    let hands = NodeHands::new(&containerd);
-    hands.set_node_name(&settings.node_name);
-    if matches!(cluster.server, ServerAccess::Remote(..)) {
-        hands.offer_addresses(&containerd);
-    }
+    let (containerd, hands) = runtime(settings, cluster, &layout).await?;
     let wireguard = wireguard(settings, &layout, &hands).await;
     let mut tasks = JoinSet::new();
     let place = (&*settings.node_name, &settings.options.eviction);
@@ -179,8 +169,6 @@ pub(crate) async fn run(
 
     let mut config = kubelet_config(settings, &layout, address)?;
     tasks.spawn(run_plugins(hands.clone(), config.clone(), cluster.stopping()));
-    let client = cluster.client(in_process::kubelet(&settings.node_name));
-    let (clock, journal) = (cluster.clock.clone(), cluster.journal.clone());
     tasks.spawn(wait_with_machine(hands.clone(), config.shutdown.grace, cluster.stopping()));
     let network = containerd.pod_network();
     let cluster_dns = settings.network.cluster_dns().into_iter().collect();
@@ -191,28 +179,13 @@ pub(crate) async fn run(
     tasks.spawn(anew.clone().watch(store, network.clone(), cluster.begin_stop_later()));
     let hands: Arc<dyn Hands> = Arc::new(HostHands(hands, Manifests::new(&settings.manifests)));
 
-    let loops = process::loops(journal.clone(), clock.clone())?;
+    let loops = process::loops(cluster.journal.clone(), cluster.clock.clone())?;
     let about = (&*settings.node_name, containerd.clone(), network.clone());
     network_policy::start(&mut tasks, &loops, cluster, &layout, about);
     if !lead_packets(&mut tasks, &loops, settings, cluster, control_plane, (&network, wireguard)).await? {
         config.cluster_dns.clear();
     }
-    let told = cluster.when_stopping();
-    let policies = containerd.policies();
-    tasks.spawn(loops.spawn("kubelet", move || {
-        let (kubelet, client, hands) = (Kubelet::new(config.clone()), client.clone(), hands.clone());
-        let (clock, told_to, stopping) = (clock.clone(), (journal.clone(), own.clone()), told.now());
-        let (policies, stopped) = (policies.clone(), told.now());
-        whole(async move {
-            tokio::select! {
-                () = stopped => return,
-                () = policies.begun() => {}
-            }
-            // Of a kubelet that broke nothing listens any more.
-            hands.renew().await;
-            corten_runner::run_node(kubelet, client, hands, clock, told_to, stopping).await;
-        })
-    }));
+    tasks.spawn(kubelet_loop(&loops, cluster, config, hands, (own, containerd.policies())));
     tasks.spawn(end_with(cluster.stopping(), loops.clone()));
     let stopping = cluster.stopping();
     tasks.spawn(follow_authority(kubelet_server.clone(), cluster.trust.clone(), cluster.stopping()));
@@ -230,6 +203,52 @@ pub(crate) async fn run(
         Some(reason) => Err(corten_cli::BeginsAnew(reason.to_owned()).into()),
         None => Ok(()),
     }
+}
+
+/// The node's containerd, which has every image that was laid beside it, and the hands that work with it.
+async fn runtime(
+    settings: &Settings,
+    cluster: &ClusterAccess,
+    layout: &Layout,
+) -> Result<(Arc<Containerd>, NodeHands)> {
+    let single_process_oom_kill = settings.options.single_process_oom_kill;
+    let options = Options { single_process_oom_kill, ..settings.runtime.clone() };
+    let containerd = Containerd::start(layout.clone(), options).await.context("starting containerd")?;
+    // Before the node is Ready: a Pod that comes first shall not be told that an image is missing which is on its way.
+    containerd.import_images(|_| true).await;
+    let containerd = Arc::new(containerd);
+    let hands = NodeHands::new(&containerd);
+    hands.set_node_name(&settings.node_name);
+    if matches!(cluster.server, ServerAccess::Remote(..)) {
+        hands.offer_addresses(&containerd);
+    }
+    Ok((containerd, hands))
+}
+
+/// The kubelet's own loop, which is begun again where it breaks, once no Pod can be reached that NetworkPolicies isolate.
+fn kubelet_loop(
+    loops: &Loops,
+    cluster: &ClusterAccess,
+    config: Config,
+    hands: Arc<dyn Hands>,
+    (own, policies): (Arc<OwnPods>, PodPolicies),
+) -> BoxFuture<'static, ()> {
+    let client = cluster.client(in_process::kubelet(&config.node_name));
+    let (clock, journal, told) = (cluster.clock.clone(), cluster.journal.clone(), cluster.when_stopping());
+    loops.spawn("kubelet", move || {
+        let (kubelet, client, hands) = (Kubelet::new(config.clone()), client.clone(), hands.clone());
+        let (clock, told_to, stopping) = (clock.clone(), (journal.clone(), own.clone()), told.now());
+        let (policies, stopped) = (policies.clone(), told.now());
+        whole(async move {
+            tokio::select! {
+                () = stopped => return,
+                () = policies.begun() => {}
+            }
+            // Of a kubelet that broke nothing listens any more.
+            hands.renew().await;
+            corten_runner::run_node(kubelet, client, hands, clock, told_to, stopping).await;
+        })
+    })
 }
 
 /// This node's end of the tunnel, where it is WireGuard: its Node tells the key from the first. One that cannot be made is said of
@@ -260,12 +279,7 @@ async fn lead_packets(
         service_proxy::serve_pods(tasks, control_plane).await?;
     }
     let names = watch::Sender::new(None);
-    // From another machine each watch is a stream of its own; and there whoever asks, asks as the node.
-    let is_remote = matches!(cluster.server, ServerAccess::Remote(..));
-    let watches = is_remote.then(|| NodeWatches::new(&cluster.client(in_process::kube_proxy())));
-    if let Some(watches) = &watches {
-        tasks.spawn(watches.clone().run(cluster.stopping()));
-    }
+    let watches = shared_watches(tasks, cluster);
     // Which Pods of the cluster are here no range tells where a plug-in gives addresses.
     let all: Vec<String> = settings.network.cluster_cidrs.iter().map(ToString::to_string).collect();
     let about = service_proxy::About {
@@ -285,11 +299,7 @@ async fn lead_packets(
     let peers = node_routes::start(tasks, cluster, &layout, about);
     announcements::start(tasks, cluster, &layout, node_name);
     let Some(cluster_ip) = settings.network.cluster_dns() else { return Ok(false) };
-    let upkeep = match control_plane.map(|it| it.lease_times) {
-        Some(None) => Upkeep::Own,
-        Some(Some(times)) => Upkeep::Elected(times),
-        None => Upkeep::OfOthers,
-    };
+    let upkeep = upkeep(control_plane);
     let is_kept = !matches!(upkeep, Upkeep::Own);
     let about = name_server::About {
         node_name,
@@ -310,6 +320,24 @@ async fn lead_packets(
             Ok(true)
         }
         is_there => is_there.map(|it| it || control_plane.is_none()),
+    }
+}
+
+/// One stream of watches for all that leads packets here. From another machine each watch would be a stream of its own; and there
+/// whoever asks, asks as the node.
+fn shared_watches(tasks: &mut JoinSet<()>, cluster: &ClusterAccess) -> Option<NodeWatches> {
+    let is_remote = matches!(cluster.server, ServerAccess::Remote(..));
+    let watches = is_remote.then(|| NodeWatches::new(&cluster.client(in_process::kube_proxy())))?;
+    tasks.spawn(watches.clone().run(cluster.stopping()));
+    Some(watches)
+}
+
+/// Who looks after the name server's objects in the cluster.
+fn upkeep(control_plane: Option<&ControlPlane>) -> Upkeep {
+    match control_plane.map(|it| it.lease_times) {
+        Some(None) => Upkeep::Own,
+        Some(Some(times)) => Upkeep::Elected(times),
+        None => Upkeep::OfOthers,
     }
 }
 

@@ -22,6 +22,7 @@ mod sample_csi_driver;
 mod sample_device_driver;
 mod sample_device_plugin;
 mod sim;
+mod test;
 mod tidy;
 mod upstream;
 
@@ -39,6 +40,8 @@ struct Args {
 enum Task {
     /// Write the type table of crates/schema
     Codegen,
+    /// Run every test, several programs of tests at a time
+    Test(test::Args),
     /// Check the rules of the house that no compiler checks
     Tidy,
     /// Write the reference pages of docs/reference
@@ -82,6 +85,7 @@ enum Task {
 fn main() -> Result<()> {
     match Args::parse().task {
         Task::Codegen => codegen::run(),
+        Task::Test(args) => test::run(&args),
         Task::Tidy => tidy::run(),
         Task::Docs => docs::run(false),
         Task::Bench(args) => corten_bench::run(&args),

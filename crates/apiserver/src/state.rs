@@ -100,6 +100,17 @@ struct StateInner {
     lag: Mutex<Option<String>>,
 }
 
+/// Who comes, and what they may do: takes the administrator's part of it out of the configuration.
+fn access(config: &mut Config, caches: &Arc<Caches>, clients: &Arc<Clients>, metrics: &Metrics) -> Access {
+    let guard = &mut config.guard;
+    let static_tokens = std::mem::take(&mut guard.static_tokens);
+    let authenticator = tokens::Authenticator::new(config.pki.clone(), static_tokens, guard.issuers.clone())
+        .with_webhook(guard.token_webhook.take(), clients, metrics.registry());
+    let authorization = std::mem::take(&mut guard.authorization);
+    let clock = config.clock.clone();
+    Access::new(caches.clone(), clock, authenticator, authorization, clients.clone(), metrics.registry())
+}
+
 /// What keeps the caches up.
 pub(crate) struct Feeding {
     pub(crate) feed: Arc<Feed>,
@@ -115,25 +126,11 @@ impl State {
         feeding: Feeding,
     ) -> Self {
         let metrics = Metrics::default();
-        let clients = match config.webhook_dial.take() {
+        let clients = Arc::new(match config.webhook_dial.take() {
             Some(dial) => Clients::dialling(caches.clone(), dial),
             None => Clients::new(caches.clone()),
-        };
-        let clients = Arc::new(clients);
-        let guard = &mut config.guard;
-        let static_tokens = std::mem::take(&mut guard.static_tokens);
-        let authenticator = tokens::Authenticator::new(config.pki.clone(), static_tokens, guard.issuers.clone())
-            .with_webhook(guard.token_webhook.take(), &clients, metrics.registry());
-        let authorization = std::mem::take(&mut guard.authorization);
-        let access = Access::new(
-            caches.clone(),
-            config.clock.clone(),
-            authenticator,
-            authorization,
-            clients.clone(),
-            metrics.registry(),
-        );
-        let access = Arc::new(access);
+        });
+        let access = Arc::new(access(&mut config, &caches, &clients, &metrics));
         let aggregator =
             Aggregator::new(caches.clone(), clients.clone(), config.pki.clone(), front_proxy, metrics.registry());
         let conversion = Conversion::new(

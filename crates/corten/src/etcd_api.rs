@@ -12,13 +12,12 @@ use corten_pki::{EtcdAuthority, RENEWAL_INTERVAL};
 use corten_store::{
     Store,
     embedded::{Embedded, Options},
+    registry::ROOT,
 };
 use tokio::{net::TcpListener, sync::watch, time::sleep};
 
 use crate::process;
 
-/// Where the objects of an API server lie.
-const OBJECTS: &str = "/registry/";
 /// Services, and which of them have which addresses and ports: one is deleted with the other, or an address is given twice or never
 /// again.
 const SERVICES: [&str; 2] = ["/registry/services/specs/", "/registry/ranges/"];
@@ -39,7 +38,7 @@ impl EtcdApi {
         let lasting_reason =
             "services, and the addresses and ports that they have, are deleted through the API server alone";
         let reserved = Reserved {
-            prefix: OBJECTS.into(),
+            prefix: ROOT.into(),
             reason: reason.into(),
             lasting: SERVICES.map(Into::into).into(),
             lasting_reason: lasting_reason.into(),

@@ -17,13 +17,10 @@ use corten_cli::{
 };
 use corten_etcd::{EtcdStore, Options, TlsFiles};
 use corten_options::server_options::{any_given, file, list, time, word};
-use corten_store::Limits;
+use corten_store::{Limits, registry::PREFIX};
 
 /// What says how the etcd of `--etcd-servers` is used.
 const OF_ETCD: &[&str] = &["etcd-cafile", "etcd-certfile", "etcd-compaction-interval", "etcd-keyfile", "etcd-prefix"];
-
-/// kube-apiserver's default of `--etcd-prefix`.
-const PREFIX: &str = "/registry";
 
 pub(crate) struct EtcdOptions {
     etcd: Options,

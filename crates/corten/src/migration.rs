@@ -14,13 +14,13 @@ use bytes::Bytes;
 use corten_etcd::{EtcdStore, Options};
 use corten_etcd_api::KeyValue;
 use corten_etcd_snapshot::State;
-use corten_store::{Entry, Limits, Range, Revision, Store as _, embedded::Archive};
+use corten_store::{
+    Entry, Limits, Range, Revision, Store as _,
+    embedded::Archive,
+    registry::{ENCRYPTED, ROOT},
+};
 use corten_stored_form::{KubernetesForm, as_kubernetes};
 
-/// Where the keys of a cluster begin in Corten's store.
-const ROOT: &str = "/registry/";
-/// What an encrypted value begins with.
-const ENCRYPTED: &[u8] = b"k8s:enc:";
 /// How many keys an error names.
 const NAMED_MAX: usize = 5;
 

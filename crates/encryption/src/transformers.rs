@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use bytes::Bytes;
+use corten_store::registry::ENCRYPTED;
 
 use crate::{
     envelope::EncryptedObject,
@@ -11,9 +12,6 @@ use crate::{
     local::{Cipher, CipherError},
     metrics::{Direction, Metrics},
 };
-
-/// What is stored in no other form begins otherwise: JSON with a brace, protobuf with `k8s` and a zero.
-const RESERVED: &[u8] = b"k8s:enc:";
 
 pub(crate) enum Provider {
     /// By name. Keys of one provider share what its values begin with.
@@ -78,7 +76,7 @@ impl Transformers {
         for (at, provider) in self.0.iter().enumerate() {
             let opened = match provider {
                 Provider::Identity => {
-                    if stored.starts_with(RESERVED) {
+                    if stored.starts_with(ENCRYPTED) {
                         continue;
                     }
                     Ok(Some(Opened::Plain { value: stored.clone(), is_stale: at > 0 }))
@@ -210,7 +208,7 @@ const NAME_MAX: usize = 64;
 
 /// Who encrypted a stored value, by what it begins with. `None` where nobody has.
 pub(crate) fn maker(stored: &[u8]) -> Option<String> {
-    let rest = stored.strip_prefix(RESERVED)?;
+    let rest = stored.strip_prefix(ENCRYPTED)?;
     let mut parts = rest.splitn(4, |it| *it == b':');
     let (provider, version, name) = (parts.next()?, parts.next(), parts.next());
     let name = name_of(name.unwrap_or_default());

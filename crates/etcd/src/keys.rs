@@ -4,10 +4,7 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 use corten_etcd_api::KeyValue;
-use corten_store::{Entry, Range};
-
-/// Where keys begin above the store.
-const ROOT: &str = "/registry";
+use corten_store::{Entry, Range, registry::PREFIX};
 
 /// Puts `--etcd-prefix` in the place of `/registry`.
 #[derive(Clone, Debug)]
@@ -25,19 +22,19 @@ impl Keys {
     /// As kube-apiserver reads it: with one slash before it and none after.
     pub(crate) fn new(prefix: &str) -> Self {
         let prefix = format!("/{}", prefix.trim_matches('/'));
-        Self { prefix: (prefix != ROOT).then_some(prefix) }
+        Self { prefix: (prefix != PREFIX).then_some(prefix) }
     }
 
     pub(crate) fn outside(&self, key: &Bytes) -> Bytes {
         match &self.prefix {
-            Some(prefix) => replaced(key, ROOT, prefix),
+            Some(prefix) => replaced(key, PREFIX, prefix),
             None => key.clone(),
         }
     }
 
     pub(crate) fn inside(&self, key: Bytes) -> Bytes {
         match &self.prefix {
-            Some(prefix) => replaced(&key, prefix, ROOT),
+            Some(prefix) => replaced(&key, prefix, PREFIX),
             None => key,
         }
     }

@@ -8,6 +8,7 @@ pub mod backend;
 pub mod conformance;
 mod local;
 mod mvcc;
+pub mod registry;
 mod snapshot;
 mod window;
 mod work;

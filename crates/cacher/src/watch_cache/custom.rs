@@ -8,7 +8,7 @@ use std::{
 
 use corten_kinds::KindRef;
 use corten_meta::Resource;
-use corten_store::{Error, Range, Revision, Store};
+use corten_store::{Error, Range, Revision, Store, registry::ROOT};
 
 use super::{Caches, ResourceCache, log::Log, resource::Change};
 
@@ -87,7 +87,7 @@ impl Pair {
 
 /// `/registry/stable.example.com/crontabs/`: whatever the group is called, nothing built in is there.
 pub(super) fn prefix_of(resource: &Resource) -> String {
-    format!("{}{}/{}/", super::layout::ROOT, resource.group, resource.plural)
+    format!("{}{}/{}/", ROOT, resource.group, resource.plural)
 }
 
 impl Caches {

@@ -7,11 +7,11 @@ use std::{
     time::Duration,
 };
 
-use corten_store::{Changes, Entry, Error, Range, Revision, Store};
+use corten_store::{Changes, Entry, Error, Range, Revision, Store, registry::ROOT};
 use parking_lot::Mutex;
 use tokio::{sync::watch, time::Instant};
 
-use super::{Caches, ResourceCache, Snapshot, custom::Pair, layout::ROOT, log::Log, resource::Change};
+use super::{Caches, ResourceCache, Snapshot, custom::Pair, log::Log, resource::Change};
 
 /// After so many rounds the lanes are trimmed to what the logs hold.
 const TRIM_EVERY: u32 = 256;

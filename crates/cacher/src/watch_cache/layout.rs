@@ -4,9 +4,7 @@ use std::{collections::BTreeMap, ops::Bound, sync::LazyLock};
 
 use corten_kinds::{KINDS, Kind};
 use corten_meta::Resource;
-
-/// All keys of the API are below this one.
-pub(crate) const ROOT: &str = "/registry/";
+use corten_store::registry::ROOT;
 
 /// `/registry/pods/`. Built-in groups are not part of the key, and a few kinds have older names (`SpecialDefaultResourcePrefixes`).
 pub fn prefix_of(resource: &Resource) -> String {

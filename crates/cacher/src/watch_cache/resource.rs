@@ -18,7 +18,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use corten_kinds::KindRef;
 use corten_meta::Resource;
-use corten_store::{Entry, Revision};
+use corten_store::{Entry, Revision, registry::ENCRYPTED};
 use imbl::OrdMap;
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -43,8 +43,6 @@ use super::{
 /// Snapshots that clients page through, kept for this long and so many.
 const PAGED_AGE: Duration = Duration::from_secs(300);
 const PAGED_MAX: usize = 64;
-/// How every encrypted value begins; no other does.
-const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 pub struct ResourceCache {
     kind: KindRef,

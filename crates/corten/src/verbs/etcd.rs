@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, process::ExitCode};
 use anyhow::{Context, Result, anyhow};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use corten_cli::Verb;
+use corten_node_process::node_folders::DATA_DIR;
 use corten_store::Store as _;
 use tokio::sync::watch;
 
@@ -36,7 +37,7 @@ fn args(command: Command) -> Command {
                 .long("data-dir")
                 .value_name("DIR")
                 .value_parser(value_parser!(PathBuf))
-                .default_value("/var/lib/corten")
+                .default_value(DATA_DIR)
                 .help("Where everything is kept: the store in DIR/etcd, certificates in DIR/pki"),
         )
         .arg(

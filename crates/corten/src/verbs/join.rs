@@ -5,6 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::{Context, Result};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use corten_cli::{Failure, NodeName, Verb};
+use corten_node_process::node_folders::DATA_DIR;
 
 use super::node;
 use crate::{
@@ -37,7 +38,7 @@ fn args(command: Command) -> Command {
         .arg(Arg::new("server").value_name("URL").help("The API server; none: the cluster that was joined before"))
         .arg(text("token", "ID.SECRET").requires("server").help("A bootstrap token of the cluster"))
         .arg(text("ca-hash", "sha256:DIGITS").requires("server").help("Of the public key of the cluster's authority"))
-        .arg(folder("data-dir", "/var/lib/corten").help("Where everything is kept"))
+        .arg(folder("data-dir", DATA_DIR).help("Where everything is kept"))
         .arg(
             folder("run-dir", "/run/corten")
                 .help("Where what lives no longer than the machine's run is kept: sockets, mounts, addresses"),

@@ -10,6 +10,7 @@ use corten_api::{
 };
 use corten_apiserver::LogFilter;
 use corten_cli::{Verb, control_plane_record::ControlPlaneRecord};
+use corten_node_process::node_folders::DATA_DIR;
 use corten_options::server_options;
 use corten_pki::sharing::CertificateKey;
 
@@ -64,7 +65,7 @@ pub(super) fn settings_args(command: Command) -> Command {
                 .long("data-dir")
                 .value_name("DIR")
                 .value_parser(value_parser!(PathBuf))
-                .default_value("/var/lib/corten")
+                .default_value(DATA_DIR)
                 .help("Where everything is kept"),
         )
         .arg(

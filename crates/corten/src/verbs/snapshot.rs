@@ -8,6 +8,7 @@ use std::{
 use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use corten_cli::{Failure, Verb, command_on, etcd_member::EtcdMemberRecord, output};
+use corten_node_process::node_folders::DATA_DIR;
 use corten_pki::EtcdFiles;
 use corten_store::embedded::{Archive, ArchiveError, OpenError};
 use serde::Serialize;
@@ -38,7 +39,7 @@ fn args(command: Command) -> Command {
         output::args(Command::new(name).about(about).arg(file))
     };
     let data_dir = Arg::new("data-dir").long("data-dir").value_name("DIR").value_parser(value_parser!(PathBuf));
-    let data_dir = data_dir.default_value("/var/lib/corten").help("Where the cluster keeps everything");
+    let data_dir = data_dir.default_value(DATA_DIR).help("Where the cluster keeps everything");
     let revision = |name: &'static str| {
         Arg::new(name).long(name).value_name("NUMBER").value_parser(value_parser!(u64).range(0..=i64::MAX as u64))
     };

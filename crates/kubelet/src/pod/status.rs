@@ -6,6 +6,7 @@ use corten_api::{
     apimachinery::pkg::apis::meta::v1::Time as ApiTime,
     core::v1::{Container, ContainerStatus, HostIP, Pod, PodIP, PodStatus},
 };
+use corten_meta::Time;
 use of_container::hidden_until;
 use serde_json::{Map, Value, json};
 
@@ -107,63 +108,25 @@ impl PodMachine {
 
     fn status(&self, cx: &Context<'_>) -> PodStatus {
         let pod = &self.pod;
-        let spec = spec_of(pod);
         // What is not the kubelet's stays as it is.
         let mut status = pod.status.clone().unwrap_or_default();
-        let old_phase = status.phase.clone().unwrap_or_default();
         // Nothing ever ran of a pod that was not taken: it has no containers to tell of.
         if self.is_terminal_in_api() && status.container_statuses.is_none() && !self.has_containers() {
             return status;
         }
+        status.start_time = Some(ApiTime(self.started.0));
+        status.qos_class.get_or_insert_with(|| sandbox::qos_name(sandbox::qos(pod)).into());
+        status.observed_generation = pod.metadata.generation.or(status.observed_generation);
         if let Some(rejection) = self.rejection() {
-            status.start_time = Some(ApiTime(self.started.0));
-            status.qos_class.get_or_insert_with(|| sandbox::qos_name(sandbox::qos(pod)).into());
-            status.observed_generation = pod.metadata.generation.or(status.observed_generation);
             status.phase = Some("Failed".into());
             status.reason = Some(rejection.reason.into());
             status.message = Some(format!("Pod was rejected: {}", rejection.message));
             conditions::update(&mut status, pod, false, cx.now);
             return status;
         }
-        let ips = self.ips(cx);
-        status.start_time = Some(ApiTime(self.started.0));
-        status.host_ip = cx.config.node_ips.first().cloned();
-        status.host_ips = Some(cx.config.node_ips.iter().map(|ip| HostIP { ip: ip.clone() }).collect());
-        if !ips.is_empty() {
-            status.pod_ip = ips.first().cloned();
-            status.pod_ips = Some(ips.iter().map(|ip| PodIP { ip: ip.clone() }).collect());
-        }
-        status.qos_class.get_or_insert_with(|| sandbox::qos_name(sandbox::qos(pod)).into());
-        if let Some(generation) = pod.metadata.generation {
-            status.observed_generation = Some(generation);
-        }
-        let init = spec.init_containers.as_deref().unwrap_or_default();
-        let init_statuses = self.container_statuses(cx.now, init, status.init_container_statuses.as_deref());
-        status.init_container_statuses = Some(init_statuses).filter(|it| !it.is_empty());
-        status.container_statuses =
-            Some(self.container_statuses(cx.now, &spec.containers, status.container_statuses.as_deref()));
-        let looking: Vec<Container> = ephemeral_containers(pod).map(as_container).collect();
-        let statuses = self.container_statuses(cx.now, &looking, status.ephemeral_container_statuses.as_deref());
-        // Whether an ephemeral container is ready is nobody's question.
-        let plain = |it| ContainerStatus { ready: false, started: None, ..it };
-        status.ephemeral_container_statuses =
-            Some(statuses.into_iter().map(plain).collect::<Vec<_>>()).filter(|it| !it.is_empty());
-        let is_final = |phase: &str| matches!(phase, "Succeeded" | "Failed");
-        let phase = self.phase(&status);
-        // A phase that is final is never taken back; and none is final while anything may still run.
-        // Nor while a driver may have devices prepared for it: the claim would be given to the next pod before that is taken
-        // back (`PodCouldHaveRunningContainers`).
-        let may_hold = self.may_run() || self.holds_device_claims();
-        let keeps_old = (is_final(&old_phase) && !self.is_static()) || (is_final(phase) && may_hold);
-        if !keeps_old && self.ending.as_ref().is_some_and(|it| it.why == Why::Deadline) {
-            status.reason = Some("DeadlineExceeded".into());
-            status.message = Some(DEADLINE_MESSAGE.into());
-        }
-        if let Some(termination) = self.termination.as_ref().filter(|_| !keeps_old && is_final(phase)) {
-            status.reason = Some(termination.reason.into());
-            status.message = Some(termination.message.clone());
-        }
-        status.phase = Some(if keeps_old { old_phase } else { phase.into() });
+        self.show_addresses(&mut status, cx);
+        self.show_containers(&mut status, cx.now);
+        self.show_phase(&mut status);
         let has_network = self.sandbox().is_some();
         conditions::update(&mut status, pod, has_network, cx.now);
         if let Some(termination) = self.termination.as_ref().filter(|it| it.tells_disruption) {
@@ -171,12 +134,60 @@ impl PodMachine {
         }
         self.resize_conditions(&mut status, cx.now);
         self.restart_condition(&mut status, cx.now);
-        if let Some(of_pod) = &spec.resources {
+        if let Some(of_pod) = &spec_of(pod).resources {
             (status.resources, status.allocated_resources) = (Some(of_pod.clone()), of_pod.requests.clone());
         }
         read_only::show(pod, &mut status, cx.facts);
         device_health::show(pod, &mut status, cx);
         status
+    }
+
+    fn show_addresses(&self, status: &mut PodStatus, cx: &Context<'_>) {
+        let (node_ips, ips) = (&cx.config.node_ips, self.ips(cx));
+        status.host_ip = node_ips.first().cloned();
+        status.host_ips = Some(node_ips.iter().map(|ip| HostIP { ip: ip.clone() }).collect());
+        if !ips.is_empty() {
+            status.pod_ip = ips.first().cloned();
+            status.pod_ips = Some(ips.iter().map(|ip| PodIP { ip: ip.clone() }).collect());
+        }
+    }
+
+    fn show_containers(&self, status: &mut PodStatus, now: Time) {
+        let (pod, spec) = (&self.pod, spec_of(&self.pod));
+        let init = spec.init_containers.as_deref().unwrap_or_default();
+        let init_statuses = self.container_statuses(now, init, status.init_container_statuses.as_deref());
+        status.init_container_statuses = Some(init_statuses).filter(|it| !it.is_empty());
+        status.container_statuses =
+            Some(self.container_statuses(now, &spec.containers, status.container_statuses.as_deref()));
+        let looking: Vec<Container> = ephemeral_containers(pod).map(as_container).collect();
+        let statuses = self.container_statuses(now, &looking, status.ephemeral_container_statuses.as_deref());
+        // Whether an ephemeral container is ready is nobody's question.
+        let plain = |it| ContainerStatus { ready: false, started: None, ..it };
+        status.ephemeral_container_statuses =
+            Some(statuses.into_iter().map(plain).collect::<Vec<_>>()).filter(|it| !it.is_empty());
+    }
+
+    /// The phase that its containers have brought it to, and what ended it. A phase that is final is never taken back; and none is
+    /// final while anything may still run, nor while a driver may have devices prepared for it: the claim would be given to the next
+    /// pod before that is taken back (`PodCouldHaveRunningContainers`).
+    fn show_phase(&self, status: &mut PodStatus) {
+        let is_final = |phase: &str| matches!(phase, "Succeeded" | "Failed");
+        let old_phase = status.phase.take().unwrap_or_default();
+        let phase = self.phase(status);
+        let may_hold = self.may_run() || self.holds_device_claims();
+        if (is_final(&old_phase) && !self.is_static()) || (is_final(phase) && may_hold) {
+            status.phase = Some(old_phase);
+            return;
+        }
+        if self.ending.as_ref().is_some_and(|it| it.why == Why::Deadline) {
+            status.reason = Some("DeadlineExceeded".into());
+            status.message = Some(DEADLINE_MESSAGE.into());
+        }
+        if let Some(termination) = self.termination.as_ref().filter(|_| is_final(phase)) {
+            status.reason = Some(termination.reason.into());
+            status.message = Some(termination.message.clone());
+        }
+        status.phase = Some(phase.into());
     }
 
     pub(crate) fn may_run(&self) -> bool {

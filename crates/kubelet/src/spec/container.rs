@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use corten_api::core::v1::{Capabilities, Container, Pod, SELinuxOptions, SecurityContext, Volume, VolumeDevice};
+use corten_api::core::v1::{
+    Capabilities, Container, Pod, SELinuxOptions, SecurityContext, Volume, VolumeDevice, VolumeMount,
+};
 
 use crate::{
     AppArmor, Backend, ContainerDevices, ContainerSpec, Device, DeviceSource, Image, Mount, MountSource,
@@ -135,56 +137,18 @@ fn mounts(
     values: &Values<'_>,
     from: &Ingredients<'_>,
 ) -> Result<Vec<Mount>, ConfigError> {
-    let broken = |it: String| Err(ConfigError::Broken(it));
     let volumes: BTreeMap<&str, &Volume> =
         spec_of(pod).volumes.iter().flatten().rev().map(|it| (&*it.name, it)).collect();
     let mut mounts = Vec::new();
     let mut room = EXPANDED_BYTES_MAX;
     for mount in container.volume_mounts.iter().flatten() {
         let Some(volume) = volumes.get(&*mount.name).copied() else {
-            return broken(format!("cannot find volume {:?} to mount into container {:?}", mount.name, container.name));
+            let (volume, container) = (&mount.name, &container.name);
+            return broken(format!("cannot find volume {volume:?} to mount into container {container:?}"));
         };
-        // What walls a mount in is not left out: no runtime is asked for it (KEP-5855, off in Kubernetes unless it is switched on).
-        if let Some(options) = mount.bind_mount_options.as_ref().filter(|it| !it.is_empty()) {
-            let (volume, options) = (&mount.name, options.join(", "));
-            return broken(format!(
-                "volume {volume:?} requested bind mount options ({options}), but they are not supported by this node: leave \
-                 bindMountOptions out"
-            ));
-        }
-        let value = |name: &str| values.get(name).copied();
-        let sub_path = match mount.sub_path_expr.as_deref().filter(|it| !it.is_empty()) {
-            Some(expr) => match unset(expr, value)? {
-                missing if missing.is_empty() => env::expand(expr, value)?,
-                missing => return broken(format!("missing value for {}", missing.join(", "))),
-            },
-            None => mount.sub_path.clone().unwrap_or_default(),
-        };
+        let sub_path = sub_path(mount, values)?;
         room = room.checked_sub(sub_path.len()).ok_or_else(too_much)?;
-        if sub_path.starts_with('/') {
-            return broken(format!("error SubPath `{sub_path}` must not be an absolute path"));
-        }
-        if sub_path.split('/').any(|it| it == "..") {
-            return broken(format!("unable to provision SubPath `{sub_path}`: must not contain '..'"));
-        }
-        let persistent = from.persistent.get(&volume.name);
-        let source = source(volume, sub_path, from).map_err(ConfigError::Broken)?;
-        // Content that the kubelet makes is never the container's to change.
-        let is_made = match persistent {
-            Some(it) => it.read_only,
-            None => volume.host_path.is_none() && volume.empty_dir.is_none(),
-        };
-        mounts.push(Mount {
-            container_path: absolute(&mount.mount_path),
-            source,
-            read_only: mount.read_only == Some(true) || is_made,
-            recursive_read_only: read_only::is_recursive(mount, from.around.facts).map_err(ConfigError::Broken)?,
-            propagation: match mount.mount_propagation.as_deref() {
-                Some("HostToContainer") => Propagation::HostToContainer,
-                Some("Bidirectional") => Propagation::Bidirectional,
-                _ => Propagation::Private,
-            },
-        });
+        mounts.push(mount_of(volume, mount, sub_path, from)?);
     }
     let has = |mounts: &[Mount], path: &str| mounts.iter().any(|it| it.container_path == path);
     if !has(&mounts, "/etc/hosts") {
@@ -197,6 +161,61 @@ fn mounts(
         mounts.push(own_mount(&path, MountSource::TerminationLog));
     }
     Ok(mounts)
+}
+
+fn broken<T>(why: String) -> Result<T, ConfigError> {
+    Err(ConfigError::Broken(why))
+}
+
+/// `subPath`, or `subPathExpr` with its variables in their places.
+fn sub_path(mount: &VolumeMount, values: &Values<'_>) -> Result<String, ConfigError> {
+    let value = |name: &str| values.get(name).copied();
+    let sub_path = match mount.sub_path_expr.as_deref().filter(|it| !it.is_empty()) {
+        Some(expr) => match unset(expr, value)? {
+            missing if missing.is_empty() => env::expand(expr, value)?,
+            missing => return broken(format!("missing value for {}", missing.join(", "))),
+        },
+        None => mount.sub_path.clone().unwrap_or_default(),
+    };
+    if sub_path.starts_with('/') {
+        return broken(format!("error SubPath `{sub_path}` must not be an absolute path"));
+    }
+    if sub_path.split('/').any(|it| it == "..") {
+        return broken(format!("unable to provision SubPath `{sub_path}`: must not contain '..'"));
+    }
+    Ok(sub_path)
+}
+
+fn mount_of(
+    volume: &Volume,
+    mount: &VolumeMount,
+    sub_path: String,
+    from: &Ingredients<'_>,
+) -> Result<Mount, ConfigError> {
+    // What walls a mount in is not left out: no runtime is asked for it (KEP-5855, off in Kubernetes unless it is switched on).
+    if let Some(options) = mount.bind_mount_options.as_ref().filter(|it| !it.is_empty()) {
+        let (volume, options) = (&mount.name, options.join(", "));
+        return broken(format!(
+            "volume {volume:?} requested bind mount options ({options}), but they are not supported by this node: leave \
+             bindMountOptions out"
+        ));
+    }
+    // Content that the kubelet makes is never the container's to change.
+    let is_made = match from.persistent.get(&volume.name) {
+        Some(it) => it.read_only,
+        None => volume.host_path.is_none() && volume.empty_dir.is_none(),
+    };
+    Ok(Mount {
+        container_path: absolute(&mount.mount_path),
+        source: source(volume, sub_path, from).map_err(ConfigError::Broken)?,
+        read_only: mount.read_only == Some(true) || is_made,
+        recursive_read_only: read_only::is_recursive(mount, from.around.facts).map_err(ConfigError::Broken)?,
+        propagation: match mount.mount_propagation.as_deref() {
+            Some("HostToContainer") => Propagation::HostToContainer,
+            Some("Bidirectional") => Propagation::Bidirectional,
+            _ => Propagation::Private,
+        },
+    })
 }
 
 fn source(volume: &Volume, sub_path: String, from: &Ingredients<'_>) -> Result<MountSource, String> {

@@ -76,6 +76,11 @@ pub(super) async fn of(case: &Case<'_>) -> Advice {
             .who(format!("whoever runs {node}: put the files of {volume} back from a copy"))
             .hint("else make a claim anew, of a snapshot where there is one: this one cannot be mended from here");
     }
+    not_mounted(said, node, &headline, advice)
+}
+
+/// What the driver, or the kernel, said of the volume itself.
+fn not_mounted(said: &str, node: &str, headline: &dyn Fn(String) -> String, advice: Advice) -> Advice {
     if said.contains("'fsck' found errors") {
         return advice
             .headline(headline("its file system is damaged".into()))

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt::Write};
 
 use corten_cacher::watch_cache::Caches;
-use corten_meta::{Status, selector::requirements};
+use corten_meta::{Status, aggregate, selector::requirements};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -192,10 +192,8 @@ pub(crate) fn rules(authorizer: &Authorizer, caches: &Caches, spec: &Value, who:
         }
     }
     let mut status = json!({ "resourceRules": resources, "nonResourceRules": paths, "incomplete": !errors.is_empty() });
-    match &*errors {
-        [] => {}
-        [one] => status["evaluationError"] = json!(one),
-        many => status["evaluationError"] = json!(format!("[{}]", many.join(", "))),
+    if let Some(error) = aggregate(errors.into_iter().map(str::to_owned)) {
+        status["evaluationError"] = json!(error);
     }
     Ok(status)
 }

@@ -20,7 +20,7 @@ use crate::{
     rule::PolicyRule,
 };
 
-use graph::{Graph, What};
+use graph::{Graph, ReferencedKind};
 
 const NODES: &str = "system:nodes";
 const USER: &str = "system:node:";
@@ -59,13 +59,13 @@ impl NodeAuthorizer {
         let asked = NodeQuery { authorizer: self, caches, node, verb: question.verb, subresource, namespace, name };
         let is_here = || names(question.field_selector, "spec.nodeName", node);
         Some(match (group, resource) {
-            ("", "secrets") => asked.read_of_one(What::Secret),
-            ("", "configmaps") => asked.read_of_one(What::ConfigMap),
-            ("", "persistentvolumeclaims") if subresource == "status" => asked.status(What::Claim),
-            ("", "persistentvolumeclaims") => asked.get(What::Claim),
-            ("", "persistentvolumes") => asked.get(What::Volume),
-            ("resource.k8s.io", "resourceclaims") => asked.get(What::ResourceClaim),
-            ("storage.k8s.io", "volumeattachments") => asked.get(What::Attachment),
+            ("", "secrets") => asked.read_of_one(ReferencedKind::Secret),
+            ("", "configmaps") => asked.read_of_one(ReferencedKind::ConfigMap),
+            ("", "persistentvolumeclaims") if subresource == "status" => asked.status(ReferencedKind::Claim),
+            ("", "persistentvolumeclaims") => asked.get(ReferencedKind::Claim),
+            ("", "persistentvolumes") => asked.get(ReferencedKind::Volume),
+            ("resource.k8s.io", "resourceclaims") => asked.get(ReferencedKind::ResourceClaim),
+            ("storage.k8s.io", "volumeattachments") => asked.get(ReferencedKind::Attachment),
             ("", "serviceaccounts") => asked.account(),
             ("coordination.k8s.io", "leases") => asked.lease(),
             ("storage.k8s.io", "csinodes") => asked.csi_node(),
@@ -105,38 +105,38 @@ fn no(reason: &str) -> Answer {
 }
 
 impl NodeQuery<'_> {
-    fn related(&self, what: What) -> Answer {
+    fn related(&self, kind: ReferencedKind) -> Answer {
         if self.name.is_empty() {
             return no("No Object name found");
         }
         let mut graph = self.authorizer.0.lock();
-        if graph.leads(self.caches, what, self.namespace, self.name, self.node) {
+        if graph.leads(self.caches, kind, self.namespace, self.name, self.node) {
             return Ok(());
         }
         Err(format!("no relationship found between node '{}' and this object", self.node))
     }
 
     /// A list or a watch of one name shows no more than a `get`.
-    fn read_of_one(&self, what: What) -> Answer {
+    fn read_of_one(&self, kind: ReferencedKind) -> Answer {
         match (self.verb, self.subresource, self.namespace) {
-            ("get" | "list" | "watch", "", namespace) if !namespace.is_empty() => self.related(what),
+            ("get" | "list" | "watch", "", namespace) if !namespace.is_empty() => self.related(kind),
             ("get" | "list" | "watch", "", _) => no("can only read namespaced object of this type"),
             ("get" | "list" | "watch", ..) => no("cannot read subresource"),
             _ => no("can only read resources of this type"),
         }
     }
 
-    fn get(&self, what: What) -> Answer {
+    fn get(&self, kind: ReferencedKind) -> Answer {
         match (self.verb, self.subresource) {
-            ("get", "") => self.related(what),
+            ("get", "") => self.related(kind),
             ("get", _) => no("cannot get subresource"),
             _ => no("can only get individual resources of this type"),
         }
     }
 
-    fn status(&self, what: What) -> Answer {
+    fn status(&self, kind: ReferencedKind) -> Answer {
         match self.verb {
-            "update" | "patch" => self.related(what),
+            "update" | "patch" => self.related(kind),
             _ => no("can only get/update/patch this type"),
         }
     }
@@ -144,8 +144,8 @@ impl NodeQuery<'_> {
     fn account(&self) -> Answer {
         match (self.verb, self.subresource) {
             // To find credentials for images by the Pod's account.
-            ("get", "") => self.related(What::Account),
-            ("create", "token") if !self.name.is_empty() => self.related(What::Account),
+            ("get", "") => self.related(ReferencedKind::Account),
+            ("create", "token") if !self.name.is_empty() => self.related(ReferencedKind::Account),
             ("create", sub) if sub != "token" => no("can only create token subresource of serviceaccount"),
             _ => no("can only create tokens for individual service accounts"),
         }
@@ -184,7 +184,7 @@ impl NodeQuery<'_> {
         }
         match self.verb {
             "create" => Ok(()),
-            "get" | "update" | "patch" | "delete" => self.related(What::Slice),
+            "get" | "update" | "patch" | "delete" => self.related(ReferencedKind::Slice),
             "watch" | "list" | "deletecollection" if is_own => Ok(()),
             "watch" | "list" | "deletecollection" => {
                 no("can only list/watch/deletecollection resourceslices with nodeName field selector")
@@ -202,7 +202,7 @@ impl NodeQuery<'_> {
         match self.verb {
             // For which Pod, admission looks at.
             "create" => Ok(()),
-            "get" => self.related(What::PodCertificate),
+            "get" => self.related(ReferencedKind::PodCertificate),
             "list" | "watch" if is_here() => Ok(()),
             "list" | "watch" => no("can only list/watch podcertificaterequests with nodeName field selector"),
             verb => Err(format!("nodes may not {verb} podcertificaterequests")),
@@ -225,9 +225,9 @@ impl NodeQuery<'_> {
 
     fn pod(&self, is_here: impl Fn() -> bool) -> Answer {
         match (self.subresource, self.verb) {
-            ("", "get") => self.get(What::Pod),
+            ("", "get") => self.get(ReferencedKind::Pod),
             ("", "list" | "watch") if is_here() => Ok(()),
-            ("", "list" | "watch") if !self.name.is_empty() => self.related(What::Pod),
+            ("", "list" | "watch") if !self.name.is_empty() => self.related(ReferencedKind::Pod),
             ("", "list" | "watch") => no("can only list/watch pods with spec.nodeName field selector"),
             // Mirrors of static Pods; which ones, admission looks at.
             ("", "create" | "delete") | ("status", "update" | "patch") | ("eviction", "create") => Ok(()),

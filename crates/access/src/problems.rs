@@ -1,5 +1,7 @@
 //! What is wrong with a configuration, in the words of upstream's `field` errors.
 
+use corten_meta::aggregate;
+
 /// Why a configuration is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -55,12 +57,7 @@ impl Problems {
         self.0.push(reason);
     }
 
-    /// As `utilerrors.Aggregate` joins them.
     pub(crate) fn text(self) -> Option<String> {
-        match &*self.0 {
-            [] => None,
-            [one] => Some(one.clone()),
-            many => Some(format!("[{}]", many.join(", "))),
-        }
+        aggregate(self.0)
     }
 }

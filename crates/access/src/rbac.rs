@@ -11,7 +11,7 @@ use std::{
 
 pub use compiler::{Compiler, Objects};
 
-use corten_meta::Key;
+use corten_meta::{Key, aggregate};
 use serde::Deserialize;
 
 use crate::{
@@ -119,15 +119,8 @@ impl Index {
                 Err(_) => {}
             }
         }
-        let reason = match &*missing {
-            [] => String::new(),
-            [one] => format!("RBAC: {one} not found"),
-            many => {
-                let many: Vec<String> = many.iter().map(|it| format!("{it} not found")).collect();
-                format!("RBAC: [{}]", many.join(", "))
-            }
-        };
-        Decision::Denied(reason.into())
+        let missing = aggregate(missing.iter().map(|it| format!("{it} not found")));
+        Decision::Denied(missing.map(|it| format!("RBAC: {it}")).unwrap_or_default().into())
     }
 
     /// How many rules a decision goes through at most.

@@ -15,7 +15,7 @@ use hyper::upgrade::Upgraded;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{aggregator::Aggregator, backend::PASSED_ON, server::CONNECTIONS_OF_USER_MAX, silence::Audible};
+use crate::{aggregator::Aggregator, backend::PASSED_ON, server::CONNECTIONS_OF_USER_MAX, silence::IdleTimeoutBody};
 
 /// A request that is passed on.
 pub struct Forwarded<'a> {
@@ -97,7 +97,7 @@ impl Aggregator {
             // What follows would be read as answers to the client's next requests.
             return Err(unreached("it switches protocols without being asked to".to_owned()));
         }
-        let response = response.map(|it| boxed(Audible::of(it.of(share), goes_on)));
+        let response = response.map(|it| boxed(IdleTimeoutBody::of(it.of(share), goes_on)));
         answered(response, upgrade).map(Answered::Response)
     }
 }
@@ -118,7 +118,7 @@ where
     Ok(match dialled.map_err(|it| it.to_string())? {
         // A refusal: whatever was asked for, that does not go on.
         Dialed::Answered(response) => {
-            answered(response.map(|it| boxed(Audible::of(it, false))), true).map(Answered::Response)
+            answered(response.map(|it| boxed(IdleTimeoutBody::of(it, false))), true).map(Answered::Response)
         }
         Dialed::Switched(head, connection) => switched(head, connection, wanted),
     })

@@ -15,7 +15,7 @@ use tokio::time::{Sleep, sleep};
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// A body that ends with an error after a long silence of who sends it.
-pub(crate) struct Audible<B> {
+pub(crate) struct IdleTimeoutBody<B> {
     body: B,
     /// May it go on for as long as both sides like?
     goes_on: bool,
@@ -23,7 +23,7 @@ pub(crate) struct Audible<B> {
     silence: Option<Pin<Box<Sleep>>>,
 }
 
-impl<B> Audible<B> {
+impl<B> IdleTimeoutBody<B> {
     pub(crate) fn of(body: B, goes_on: bool) -> Self {
         Self { body, goes_on, silence: None }
     }
@@ -36,7 +36,7 @@ impl<B> Audible<B> {
     }
 }
 
-impl<B> Body for Audible<B>
+impl<B> Body for IdleTimeoutBody<B>
 where
     B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
 {

@@ -1,6 +1,10 @@
 //! How API servers are known: each says in a Lease that it is there, and machines were told in `cluster-info` where to join.
 
-use corten_meta::{ObjectMeta, reserved::Host};
+use corten_meta::{
+    ObjectMeta,
+    address::{authority, split_host_port},
+    reserved::Host,
+};
 
 /// Where their Leases are.
 pub const LEASE_NAMESPACE: &str = "kube-system";
@@ -37,11 +41,7 @@ pub fn hosts_of_kubeconfig(text: &str) -> Vec<Host> {
 
 /// `https://api.example.com:6443/` is at `api.example.com`.
 pub fn host_of(url: &str) -> Option<Host> {
-    let authority = url.split_once("://")?.1.split('/').next()?;
-    let host = match authority.strip_prefix('[') {
-        Some(address) => address.split(']').next()?,
-        None => authority.rsplit_once(':').map_or(authority, |it| it.0),
-    };
+    let (host, _) = split_host_port(authority(url.split_once("://")?.1));
     (!host.is_empty()).then(|| Host::parse(host))
 }
 

@@ -1,10 +1,59 @@
-//! Ports of the host that the API server chooses for Pods with their node's network: what annotations say of them, and from which
-//! range they are.
+//! Ports of the host: which a Pod asks for, and which collide; which of them the API server chooses for Pods with their node's
+//! network, what annotations say of those, and from which range they are.
 
 use core::ops::RangeInclusive;
 use std::{collections::BTreeMap, fmt};
 
 use crate::cluster_network::NodePorts;
+
+/// Every address of the host.
+const ANY_IP: &str = "0.0.0.0";
+
+/// One port of the host that a Pod asks for. By number and protocol first: ports that may collide stand together where they are
+/// sorted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostPort<'p> {
+    pub port: i32,
+    pub protocol: &'p str,
+    pub ip: &'p str,
+}
+
+/// A port of a container as its spec has it; what is absent is empty, or 0.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ContainerPort<'p> {
+    pub host_port: i32,
+    pub container_port: i32,
+    pub protocol: &'p str,
+    pub host_ip: &'p str,
+}
+
+impl<'p> HostPort<'p> {
+    /// The port of the host that this one is; `None` where it is none. In the host's network each of a container is.
+    pub fn of(port: ContainerPort<'p>, in_host_network: bool) -> Option<Self> {
+        let ContainerPort { host_port, container_port, protocol, host_ip } = port;
+        let port = if in_host_network && host_port == 0 { container_port } else { host_port };
+        let or = |text: &'p str, default: &'static str| if text.is_empty() { default } else { text };
+        (port > 0).then(|| Self { port, protocol: or(protocol, "TCP"), ip: or(host_ip, ANY_IP) })
+    }
+
+    pub fn is_on_any_ip(self) -> bool {
+        self.ip == ANY_IP
+    }
+
+    /// The same port on every address.
+    #[must_use]
+    pub fn on_any_ip(self) -> Self {
+        Self { ip: ANY_IP, ..self }
+    }
+
+    /// Two Pods of a node cannot have the same number and protocol on an address they have in common (`HostPortInfo` of
+    /// kube-scheduler).
+    pub fn collides(self, other: Self) -> bool {
+        self.port == other.port
+            && self.protocol == other.protocol
+            && (self.ip == other.ip || self.is_on_any_ip() || other.is_on_any_ip())
+    }
+}
 
 /// Of a Pod, or of a Namespace for its Pods: [`HOST`] or [`POD`].
 pub const NETWORK: &str = "corten.dev/network";

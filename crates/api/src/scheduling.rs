@@ -1,7 +1,7 @@
 //! Rules that scheduler, kubelet, controllers and `corten why` must agree on, each once: k8s.io/component-helpers has them in
 //! `scheduling/corev1` and `resource`. Each reader has its own projection of an object; here stand only the rules.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use corten_meta::Quantity;
 
@@ -39,6 +39,30 @@ impl Toleration<'_> {
                 _ => false,
             }
     }
+}
+
+/// How long a Pod stays where taints drive it away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stay {
+    Forever,
+    /// From when the last of the taints was put there, or the Pod came.
+    For(Duration),
+    /// One of them it does not tolerate.
+    Ended,
+}
+
+/// The shortest time for which a Pod tolerates all of the taints (`processPodOnNode` and `getMinTolerationTime` of the taint eviction
+/// controller): of each toleration that it has, its `tolerationSeconds`. Less than none is none.
+pub fn stay<'a>(
+    taints: impl IntoIterator<Item = Taint<'a>>,
+    tolerations: impl Iterator<Item = (Toleration<'a>, Option<i64>)> + Clone,
+) -> Stay {
+    let mut shortest: Option<i64> = None;
+    for taint in taints {
+        let Some((_, seconds)) = tolerations.clone().find(|it| it.0.tolerates(taint)) else { return Stay::Ended };
+        shortest = shortest.into_iter().chain(seconds).min();
+    }
+    shortest.map_or(Stay::Forever, |it| Stay::For(Duration::from_secs(it.try_into().unwrap_or(0))))
 }
 
 /// Does a label or field of this value meet one requirement of a node selector? `None`: the node has no such label.

@@ -10,8 +10,8 @@ use corten_cacher::{
     body::{BoxError, Response},
 };
 use corten_connection::{
-    Attendance, BusyPoll, EndsUnread, InOneTurn, Lanes, Others, Placement, RequestPlacement, Rhythm, UnreadAnswers,
-    ambiguity,
+    Attendance, BusyPoll, EndsUnread, InOneTurn, Lanes, Others, Placement, RequestPace, RequestPlacement,
+    UnreadAnswers, ambiguity,
 };
 use corten_meta::Status;
 use corten_stream::{Addresses, Connected};
@@ -113,8 +113,8 @@ impl Server {
                         }
                     }
                     let (server, tls, http1, lanes) = (self.clone(), tls.clone(), http1.clone(), lanes.clone());
-                    let (rhythm, placement) = (Rhythm::new(others.clone()), lanes.placement());
-                    let connection = Connection { server, tls, http1, address, rhythm, lanes, placement };
+                    let (pace, placement) = (RequestPace::new(others.clone()), lanes.placement());
+                    let connection = Connection { server, tls, http1, address, pace, lanes, placement };
                     connections.spawn(connection.run(stream, graceful.watcher(), (place, connected)));
                 }
                 Err(error) => {
@@ -189,7 +189,7 @@ struct Connection {
     tls: TlsAcceptor,
     http1: Arc<Builder<TokioExecutor>>,
     address: SocketAddr,
-    rhythm: Arc<Rhythm>,
+    pace: Arc<RequestPace>,
     lanes: Arc<Lanes>,
     placement: Arc<Placement>,
 }
@@ -206,7 +206,7 @@ impl Connection {
             Err(_) => return tracing::debug!(%address, "the TLS handshake took too long"),
         };
         let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let busy_poll = BusyPoll::new(self.rhythm.clone());
+        let busy_poll = BusyPoll::new(self.pace.clone());
         let (lanes, placement) = (self.lanes.clone(), self.placement.clone());
         let served = if is_http2 {
             lanes.run(InOneTurn::new(multiplexed::serve(self, stream, watcher), busy_poll), placement).await
@@ -220,12 +220,12 @@ impl Connection {
 
     /// HTTP/1.1: one request after the other; the only protocol that can be upgraded.
     async fn one_by_one(self, stream: TlsStream, watcher: Watcher) -> Result<(), BoxError> {
-        let Self { server, http1, address, rhythm, lanes, placement, .. } = self;
+        let Self { server, http1, address, pace, lanes, placement, .. } = self;
         let peer = peer_of(&stream, address);
         let unread = UnreadAnswers::new(server.unread());
         let answers = unread.clone();
         let service = service_fn(move |mut request: http::Request<Incoming>| {
-            let (server, peer, in_work) = (server.clone(), peer.clone(), rhythm.begin());
+            let (server, peer, in_work) = (server.clone(), peer.clone(), pace.begin());
             let answers = answers.clone();
             let (lanes, placement) = (lanes.clone(), placement.clone());
             async move {

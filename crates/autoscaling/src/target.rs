@@ -110,7 +110,7 @@ pub(crate) fn target(view: &View, own: &Key, to: &Reference) -> Result<Result<Ta
 }
 
 fn scale_of(view: &View, own: &Key, resource: &Resource, key: &Key) -> Result<Result<Scale, String>, ApiPath> {
-    // A path in a namespace, as upstream asks for it, leads to nothing that has none.
+    // `HorizontalController.scaleForResourceMappings` asks for the scale in a namespace, where a cluster-scoped resource is not found.
     if !resource.namespaced {
         return Ok(Err("the server could not find the requested resource".into()));
     }

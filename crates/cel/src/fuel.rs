@@ -2,7 +2,7 @@
 //!
 //! Upstream's costs leave out what is cheap as a rule, such as what is inside of lists that are compared and what it takes to
 //! compile a pattern that an object holds, and it ends what takes too long by the request's deadline. Here each evaluation has so
-//! much fuel, and all that share a tank have so much together: the rules of an object, the policies of a request. The count is
+//! much fuel, and all that share a limit have so much together: the rules of an object, the policies of a request. The count is
 //! the thread's, since comparisons happen deep within functions.
 
 use std::{
@@ -16,7 +16,7 @@ pub(crate) const OF_EVALUATION: u64 = 50_000_000;
 /// What is evaluated where it is asked for: some milliseconds. What takes more is done where nobody waits behind it.
 pub const MOMENT: u64 = 500_000;
 
-/// Outside of every tank nothing is counted.
+/// Outside of every limit nothing is counted.
 const UNBOUNDED: u64 = u64::MAX;
 
 thread_local! {
@@ -45,19 +45,19 @@ pub(crate) fn spend_made(bytes: usize) -> bool {
     spend(bytes as u64)
 }
 
-/// Is the tank empty from which the evaluations of this thread take now? What was found since is not right.
+/// Has this thread used up its fuel? What evaluations have found since is not right.
 pub fn is_spent() -> bool {
     LEFT.with(Cell::get) == 0
 }
 
-/// A tank for this thread, until it is dropped: what is used is taken from the one around it, too, which may have less.
+/// Limits this thread's fuel until it is dropped. What is used is also taken from the limit around it, which may have less left.
 #[derive(Debug)]
-pub struct Tank {
+pub struct FuelLimit {
     before: u64,
     given: u64,
 }
 
-impl Tank {
+impl FuelLimit {
     /// With so many units, if there are as many.
     pub fn of(units: u64) -> Self {
         let before = LEFT.with(Cell::get);
@@ -71,7 +71,7 @@ impl Tank {
     }
 }
 
-impl Drop for Tank {
+impl Drop for FuelLimit {
     fn drop(&mut self) {
         let rest = if self.before == UNBOUNDED { UNBOUNDED } else { self.before - self.used() };
         LEFT.with(|it| it.set(rest));
@@ -106,10 +106,10 @@ impl Fuel {
 
     /// Does something with at most so many units of it. Says whether they were enough.
     pub fn lend<T>(&self, units: u64, run: impl FnOnce() -> T) -> (T, bool) {
-        let tank = Tank::of(units.min(self.left()));
+        let limit = FuelLimit::of(units.min(self.left()));
         let made = run();
-        let (used, was_enough) = (tank.used(), !is_spent());
-        drop(tank);
+        let (used, was_enough) = (limit.used(), !is_spent());
+        drop(limit);
         self.0.store(self.left().saturating_sub(used), Ordering::Relaxed);
         (made, was_enough)
     }

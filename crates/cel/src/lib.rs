@@ -35,7 +35,7 @@ pub use env::{Env, NEW_EXPRESSIONS, STORED_EXPRESSIONS};
 pub use error::{Error, ErrorKind, Issue, Issues};
 pub use escape::{escape, unescape};
 pub use estimate::Range;
-pub use fuel::{Fuel, MOMENT, Tank, is_spent, spend};
+pub use fuel::{Fuel, FuelLimit, MOMENT, is_spent, spend};
 pub use functions::{Function, Overload, is_uri, named as function, table as functions};
 pub use mutation::to_json as mutation_json;
 pub use opaque::authorizing::{Attributes, Authorizer, Authorizing, Decision};

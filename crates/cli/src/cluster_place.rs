@@ -7,7 +7,7 @@ use std::{net::IpAddr, path::PathBuf};
 
 use clap::ArgMatches;
 use corten_machine::Layout;
-use corten_meta::address::is_reachable;
+use corten_meta::address::{authority, is_reachable, split_host_port};
 
 use crate::connection::{self, Connection};
 use corten_console::shell::quoted;
@@ -80,12 +80,7 @@ impl ClusterPlace {
 
     /// The port is empty where the URL has none.
     fn host_and_port(&self) -> (&str, &str) {
-        let rest = self.server.split_once("://").map_or(&*self.server, |it| it.1);
-        let place = rest.split('/').next().unwrap_or_default();
-        match place.strip_prefix('[').and_then(|it| it.split_once(']')) {
-            Some((host, port)) => (host, port.trim_start_matches(':')),
-            None => place.split_once(':').unwrap_or((place, "")),
-        }
+        split_host_port(authority(&self.server))
     }
 }
 

@@ -12,13 +12,13 @@ pub(crate) struct Reach(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    seen: Mutex<Seen>,
+    connectivity: Mutex<Connectivity>,
     /// Not a channel of `watch`, which wakes those who wait in an order of chance: a simulation repeats them exactly.
     returned: Notify,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct Connectivity {
     /// The last request did not get through.
     is_away: bool,
     n_returns: u64,
@@ -27,11 +27,11 @@ struct Seen {
 impl Reach {
     /// An answer is one, whatever it says.
     pub(crate) fn note(&self, is_answered: bool) {
-        let mut seen = self.0.seen.lock();
-        let returns = seen.is_away && is_answered;
-        seen.is_away = !is_answered;
-        seen.n_returns += u64::from(returns);
-        drop(seen);
+        let mut connectivity = self.0.connectivity.lock();
+        let returns = connectivity.is_away && is_answered;
+        connectivity.is_away = !is_answered;
+        connectivity.n_returns += u64::from(returns);
+        drop(connectivity);
         if returns {
             self.0.returned.notify_waiters();
         }
@@ -39,13 +39,13 @@ impl Reach {
 
     /// Ends when a request gets through after one that did not.
     pub(crate) fn returned(&self) -> impl Future<Output = ()> + Send + use<> {
-        let (shared, n_before) = (self.0.clone(), self.0.seen.lock().n_returns);
+        let (shared, n_before) = (self.0.clone(), self.0.connectivity.lock().n_returns);
         async move {
             loop {
                 let mut returned = std::pin::pin!(shared.returned.notified());
                 // Before the look: what comes after it wakes.
                 returned.as_mut().enable();
-                if shared.seen.lock().n_returns != n_before {
+                if shared.connectivity.lock().n_returns != n_before {
                     return;
                 }
                 returned.await;

@@ -49,7 +49,7 @@ impl Others {
 }
 
 /// How fast one connection asks.
-pub struct Rhythm {
+pub struct RequestPace {
     others: Arc<Others>,
     began: Instant,
     /// When the last answer was made, in nanoseconds after it began.
@@ -58,9 +58,9 @@ pub struct Rhythm {
 }
 
 /// A request that is worked on, until this is dropped.
-pub struct InWork(Arc<Rhythm>);
+pub struct InWork(Arc<RequestPace>);
 
-impl Rhythm {
+impl RequestPace {
     pub fn new(others: Arc<Others>) -> Arc<Self> {
         let (answered_at, is_fast) = (AtomicU64::new(0), AtomicBool::new(false));
         Arc::new(Self { others, began: Instant::now(), answered_at, is_fast })
@@ -85,7 +85,7 @@ impl Rhythm {
 
 impl Drop for InWork {
     fn drop(&mut self) {
-        let Rhythm { began, answered_at, others, .. } = &*self.0;
+        let RequestPace { began, answered_at, others, .. } = &*self.0;
         answered_at.store(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
         others.end_work();
     }
@@ -93,21 +93,21 @@ impl Drop for InWork {
 
 /// The staying awake of one connection.
 pub struct BusyPoll {
-    rhythm: Arc<Rhythm>,
+    pace: Arc<RequestPace>,
     is_awake: bool,
 }
 
 impl BusyPoll {
-    pub fn new(rhythm: Arc<Rhythm>) -> Self {
-        Self { rhythm, is_awake: false }
+    pub fn new(pace: Arc<RequestPace>) -> Self {
+        Self { pace, is_awake: false }
     }
 
     /// While more is expected, has the task polled again, after all others and a look at what has arrived.
     pub fn keep(&mut self, cx: &mut Context<'_>) {
-        if !self.rhythm.expects_more() {
+        if !self.pace.expects_more() {
             return self.end();
         }
-        self.is_awake = self.is_awake || !self.rhythm.others.is_taken.swap(true, Ordering::Relaxed);
+        self.is_awake = self.is_awake || !self.pace.others.is_taken.swap(true, Ordering::Relaxed);
         if self.is_awake {
             let _pending = pin!(tokio::task::yield_now()).poll(cx);
         }
@@ -115,7 +115,7 @@ impl BusyPoll {
 
     fn end(&mut self) {
         if std::mem::take(&mut self.is_awake) {
-            self.rhythm.others.is_taken.store(false, Ordering::Relaxed);
+            self.pace.others.is_taken.store(false, Ordering::Relaxed);
         }
     }
 }
@@ -133,20 +133,20 @@ mod tests {
     use super::*;
 
     struct One {
-        rhythm: Arc<Rhythm>,
+        pace: Arc<RequestPace>,
         busy_poll: BusyPoll,
     }
 
     impl One {
         fn new(others: &Arc<Others>) -> Self {
-            let rhythm = Rhythm::new(others.clone());
-            Self { busy_poll: BusyPoll::new(rhythm.clone()), rhythm }
+            let pace = RequestPace::new(others.clone());
+            Self { busy_poll: BusyPoll::new(pace.clone()), pace }
         }
 
         /// A request after a pause, answered at once.
         async fn ask(&mut self, pause_micros: u64) {
             tokio::time::advance(Duration::from_micros(pause_micros)).await;
-            drop(self.rhythm.begin());
+            drop(self.pace.begin());
         }
 
         fn is_awake(&mut self) -> bool {
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!([one.is_awake(), other.is_awake(), one.is_awake()], [true, false, true]);
         drop(one);
         assert!(other.is_awake());
-        let third = Rhythm::new(others.clone());
+        let third = RequestPace::new(others.clone());
         let in_work = third.begin();
         assert!(!other.is_awake());
         drop(in_work);

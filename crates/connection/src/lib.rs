@@ -16,11 +16,11 @@ mod unread;
 mod whole_body;
 
 pub use ambiguous::{ambiguity, said_twice};
-pub use busy_poll::{BusyPoll, InWork, Others, Rhythm};
+pub use busy_poll::{BusyPoll, InWork, Others, RequestPace};
 pub use counted::Counted;
 pub use heavy_lane::HeavyLanes;
 pub use leftover::{Leftover, Lent};
-pub use multiplexed::{Corked, Multiplexed, NewStreams};
+pub use multiplexed::{BufferedWrites, Multiplexed, NewStreams};
 pub use placement::{Lanes, Placement, RequestPlacement, WideAnswer, WideBody};
 pub use self_wake::{InOneTurn, SelfWaker};
 pub use unattended::{Attendance, Unattended};

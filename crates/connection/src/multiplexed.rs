@@ -22,7 +22,7 @@ use tokio::{
 use crate::SelfWaker;
 
 /// So much is collected before it is written in the middle of a round.
-const CORKED_BYTES_MAX: usize = 64 * 1024;
+const BUFFERED_BYTES_MAX: usize = 64 * 1024;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Stream = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -62,12 +62,12 @@ pub struct Multiplexed<C, S> {
     connection: Pin<Box<C>>,
     begun: NewStreams,
     streams: Streams,
-    wire: Corked<S>,
+    wire: BufferedWrites<S>,
 }
 
 impl<C, S> Multiplexed<C, S> {
     /// `connection` reads from and writes to a clone of `wire`, and gives its streams to a clone of `begun`.
-    pub fn new(connection: C, begun: NewStreams, wire: Corked<S>) -> Self {
+    pub fn new(connection: C, begun: NewStreams, wire: BufferedWrites<S>) -> Self {
         Self { connection: Box::pin(connection), begun, streams: Streams::default(), wire }
     }
 }
@@ -100,29 +100,29 @@ where
     }
 }
 
-/// Keeps what is written until the round ends: a flush from inside is no end.
-pub struct Corked<S>(Arc<Mutex<Cork<S>>>);
+/// Buffers writes until the poll round ends; ignores inner flushes.
+pub struct BufferedWrites<S>(Arc<Mutex<WriteBuffer<S>>>);
 
-struct Cork<S> {
+struct WriteBuffer<S> {
     stream: S,
     kept: Vec<u8>,
     /// How much of `kept` is written.
     written: usize,
 }
 
-impl<S> Corked<S> {
+impl<S> BufferedWrites<S> {
     pub fn new(stream: S) -> Self {
-        Self(Arc::new(Mutex::new(Cork { stream, kept: Vec::new(), written: 0 })))
+        Self(Arc::new(Mutex::new(WriteBuffer { stream, kept: Vec::new(), written: 0 })))
     }
 }
 
-impl<S> Clone for Corked<S> {
+impl<S> Clone for BufferedWrites<S> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<S: AsyncWrite + Unpin> Cork<S> {
+impl<S: AsyncWrite + Unpin> WriteBuffer<S> {
     /// Writes all that is kept, and sends it.
     fn drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.written < self.kept.len() {
@@ -137,7 +137,7 @@ impl<S: AsyncWrite + Unpin> Cork<S> {
     }
 
     fn make_room(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.kept.len() >= CORKED_BYTES_MAX {
+        if self.kept.len() >= BUFFERED_BYTES_MAX {
             std::task::ready!(self.drain(cx))?;
         }
         if self.kept.capacity() == 0 {
@@ -154,23 +154,23 @@ thread_local! {
 }
 
 fn put_back(mut buffer: Vec<u8>) {
-    if (1..=2 * CORKED_BYTES_MAX).contains(&buffer.capacity()) {
+    if (1..=2 * BUFFERED_BYTES_MAX).contains(&buffer.capacity()) {
         buffer.clear();
         SPARE.set(buffer);
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Corked<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for BufferedWrites<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0.lock().stream).poll_read(cx, buf)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Corked<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for BufferedWrites<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let mut cork = self.0.lock();
-        std::task::ready!(cork.make_room(cx))?;
-        cork.kept.extend_from_slice(buf);
+        let mut buffer = self.0.lock();
+        std::task::ready!(buffer.make_room(cx))?;
+        buffer.kept.extend_from_slice(buf);
         Poll::Ready(Ok(buf.len()))
     }
 
@@ -179,9 +179,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Corked<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let mut cork = self.0.lock();
-        std::task::ready!(cork.make_room(cx))?;
-        bufs.iter().for_each(|it| cork.kept.extend_from_slice(it));
+        let mut buffer = self.0.lock();
+        std::task::ready!(buffer.make_room(cx))?;
+        bufs.iter().for_each(|it| buffer.kept.extend_from_slice(it));
         Poll::Ready(Ok(bufs.iter().map(|it| it.len()).sum()))
     }
 
@@ -194,9 +194,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Corked<S> {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut cork = self.0.lock();
-        std::task::ready!(cork.drain(cx))?;
-        Pin::new(&mut cork.stream).poll_shutdown(cx)
+        let mut buffer = self.0.lock();
+        std::task::ready!(buffer.drain(cx))?;
+        Pin::new(&mut buffer.stream).poll_shutdown(cx)
     }
 }
 

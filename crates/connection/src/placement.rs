@@ -26,7 +26,7 @@ const LIGHT_BYTES_MAX: u64 = 64 * 1024;
 
 /// Where one task shall run, and where it does.
 pub struct Placement {
-    crowd: Arc<Crowd>,
+    wide_answers: Arc<WideAnswers>,
     /// What it works on now is wide.
     is_wide: AtomicBool,
     /// Wide answers that it sends.
@@ -39,7 +39,7 @@ pub struct Placement {
 
 /// The wide answers that are made and sent. As long as they leave a core to all others they are best where their connections are: the way
 /// to another thread costs each wait for its reader some time.
-struct Crowd {
+struct WideAnswers {
     n: AtomicUsize,
     n_max: usize,
     /// Who would stay awake while one is sent would take the core that is left.
@@ -47,10 +47,10 @@ struct Crowd {
 }
 
 impl Placement {
-    fn new(crowd: Arc<Crowd>) -> Self {
+    fn new(wide_answers: Arc<WideAnswers>) -> Self {
         let no = || AtomicBool::new(false);
         let (is_wide, is_on_wide_lane, stays) = (no(), no(), no());
-        Self { crowd, is_wide, n_sent: AtomicUsize::new(0), is_on_wide_lane, stays, waits: AtomicWaker::new() }
+        Self { wide_answers, is_wide, n_sent: AtomicUsize::new(0), is_on_wide_lane, stays, waits: AtomicWaker::new() }
     }
 
     /// What the task works on from now on is wide, or not. It moves before it is polled next but one.
@@ -61,7 +61,7 @@ impl Placement {
 
     fn wants_wide_lane(&self) -> bool {
         let is_wide = self.is_wide.load(SeqCst) || self.n_sent.load(SeqCst) > 0;
-        is_wide && (self.stays.load(SeqCst) || self.crowd.n.load(SeqCst) > self.crowd.n_max)
+        is_wide && (self.stays.load(SeqCst) || self.wide_answers.n.load(SeqCst) > self.wide_answers.n_max)
     }
 
     fn is_in_place(&self) -> bool {
@@ -114,8 +114,8 @@ pub struct WideAnswer(Arc<Placement>);
 
 impl WideAnswer {
     fn begin(connection: Arc<Placement>) -> Self {
-        connection.crowd.n.fetch_add(1, SeqCst);
-        connection.crowd.others.begin_work();
+        connection.wide_answers.n.fetch_add(1, SeqCst);
+        connection.wide_answers.others.begin_work();
         connection.n_sent.fetch_add(1, SeqCst);
         Self(connection)
     }
@@ -128,8 +128,8 @@ impl WideAnswer {
 impl Drop for WideAnswer {
     fn drop(&mut self) {
         self.0.n_sent.fetch_sub(1, SeqCst);
-        self.0.crowd.n.fetch_sub(1, SeqCst);
-        self.0.crowd.others.end_work();
+        self.0.wide_answers.n.fetch_sub(1, SeqCst);
+        self.0.wide_answers.others.end_work();
     }
 }
 
@@ -167,19 +167,19 @@ pub struct Lanes {
     narrow: Handle,
     wide: Handle,
     large_bodies: Handle,
-    crowd: Arc<Crowd>,
+    wide_answers: Arc<WideAnswers>,
 }
 
 impl Lanes {
     /// Of connections that come here. Beside `n_wide_max` wide answers there is a core for all others.
     pub(crate) fn new(wide: Handle, large_bodies: Handle, n_wide_max: usize, others: Arc<Others>) -> Self {
-        let crowd = Arc::new(Crowd { n: AtomicUsize::new(0), n_max: n_wide_max, others });
-        Self { narrow: Handle::current(), wide, large_bodies, crowd }
+        let wide_answers = Arc::new(WideAnswers { n: AtomicUsize::new(0), n_max: n_wide_max, others });
+        Self { narrow: Handle::current(), wide, large_bodies, wide_answers }
     }
 
     /// Of a task that is begun.
     pub fn placement(&self) -> Arc<Placement> {
-        Arc::new(Placement::new(self.crowd.clone()))
+        Arc::new(Placement::new(self.wide_answers.clone()))
     }
 
     /// Runs a task where its placement wants it. It begins here, which is the narrow lane, and ends when this is dropped.

@@ -109,10 +109,10 @@ mod tests {
     use std::{future::poll_fn, sync::atomic::AtomicUsize};
 
     use super::*;
-    use crate::busy_poll::{Others, Rhythm};
+    use crate::busy_poll::{Others, RequestPace};
 
     fn busy_poll() -> BusyPoll {
-        BusyPoll::new(Rhythm::new(Others::new()))
+        BusyPoll::new(RequestPace::new(Others::new()))
     }
 
     #[derive(Default)]
@@ -179,11 +179,11 @@ mod tests {
         runtime.expect("a runtime").block_on(async {
             let (ask, mut asked) = tokio::sync::mpsc::channel::<u32>(1);
             let (answer, mut answered) = tokio::sync::mpsc::channel::<u32>(1);
-            let rhythm = Rhythm::new(Others::new());
-            let busy_poll = BusyPoll::new(rhythm.clone());
+            let pace = RequestPace::new(Others::new());
+            let busy_poll = BusyPoll::new(pace.clone());
             let answers = async move {
                 while let Some(n) = asked.recv().await {
-                    drop(rhythm.begin());
+                    drop(pace.begin());
                     answer.send(n + 1).await.expect("somebody listens");
                 }
             };

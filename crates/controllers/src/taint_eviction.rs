@@ -3,12 +3,12 @@
 //! How long a pod has tolerated a taint follows from the taint's own time. One that came without is given its time here,
 //! so that a restart does not begin the count anew.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-use corten_api::resources;
+use corten_api::{
+    resources,
+    scheduling::{self, Stay},
+};
 use corten_meta::{Key, ObjectMeta, Time};
 use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write};
 use serde_json::{Value, json};
@@ -117,20 +117,18 @@ fn tainted_node_of(view: &View, pod: &ObjectMeta) -> Vec<Key> {
 
 /// When a pod must leave, if it must.
 fn leaves_at(pod: &Pod, taints: &[&Taint], since: Option<Time>, now: Time) -> Option<Time> {
-    let mut shortest: Option<i64> = None;
-    for taint in taints {
-        let Some(toleration) = pod.spec.tolerations.iter().find(|it| it.tolerates(taint)) else { return Some(now) };
-        if let Some(seconds) = toleration.toleration_seconds {
-            shortest = Some(shortest.map_or(seconds, |it| it.min(seconds)));
-        }
-    }
-    let seconds = Duration::from_secs(u64::try_from(shortest?).unwrap_or(0));
+    let tolerations = pod.spec.tolerations.iter().map(|it| (it.rule(), it.toleration_seconds));
+    let stay = match scheduling::stay(taints.iter().map(|it| it.rule()), tolerations) {
+        Stay::Forever => return None,
+        Stay::Ended => return Some(now),
+        Stay::For(stay) => stay,
+    };
     let tainted = taints.iter().map(|it| it.time_added.unwrap_or(now)).max().unwrap_or(now);
     // What came to the node when it was tainted already tolerates that from then on.
     let came = pod.condition("PodScheduled").and_then(|it| it.last_transition_time);
     // As in `processPodOnNode`: nobody is sent away for the time in which nobody was there to take the taint back.
     let begun = [Some(tainted), came, since].into_iter().flatten().max()?;
-    Some(begun.after(seconds))
+    Some(begun.after(stay))
 }
 
 fn evict(pod: &Pod, now: Time, plan: &mut Plan) {

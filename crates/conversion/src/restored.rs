@@ -3,7 +3,7 @@
 
 use corten_cacher::body::BODY_BYTES_MAX;
 use corten_meta::{
-    Resource, Violation,
+    Resource, Violation, aggregate,
     depth::{self, LEVELS_MAX},
     field,
 };
@@ -76,9 +76,8 @@ fn take(metadata: &mut Map<String, Value>, given: Option<&Value>, name: &str) ->
         return Ok(());
     }
     let found = violations(given, name);
-    if !found.is_empty() {
-        let told: Vec<String> = found.iter().map(ToString::to_string).collect();
-        return Err(if told.len() == 1 { told.concat() } else { format!("[{}]", told.join(", ")) });
+    if let Some(found) = aggregate(found.iter().map(ToString::to_string)) {
+        return Err(found);
     }
     metadata.insert(name.to_owned(), Value::Object(given.clone()));
     Ok(())

@@ -7,8 +7,8 @@
 mod entry;
 mod look;
 mod member_process;
+mod quota_keeper;
 pub(crate) mod restore;
-mod room;
 mod upkeep;
 
 use std::path::PathBuf;

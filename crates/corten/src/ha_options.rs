@@ -132,7 +132,8 @@ fn program(given: Option<PathBuf>) -> Result<PathBuf> {
             refuse_older(&given)?;
             return Ok(given);
         }
-        bail!("--etcd-binary: {} is no program", given.display());
+        let message = format!("--etcd-binary: {} is no program", given.display());
+        bail!(Failure::new(message).next("name the file of etcd itself, with the right to run it"));
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&folders).map(|it| it.join(PROGRAM)).find(is_program);

@@ -11,6 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
+use corten_cli::Failure;
 use corten_etcd::{EtcdStore, Options};
 use corten_etcd_api::KeyValue;
 use corten_etcd_snapshot::State;
@@ -90,7 +91,8 @@ pub(crate) async fn from_etcd(etcd: &Options, store: &Path) -> Result<Done> {
     let revision = page.revision;
     let unreadable: Vec<String> = page.entries.iter().filter_map(unreadable).take(NAMED_MAX).collect();
     if !unreadable.is_empty() {
-        bail!("what cannot be read is not migrated: {}", unreadable.join("; "));
+        let message = format!("what cannot be read is not migrated: {}", unreadable.join("; "));
+        bail!(Failure::new(message).next("kubectl get OBJECT -o yaml, with the API server that wrote it; where it cannot read it either, delete it there"));
     }
     let n_all = page.entries.len();
     let entries: Vec<Entry> = page.entries.into_iter().filter(is_kept).map(|it| Entry { lease: 0, ..it }).collect();
@@ -115,7 +117,10 @@ fn place(archive: Archive, store: &Path) -> Result<()> {
     archive.restore(&unfinished, 0)?;
     let written = Archive::of_closed_store(&unfinished)?;
     if (written.n_keys(), written.hash()) != (keys, hash) {
-        bail!("{} holds {} keys and not {keys}, or others", unfinished.display(), written.n_keys());
+        let (path, n) = (unfinished.display(), written.n_keys());
+        let message =
+            format!("{path} holds {n} keys and not {keys}, or others: the disk does not keep what is written");
+        bail!(Failure::new(message).next("look at the kernel's log (dmesg), and migrate to another disk"));
     }
     fs::rename(&unfinished, store).with_context(|| format!("naming {}", store.display()))?;
     let folder = store.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -6,7 +6,7 @@ use anyhow::Result;
 use corten_client::BoxFuture;
 use corten_host::Containerd;
 use corten_machine::Layout;
-use corten_netpolicy::{Doors, Plugged, rules::Change};
+use corten_netpolicy::{PodMatch, PodSandbox, rules::Change};
 use corten_network::{PlugEvent, PodNetwork, PodPolicies, PolicyRules};
 use corten_runner::{Loops, NetworkPolicySettings, PolicyHands, TableHands, whole};
 use tokio::task::JoinSet;
@@ -35,7 +35,7 @@ impl PolicyHands for KernelHands {
         Box::pin(async { self.rules.apply(changes).await.map_err(|it| it.to_string()) })
     }
 
-    fn plugged(&self) -> BoxFuture<'_, Result<Vec<Plugged>, String>> {
+    fn plugged(&self) -> BoxFuture<'_, Result<Vec<PodSandbox>, String>> {
         Box::pin(self.runtime.plugged())
     }
 
@@ -43,7 +43,7 @@ impl PolicyHands for KernelHands {
         Box::pin(self.runtime.sandboxes())
     }
 
-    fn next_plugs(&self) -> BoxFuture<'_, Vec<Result<Plugged, String>>> {
+    fn next_plugs(&self) -> BoxFuture<'_, Vec<Result<PodSandbox, String>>> {
         let told = |event| match event {
             PlugEvent::In(plugged) => Ok(plugged),
             PlugEvent::Out(sandbox) => Err(sandbox),
@@ -78,7 +78,7 @@ pub(crate) fn start(
 ) {
     let sandboxes = runtime.policies();
     sandboxes.enforce();
-    let doors = if sandboxes.link().is_plugin() { Doors::Addresses } else { Doors::Bridge };
+    let pod_match = if sandboxes.link().is_plugin() { PodMatch::Addresses } else { PodMatch::Bridge };
     let client = cluster.client(in_process::network_policy());
     let hands: Arc<dyn PolicyHands> =
         Arc::new(KernelHands { rules: PolicyRules::new(layout), sandboxes, network, runtime });
@@ -87,7 +87,7 @@ pub(crate) fn start(
     tasks.spawn(loops.spawn(corten_netpolicy::NAME, move || {
         let settings = NetworkPolicySettings {
             node_name: node_name.clone(),
-            doors,
+            pod_match,
             client: client.clone(),
             hands: hands.clone(),
             clock: clock.clone(),

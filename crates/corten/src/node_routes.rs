@@ -12,7 +12,7 @@ use corten_host::gather;
 use corten_machine::Layout;
 use corten_meta::address::Cidr;
 use corten_network::peers::{PeerRoutes, WireGuard};
-use corten_proxy::{Place, PodNetworkMode, PodRoutes, RefusedWay};
+use corten_proxy::{LocalNode, PodNetworkMode, PodRoutes, RefusedWay};
 use corten_runner::{PodRouteSettings, RouteHands};
 use tokio::task::JoinSet;
 
@@ -51,7 +51,7 @@ pub(crate) struct About<'a> {
 pub(crate) fn start(tasks: &mut JoinSet<()>, cluster: &ClusterAccess, layout: &Layout, about: About<'_>) -> OtherNodes {
     let About { node_name, networks, network, mode, wireguard } = about;
     let peers = OtherNodes::default();
-    let place = Place {
+    let local_node = LocalNode {
         node_name: node_name.to_owned(),
         addresses: gather(layout).addresses,
         pod_cidrs: networks.iter().filter_map(|it| Cidr::parse(it)).collect(),
@@ -60,7 +60,7 @@ pub(crate) fn start(tasks: &mut JoinSet<()>, cluster: &ClusterAccess, layout: &L
         mode,
     };
     let settings = PodRouteSettings {
-        place,
+        local_node,
         client: cluster.client(in_process::kube_proxy()),
         hands: Arc::new(KernelRoutes(PeerRoutes::new(layout, networks, wireguard), peers.clone())),
         clock: cluster.clock.clone(),

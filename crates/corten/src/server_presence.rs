@@ -58,7 +58,7 @@ pub(crate) struct ServerPresence {
     clock: Clock,
 }
 
-/// As upstream's loopback client.
+/// The user of the loopback client (`AuthorizeClientBearerToken` of apiserver).
 pub(crate) fn identity() -> Identity {
     Identity::new("system:apiserver", &["system:masters", "system:authenticated"])
 }

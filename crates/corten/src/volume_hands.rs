@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use corten_client::BoxFuture;
 use corten_kubelet::Secrets;
 use corten_provisioner::{
-    AttachedTo, AttachedVolume, Created, DriverFacts, Failure, Finality, Grown, Published, Request, Snapshotted,
+    AttachedTo, AttachedVolume, Created, DriverFacts, Failure, FailureKind, Grown, Published, Request, Snapshotted,
     Source, Taking,
 };
 use corten_runner::{BuiltIn, NodeDriver, Refusal, SnapshotRefusal, Unchanged, VolumeHands};
@@ -175,12 +175,12 @@ impl<N: NodeDrivers> VolumeHands for Hands<N> {
         Box::pin(async move {
             let changed = self.done(driver, Call::Modify { handle, parameters, secrets }).await;
             changed.map_err(|fault| {
-                let finality = match fault.code {
-                    Code::InvalidArgument => Finality::Infeasible,
-                    _ if fault.is_final() => Finality::Refused,
-                    _ => Finality::Open,
+                let kind = match fault.code {
+                    Code::InvalidArgument => FailureKind::Infeasible,
+                    _ if fault.is_final() => FailureKind::Refused,
+                    _ => FailureKind::Open,
                 };
-                Unchanged { message: fault.to_string(), finality }
+                Unchanged { message: fault.to_string(), kind }
             })
         })
     }
@@ -212,35 +212,35 @@ impl<N: NodeDrivers> VolumeHands for Hands<N> {
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
 pub(crate) fn refusal(fault: Fault) -> Refusal {
     let is_exhausted = fault.code == Code::ResourceExhausted;
-    Refusal { message: fault.to_string(), is_exhausted, finality: finality(&fault) }
+    Refusal { message: fault.to_string(), is_exhausted, kind: kind(&fault) }
 }
 
 /// Why the built-in driver did not grow a volume: where there is no room nothing was begun, and less may be asked for.
 fn built_in_unexpanded(fault: Fault) -> Refusal {
     let refusal = refusal(fault);
-    let finality = if refusal.is_exhausted { Finality::Infeasible } else { refusal.finality };
-    Refusal { finality, ..refusal }
+    let kind = if refusal.is_exhausted { FailureKind::Infeasible } else { refusal.kind };
+    Refusal { kind, ..refusal }
 }
 
-fn finality(fault: &Fault) -> Finality {
+fn kind(fault: &Fault) -> FailureKind {
     match fault {
-        it if it.is_infeasible() => Finality::Infeasible,
-        it if it.is_final() => Finality::Refused,
-        _ => Finality::Open,
+        it if it.is_infeasible() => FailureKind::Infeasible,
+        it if it.is_final() => FailureKind::Refused,
+        _ => FailureKind::Open,
     }
 }
 
 /// Why a driver did not grow a volume on this node. As the kubelet's `inUseError` and `isInfeasibleError`.
 pub(crate) fn ungrown(fault: &Fault) -> Failure {
     let is_in_use = fault.code == Code::FailedPrecondition;
-    Failure { message: fault.to_string(), is_in_use, finality: finality(fault), ..Failure::default() }
+    Failure { message: fault.to_string(), is_in_use, kind: kind(fault), ..Failure::default() }
 }
 
 /// The same of the built-in driver: where it waits for a Pod to end or to begin, the claim says so already.
 pub(crate) fn built_in_ungrown(fault: &Fault) -> Failure {
     let failure = ungrown(fault);
-    let finality = if failure.is_in_use { Finality::Open } else { failure.finality };
-    Failure { finality, ..failure }
+    let kind = if failure.is_in_use { FailureKind::Open } else { failure.kind };
+    Failure { kind, ..failure }
 }
 
 fn grown(expanded: Expanded) -> Grown {

@@ -26,7 +26,7 @@ pub use name::Name;
 pub use numbers::{NO_ERROR, NOT_IMPLEMENTED, NX_DOMAIN, REFUSED, SERVER_FAILURE, TCP_BYTES_MAX};
 pub use projections::{EndpointSlice, Namespace, Service};
 pub use query::{Edns, Query, Question, Rejected, parse, reject};
-pub use reading::{Mistrust, Reading, ask, relay};
+pub use reading::{AnswerError, Reading, ask, relay};
 pub use synthesis::instead;
 pub use upkeep::{ServerLocation, Upkeep, key, upkeep};
 pub use zone::{Change, Keeper, Zone};

@@ -43,9 +43,9 @@ pub(crate) struct Record {
     end: usize,
 }
 
-/// Why a packet is not the answer.
+/// Why a packet is not taken as the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mistrust {
+pub enum AnswerError {
     /// It answers something else, or somebody else: it is passed over.
     Foreign,
     /// It cannot be read.
@@ -79,19 +79,19 @@ impl Reading {
     ///
     /// # Errors
     /// If it is not that.
-    pub fn of(packet: &[u8], asked: &[u8], question: &Question) -> Result<Self, Mistrust> {
-        let (Some(id), Some(flags)) = (word(packet, 0), word(packet, 2)) else { return Err(Mistrust::Foreign) };
+    pub fn of(packet: &[u8], asked: &[u8], question: &Question) -> Result<Self, AnswerError> {
+        let (Some(id), Some(flags)) = (word(packet, 0), word(packet, 2)) else { return Err(AnswerError::Foreign) };
         let is_answer = Some(id) == word(asked, 0) && flags & QR != 0 && flags & OPCODE == 0;
         let question_end = HEADER + question.name.as_wire().len() + 4;
         let (Some(came), Some(went)) = (packet.get(HEADER..question_end), asked.get(HEADER..question_end)) else {
-            return Err(Mistrust::Foreign);
+            return Err(AnswerError::Foreign);
         };
         if !is_answer || word(packet, 4) != Some(1) || !came.eq_ignore_ascii_case(went) {
-            return Err(Mistrust::Foreign);
+            return Err(AnswerError::Foreign);
         }
-        let (records, upper_code, end) = records(packet, question_end).ok_or(Mistrust::Malformed)?;
+        let (records, upper_code, end) = records(packet, question_end).ok_or(AnswerError::Malformed)?;
         if !names_keep_away(packet, question_end, &records) {
-            return Err(Mistrust::Malformed);
+            return Err(AnswerError::Malformed);
         }
         let code = flags & 0xf | upper_code << 4;
         let mut reading = Self {

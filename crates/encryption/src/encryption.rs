@@ -10,6 +10,7 @@ use std::{
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use corten_files::{Refusal, RefusedFile};
+use corten_meta::aggregate;
 use corten_store::Revision;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
@@ -119,13 +120,8 @@ impl Encryption {
     pub fn plugins_ready(&self) -> Result<(), String> {
         let current = self.current.load();
         let health = current.kms.iter().enumerate();
-        let wrong: Vec<String> =
-            health.filter_map(|(at, it)| it.ready().err().map(|error| format!("kms-provider-{at}: {error}"))).collect();
-        match &*wrong {
-            [] => Ok(()),
-            [one] => Err(one.clone()),
-            many => Err(format!("[{}]", many.join(", "))),
-        }
+        let wrong = health.filter_map(|(at, it)| it.ready().err().map(|error| format!("kms-provider-{at}: {error}")));
+        aggregate(wrong).map_or(Ok(()), Err)
     }
 
     /// What is measured.

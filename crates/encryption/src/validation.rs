@@ -3,7 +3,7 @@
 use std::{collections::HashSet, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use corten_meta::duration;
+use corten_meta::{aggregate, duration};
 
 use crate::{
     configuration::{
@@ -42,11 +42,7 @@ pub(crate) fn problems(configuration: &Configuration) -> Option<String> {
     for (at, entry) in configuration.resources.iter().enumerate() {
         entry_problems(&mut problems, &format!("resources[{at}]"), entry, &mut kms_names);
     }
-    match &*problems.0 {
-        [] => None,
-        [one] => Some(one.clone()),
-        many => Some(format!("[{}]", many.join(", "))),
-    }
+    aggregate(problems.0)
 }
 
 fn entry_problems<'a>(

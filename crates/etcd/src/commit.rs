@@ -1,7 +1,7 @@
 //! A commit is one Txn: it compares the revisions of keys, and reads them where one is another.
 //!
-//! Where the connection breaks amid it, nobody knows whether it is done. It is then sent again if it cannot be done twice,
-//! which it cannot where it changes a key that it compares; what stands there afterwards tells what became of it.
+//! If the connection breaks, the outcome is unknown. The Txn is retried only if it compares a key it writes: reading that key then shows
+//! the outcome.
 //!
 //! ```text
 //! sent      if a is of 7 put a=x          the answer is lost

@@ -10,8 +10,8 @@ use corten_store::{Error, Operation, Outcome, Store, Txn};
 use crate::store::EtcdStore;
 
 impl EtcdStore {
-    /// Writes a key that is gone after so many seconds, unless it is written again: each time under a lease of its own, as upstream's
-    /// `masterleases`.
+    /// Writes a key that expires after so many seconds unless it is written again. Each write has a lease of its own, as in upstream's
+    /// `storageLeases.UpdateLease`.
     ///
     /// # Errors
     /// etcd does not answer, or refuses. The key may have been written.

@@ -77,7 +77,7 @@ struct Inner {
     nudge: Notify,
     observer: Mutex<pleg::Observer>,
     known: pleg::PodCache,
-    care: Mutex<housekeeping::Care>,
+    schedule: Mutex<housekeeping::HousekeepingSchedule>,
     kills: Arc<std::sync::Mutex<Kills>>,
     end: EndOfMachine,
     mounts: NodeMounts,
@@ -106,7 +106,7 @@ impl NodeHands {
         let cgroups = containerd.cgroups().clone();
         let mounter = Mounter::new(layout.clone(), containerd.mounts(), Drivers::default());
         let inner = Inner {
-            care: Mutex::new(housekeeping::Care::new(end.news(), mounter.left())),
+            schedule: Mutex::new(housekeeping::HousekeepingSchedule::new(end.news(), mounter.left())),
             end,
             kills: Arc::new(std::sync::Mutex::new(Kills::open())),
             cri: containerd.cri(),
@@ -247,7 +247,7 @@ impl Inner {
             nudge: Notify::new(),
             observer: Mutex::new(pleg::Observer::new(&other.layout)),
             known: pleg::PodCache::default(),
-            care: Mutex::new(housekeeping::Care::new(other.end.news(), other.mounter.left())),
+            schedule: Mutex::new(housekeeping::HousekeepingSchedule::new(other.end.news(), other.mounter.left())),
             end: other.end.clone(),
             kills: other.kills.clone(),
             mounts: other.mounts.clone(),

@@ -42,27 +42,13 @@ impl BackOff {
 
 /// As Go prints whole seconds: `10s`, `1m20s`, `5m0s`.
 pub(crate) fn go_seconds(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, seconds) => format!("{seconds}s"),
-        (0, minutes, seconds) => format!("{minutes}m{seconds}s"),
-        (hours, minutes, seconds) => format!("{hours}h{minutes}m{seconds}s"),
-    }
+    go_millis(Duration::from_secs(duration.as_secs()))
 }
 
-/// As the kubelet prints a measured time: rounded to milliseconds, `1.234s` or `87ms`.
+/// As the kubelet prints a measured time: in whole milliseconds, `1.234s` or `87ms`.
 pub(crate) fn go_millis(duration: Duration) -> String {
-    let millis = duration.as_millis();
-    if millis == 0 {
-        return "0s".into();
-    }
-    if millis < 1000 {
-        return format!("{millis}ms");
-    }
-    let (minutes, rest) = (millis / 60_000, millis % 60_000);
-    let seconds = format!("{}.{:03}", rest / 1000, rest % 1000);
-    let seconds = seconds.trim_end_matches('0').trim_end_matches('.');
-    if minutes == 0 { format!("{seconds}s") } else { format!("{minutes}m{seconds}s") }
+    let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+    corten_meta::duration::text(millis.saturating_mul(1_000_000))
 }
 
 /// The pause before the next try of something that failed `failures` times in a row: 1 s, 2 s, 4 s, up to `longest`.
@@ -94,7 +80,9 @@ mod tests {
 
     #[test]
     fn prints_as_go_does() {
-        for (millis, text) in [(0, "0s"), (87, "87ms"), (1000, "1s"), (1234, "1.234s"), (61_500, "1m1.5s")] {
+        for (millis, text) in
+            [(0, "0s"), (87, "87ms"), (1000, "1s"), (1234, "1.234s"), (61_500, "1m1.5s"), (3_660_000, "1h1m0s")]
+        {
             assert_eq!(go_millis(Duration::from_millis(millis)), text);
         }
     }

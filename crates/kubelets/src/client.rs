@@ -4,6 +4,7 @@ use std::{io, time::Duration};
 
 use bytes::Bytes;
 use corten_cacher::body::BoxError;
+use corten_meta::address::split_host_port;
 use corten_stream::{Dialed, dial};
 use http::{HeaderMap, Method, Request, header};
 use http_body::Body;
@@ -147,7 +148,7 @@ impl KubeletClient {
             let stream = in_time(authority, self.connected(authority)).await?;
             return Ok(dial(stream, request, deadline).await?);
         }
-        let name = authority.rsplit_once(':').map_or(authority, |it| it.0).trim_matches(['[', ']']);
+        let (name, _) = split_host_port(authority);
         let name = ServerName::try_from(name.to_owned()).map_err(|_| Error::Name(name.to_owned()))?;
         let connecting = async { self.strangers.connect(name, self.connected(authority).await?).await };
         let stream = in_time(authority, connecting).await?;

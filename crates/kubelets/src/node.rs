@@ -2,7 +2,7 @@
 
 use corten_api::resources::NODES;
 use corten_cacher::watch_cache::Caches;
-use corten_meta::{Resource, Status};
+use corten_meta::{Resource, Status, address::join_host_port};
 use serde::{Deserialize, de::DeserializeOwned};
 
 #[derive(Default, Deserialize)]
@@ -65,11 +65,7 @@ impl Node {
     }
 
     pub fn authority(&self) -> String {
-        if self.address.contains(':') {
-            format!("[{}]:{}", self.address, self.port)
-        } else {
-            format!("{}:{}", self.address, self.port)
-        }
+        join_host_port(&self.address, self.port)
     }
 }
 

@@ -1,6 +1,9 @@
-//! IP addresses: what an address can be, and ranges of them. An IPv4 address that is written as IPv6 is the IPv4 address.
+//! IP addresses: what an address can be, and ranges of them; and hosts with their ports. An IPv4 address that is written as IPv6 is the IPv4 address.
 
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
 
 /// Does it mean something else on each link? `169.254.0.0/16` and `fe80::/10`.
 pub fn is_link_local(address: IpAddr) -> bool {
@@ -85,6 +88,25 @@ fn masked(address: IpAddr, bits: u8) -> IpAddr {
     }
 }
 
+/// `[2001:db8::1]:443`, `example.com:443` (`net.JoinHostPort`).
+pub fn join_host_port(host: &str, port: impl fmt::Display) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+/// What stands before the path of a URL, or of what has no scheme: `[2001:db8::1]:443` of `https://[2001:db8::1]:443/a`.
+pub fn authority(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |it| it.1);
+    rest.split(['/', '?', '#']).next().unwrap_or(rest)
+}
+
+/// Host and port of an authority; the port is empty where it has none. An address of IPv6 comes without its brackets.
+pub fn split_host_port(authority: &str) -> (&str, &str) {
+    match authority.strip_prefix('[').and_then(|it| it.split_once(']')) {
+        Some((host, port)) => (host, port.strip_prefix(':').unwrap_or(port)),
+        None => authority.rsplit_once(':').unwrap_or((authority, "")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,5 +163,21 @@ mod tests {
         for no_range in ["10.96.0.0", "10.96.0.0/33", "::/129", "10.96.0/8", "/8", "10.96.0.0/-1", ""] {
             assert_eq!(Cidr::parse(no_range), None, "{no_range}");
         }
+    }
+
+    #[test]
+    fn hosts_and_ports_of_urls() {
+        for (url, expected) in [
+            ("https://api.example.com:6443", ("api.example.com", "6443")),
+            ("https://rancher/k8s/clusters/c-1", ("rancher", "")),
+            ("https://[fd00::1]", ("fd00::1", "")),
+            ("https://[fd00::1]:2379/x", ("fd00::1", "2379")),
+            ("192.0.2.1:80", ("192.0.2.1", "80")),
+            ("name", ("name", "")),
+        ] {
+            assert_eq!(split_host_port(authority(url)), expected, "{url}");
+        }
+        assert_eq!(join_host_port("fd00::1", 80), "[fd00::1]:80");
+        assert_eq!(join_host_port("a", "b"), "a:b");
     }
 }

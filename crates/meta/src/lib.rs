@@ -3,6 +3,7 @@
 //! Nothing here does I/O, reads a clock or knows a single kind.
 
 pub mod address;
+mod aggregate;
 pub mod depth;
 pub mod duration;
 pub mod field;
@@ -22,6 +23,7 @@ mod status;
 mod time;
 mod violation;
 
+pub use aggregate::aggregate;
 pub use depth::DEPTH_MAX;
 pub use from_json::from_json;
 pub use json::projected;

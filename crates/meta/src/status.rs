@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Resource, Violation};
+use crate::{Resource, Violation, aggregate};
 
 /// What an answer says about broken rules has so much room.
 const VIOLATIONS_BYTES_MAX: usize = 256 << 10;
@@ -160,17 +160,7 @@ impl Status {
     /// The object breaks rules: all of them, each as a cause with its field, as far as an answer of bounded size has room.
     pub fn invalid(resource: &Resource, name: &str, violations: &[Violation]) -> Self {
         let violations = told(violations);
-        // `errors.Aggregate`: each sentence once, in the order of the first of each.
-        let mut sentences: Vec<String> = Vec::new();
-        for sentence in violations.iter().map(Violation::to_string) {
-            if !sentences.contains(&sentence) {
-                sentences.push(sentence);
-            }
-        }
-        let list = match &*sentences {
-            [one] => one.clone(),
-            many => format!("[{}]", many.join(", ")),
-        };
+        let list = aggregate(violations.iter().map(Violation::to_string)).unwrap_or_else(|| "[]".to_owned());
         let kind = if resource.group.is_empty() {
             resource.kind.to_string()
         } else {

@@ -4,39 +4,39 @@ use std::collections::BTreeMap;
 
 use crate::rules::{Change, ElementKey, Set, Value};
 
-type Place = (Set, ElementKey);
+type SetElement = (Set, ElementKey);
 
 #[derive(Default)]
 pub(crate) struct Elements {
     /// With how many say so: two Pods can seem to have one address, while one of them goes.
-    held: BTreeMap<Place, (Value, usize)>,
+    held: BTreeMap<SetElement, (Value, usize)>,
     /// As it was at the end of the last step.
-    before: BTreeMap<Place, Option<Value>>,
+    before: BTreeMap<SetElement, Option<Value>>,
 }
 
 impl Elements {
     pub(crate) fn claim(&mut self, set: Set, key: ElementKey, value: Value) {
-        let place = (set, key);
-        self.remember(place);
-        let entry = self.held.entry(place).or_insert((value.clone(), 0));
+        let element = (set, key);
+        self.remember(element);
+        let entry = self.held.entry(element).or_insert((value.clone(), 0));
         entry.0 = value;
         entry.1 += 1;
     }
 
     pub(crate) fn release(&mut self, set: Set, key: ElementKey) {
-        let place = (set, key);
-        self.remember(place);
-        if let Some(entry) = self.held.get_mut(&place) {
+        let element = (set, key);
+        self.remember(element);
+        if let Some(entry) = self.held.get_mut(&element) {
             entry.1 -= 1;
             if entry.1 == 0 {
-                self.held.remove(&place);
+                self.held.remove(&element);
             }
         }
     }
 
-    fn remember(&mut self, place: Place) {
+    fn remember(&mut self, element: SetElement) {
         let held = &self.held;
-        self.before.entry(place).or_insert_with(|| held.get(&place).map(|it| it.0.clone()));
+        self.before.entry(element).or_insert_with(|| held.get(&element).map(|it| it.0.clone()));
     }
 
     /// What goes and what comes since the last call. Of a set that goes as a whole nothing is said.

@@ -13,10 +13,10 @@ use corten_meta::Key;
 use corten_reconcile::{Decision, Wait};
 
 use crate::{
+    base_chains::{self, PodMatch},
     compiled,
     elements::Elements,
-    frame::{self, Doors},
-    plugged::Plugged,
+    pod_sandbox::PodSandbox,
     pods::{Dirty, Pods},
     projections::{Namespace, NetworkPolicy, Pod},
     room::{NAMESPACE_RULES_MAX, ROOM},
@@ -39,7 +39,7 @@ pub enum Event {
     Policy(Box<NetworkPolicy>),
     PolicyGone(Key),
     /// A sandbox of this node has an address.
-    Plugged(Plugged),
+    Plugged(PodSandbox),
     /// It has none any more.
     Unplugged(String),
     /// Time has passed: a policy that there was no room for is tried again.
@@ -91,7 +91,7 @@ struct Draft {
 #[derive(Default)]
 pub struct NetworkPolicies {
     node_name: String,
-    doors: Doors,
+    pod_match: PodMatch,
     pods: Pods,
     namespaces: BTreeMap<String, BTreeMap<String, String>>,
     policies: BTreeMap<Key, Entry>,
@@ -115,17 +115,17 @@ impl NetworkPolicies {
 
     /// Pods' packets are known by this.
     #[must_use]
-    pub fn with_doors(self, doors: Doors) -> Self {
-        Self { doors, ..self }
+    pub fn with_pod_match(self, pod_match: PodMatch) -> Self {
+        Self { pod_match, ..self }
     }
 
     /// Does it know the Pod that its node calls so?
-    pub fn knows(&self, plugged: &Plugged) -> bool {
+    pub fn knows(&self, plugged: &PodSandbox) -> bool {
         self.pods.knows(&plugged.id())
     }
 
     /// The sandboxes it was told of.
-    pub fn plugged(&self) -> &BTreeMap<String, Plugged> {
+    pub fn plugged(&self) -> &BTreeMap<String, PodSandbox> {
         self.pods.plugged()
     }
 
@@ -162,11 +162,11 @@ impl NetworkPolicies {
     /// not interrupted: it is one transaction, too, and what it lets through is remembered by the kernel beside the table.
     pub fn whole(&self) -> Vec<Change> {
         let mut chains: BTreeMap<String, Vec<Rule>> = BTreeMap::new();
-        for laid in self.policies.values().filter_map(|it| it.laid.as_ref()) {
-            chains.extend(laid.chains.iter().map(|(name, rules)| (name.clone(), rules.clone())));
+        for installed in self.policies.values().filter_map(|it| it.installed.as_ref()) {
+            chains.extend(installed.chains.iter().map(|(name, rules)| (name.clone(), rules.clone())));
         }
         chains.extend(self.shared.groups.iter().map(|(group, number)| (group_chain(number), group_rules(group))));
-        let mut changes = frame::changes(self.doors);
+        let mut changes = base_chains::changes(self.pod_match);
         changes.extend(self.shared.sets().into_iter().map(Change::Set));
         changes.extend(made(&chains));
         changes.extend(self.elements.all());
@@ -275,12 +275,12 @@ impl NetworkPolicies {
     }
 
     /// Of a Pod that nobody has told of nothing gets through: its address leads nowhere, or where that does not suffice to no policy.
-    fn led(&self, plugged: &Plugged) -> Option<Led> {
+    fn led(&self, plugged: &PodSandbox) -> Option<Led> {
         let sandbox = plugged.sandbox.clone();
         if !self.pods.knows(&plugged.id()) {
             let groups = Direction::BOTH.map(|it| (it, Some((it, BTreeSet::new())))).into();
             let closed = Led { sandbox, is_closed: true, groups, policies: BTreeSet::new() };
-            return (self.doors == Doors::Addresses).then_some(closed);
+            return (self.pod_match == PodMatch::Addresses).then_some(closed);
         }
         let labels = self.pods.entry(&plugged.id()).map(|it| &it.pod.metadata.labels);
         let selects = |it: &Entry| labels.is_some_and(|labels| it.selector.matches(labels));
@@ -355,8 +355,8 @@ impl NetworkPolicies {
     }
 
     fn decision(&self, key: &Key, entry: &Entry) -> Decision {
-        let labels = |it: &Plugged| self.pods.entry(&it.id()).map(|it| &it.pod.metadata.labels);
-        let is_selected = |it: &&Plugged| {
+        let labels = |it: &PodSandbox| self.pods.entry(&it.id()).map(|it| &it.pod.metadata.labels);
+        let is_selected = |it: &&PodSandbox| {
             it.pod.namespace == key.namespace && labels(it).is_some_and(|it| entry.selector.matches(it))
         };
         let mut names: Vec<&str> = self.pods.plugged().values().filter(is_selected).map(|it| &*it.pod.name).collect();

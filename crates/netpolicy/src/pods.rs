@@ -11,7 +11,7 @@ use std::{
 use corten_meta::Key;
 
 use crate::{
-    plugged::Plugged,
+    pod_sandbox::PodSandbox,
     projections::{Meta, Pod, PodSpec},
     shared::Places,
 };
@@ -24,7 +24,7 @@ pub(crate) struct Pods {
     /// Of those that are stored, by what their node calls them.
     uids: BTreeMap<Key, String>,
     /// By sandbox.
-    plugged: BTreeMap<String, Plugged>,
+    plugged: BTreeMap<String, PodSandbox>,
     /// The sandboxes of a Pod: one that is made anew can meet the one before it.
     sandboxes: BTreeMap<String, BTreeSet<String>>,
     /// Whose sandbox has which address.
@@ -96,10 +96,10 @@ impl Pods {
         }
     }
 
-    pub(crate) fn plug(&mut self, plugged: Plugged, dirty: &mut Dirty) {
+    pub(crate) fn plug(&mut self, plugged: PodSandbox, dirty: &mut Dirty) {
         self.unplug(&plugged.sandbox, dirty);
         let id = plugged.id();
-        let Plugged { sandbox, pod, uid, addresses, labels } = &plugged;
+        let PodSandbox { sandbox, pod, uid, addresses, labels } = &plugged;
         if let Some(labels) = labels
             && !self.knows(&id)
         {
@@ -164,7 +164,7 @@ impl Pods {
         dirty.uids.extend(of_it.map(|it| it.0.clone()));
     }
 
-    fn sandboxes_of(&self, uid: &str) -> impl Iterator<Item = &Plugged> {
+    fn sandboxes_of(&self, uid: &str) -> impl Iterator<Item = &PodSandbox> {
         self.sandboxes.get(uid).into_iter().flatten().filter_map(|it| self.plugged.get(it))
     }
 
@@ -208,12 +208,12 @@ impl Pods {
     }
 
     /// Who is plugged in with this address.
-    pub(crate) fn owner(&self, address: IpAddr) -> Option<&Plugged> {
+    pub(crate) fn owner(&self, address: IpAddr) -> Option<&PodSandbox> {
         self.owners.get(&address).and_then(|it| self.plugged.get(it))
     }
 
     /// All that is plugged in.
-    pub(crate) fn plugged(&self) -> &BTreeMap<String, Plugged> {
+    pub(crate) fn plugged(&self) -> &BTreeMap<String, PodSandbox> {
         &self.plugged
     }
 }

@@ -17,7 +17,7 @@ mod routes;
 mod service_health;
 pub mod source_guards;
 
-pub use corten_netpolicy::Plugged;
+pub use corten_netpolicy::PodSandbox;
 
 pub use addresses::{addresses, has_way_out, is_of_this_machine};
 pub use announced::AnnouncedAddresses;

@@ -12,7 +12,7 @@ use std::{
 };
 
 use corten_machine::Layout;
-use corten_netpolicy::Plugged;
+use corten_netpolicy::PodSandbox;
 use tokio::sync::{Notify, oneshot, watch};
 
 use crate::{PolicyRules, cni::PodLink};
@@ -23,7 +23,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// What happened to a sandbox's network.
 #[derive(Clone, Debug)]
 pub enum PlugEvent {
-    In(Plugged),
+    In(PodSandbox),
     /// By the sandbox's id.
     Out(String),
 }
@@ -91,7 +91,7 @@ impl PodPolicies {
     ///
     /// # Errors
     /// They do not after a while.
-    pub async fn plug(&self, plugged: Plugged) -> Result<(), String> {
+    pub async fn plug(&self, plugged: PodSandbox) -> Result<(), String> {
         let sandbox = plugged.sandbox.clone();
         let laid = {
             let (tell, laid) = oneshot::channel();
@@ -170,7 +170,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let layout = Layout::new(dir.path().join("data"), dir.path().join("run"));
         let policies = PodPolicies::new(&layout, &PodLink::Bridge);
-        assert_eq!(policies.plug(Plugged::default()).await, Ok(()));
+        assert_eq!(policies.plug(PodSandbox::default()).await, Ok(()));
         policies.enforce();
         policies.unplug("a", &[]).await;
         assert!(matches!(&policies.next().await[..], [PlugEvent::Out(it)] if it == "a"));

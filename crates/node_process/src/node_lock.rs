@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Result, bail};
 
 use crate::node_process::{NodeProcess, is_same_file, try_lock};
-use corten_console::progress::Progress;
+use corten_console::{failure::Failure, progress::Progress};
 
 /// While this lives, no other command starts or ends the node.
 #[derive(Debug)]
@@ -47,7 +47,11 @@ impl NodeLock {
                 progress.doing("waiting for another command that starts or ends this node");
             }
             if Instant::now() > end {
-                bail!("another command that starts or ends the node in {} does not end", node.layout.run.display());
+                let message = format!(
+                    "another command that starts or ends the node in {} does not end",
+                    node.layout.run.display()
+                );
+                bail!(Failure::new(message).next("ps -ef | grep -E 'corten (up|down|join|reset|node)'"));
             }
             std::thread::park_timeout(PAUSE);
         }

@@ -25,7 +25,7 @@ use crate::{
     node_folders::{DATA_DIR, RUN_DIR, log_in, process_file},
     node_record::{How, Record, last_words},
 };
-use corten_console::{output, shell::quoted};
+use corten_console::{failure::Failure, output, shell::quoted};
 
 /// How long the node gets to end in good order.
 pub const GRACE: Duration = Duration::from_secs(30);
@@ -299,6 +299,12 @@ impl NodeProcess {
         Ok(child)
     }
 
+    /// Of a process that the kernel does not let go: most often it waits for a disk or a mount.
+    fn endless(&self, who: &str) -> Failure {
+        Failure::new(format!("{who} in {} does not end", self.layout.run.display()))
+            .next("ps -eo pid,stat,wchan:32,args | grep corten    # D: it waits for a disk or a mount")
+    }
+
     /// Asks the parent to end, and the node with it, and waits until it has.
     pub fn end_parent(&self, within: Duration) -> Result<()> {
         let end = Instant::now() + within;
@@ -313,12 +319,13 @@ impl NodeProcess {
                         // The node goes on, and whoever asked ends it next.
                         parent.signal(Signal::KILL);
                         if !parent.ends_within(Duration::from_secs(10)) {
-                            bail!("the parent of the node in {} does not end", self.layout.run.display());
+                            bail!(self.endless("the parent of the node"));
                         }
                     }
                 }
                 None if left.is_zero() => {
-                    bail!("the parent of the node in {} cannot be found", self.layout.run.display())
+                    let message = format!("the parent of the node in {} cannot be found", self.layout.run.display());
+                    bail!(Failure::new(message).next("ps -ef | grep corten"))
                 }
                 None => std::thread::park_timeout(Duration::from_millis(10)),
             }
@@ -333,7 +340,7 @@ impl NodeProcess {
         if !process.ends_within(within) {
             process.signal(Signal::KILL);
             if !process.ends_within(Duration::from_secs(10)) {
-                bail!("the node of {} does not end", self.layout.run.display());
+                bail!(self.endless("the node"));
             }
         }
         Ok(true)
@@ -344,7 +351,8 @@ impl NodeProcess {
         let Some((_, process)) = self.process()? else { return Ok(false) };
         process.signal(Signal::USR1);
         if !process.ends_within(within) {
-            bail!("the node of {} does not end its pods", self.layout.run.display());
+            let message = format!("the node of {} does not end its pods", self.layout.run.display());
+            bail!(Failure::new(message).next(format!("tail {}", quoted(&self.log_path().to_string_lossy()))));
         }
         Ok(true)
     }

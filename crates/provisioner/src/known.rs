@@ -1,7 +1,7 @@
-//! What the loops of many nodes know together, where one process acts for a driver on all of them; and whom a change concerns.
+//! What the loops of many nodes know together, where one process acts for a driver on all of them; and which nodes a change affects.
 //!
 //! A loop that a change does not concern is told of it all the same, before it decides the next time: claims begin with what is on other
-//! nodes, and what was one node's becomes another's. [`Whom`] says only who has something to decide now.
+//! nodes, and what was one node's becomes another's. [`AffectedNodes`] says only who has something to decide now.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,28 +25,28 @@ use crate::{
 /// The one label that says where a volume of the driver is.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// The nodes that have something to decide.
+/// The nodes that a change affects: they have something to decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whom {
-    Everybody,
+pub enum AffectedNodes {
+    All,
     Nodes(BTreeSet<String>),
 }
 
-impl Whom {
-    fn nobody() -> Self {
+impl AffectedNodes {
+    fn none() -> Self {
         Self::Nodes(BTreeSet::new())
     }
 
     fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Nodes(nodes), Self::Nodes(others)) => Self::Nodes(nodes.into_iter().chain(others).collect()),
-            _ => Self::Everybody,
+            _ => Self::All,
         }
     }
 
     pub fn is(&self, node: &str) -> bool {
         match self {
-            Self::Everybody => true,
+            Self::All => true,
             Self::Nodes(nodes) => nodes.contains(node),
         }
     }
@@ -97,27 +97,27 @@ impl Known {
     }
 
     /// Takes a change of an object in. What is no object's concerns everybody.
-    pub fn take(&mut self, event: &Event) -> Whom {
+    pub fn take(&mut self, event: &Event) -> AffectedNodes {
         match event {
             Event::Claim(claim) => {
-                let whom = self.of_claim(claim);
+                let affected = self.of_claim(claim);
                 self.claims.insert(key_of(claim), claim.clone());
-                whom
+                affected
             }
             // Its volume is looked at when that says so.
             Event::ClaimGone(key) => {
                 self.claims.remove(key);
-                Whom::nobody()
+                AffectedNodes::none()
             }
             Event::Volume(volume) => {
-                let whom = self.of_volume(volume);
+                let affected = self.of_volume(volume);
                 self.volumes.insert(volume.metadata.name.clone().unwrap_or_default(), volume.clone());
                 // The claim may name it already.
-                whom.or(self.of_claim_of(volume))
+                affected.or(self.of_claim_of(volume))
             }
             Event::VolumeGone(name) => match self.volumes.remove(name) {
                 Some(volume) => self.of_volume(&volume).or(self.of_claim_of(&volume)),
-                None => Whom::nobody(),
+                None => AffectedNodes::none(),
             },
             Event::Attachment(it) => {
                 let name = it.metadata.name.clone().unwrap_or_default();
@@ -126,7 +126,7 @@ impl Known {
             }
             Event::AttachmentGone(name) => match self.attachments.remove(name) {
                 Some(it) => self.of_volume_named(attaching::volume_of(&it)),
-                None => Whom::nobody(),
+                None => AffectedNodes::none(),
             },
             Event::Snapshot(it) => {
                 let key = it.metadata.key();
@@ -135,7 +135,7 @@ impl Known {
             }
             Event::SnapshotGone(key) => {
                 self.snapshots.remove(key);
-                Whom::nobody()
+                AffectedNodes::none()
             }
             Event::Content(it) => {
                 self.contents.insert(it.metadata.name.clone(), it.clone());
@@ -143,11 +143,11 @@ impl Known {
             }
             Event::ContentGone(name) => {
                 self.contents.remove(name);
-                Whom::nobody()
+                AffectedNodes::none()
             }
             other if other.is_of_pods_or_nodes() => {
                 self.take_of_drivers(other);
-                Whom::nobody()
+                AffectedNodes::none()
             }
             other => self.take_class(other),
         }
@@ -175,7 +175,7 @@ impl Known {
         told
     }
 
-    fn take_class(&mut self, event: &Event) -> Whom {
+    fn take_class(&mut self, event: &Event) -> AffectedNodes {
         let is_ours = match event {
             Event::Class(it) => {
                 self.classes.insert(it.metadata.name.clone().unwrap_or_default(), it.clone());
@@ -216,7 +216,7 @@ impl Known {
             }
             _ => true,
         };
-        if is_ours { Whom::Everybody } else { Whom::nobody() }
+        if is_ours { AffectedNodes::All } else { AffectedNodes::none() }
     }
 
     /// All that is known now, for a loop that begins.
@@ -236,72 +236,72 @@ impl Known {
     }
 
     /// One that has a volume is for the node which has that, to grow it; one that has none for the node that is to make it.
-    fn of_claim(&self, claim: &PersistentVolumeClaim) -> Whom {
+    fn of_claim(&self, claim: &PersistentVolumeClaim) -> AffectedNodes {
         let spec = claim.spec.as_ref();
         if let Some(volume) = spec.and_then(|it| it.volume_name.as_deref()).filter(|it| !it.is_empty()) {
             return self.of_volume_named(Some(volume));
         }
         if provisioner_of(claim) != Some(self.driver) {
-            return Whom::nobody();
+            return AffectedNodes::none();
         }
         if let Some(node) = annotation(claim, SELECTED_NODE) {
-            return Whom::Nodes([node.to_owned()].into());
+            return AffectedNodes::Nodes([node.to_owned()].into());
         }
         let class = spec.and_then(|it| self.classes.get(it.storage_class_name.as_deref()?));
         match class {
             // The scheduler selects a node first.
-            Some(class) if waits_for_consumer(class) => Whom::nobody(),
-            _ => Whom::Everybody,
+            Some(class) if waits_for_consumer(class) => AffectedNodes::none(),
+            _ => AffectedNodes::All,
         }
     }
 
-    fn of_claim_of(&self, volume: &PersistentVolume) -> Whom {
+    fn of_claim_of(&self, volume: &PersistentVolume) -> AffectedNodes {
         let of = volume.spec.as_ref().and_then(|it| it.claim_ref.as_ref());
         let key = of.and_then(|it| Some(Key::new(it.namespace.clone()?, it.name.clone()?)));
         let claim = key.and_then(|it| self.claims.get(&it));
-        claim.map_or_else(Whom::nobody, |it| self.of_claim(it))
+        claim.map_or_else(AffectedNodes::none, |it| self.of_claim(it))
     }
 
     /// The nodes that reach it.
-    fn of_volume(&self, volume: &PersistentVolume) -> Whom {
+    fn of_volume(&self, volume: &PersistentVolume) -> AffectedNodes {
         let spec = volume.spec.as_ref();
         if spec.and_then(|it| it.csi.as_ref()).is_none_or(|it| it.driver != self.driver) {
-            return Whom::nobody();
+            return AffectedNodes::none();
         }
         let Some(required) = spec.and_then(|it| it.node_affinity.as_ref()?.required.as_ref()) else {
-            return Whom::Everybody;
+            return AffectedNodes::All;
         };
         let mut nodes = BTreeSet::new();
         for term in &required.node_selector_terms {
             let mut expressions = term.match_expressions.iter().flatten();
             match expressions.find(|it| it.key == HOSTNAME && it.operator == "In") {
                 Some(it) => nodes.extend(it.values.iter().flatten().cloned()),
-                None => return Whom::Everybody,
+                None => return AffectedNodes::All,
             }
         }
-        Whom::Nodes(nodes)
+        AffectedNodes::Nodes(nodes)
     }
 
-    fn of_volume_named(&self, name: Option<&str>) -> Whom {
-        name.and_then(|it| self.volumes.get(it)).map_or_else(Whom::nobody, |it| self.of_volume(it))
+    fn of_volume_named(&self, name: Option<&str>) -> AffectedNodes {
+        name.and_then(|it| self.volumes.get(it)).map_or_else(AffectedNodes::none, |it| self.of_volume(it))
     }
 
-    fn of_content(&self, content: &VolumeSnapshotContent) -> Whom {
+    fn of_content(&self, content: &VolumeSnapshotContent) -> AffectedNodes {
         let of = &content.spec.volume_snapshot_ref;
         let made = self.of_those_made_of(&Key::new(&*of.namespace, &*of.name));
         if content.spec.driver != self.driver {
             return made;
         }
         match content.metadata.labels.get(CONTENT_MANAGED_BY) {
-            Some(node) => made.or(Whom::Nodes([node.clone()].into())),
-            None => Whom::Everybody,
+            Some(node) => made.or(AffectedNodes::Nodes([node.clone()].into())),
+            None => AffectedNodes::All,
         }
     }
 
     /// The claims that are to begin with this snapshot.
-    fn of_those_made_of(&self, snapshot: &Key) -> Whom {
+    fn of_those_made_of(&self, snapshot: &Key) -> AffectedNodes {
         let claims = self.claims.values().filter(|it| sources::is_of(it, "VolumeSnapshot", snapshot));
-        claims.fold(Whom::nobody(), |whom, it| whom.or(self.of_claim(it)))
+        claims.fold(AffectedNodes::none(), |affected, it| affected.or(self.of_claim(it)))
     }
 }
 

@@ -38,7 +38,7 @@ pub use capacity::{
     object_name as capacity_name,
 };
 pub use claim_status::{MESSAGE, is_own_condition};
-pub use known::{Known, Whom};
+pub use known::{AffectedNodes, Known};
 pub use node_expansion::NodeExpansion;
 pub use objects::{csi_driver, csi_node, default_class, topology_labels};
 pub use provision::{FINALIZER, volume as volume_object};
@@ -50,6 +50,6 @@ pub use snapshots::{snapshot_failed, snapshot_found, snapshot_not_found, snapsho
 pub use sources::{RING, RING_OF_ONE};
 pub use words::{
     AttachedTo, AttachedVolume, Attaching, ClaimFinalizers, Config, Created, CsiDriverSettings, DriverFacts, DriverPod,
-    Effect, Event, Failure, Finality, Finding, Grown, Growth, Handles, Job, Modification, NodeGrowth, Outcome,
+    Effect, Event, Failure, FailureKind, Finding, Grown, Growth, Handles, Job, Modification, NodeGrowth, Outcome,
     PodContainer, Published, Request, Snapshotted, Source, Taking, Topology,
 };

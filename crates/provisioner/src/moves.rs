@@ -43,9 +43,9 @@ pub struct MoveView<'m> {
     pub nodes: &'m BTreeSet<String>,
 }
 
-/// A volume, and from where to where it goes.
+/// A volume, the node it moves from and the node it moves to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct VolumeTransfer {
     pub volume: String,
     pub handle: String,
     pub from: String,
@@ -66,17 +66,17 @@ pub enum MoveStep {
         message: String,
     },
     /// Marks the volume with the node where it goes, and with an id that no other move has.
-    Begin(Way),
+    Begin(VolumeTransfer),
     /// Goes on with the copy, and has the volume be on the other node when it is whole.
-    Copy(Way),
+    Copy(VolumeTransfer),
     /// Marks the volume as called off, has it stay, and has the other node forget its copy. `None`: there is no such node any more.
     CallOff {
-        way: Way,
+        transfer: VolumeTransfer,
         to: Option<String>,
     },
     /// The volume is elsewhere: what this node has of it is removed. `None`: there is no such node any more.
     RemoveOld {
-        way: Way,
+        transfer: VolumeTransfer,
         node: Option<String>,
     },
     /// The volume is where it was to go: the wish is taken away.
@@ -138,7 +138,7 @@ pub fn next(view: &MoveView<'_>) -> MoveStep {
     };
     let marks = volume.metadata.annotations.as_ref();
     let id = annotation(marks, MOVE_ID);
-    let way = |from: &str, to: &str| Way {
+    let transfer = |from: &str, to: &str| VolumeTransfer {
         volume: name.clone(),
         handle: csi.volume_handle.clone(),
         from: from.to_owned(),
@@ -147,7 +147,7 @@ pub fn next(view: &MoveView<'_>) -> MoveStep {
     };
     if let Some(from) = annotation(marks, MOVED_FROM).filter(|it| *it != at) {
         let node = view.nodes.contains(from).then(|| from.to_owned());
-        return MoveStep::RemoveOld { way: way(from, at), node };
+        return MoveStep::RemoveOld { transfer: transfer(from, at), node };
     }
     let wished = wished.filter(|_| view.claim.is_some_and(|it| is_bound(it, volume)));
     let under_way = annotation(marks, MOVING_TO);
@@ -155,7 +155,10 @@ pub fn next(view: &MoveView<'_>) -> MoveStep {
         // A Pod that was placed before the wish was seen waits for the volume, and the volume would wait for it.
         let is_off = annotation(marks, MOVE_CALLED_OFF).is_some() || view.pod.is_some() || id.is_none();
         if is_off || wished != Some(to) {
-            return MoveStep::CallOff { way: way(at, to), to: view.nodes.contains(to).then(|| to.to_owned()) };
+            return MoveStep::CallOff {
+                transfer: transfer(at, to),
+                to: view.nodes.contains(to).then(|| to.to_owned()),
+            };
         }
     }
     match wished {
@@ -170,19 +173,19 @@ pub fn next(view: &MoveView<'_>) -> MoveStep {
                 reason: "MoveInUse",
                 message: format!("pod {pod} has the volume on node {at}: it is moved when no Pod has it"),
             },
-            (true, None) if under_way.is_none() => MoveStep::Begin(way(at, to)),
-            (true, None) => MoveStep::Copy(way(at, to)),
+            (true, None) if under_way.is_none() => MoveStep::Begin(transfer(at, to)),
+            (true, None) => MoveStep::Copy(transfer(at, to)),
         },
     }
 }
 
 /// What the volume is when it has moved: everything else of it stays.
-pub fn moved(volume: &PersistentVolume, way: &Way) -> Value {
-    let expression = json!({ "key": HOSTNAME, "operator": "In", "values": [way.to] });
+pub fn moved(volume: &PersistentVolume, transfer: &VolumeTransfer) -> Value {
+    let expression = json!({ "key": HOSTNAME, "operator": "In", "values": [transfer.to] });
     json!({
         "metadata": {
             "resourceVersion": volume.metadata.resource_version,
-            "annotations": { MOVING_TO: null, MOVED_FROM: way.from },
+            "annotations": { MOVING_TO: null, MOVED_FROM: transfer.from },
         },
         "spec": { "nodeAffinity": { "required": { "nodeSelectorTerms": [{ "matchExpressions": [expression] }] } } },
     })
@@ -194,20 +197,20 @@ pub fn id_of(volume: &PersistentVolume, nonce: &str) -> String {
 }
 
 /// The volume marked: from now on the move can only be undone.
-pub fn called_off(volume: &PersistentVolume, way: &Way) -> Value {
+pub fn called_off(volume: &PersistentVolume, transfer: &VolumeTransfer) -> Value {
     json!({ "metadata": {
         "resourceVersion": volume.metadata.resource_version,
-        "annotations": { MOVE_ID: way.id, MOVE_CALLED_OFF: "true" },
+        "annotations": { MOVE_ID: transfer.id, MOVE_CALLED_OFF: "true" },
     } })
 }
 
 /// The volume marked: a copy of it is made.
-pub fn begun(volume: &PersistentVolume, way: &Way) -> Value {
+pub fn begun(volume: &PersistentVolume, transfer: &VolumeTransfer) -> Value {
     let held = volume.metadata.finalizers.iter().flatten().filter(|it| *it != MOVE_FINALIZER);
     let finalizers: Vec<&str> = held.map(String::as_str).chain([MOVE_FINALIZER]).collect();
     json!({ "metadata": {
         "resourceVersion": volume.metadata.resource_version,
-        "annotations": { MOVING_TO: way.to, MOVE_ID: way.id, MOVE_CALLED_OFF: null },
+        "annotations": { MOVING_TO: transfer.to, MOVE_ID: transfer.id, MOVE_CALLED_OFF: null },
         "finalizers": finalizers,
     } })
 }

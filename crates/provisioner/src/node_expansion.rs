@@ -14,7 +14,7 @@ use crate::{
     claim_status::{MESSAGE, conditions_but, key, pending, settled, size},
     provision::spec,
     secrets::key_of,
-    words::{Failure, Finality, NodeGrowth},
+    words::{Failure, FailureKind, NodeGrowth},
 };
 
 const ERROR: &str = "NodeResizeError";
@@ -97,8 +97,8 @@ impl NodeExpansion {
                 let pause = if why.is_in_use { PAUSE_MAX } else { pause };
                 self.failures = self.failures.saturating_add(1);
                 self.retry_at = Some(now.after(pause));
-                if why.finality != Finality::Unasked {
-                    self.has_failed = why.finality != Finality::Open;
+                if why.kind != FailureKind::Unasked {
+                    self.has_failed = why.kind != FailureKind::Open;
                 }
             }
         }

@@ -515,12 +515,12 @@ pub struct Failure {
     pub is_exhausted: bool,
     /// Of the node's part in growing a volume: the driver does not do it while a Pod has the volume.
     pub is_in_use: bool,
-    pub finality: Finality,
+    pub kind: FailureKind,
 }
 
-/// What is known of something that failed.
+/// What a failure says of the operation: may it be done yet?
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Finality {
+pub enum FailureKind {
     /// It may be done yet, or be under way.
     #[default]
     Open,

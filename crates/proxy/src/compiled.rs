@@ -22,7 +22,7 @@ pub(crate) struct Compiled {
 }
 
 impl Clients {
-    /// Its time is in its name: a set cannot change it.
+    /// The name includes the timeout, because nftables cannot change a set's timeout.
     fn of(spread: &Spread, seconds: u32, backend: Backend) -> Self {
         let name = format!("aff{}/{}/{}/{seconds}", spread.family.digit(), spread.path, in_name(backend));
         Self { name, family: spread.family, seconds }

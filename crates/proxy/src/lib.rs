@@ -36,7 +36,7 @@ use compiled::{Compiled, Rows};
 pub use config::Config;
 pub use desired::Frontend;
 use desired::{Around, Desired};
-pub use node_routes::{Place, PlacedNode, PodNetworkMode, PodRoute, PodRoutes, RefusedWay, TunnelEnd, pod_routes};
+pub use node_routes::{LocalNode, PlacedNode, PodNetworkMode, PodRoute, PodRoutes, RefusedWay, TunnelEnd, pod_routes};
 use projections::{EndpointSlice, Service, ServiceCidr};
 use reserved::PoolOwners;
 use rules::{Backend, Change, Element, ElementKey, Family, Map, Protocol};
@@ -250,9 +250,9 @@ impl Proxy {
                     dirty.extend(self.with_outside_addresses());
                 }
             }
-            Event::NameServer(place) if place == self.name_server => {}
-            Event::NameServer(place) => {
-                self.name_server = place;
+            Event::NameServer(local_node) if local_node == self.name_server => {}
+            Event::NameServer(local_node) => {
+                self.name_server = local_node;
                 dirty.insert(name_server::service());
             }
             Event::Zone(zone) if zone == self.zone => {}
@@ -381,13 +381,13 @@ impl Proxy {
 fn taken_by(element: &Element, other: &Key, key: &Key) -> Wait {
     let is_known = other.namespace == key.namespace;
     let who = if is_known { format!("service {other}") } else { "a service of another namespace".to_owned() };
-    let message = format!("{} is led to {who}, which comes first", place(element));
+    let message = format!("{} is led to {who}, which comes first", local_node(element));
     let wait = Wait::new("AddressTaken", message, Actor::Author);
     if is_known { wait.on("service", &other.to_string()) } else { wait }
 }
 
 /// `10.0.0.1 . tcp . 80` as people write it.
-fn place(element: &Element) -> String {
+fn local_node(element: &Element) -> String {
     match element.key {
         ElementKey::Frontend { address, protocol, port } => {
             format!("{}/{}", Backend { address, port }, protocol.word().to_uppercase())

@@ -105,9 +105,9 @@ impl PlacedNode {
     }
 }
 
-/// What this node is.
+/// This node, as far as its place in the network goes.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct LocalNode {
     pub node_name: String,
     pub addresses: Vec<IpAddr>,
     /// What this node's own Pods have.
@@ -119,7 +119,7 @@ pub struct Place {
     pub mode: PodNetworkMode,
 }
 
-impl Place {
+impl LocalNode {
     /// A machine that has switched a family off (`disable_ipv6`) has no way of it either, and no Pod that would ask for one.
     fn has_family(&self, range: &Cidr) -> bool {
         self.pod_cidrs.is_empty() || self.pod_cidrs.iter().any(|it| it.address.is_ipv4() == range.address.is_ipv4())
@@ -167,23 +167,29 @@ pub struct RefusedWay {
 }
 
 /// What is wanted, and which nodes cannot be reached, and why.
-pub fn pod_routes<'a>(place: &Place, nodes: impl Iterator<Item = &'a PlacedNode>) -> (PodRoutes, Vec<Wait>) {
-    let (itself, mut others): (Vec<&PlacedNode>, Vec<_>) = nodes.partition(|it| it.metadata.name == place.node_name);
-    if place.mode == PodNetworkMode::Plugin {
-        let nodes = others.iter().flat_map(|it| it.addresses()).filter(|it| !place.addresses.contains(it)).collect();
+pub fn pod_routes<'a>(local_node: &LocalNode, nodes: impl Iterator<Item = &'a PlacedNode>) -> (PodRoutes, Vec<Wait>) {
+    let (itself, mut others): (Vec<&PlacedNode>, Vec<_>) =
+        nodes.partition(|it| it.metadata.name == local_node.node_name);
+    if local_node.mode == PodNetworkMode::Plugin {
+        let nodes =
+            others.iter().flat_map(|it| it.addresses()).filter(|it| !local_node.addresses.contains(it)).collect();
         return (PodRoutes { nodes, ..PodRoutes::default() }, Vec::new());
     }
     others.sort_by(|a, b| a.age().cmp(&b.age()));
-    let tunnel_is_ipv4 = place.addresses.iter().any(IpAddr::is_ipv4);
-    let own_address = place.addresses.iter().copied().find(|it| it.is_ipv4() == tunnel_is_ipv4 && is_reachable(*it));
-    let own = own_address.zip(place.pod_cidrs.first()).map(|(node, range)| TunnelEnd { node, mac: mac(range) });
-    let (mut wanted, mut waits, mut taken) = (PodRoutes::default(), Vec::new(), place.pod_cidrs.clone());
-    let mut wireguard =
-        WireGuardTunnel { node: own_address, cluster_cidrs: place.cluster_cidrs.clone(), ..WireGuardTunnel::default() };
+    let tunnel_is_ipv4 = local_node.addresses.iter().any(IpAddr::is_ipv4);
+    let own_address =
+        local_node.addresses.iter().copied().find(|it| it.is_ipv4() == tunnel_is_ipv4 && is_reachable(*it));
+    let own = own_address.zip(local_node.pod_cidrs.first()).map(|(node, range)| TunnelEnd { node, mac: mac(range) });
+    let (mut wanted, mut waits, mut taken) = (PodRoutes::default(), Vec::new(), local_node.pod_cidrs.clone());
+    let mut wireguard = WireGuardTunnel {
+        node: own_address,
+        cluster_cidrs: local_node.cluster_cidrs.clone(),
+        ..WireGuardTunnel::default()
+    };
     let own_key = itself.iter().find_map(|it| it.wireguard_key()).and_then(PublicKey::parse);
     for node in others {
         // The end of the tunnel follows from the first range: a node of which one is refused is believed in nothing.
-        let refused: Vec<String> = node.ranges().filter_map(|it| refusal(place, &taken, &it)).collect();
+        let refused: Vec<String> = node.ranges().filter_map(|it| refusal(local_node, &taken, &it)).collect();
         if !refused.is_empty() {
             let wait = |it| Wait::new("PodRangeRefused", it, Actor::Operator).on("Node", &node.metadata.name);
             waits.extend(refused.into_iter().map(wait));
@@ -191,9 +197,9 @@ pub fn pod_routes<'a>(place: &Place, nodes: impl Iterator<Item = &'a PlacedNode>
         }
         let end = node.address(tunnel_is_ipv4).zip(node.ranges().next());
         let end = end.map(|(address, range)| TunnelEnd { node: address, mac: mac(&range) });
-        if place.mode == PodNetworkMode::WireGuard && node.ranges().next().is_some() {
+        if local_node.mode == PodNetworkMode::WireGuard && node.ranges().next().is_some() {
             match peer_key(node, own_key, &wireguard) {
-                Ok(key) => wireguard.peers.extend(peer(place, node).map(|it| (key, it))),
+                Ok(key) => wireguard.peers.extend(peer(local_node, node).map(|it| (key, it))),
                 Err(wait) => {
                     taken.extend(node.ranges());
                     waits.push(wait);
@@ -203,30 +209,32 @@ pub fn pod_routes<'a>(place: &Place, nodes: impl Iterator<Item = &'a PlacedNode>
         }
         for range in node.ranges() {
             taken.push(range);
-            if !place.has_family(&range) {
+            if !local_node.has_family(&range) {
                 continue;
             }
-            let route = match place.mode {
+            let route = match local_node.mode {
                 PodNetworkMode::Vxlan => end.map(|end| PodRoute { range, node: end.node, end: Some(end) }),
-                PodNetworkMode::WireGuard => peer(place, node).map(|it| PodRoute { range, node: it.node, end: None }),
+                PodNetworkMode::WireGuard => {
+                    peer(local_node, node).map(|it| PodRoute { range, node: it.node, end: None })
+                }
                 PodNetworkMode::Routes | PodNetworkMode::Plugin => {
                     let address = node.address(range.address.is_ipv4());
                     address.map(|node| PodRoute { range, node, end: None })
                 }
             };
-            match route.filter(|it| !place.addresses.contains(&it.node)) {
+            match route.filter(|it| !local_node.addresses.contains(&it.node)) {
                 Some(route) => {
-                    wanted.nodes.extend(node.addresses().filter(|it| !place.addresses.contains(it)));
+                    wanted.nodes.extend(node.addresses().filter(|it| !local_node.addresses.contains(it)));
                     wanted.routes.insert(route);
                 }
                 None => waits.push(unreachable(&node.metadata.name, &range)),
             }
         }
     }
-    if place.mode == PodNetworkMode::Vxlan && !wanted.routes.is_empty() {
+    if local_node.mode == PodNetworkMode::Vxlan && !wanted.routes.is_empty() {
         wanted.own = own;
     }
-    wanted.wireguard = (place.mode == PodNetworkMode::WireGuard).then_some(wireguard);
+    wanted.wireguard = (local_node.mode == PodNetworkMode::WireGuard).then_some(wireguard);
     (wanted, waits)
 }
 
@@ -257,22 +265,25 @@ fn peer_key(node: &PlacedNode, own: Option<PublicKey>, tunnel: &WireGuardTunnel)
 }
 
 /// A node's end of the tunnel: at its address of a family that this node has, too, and with its own Pods' ranges alone.
-fn peer(place: &Place, node: &PlacedNode) -> Option<WireGuardPeer> {
-    let families = [true, false].into_iter().filter(|it| place.addresses.iter().any(|own| own.is_ipv4() == *it));
-    let mut addresses = families.filter_map(|it| node.address(it)).filter(|it| !place.addresses.contains(it));
-    Some(WireGuardPeer { node: addresses.next()?, ranges: node.ranges().filter(|it| place.has_family(it)).collect() })
+fn peer(local_node: &LocalNode, node: &PlacedNode) -> Option<WireGuardPeer> {
+    let families = [true, false].into_iter().filter(|it| local_node.addresses.iter().any(|own| own.is_ipv4() == *it));
+    let mut addresses = families.filter_map(|it| node.address(it)).filter(|it| !local_node.addresses.contains(it));
+    Some(WireGuardPeer {
+        node: addresses.next()?,
+        ranges: node.ranges().filter(|it| local_node.has_family(it)).collect(),
+    })
 }
 
-fn refusal(place: &Place, taken: &[Cidr], range: &Cidr) -> Option<String> {
+fn refusal(local_node: &LocalNode, taken: &[Cidr], range: &Cidr) -> Option<String> {
     let overlaps = |it: &&Cidr| it.meets(range);
-    if !place.cluster_cidrs.iter().any(|it| it.contains(range.address) && it.bits <= range.bits) {
+    if !local_node.cluster_cidrs.iter().any(|it| it.contains(range.address) && it.bits <= range.bits) {
         return Some(format!("{range} is no range of this cluster's Pods: nothing is led there"));
     }
     // It would hold what others are given.
-    if range.bits < place.node_bits(range) {
+    if range.bits < local_node.node_bits(range) {
         return Some(format!(
             "{range} is larger than a node's part, a /{}: nothing is led there",
-            place.node_bits(range)
+            local_node.node_bits(range)
         ));
     }
     let other = taken.iter().find(overlaps)?;
@@ -328,7 +339,7 @@ mod tests {
 
     fn told_with(addresses: &str, pod_cidrs: &[&str], mode: PodNetworkMode, nodes: &[PlacedNode]) -> Vec<String> {
         let cidrs = |texts: &[&str]| texts.iter().filter_map(|it| Cidr::parse(it)).collect::<Vec<_>>();
-        let place = Place {
+        let local_node = LocalNode {
             node_name: "one".into(),
             addresses: addresses.split(' ').map(|it| it.parse().expect("an address")).collect(),
             pod_cidrs: cidrs(pod_cidrs),
@@ -336,7 +347,7 @@ mod tests {
             node_bits: (24, 64),
             mode,
         };
-        let (wanted, waits) = pod_routes(&place, nodes.iter());
+        let (wanted, waits) = pod_routes(&local_node, nodes.iter());
         let hex = |mac: [u8; 6]| mac.map(|it| format!("{it:02x}")).join(":");
         let own = wanted.own.iter().map(|it| format!("own {} {}", it.node, hex(it.mac)));
         let routes = wanted.routes.iter().map(|it| match it.end {

@@ -74,7 +74,7 @@ struct Announcing {
     record: Option<Informer<NetworkRecord>>,
     /// Only Services with `externalTrafficPolicy: Local` go by them.
     slices: Option<Informer<EndpointSlice>>,
-    seen: Seen,
+    view: View,
     failure: Option<String>,
     /// What the kernel answers for; `None` where that is not known.
     last: Option<BTreeSet<Announcement>>,
@@ -92,7 +92,7 @@ struct NetworkRecord {
 }
 
 #[derive(Default)]
-struct Seen {
+struct View {
     services: BTreeMap<Key, Service>,
     nodes: BTreeMap<String, BalancerNode>,
     slices: BTreeMap<Key, EndpointSlice>,
@@ -124,7 +124,7 @@ impl Announcing {
             nodes: None,
             record: None,
             slices: None,
-            seen: Seen::default(),
+            view: View::default(),
             failure: None,
             last: None,
             ready_changed_at: None,
@@ -140,12 +140,12 @@ impl Announcing {
             tokio::select! {
                 biased;
                 event = self.services.next() => {
-                    taken_in(&mut self.seen.services, event, |it| it);
+                    taken_in(&mut self.view.services, event, |it| it);
                     self.look_further();
                 }
-                event = next(&mut self.nodes) => taken_in(&mut self.seen.nodes, event, |it| it.name),
-                event = next(&mut self.record) => self.seen.note_pool(event),
-                event = next(&mut self.slices) => taken_in(&mut self.seen.slices, event, |it| it),
+                event = next(&mut self.nodes) => taken_in(&mut self.view.nodes, event, |it| it.name),
+                event = next(&mut self.record) => self.view.note_pool(event),
+                event = next(&mut self.slices) => taken_in(&mut self.view.slices, event, |it| it),
                 () = sleep_until(due) => {
                     // Half a view would take away what an earlier run has begun.
                     let is_done = !self.is_synced() || self.put().await;
@@ -163,7 +163,7 @@ impl Announcing {
     }
 
     fn look_further(&mut self) {
-        let announced = || self.seen.services.values().filter(|it| it.is_announced());
+        let announced = || self.view.services.values().filter(|it| it.is_announced());
         let (needs_nodes, needs_slices) =
             (announced().next().is_some(), announced().any(Service::needs_local_endpoints));
         let client = &self.settings.client;
@@ -190,7 +190,7 @@ impl Announcing {
 
     /// Has the kernel do what is wanted now. Did it?
     async fn put(&mut self) -> bool {
-        let Seen { services, nodes, slices, pool } = &self.seen;
+        let View { services, nodes, slices, pool } = &self.view;
         let none = AddressPool::default();
         let pool = match pool {
             // A server that is older lets no node read what it does not say.
@@ -252,7 +252,7 @@ impl Announcing {
     }
 }
 
-impl Seen {
+impl View {
     /// The object is made anew where somebody deletes it, or writes what cannot be read: until then it is what it was.
     fn note_pool(&mut self, event: InformerEvent<NetworkRecord>) {
         let InformerEvent::Applied(record, _) = event else { return };
@@ -279,10 +279,10 @@ async fn next<T: 'static>(informer: &mut Option<Informer<T>>) -> InformerEvent<T
     }
 }
 
-fn taken_in<K: Ord, T>(seen: &mut BTreeMap<K, T>, event: InformerEvent<T>, name: impl Fn(Key) -> K) {
+fn taken_in<K: Ord, T>(known: &mut BTreeMap<K, T>, event: InformerEvent<T>, name: impl Fn(Key) -> K) {
     match event {
-        InformerEvent::Applied(object, identity) => drop(seen.insert(name(identity.key), object)),
-        InformerEvent::Deleted(meta) => drop(seen.remove(&name(meta.key()))),
+        InformerEvent::Applied(object, identity) => drop(known.insert(name(identity.key), object)),
+        InformerEvent::Deleted(meta) => drop(known.remove(&name(meta.key()))),
         InformerEvent::Synced(_) => {}
     }
 }

@@ -57,7 +57,7 @@ pub async fn run_dns(settings: NameSettings, shutdown: impl Future<Output = ()> 
     let mut shutdown = pin!(shutdown);
     let mut informers = SharedInformers::new((&client, watches.as_ref()), keeper, journal.queue("dns"));
     let (place, mut leads) = upkeep.unzip();
-    let mut caretaker = place.map(|it| Caretaker::new(client, it, clock, journal));
+    let mut service_writer = place.map(|it| DnsServiceWriter::new(client, it, clock, journal));
     let mut keeping = Keeping { hands: hands.clone(), due: None, last: None };
     loop {
         tokio::select! {
@@ -68,22 +68,22 @@ pub async fn run_dns(settings: NameSettings, shutdown: impl Future<Output = ()> 
                 keeping.note(&informers);
             }
             () = keeping.is_due() => keeping.keep(&informers.keeper).await,
-            () = advanced(caretaker.as_mut()) => {}
+            () = advanced(service_writer.as_mut()) => {}
             () = changed(leads.as_mut()) => {}
         }
-        if let (Some(caretaker), Some(leads)) = (&mut caretaker, &leads)
+        if let (Some(service_writer), Some(leads)) = (&mut service_writer, &leads)
             && informers.is_complete()
             && *leads.borrow()
         {
-            caretaker.look(informers.service.as_ref(), informers.slice.as_ref());
+            service_writer.look(informers.service.as_ref(), informers.slice.as_ref());
         }
         tokio::task::yield_now().await;
     }
 }
 
-async fn advanced(caretaker: Option<&mut Caretaker>) {
-    match caretaker {
-        Some(caretaker) => caretaker.advance().await,
+async fn advanced(service_writer: Option<&mut DnsServiceWriter>) {
+    match service_writer {
+        Some(service_writer) => service_writer.advance().await,
         None => std::future::pending().await,
     }
 }
@@ -255,8 +255,8 @@ impl SharedInformers {
     }
 }
 
-/// Writes what keeps the name server findable, one thing at a time.
-struct Caretaker {
+/// Writes the Service and the EndpointSlice of the name server, one at a time.
+struct DnsServiceWriter {
     client: Client,
     place: ServerLocation,
     clock: Clock,
@@ -271,7 +271,7 @@ struct Caretaker {
     said: Option<Wait>,
 }
 
-impl Caretaker {
+impl DnsServiceWriter {
     fn new(client: Client, place: ServerLocation, clock: Clock, journal: Arc<JournalBook>) -> Self {
         let backoff = Backoff::new(BACKOFF_FIRST, BACKOFF_MAX, 53);
         Self {

@@ -86,7 +86,7 @@ impl FakeApi {
         self.state.lock().forbidden = Some(end);
     }
 
-    /// From now on it does not tell its progress, as upstream's.
+    /// From now on it answers `/progress` with 404, as kube-apiserver does, which has no such path.
     pub(crate) fn become_foreign(&self) {
         self.state.lock().is_foreign = true;
     }

@@ -21,7 +21,7 @@ use futures_util::{
 use tokio::sync::watch;
 
 use self::{
-    candidates::{Allowed, Candidates, NodeSeen},
+    candidates::{Allowed, Candidates, ObservedNode},
     told::{Told, drivers, joined_nodes, nodes},
 };
 use crate::{
@@ -79,7 +79,7 @@ struct JoinedNodes<'b> {
     begin: Begin<'b>,
     joined: Informer<Told>,
     /// Nodes and CSIDrivers, once there are drivers of others.
-    others: Option<(Informer<NodeSeen>, Informer<Option<Allowed>>)>,
+    others: Option<(Informer<ObservedNode>, Informer<Option<Allowed>>)>,
     candidates: Candidates,
     running: BTreeMap<String, (AbortHandle, watch::Sender<Vec<NodeDriver>>)>,
     /// Each is woken by itself: what happens to one node is not looked at by the loops of all others.

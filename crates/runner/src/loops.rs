@@ -193,7 +193,7 @@ impl Loops {
         let (over, ended) = oneshot::channel();
         let task = Arc::new_cyclic(|task| Task {
             name: name.to_owned(),
-            waker: Waker::from(Arc::new(Bell(task.clone()))),
+            waker: Waker::from(Arc::new(TaskWaker(task.clone()))),
             counts: self.inner.journal.queue(name),
             inner: Arc::downgrade(&self.inner),
             now: Mutex::new(make()),
@@ -306,10 +306,10 @@ impl Inner {
     }
 }
 
-/// What wakers hold: not the loop itself, which would end where the last of them is dropped, amid who knows what.
-struct Bell(Weak<Task>);
+/// Wakes a loop's task. It does not own the task: the loop would end where the last waker is dropped.
+struct TaskWaker(Weak<Task>);
 
-impl Wake for Bell {
+impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
         if let Some(task) = self.0.upgrade() {
             task.wake();

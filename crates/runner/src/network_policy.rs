@@ -14,7 +14,7 @@ use corten_api::resources::{NAMESPACES, NETWORK_POLICIES, PODS};
 use corten_client::{BoxFuture, Client, Informer, Progress, ResourceIndex, version_number};
 use corten_meta::Key;
 use corten_netpolicy::{
-    Doors, Event, NetworkPolicies, Plugged, Step,
+    Event, NetworkPolicies, PodMatch, PodSandbox, Step,
     projections::{Namespace, NetworkPolicy, Pod},
     rules::Change,
 };
@@ -33,14 +33,14 @@ pub trait PolicyHands: TableHands {
     /// All sandboxes that have a network.
     /// # Errors
     /// The runtime does not tell just now.
-    fn plugged(&self) -> BoxFuture<'_, Result<Vec<Plugged>, String>>;
+    fn plugged(&self) -> BoxFuture<'_, Result<Vec<PodSandbox>, String>>;
     /// Which of them may still be there.
     ///
     /// # Errors
     /// As there.
     fn sandboxes(&self) -> BoxFuture<'_, Result<BTreeSet<String>, String>>;
     /// What happened to sandboxes since the last call, once there is something: plugged in, or gone.
-    fn next_plugs(&self) -> BoxFuture<'_, Vec<Result<Plugged, String>>>;
+    fn next_plugs(&self) -> BoxFuture<'_, Vec<Result<PodSandbox, String>>>;
     /// The policies of these sandboxes hold: their containers may start.
     fn laid(&self, sandboxes: &BTreeSet<String>);
     /// Why rules are refused, for those who wait; nothing once they are taken.
@@ -53,7 +53,7 @@ pub trait PolicyHands: TableHands {
 pub struct NetworkPolicySettings {
     pub node_name: String,
     /// What the packets of the node's Pods are known by.
-    pub doors: Doors,
+    pub pod_match: PodMatch,
     pub client: Client,
     pub hands: Arc<dyn PolicyHands>,
     pub clock: Clock,
@@ -87,7 +87,7 @@ pub async fn run_network_policy(settings: NetworkPolicySettings, shutdown: impl 
 }
 
 /// Asked until the runtime tells.
-async fn all_plugged(hands: &dyn PolicyHands) -> Vec<Plugged> {
+async fn all_plugged(hands: &dyn PolicyHands) -> Vec<PodSandbox> {
     loop {
         match hands.plugged().await {
             Ok(plugged) => return plugged,
@@ -97,11 +97,11 @@ async fn all_plugged(hands: &dyn PolicyHands) -> Vec<Plugged> {
     }
 }
 
-type Plugs = Vec<Result<Plugged, String>>;
+type Plugs = Vec<Result<PodSandbox, String>>;
 
 /// A sandbox whose policies are not known for certain yet.
 struct Parked {
-    plugged: Plugged,
+    plugged: PodSandbox,
     since: Instant,
     /// The revision up to which policies and namespaces must have been seen.
     barrier: Option<u64>,
@@ -135,10 +135,10 @@ struct PolicyLoop {
 
 impl PolicyLoop {
     fn new(settings: NetworkPolicySettings) -> Self {
-        let NetworkPolicySettings { node_name, doors, client, hands, clock, journal } = settings;
+        let NetworkPolicySettings { node_name, pod_match, client, hands, clock, journal } = settings;
         let all = |resource, how| keeping::params(resource, how).seeded_by(corten_netpolicy::NAME);
         Self {
-            policies: NetworkPolicies::new(&node_name).with_doors(doors),
+            policies: NetworkPolicies::new(&node_name).with_pod_match(pod_match),
             pods: informer(&client, all(PODS, keeping::SELECTED_PODS)),
             namespaces: informer(&client, all(NAMESPACES, keeping::NAMESPACES)),
             objects: informer(&client, all(NETWORK_POLICIES, keeping::NETWORK_POLICIES)),

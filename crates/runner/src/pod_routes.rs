@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, pin::pin, sync::Arc, time::Duration};
 use corten_api::resources::NODES;
 use corten_client::{Backoff, BoxFuture, Client, Identity, Informer, InformerEvent, decode_projection};
 use corten_meta::Key;
-use corten_proxy::{Place, PlacedNode, PodRoutes, RefusedWay, pod_routes};
+use corten_proxy::{LocalNode, PlacedNode, PodRoutes, RefusedWay, pod_routes};
 use corten_reconcile::{Actor, Decision, Wait};
 use tokio::time::{Instant, sleep_until};
 
@@ -27,7 +27,7 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(200);
 
 /// What the loop is given.
 pub struct PodRouteSettings {
-    pub place: Place,
+    pub local_node: LocalNode,
     pub client: Client,
     pub hands: Arc<dyn RouteHands>,
     pub clock: Clock,
@@ -86,7 +86,7 @@ async fn put(
     said: &mut Vec<Wait>,
     last: &mut Option<PodRoutes>,
 ) -> bool {
-    let (wanted, mut waits) = pod_routes(&settings.place, nodes.values());
+    let (wanted, mut waits) = pod_routes(&settings.local_node, nodes.values());
     // A node that is alone has nothing that somebody could change.
     let is_nothing = wanted == PodRoutes::default() && last.as_ref() == Some(&wanted);
     let applied = if is_nothing { Ok(Vec::new()) } else { settings.hands.apply(wanted.clone()).await };
@@ -113,7 +113,7 @@ async fn put(
             error: failure.clone(),
             ..Decision::default()
         };
-        settings.journal.record(&NODES, &Key::cluster(&*settings.place.node_name), decision);
+        settings.journal.record(&NODES, &Key::cluster(&*settings.local_node.node_name), decision);
         *said = waits;
     }
     failure.is_none()
@@ -173,7 +173,7 @@ mod tests {
         let (kernel, journal) = (Arc::new(FakeKernel(Mutex::default())), Arc::new(JournalBook::default()));
         let cidrs = |text: &str| corten_meta::address::Cidr::parse(text).into_iter().collect::<Vec<_>>();
         let settings = PodRouteSettings {
-            place: Place {
+            local_node: LocalNode {
                 node_name: "one".into(),
                 addresses: vec![[192, 168, 0, 1].into()],
                 pod_cidrs: cidrs("10.244.0.0/24"),

@@ -10,9 +10,9 @@ mod introduction;
 mod jobs;
 mod nodes;
 mod queues;
-mod seen;
 mod shared;
 mod snapshots;
+mod storage_source;
 
 use std::{
     collections::BTreeMap,
@@ -33,7 +33,7 @@ use self::{
     hands::LOOK_PATIENCE,
     jobs::carry_out,
     queues::{Line, Queues},
-    seen::{Informers, Seen},
+    storage_source::{Informers, StorageSource},
 };
 use crate::{Clock, EventRecorder};
 pub(crate) use capacities::{withdraw_but_of, withdraw_of};
@@ -81,7 +81,7 @@ struct ProvisionerLoop {
     hands: Arc<dyn VolumeHands>,
     answered: Arc<Answered>,
     clock: Clock,
-    seen: Seen,
+    source: StorageSource,
     elections: Elections,
     drivers: BoxFuture<'static, Vec<NodeDriver>>,
     /// Writes what the cluster has from the start, and what the node has.
@@ -108,9 +108,9 @@ impl ProvisionerLoop {
     fn new(settings: ProvisionerSettings) -> Self {
         let ProvisionerSettings { node_name, client, node, viewer, shared, hands, clock } = settings;
         Self {
-            seen: match shared {
-                Some(shared) => Seen::Together(shared.reader(&node_name)),
-                None => Seen::Alone(Box::new(Informers::new(&client, &node_name))),
+            source: match shared {
+                Some(shared) => StorageSource::Together(shared.reader(&node_name)),
+                None => StorageSource::Alone(Box::new(Informers::new(&client, &node_name))),
             },
             elections: Elections::new(client.clone(), node_name.clone(), clock.clone()),
             drivers: drivers(&hands),
@@ -160,7 +160,7 @@ impl ProvisionerLoop {
             let mut others = found.iter().filter(|it| !it.facts.is_built_in()).peekable();
             if others.peek().is_some() {
                 let are_placed = others.any(|it| !it.facts.topology.is_empty());
-                self.seen.show_drivers(&self.viewer, &self.mind.config().node_name, are_placed);
+                self.source.show_drivers(&self.viewer, &self.mind.config().node_name, are_placed);
             }
             let names = found.iter().flat_map(|it| corten_provisioner::leases::names(&it.facts)).collect();
             self.elections.stand_for(&names);
@@ -175,7 +175,7 @@ impl ProvisionerLoop {
             events.push(Event::Capacities(found));
         }
         events.extend(self.elections.poll(context).map(Event::Leads));
-        events.extend(self.seen.poll(context));
+        events.extend(self.source.poll(context));
         events
     }
 

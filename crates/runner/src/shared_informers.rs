@@ -43,7 +43,7 @@ use tokio::{
 
 use inbox::Inbox;
 pub(crate) use inbox::{Change, InboxChanges};
-use source::{Bell, HOLD, HeldInformer, Source, informer};
+use source::{HOLD, HeldInformer, Source, SourceWaker, informer};
 
 /// How long a source rests after it had news. The first event after a quiet time is told at once.
 pub(crate) const REST: Duration = Duration::from_millis(5);
@@ -159,8 +159,8 @@ impl SharedInformers {
         let informer = informer(self.0.client.clone(), watch.clone(), is_optional);
         let mut held = HeldInformer::new(informer, self.0.progress.lock().place(&watch.resource), watch);
         held.set_apart(self.0.are_apart.load(Ordering::Acquire));
-        let bell = Arc::new(Bell { is_ringing: AtomicBool::new(true), informers: self.0.waker.clone() });
-        let source = Arc::new(Source { subject, held: Mutex::new(held), bell });
+        let waker = Arc::new(SourceWaker { is_woken: AtomicBool::new(true), informers: self.0.waker.clone() });
+        let source = Arc::new(Source { subject, held: Mutex::new(held), waker });
         sources.push(source.clone());
         self.0.stirred.notify_one();
         source
@@ -199,11 +199,11 @@ impl SharedInformers {
         let has_moved = self.poll_progress(context);
         let mut round = Round { has_news: has_moved, has_moved, rested: None };
         let sources = self.0.sources.lock();
-        let ringing: Vec<Arc<Source>> =
-            sources.iter().filter(|it| it.bell.is_ringing.load(Ordering::Acquire)).cloned().collect();
+        let woken: Vec<Arc<Source>> =
+            sources.iter().filter(|it| it.waker.is_woken.load(Ordering::Acquire)).cloned().collect();
         drop(sources);
         let now = Instant::now();
-        for source in ringing {
+        for source in woken {
             self.poll_source(&source, now, &mut round);
         }
         // Most rounds bring nothing: somebody's stream was asked and had none.
@@ -218,17 +218,17 @@ impl SharedInformers {
     fn poll_source(&self, source: &Arc<Source>, now: Instant, round: &mut Round) {
         let mut held = source.held.lock();
         if let Some(until) = held.rests_until.filter(|it| *it > now) {
-            // The bell goes on ringing.
+            // The source stays marked as woken.
             round.rested = Some(round.rested.map_or(until, |it| it.min(until)));
             return;
         }
-        source.bell.is_ringing.store(false, Ordering::Release);
-        let waker = Waker::from(source.bell.clone());
+        source.waker.is_woken.store(false, Ordering::Release);
+        let waker = Waker::from(source.waker.clone());
         let polled = held.poll(&mut Context::from_waker(&waker));
         round.has_news |= polled.has_news;
         round.has_moved |= polled.has_moved;
         if !polled.is_drained {
-            source.bell.is_ringing.store(true, Ordering::Release);
+            source.waker.is_woken.store(true, Ordering::Release);
         } else if polled.has_news {
             held.rests_until = Some(now + REST);
         }
@@ -279,7 +279,7 @@ impl SharedInformers {
                     "a watch does not come as far as the others: controllers that look at it wait; it is listed again"
                 );
                 held.informer.relist();
-                source.bell.is_ringing.store(true, Ordering::Release);
+                source.waker.is_woken.store(true, Ordering::Release);
                 alarm = Some(now);
             }
             alarm = alarm.into_iter().chain(held.lag.as_ref().map(|it| it.look_at(now))).min();
@@ -355,7 +355,7 @@ impl Subscription {
     /// Lists again. Gives the number of lists at which the table holds one that was begun after this call.
     pub(crate) fn relist(&self) -> u64 {
         let lists = self.source.held.lock().informer.relist();
-        self.source.bell.is_ringing.store(true, Ordering::Release);
+        self.source.waker.is_woken.store(true, Ordering::Release);
         self.informers.stirred.notify_one();
         lists
     }

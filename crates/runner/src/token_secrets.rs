@@ -52,7 +52,7 @@ pub async fn run_token_secrets(settings: TokenSecretSettings, shutdown: impl Fut
     let params = InformerParams { field_selector: format!("type={TYPE}"), ..InformerParams::all(SECRETS) };
     let mut secrets = Informer::new(settings.client.clone(), params);
     let mut accounts = Informer::new(settings.client.clone(), InformerParams::all(SERVICE_ACCOUNTS));
-    let mut seen = Seen { settings, secrets: BTreeMap::new(), accounts: BTreeMap::new() };
+    let mut controller = TokenSecretController { settings, secrets: BTreeMap::new(), accounts: BTreeMap::new() };
     let mut backoff = Backoff::new(BACKOFF_FIRST, BACKOFF_MAX, 1);
     let mut next_look = Instant::now();
     let mut not_before = next_look;
@@ -60,10 +60,10 @@ pub async fn run_token_secrets(settings: TokenSecretSettings, shutdown: impl Fut
         tokio::select! {
             biased;
             () = &mut shutdown => return,
-            event = secrets.next() => take(&mut seen.secrets, event, "a Secret of a token"),
-            event = accounts.next() => take(&mut seen.accounts, event, "a ServiceAccount"),
+            event = secrets.next() => take(&mut controller.secrets, event, "a Secret of a token"),
+            event = accounts.next() => take(&mut controller.accounts, event, "a ServiceAccount"),
             () = sleep_until(next_look), if secrets.n_lists() > 0 && accounts.n_lists() > 0 => {
-                let (rest, has_failed) = seen.look(&mut backoff).await;
+                let (rest, has_failed) = controller.look(&mut backoff).await;
                 next_look = Instant::now() + rest;
                 // What failed is not tried again for each event.
                 not_before = if has_failed { next_look } else { Instant::now() };
@@ -75,7 +75,7 @@ pub async fn run_token_secrets(settings: TokenSecretSettings, shutdown: impl Fut
     }
 }
 
-struct Seen {
+struct TokenSecretController {
     settings: TokenSecretSettings,
     secrets: BTreeMap<Key, TokenSecret>,
     accounts: BTreeMap<Key, Account>,
@@ -102,7 +102,7 @@ fn take<T: DeserializeOwned>(known: &mut BTreeMap<Key, T>, event: InformerEvent,
     }
 }
 
-impl Seen {
+impl TokenSecretController {
     /// Does what there is to do, and gives when to look again, and whether something failed.
     async fn look(&mut self, backoff: &mut Backoff) -> (Duration, bool) {
         let mut has_failed = false;

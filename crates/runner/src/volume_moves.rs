@@ -2,7 +2,7 @@
 //! writes to the API how far it is. Whatever ends this process, the next one goes on from what volume and nodes say.
 
 mod carrying;
-mod seen;
+mod move_informers;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,12 +14,12 @@ use std::{
 
 use corten_client::{BoxFuture, Client};
 use corten_meta::Key;
-use corten_provisioner::moves::Way;
+use corten_provisioner::moves::VolumeTransfer;
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use self::{carrying::Carrier, seen::Seen};
+use self::{carrying::Carrier, move_informers::MoveInformers};
 use crate::{Clock, EventRecorder, Refusal};
 
 /// A volume that leaves a node: how large it is, and what the node where it arrives is told of it.
@@ -32,16 +32,16 @@ pub struct Leaving {
 /// Asks the drivers of nodes.
 pub trait MoveHands: Send + Sync + 'static {
     /// Nobody mounts it any more on the node that it leaves.
-    fn leave(&self, way: Way) -> BoxFuture<'_, Result<Leaving, Refusal>>;
-    fn stay(&self, way: Way) -> BoxFuture<'_, Result<(), Refusal>>;
+    fn leave(&self, transfer: VolumeTransfer) -> BoxFuture<'_, Result<Leaving, Refusal>>;
+    fn stay(&self, transfer: VolumeTransfer) -> BoxFuture<'_, Result<(), Refusal>>;
     /// Up to where it is on the other node, and whether it is that one's already.
-    fn arrive(&self, way: Way, record: String) -> BoxFuture<'_, Result<(u64, bool), Refusal>>;
+    fn arrive(&self, transfer: VolumeTransfer, record: String) -> BoxFuture<'_, Result<(u64, bool), Refusal>>;
     /// Copies a range, and compares both by their hash.
-    fn copy(&self, way: Way, range: (u64, u64)) -> BoxFuture<'_, Result<(), Refusal>>;
-    fn settle(&self, way: Way) -> BoxFuture<'_, Result<(), Refusal>>;
-    fn give_up(&self, way: Way) -> BoxFuture<'_, Result<(), Refusal>>;
+    fn copy(&self, transfer: VolumeTransfer, range: (u64, u64)) -> BoxFuture<'_, Result<(), Refusal>>;
+    fn settle(&self, transfer: VolumeTransfer) -> BoxFuture<'_, Result<(), Refusal>>;
+    fn give_up(&self, transfer: VolumeTransfer) -> BoxFuture<'_, Result<(), Refusal>>;
     /// What the node that it has left still has.
-    fn remove_left(&self, way: Way) -> BoxFuture<'_, Result<(), Refusal>>;
+    fn remove_left(&self, transfer: VolumeTransfer) -> BoxFuture<'_, Result<(), Refusal>>;
 }
 
 /// What the loop is given.
@@ -74,15 +74,15 @@ struct Work {
 pub async fn run_volume_moves(settings: VolumeMoveSettings, shutdown: impl Future<Output = ()> + Send) {
     let VolumeMoveSettings { driver, client, viewer, hands, clock } = settings;
     let mut recorder = EventRecorder::new(client.clone(), "volume-mover");
-    let mut seen = Seen::new(&client, &viewer, driver);
-    let used = seen.used.clone();
+    let mut informers = MoveInformers::new(&client, &viewer, driver);
+    let used = informers.used.clone();
     let carrier = Arc::new(Carrier { driver, client: client.clone(), hands, clock, used, news: Mutex::default() });
     let mut moves = Moves::default();
     let run = poll_fn(|context| {
-        for subject in seen.poll(context) {
+        for subject in informers.poll(context) {
             moves.changed(subject);
         }
-        moves.poll(context, &carrier, &seen);
+        moves.poll(context, &carrier, &informers);
         for (about, event_type, reason, message) in carrier.news.lock().drain(..) {
             recorder.record(&about, event_type, reason, &message, (carrier.clock)());
         }
@@ -115,9 +115,9 @@ impl Moves {
         (work.is_stale, work.retry_at) = (true, None);
     }
 
-    fn poll(&mut self, context: &mut Context<'_>, carrier: &Arc<Carrier>, seen: &Seen) {
+    fn poll(&mut self, context: &mut Context<'_>, carrier: &Arc<Carrier>, informers: &MoveInformers) {
         loop {
-            self.begin(carrier, seen);
+            self.begin(carrier, informers);
             match self.running.poll_next_unpin(context) {
                 Poll::Ready(Some((subject, is_done))) => {
                     self.ended(subject, is_done);
@@ -139,16 +139,16 @@ impl Moves {
         }
     }
 
-    fn begin(&mut self, carrier: &Arc<Carrier>, seen: &Seen) {
+    fn begin(&mut self, carrier: &Arc<Carrier>, informers: &MoveInformers) {
         for (subject, work) in &mut self.work {
             if self.running.len() >= AT_ONCE {
                 return;
             }
-            if !seen.is_whole() || work.is_running || !std::mem::take(&mut work.is_stale) {
+            if !informers.is_whole() || work.is_running || !std::mem::take(&mut work.is_stale) {
                 continue;
             }
             work.is_running = true;
-            let (carrier, subject, about) = (carrier.clone(), subject.clone(), seen.about(subject));
+            let (carrier, subject, about) = (carrier.clone(), subject.clone(), informers.about(subject));
             self.running.push(Box::pin(async move {
                 let is_done = carrier.carry(about).await;
                 (subject, is_done)

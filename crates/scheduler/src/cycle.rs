@@ -114,13 +114,13 @@ pub(crate) struct Rejections {
     pub(crate) extender: Option<String>,
 }
 
-/// The node that came furthest: the last filter, the smallest gap.
+/// The node that came furthest: the last filter, the smallest shortfall.
 #[derive(Clone)]
 #[cfg_attr(test, derive(PartialEq, Debug))]
 pub(crate) struct Nearest {
     pub(crate) node_idx: usize,
     pub(crate) plugin_idx: usize,
-    pub(crate) gap: i64,
+    pub(crate) shortfall: i64,
 }
 
 /// How many nodes each reason turned down.
@@ -514,16 +514,17 @@ impl<'p> Tally<'p> {
     }
 
     /// Is the node nearer than all before it?
-    fn compare(&mut self, plugin_idx: usize, node_idx: usize, gap: i64) {
-        let is_nearer = self.nearest.as_ref().is_none_or(|it| (plugin_idx, -gap) > (it.plugin_idx, -it.gap));
+    fn compare(&mut self, plugin_idx: usize, node_idx: usize, shortfall: i64) {
+        let is_nearer =
+            self.nearest.as_ref().is_none_or(|it| (plugin_idx, -shortfall) > (it.plugin_idx, -it.shortfall));
         if is_nearer {
-            self.nearest = Some(Nearest { node_idx, plugin_idx, gap });
+            self.nearest = Some(Nearest { node_idx, plugin_idx, shortfall });
         }
     }
 }
 
-fn gap(plugin_idx: usize, pod: &PodInfo, row: &Row<'_>, profile: &Profile) -> i64 {
-    PLUGINS[plugin_idx].gap.as_ref().map_or(0, |it| (it.size)(pod, row, &profile.arguments))
+fn shortfall(plugin_idx: usize, pod: &PodInfo, row: &Row<'_>, profile: &Profile) -> i64 {
+    PLUGINS[plugin_idx].shortfall.as_ref().map_or(0, |it| (it.size)(pod, row, &profile.arguments))
 }
 
 impl Failure {

@@ -32,7 +32,7 @@ pub struct Plugin {
     /// Do its filters turn no node down for this pod, as things are (a `PreFilter` that answers `Skip`)?
     pub(crate) skips: Option<fn(&PodInfo, &Snapshot, &Arguments) -> bool>,
     /// How far a node it turned down is from being taken, and what it would need; for `corten why`.
-    pub(crate) gap: Option<Gap>,
+    pub(crate) shortfall: Option<Shortfall>,
     pub(crate) score: Option<Score>,
     /// Who must act where the filter turns every node down.
     pub(crate) actor: Actor,
@@ -84,7 +84,7 @@ impl<'p> Rejection<'p> {
     }
 }
 
-pub(crate) struct Gap {
+pub(crate) struct Shortfall {
     /// Smaller is nearer.
     pub(crate) size: fn(&PodInfo, &Row<'_>, &Arguments) -> i64,
     pub(crate) text: fn(&PodInfo, &Row<'_>, &Arguments) -> String,
@@ -129,7 +129,7 @@ pub(crate) enum Normalize {
 
 pub(crate) const SCORE_MAX: i64 = 100;
 
-/// As upstream reckons shares of scores and amounts.
+/// Converts a score or an amount: shares of them are computed in floating point.
 #[expect(clippy::cast_precision_loss, reason = "upstream reckons so: float64 of an int64")]
 pub(crate) fn real(number: i64) -> f64 {
     number as f64
@@ -153,7 +153,7 @@ impl Plugin {
         only_nodes: None,
         filter_among: None,
         skips: None,
-        gap: None,
+        shortfall: None,
         score: None,
         actor: Actor::Operator,
         wait: "",

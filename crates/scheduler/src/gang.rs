@@ -3,8 +3,8 @@
 //! Each is tried on the nodes as those before it leave them. Where at least as many fit as the group asks for, those are bound; else
 //! what was assumed is taken back, and the ones that fit wait for the ones that do not.
 
+mod node_free;
 mod preemption;
-mod room;
 
 use std::{cmp::Reverse, sync::Arc};
 

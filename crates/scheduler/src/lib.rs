@@ -9,7 +9,6 @@ mod arguments;
 mod budgets;
 mod cluster;
 mod cluster_object;
-mod company;
 mod configuration;
 mod consultations;
 mod cycle;
@@ -47,6 +46,7 @@ mod storage;
 mod telling;
 #[cfg(test)]
 mod tests;
+mod topology_pod_counts;
 mod trial;
 mod under_way;
 mod verdicts;

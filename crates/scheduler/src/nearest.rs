@@ -28,7 +28,7 @@ pub(crate) fn of(pod: &PodInfo, failure: &Failure, snapshot: &Snapshot, profile:
     let closer = (0..snapshot.n_rows()).find_map(|node_idx| {
         let row = snapshot.row_at(node_idx);
         let plugin_idx = for_a_while.iter().copied().find(|it| row.known && rejects(*it, &row))?;
-        (!rejects(furthest.plugin_idx, &row)).then_some(Nearest { node_idx, plugin_idx, gap: 0 })
+        (!rejects(furthest.plugin_idx, &row)).then_some(Nearest { node_idx, plugin_idx, shortfall: 0 })
     });
     closer.or(Some(furthest))
 }

@@ -377,15 +377,15 @@ pub(crate) fn waits(info: &PodInfo, failure: &Failure, snapshot: &Snapshot, prof
         .collect();
     if let Some(nearest) = &nearest {
         let (plugin, row) = (&PLUGINS[nearest.plugin_idx], snapshot.row_at(nearest.node_idx));
-        let gap = plugin
-            .gap
+        let shortfall = plugin
+            .shortfall
             .as_ref()
             .map(|it| (it.text)(info, &row, &profile.arguments))
             // It lacks nothing where what was assumed on it has been taken back.
             .filter(|it| !it.is_empty())
             .map(|it| format!(", which {}", shortened(&it)))
             .unwrap_or_default();
-        let message = format!("the nearest node is {}{gap}", row.name);
+        let message = format!("the nearest node is {}{shortfall}", row.name);
         waits.push(Wait::new("NearestNode", message, plugin.actor).on("node", row.name));
     }
     waits

@@ -12,7 +12,6 @@ use corten_meta::Key;
 
 use crate::{
     Node,
-    company::Company,
     devices::{DeviceNode, Devices},
     groupings::Groupings,
     images::ImageStates,
@@ -23,6 +22,7 @@ use crate::{
     projections::Taint,
     requests::Amounts,
     storage::{PodVolumes, Storage},
+    topology_pod_counts::TopologyPodCounts,
 };
 
 /// See the module's documentation.
@@ -68,7 +68,7 @@ pub struct Snapshot {
     pub(crate) images: ImageStates,
     pub(crate) groupings: Groupings,
     pub(crate) pod_groups: PodGroups,
-    pub(crate) company: Company,
+    pub(crate) topology_pod_counts: TopologyPodCounts,
     /// How many placed pods use a claim.
     claim_users: BTreeMap<Key, usize>,
 }
@@ -305,7 +305,7 @@ impl Snapshot {
         }
         self.has_changed(idx);
         self.count_by(pod.keys_of_terms(), true);
-        self.company.add(pod, &self.labels[idx]);
+        self.topology_pod_counts.add(pod, &self.labels[idx]);
         self.pods[idx].insert(key.clone(), Arc::clone(pod));
         let is_repelling = usize::from(!pod.pod_anti_affinity.is_empty());
         self.repelling[idx] += is_repelling;
@@ -330,7 +330,7 @@ impl Snapshot {
         let Some(idx) = self.idx_of.get(node).copied() else { return };
         let Some(known) = self.pods[idx].remove(key) else { return };
         self.has_changed(idx);
-        self.company.remove(&known, &self.labels[idx]);
+        self.topology_pod_counts.remove(&known, &self.labels[idx]);
         let is_repelling = usize::from(!known.pod_anti_affinity.is_empty());
         self.repelling[idx] -= is_repelling;
         self.n_repelling -= is_repelling;
@@ -351,11 +351,11 @@ impl Snapshot {
     fn label(&mut self, idx: usize, labels: &BTreeMap<String, String>) {
         let before = std::mem::take(&mut self.labels[idx]);
         if before != *labels {
-            self.company.remove_node(&before);
-            self.company.add_node(labels);
+            self.topology_pod_counts.remove_node(&before);
+            self.topology_pod_counts.add_node(labels);
             for pod in self.pods[idx].values() {
-                self.company.remove(pod, &before);
-                self.company.add(pod, labels);
+                self.topology_pod_counts.remove(pod, &before);
+                self.topology_pod_counts.add(pod, labels);
             }
         }
         self.labels[idx].clone_from(labels);
@@ -363,10 +363,10 @@ impl Snapshot {
 
     /// Pods are counted by these labels of nodes from now on, too.
     pub(crate) fn count_by<'k>(&mut self, keys: impl Iterator<Item = &'k str>, is_placed: bool) {
-        if self.company.take_keys(keys, is_placed) {
+        if self.topology_pod_counts.take_keys(keys, is_placed) {
             for (labels, pods) in self.labels.iter().zip(&self.pods) {
-                self.company.add_node(labels);
-                pods.values().for_each(|it| self.company.add(it, labels));
+                self.topology_pod_counts.add_node(labels);
+                pods.values().for_each(|it| self.topology_pod_counts.add(it, labels));
             }
         }
     }

@@ -1,7 +1,6 @@
 //! The scheduler against text worlds, and against random histories.
 
 mod back_off;
-mod company;
 mod configuration;
 mod devices;
 mod extenders;
@@ -11,6 +10,7 @@ mod history;
 mod observed;
 mod preemption;
 mod reference;
+mod topology_pod_counts;
 mod volumes;
 
 use std::{fmt::Write as _, time::Duration};

@@ -46,7 +46,7 @@ pub(crate) struct Rejected {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Verdict {
     version: u64,
-    /// The score by those plugins whose points are kept as they are, or the gap of a node that is turned down.
+    /// The score by those plugins whose points are kept as they are, or the shortfall of a node that is turned down.
     pub(crate) number: i64,
     stamp: u32,
     pub(crate) outcome: Outcome,
@@ -134,8 +134,8 @@ impl Kind {
         let row = snapshot.row_at(idx);
         let (outcome, number, is_plain) = if !row.known {
             (Outcome::Unknown, 0, true)
-        } else if let Some((rejected, gap)) = rejected(pod, &row, profile)? {
-            (Outcome::Rejected(self.number_of(rejected)?), gap, true)
+        } else if let Some((rejected, shortfall)) = rejected(pod, &row, profile)? {
+            (Outcome::Rejected(self.number_of(rejected)?), shortfall, true)
         } else {
             let (score, is_plain) = own_score(pod, &row, profile);
             (Outcome::Fits, score, is_plain)
@@ -155,7 +155,7 @@ impl Kind {
     }
 }
 
-/// Why the plugins that look at this node only turn it down, and by what gap; or that they do not. Nothing where a reason outlives
+/// Why the plugins that look at this node only turn it down, and by what shortfall; or that they do not. Nothing where a reason outlives
 /// its pod.
 fn rejected(pod: &PodInfo, row: &Row<'_>, profile: &Profile) -> Option<Option<(Rejected, i64)>> {
     let mut rejection = Rejection::default();
@@ -166,8 +166,8 @@ fn rejected(pod: &PodInfo, row: &Row<'_>, profile: &Profile) -> Option<Option<(R
             continue;
         }
         let reasons = rejection.reasons().iter().map(|it| it.lasting()).collect::<Option<_>>()?;
-        let gap = PLUGINS[*plugin_idx].gap.as_ref().map_or(0, |it| (it.size)(pod, row, &profile.arguments));
-        return Some(Some((Rejected { plugin_idx: *plugin_idx, reasons, is_final: rejection.is_final() }, gap)));
+        let shortfall = PLUGINS[*plugin_idx].shortfall.as_ref().map_or(0, |it| (it.size)(pod, row, &profile.arguments));
+        return Some(Some((Rejected { plugin_idx: *plugin_idx, reasons, is_final: rejection.is_final() }, shortfall)));
     }
     Some(None)
 }

@@ -14,7 +14,7 @@ const NAME: &str = "marks";
 
 /// What is known of servers, by their place.
 #[derive(Default)]
-struct Seen {
+struct ObservedMarks {
     /// The newest mark that was answered, and its version.
     written: (u64, u64),
     /// Of the newest list that the server showed without being asked for the newest.
@@ -23,23 +23,23 @@ struct Seen {
 
 /// Goes on for ever; what must not be is told to `weather`.
 pub(crate) async fn play(servers: Vec<Client>, dice: SeededRng, weather: Arc<Weather>) {
-    let mut seen = Seen { shown: vec![0; servers.len()], ..Seen::default() };
+    let mut observed = ObservedMarks { shown: vec![0; servers.len()], ..ObservedMarks::default() };
     for mark in 1.. {
         tokio::time::sleep(dice.millis(200, 3000)).await;
         let pick = || usize::try_from(dice.below(servers.len() as u64)).expect("less than the number of servers");
         let (one, other, old) = (pick(), pick(), pick());
         if let Some(version) = write(&servers[one], mark).await {
-            seen.written = (mark, version);
+            observed.written = (mark, version);
         }
         let read = servers[other].get_as::<Value>(&CONFIG_MAPS, &Key::new("default", NAME)).await;
         let any = ListParams { namespace: "default".into(), resource_version: "0".into(), ..ListParams::default() };
         let listed = servers[old].list(&CONFIG_MAPS, &any).await;
         let read = match read {
-            Ok(object) => seen.read(&object),
-            Err(error) if error.is_not_found() => seen.read(&Value::Null),
+            Ok(object) => observed.read(&object),
+            Err(error) if error.is_not_found() => observed.read(&Value::Null),
             Err(_) => Ok(()),
         };
-        let shown = listed.map_or(Ok(()), |it| seen.listed(old, &it.resource_version));
+        let shown = listed.map_or(Ok(()), |it| observed.listed(old, &it.resource_version));
         if let Err(violation) = read.and(shown) {
             weather.violation.lock().get_or_insert(violation);
         }
@@ -64,7 +64,7 @@ fn version(object: &Value) -> Option<u64> {
     object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
-impl Seen {
+impl ObservedMarks {
     fn read(&self, object: &Value) -> Result<(), String> {
         let (mark, at) = self.written;
         let is = object["data"]["mark"].as_str().and_then(|it| it.parse().ok()).unwrap_or(0);
@@ -95,20 +95,23 @@ mod tests {
 
     #[test]
     fn what_was_answered_is_read_everywhere() {
-        let seen = Seen { written: (3, 40), shown: Vec::new() };
-        seen.read(&object(3, 40)).expect("it is the one");
-        seen.read(&object(4, 41)).expect("one that was not answered");
+        let observed = ObservedMarks { written: (3, 40), shown: Vec::new() };
+        observed.read(&object(3, 40)).expect("it is the one");
+        observed.read(&object(4, 41)).expect("one that was not answered");
         assert!(
-            seen.read(&object(2, 30)).expect_err("it is old").contains("mark 3 was written at 40, and read as 2 of 30")
+            observed
+                .read(&object(2, 30))
+                .expect_err("it is old")
+                .contains("mark 3 was written at 40, and read as 2 of 30")
         );
     }
 
     #[test]
     fn no_server_goes_back() {
-        let mut seen = Seen { written: (0, 0), shown: vec![0; 2] };
-        seen.listed(0, "7").expect("it goes on");
-        seen.listed(1, "5").expect("another one may be behind");
-        seen.listed(0, "7").expect("nothing is new");
-        assert!(seen.listed(0, "6").expect_err("it goes back").contains("showed a list of 7, and then one of 6"));
+        let mut observed = ObservedMarks { written: (0, 0), shown: vec![0; 2] };
+        observed.listed(0, "7").expect("it goes on");
+        observed.listed(1, "5").expect("another one may be behind");
+        observed.listed(0, "7").expect("nothing is new");
+        assert!(observed.listed(0, "6").expect_err("it goes back").contains("showed a list of 7, and then one of 6"));
     }
 }

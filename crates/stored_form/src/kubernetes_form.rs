@@ -9,7 +9,7 @@ use crate::{
     changes::ReadChanges,
     form::{from_stored, to_stored},
     in_flight::InFlight,
-    ranges::{self, ALLOCATION, Asked, Given, Ports},
+    ranges::{self, ALLOCATION, Asked, Ports, RangeKey},
     shared::{Shared, records},
 };
 
@@ -35,12 +35,12 @@ impl Store for KubernetesForm {
     fn get(&self, key: &[u8]) -> BoxFuture<'_, Result<Option<Entry>, Error>> {
         let key = Bytes::copy_from_slice(key);
         Box::pin(async move {
-            match ranges::given(&key) {
-                Some(Given::Address(address)) => {
+            match ranges::range_key(&key) {
+                Some(RangeKey::Address(address)) => {
                     let below = self.0.inner.get(&ranges::key_of_address(address)).await?;
                     Ok(below.map(|it| ranges::entry_of(key, &it)))
                 }
-                Some(Given::Port(port)) => {
+                Some(RangeKey::Port(port)) => {
                     let Some(below) = self.0.inner.get(ALLOCATION).await? else { return Ok(None) };
                     let ports = Ports::read(Some(&below.value)).map_err(Error::Io)?;
                     Ok(ports.is_given(port).then(|| ranges::entry_of(key, &below)))

@@ -17,20 +17,20 @@ pub(crate) const PORTS: &[u8] = b"/registry/ranges/servicenodeports/";
 pub(crate) const IP_ADDRESSES: &[u8] = b"/registry/ipaddresses/";
 pub(crate) const ALLOCATION: &[u8] = b"/registry/ranges/servicenodeports";
 
-/// Whoever asks what is given learns that it is: whose it is stands in the Service.
-const GIVEN: &[u8] = b"{}";
+/// The value is empty: the Service records the owner.
+const ALLOCATED: &[u8] = b"{}";
 
 /// What a key above stands for.
-pub(crate) enum Given<'a> {
+pub(crate) enum RangeKey<'a> {
     Address(&'a [u8]),
     Port(u16),
 }
 
-pub(crate) fn given(key: &[u8]) -> Option<Given<'_>> {
+pub(crate) fn range_key(key: &[u8]) -> Option<RangeKey<'_>> {
     if let Some(address) = key.strip_prefix(ADDRESSES) {
-        return Some(Given::Address(address));
+        return Some(RangeKey::Address(address));
     }
-    std::str::from_utf8(key.strip_prefix(PORTS)?).ok()?.parse().ok().map(Given::Port)
+    std::str::from_utf8(key.strip_prefix(PORTS)?).ok()?.parse().ok().map(RangeKey::Port)
 }
 
 pub(crate) fn key_of_address(address: &[u8]) -> Bytes {
@@ -39,7 +39,7 @@ pub(crate) fn key_of_address(address: &[u8]) -> Bytes {
 
 /// The entry above of one that stands below.
 pub(crate) fn entry_of(key: Bytes, below: &Entry) -> Entry {
-    let value = Bytes::from_static(GIVEN);
+    let value = Bytes::from_static(ALLOCATED);
     Entry { key, value, unreadable: None, ..below.clone() }
 }
 
@@ -113,13 +113,13 @@ pub(crate) struct PortChanges {
 impl PortChanges {
     pub(crate) fn taken_out_of(txn: &mut Txn) -> Self {
         let mut taken = Self::default();
-        txn.compares.retain(|it| match given(&it.key) {
-            Some(Given::Port(port)) => {
+        txn.compares.retain(|it| match range_key(&it.key) {
+            Some(RangeKey::Port(port)) => {
                 taken.expected.insert(port, it.mod_revision != 0);
                 false
             }
             // The IPAddress is compared in the same transaction.
-            Some(Given::Address(_)) => false,
+            Some(RangeKey::Address(_)) => false,
             None => true,
         });
         txn.operations.retain(|it| {
@@ -127,12 +127,12 @@ impl PortChanges {
                 Operation::Put { key, .. } => (key, true),
                 Operation::Delete { key } => (key, false),
             };
-            match given(key) {
-                Some(Given::Port(port)) => {
+            match range_key(key) {
+                Some(RangeKey::Port(port)) => {
                     taken.changed.insert(port, is_given);
                     false
                 }
-                Some(Given::Address(_)) => false,
+                Some(RangeKey::Address(_)) => false,
                 None => true,
             }
         });

@@ -5,7 +5,7 @@ use corten_store::{Entry, Operation, Txn};
 
 use crate::{
     form::{from_stored, to_stored},
-    ranges::{self, ALLOCATION, Given, PortChanges, Ports},
+    ranges::{self, ALLOCATION, PortChanges, Ports, RangeKey},
 };
 
 /// Each entry keeps its revisions. What Services have been given becomes one entry for all ports, and none for addresses, which their
@@ -16,9 +16,9 @@ use crate::{
 pub fn as_kubernetes(entries: Vec<Entry>) -> Result<Vec<Entry>, String> {
     let (mut stored, mut ports) = (Vec::with_capacity(entries.len()), Vec::new());
     for entry in entries {
-        match ranges::given(&entry.key) {
-            Some(Given::Address(_)) => {}
-            Some(Given::Port(_)) => ports.push(entry),
+        match ranges::range_key(&entry.key) {
+            Some(RangeKey::Address(_)) => {}
+            Some(RangeKey::Port(_)) => ports.push(entry),
             None => stored.push(converted(entry)?),
         }
     }

@@ -4,6 +4,7 @@
 
 mod doc_links;
 mod imports;
+mod page;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -227,6 +228,7 @@ pub(crate) fn run() -> Result<()> {
     sins.extend(doc_links.sins());
     sins.extend(crate::faults::sins(&root)?);
     sins.extend(circles(&root, &files)?);
+    sins.extend(page::sins(&root)?);
     let listed: BTreeSet<String> = fs::read_to_string(root.join("crates/xtask/tidy.allow"))
         .unwrap_or_default()
         .lines()
@@ -278,6 +280,10 @@ fn package_sins(package: &Value) -> Vec<String> {
     let Some(floor) = floor_of(name) else { return vec![format!("{name}: has no floor")] };
     let dependencies = package["dependencies"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut sins = Vec::new();
+    let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
+    if floor <= 2 && fs::read_link(manifest.with_file_name("clippy.toml")).is_err() {
+        sins.push(format!("{name}: a word or mind has a link to minds.clippy.toml, as clippy.toml"));
+    }
     for dependency in dependencies.iter().filter(|it| it["kind"].is_null()) {
         let on = dependency["name"].as_str().unwrap_or_default();
         if floor <= 2 && NOT_FOR_MINDS.contains(&on) {
@@ -326,7 +332,7 @@ fn is_generated(name: &str) -> bool {
 
 fn file_sins(name: &str, text: &str) -> Vec<String> {
     let mut sins = Vec::new();
-    let is_test = name.ends_with("/tests.rs") || name.contains("/tests/");
+    let is_test = is_test(name);
     if !text.starts_with("//!") && !is_test {
         sins.push(format!("{name}: does not begin with `//!`"));
     }

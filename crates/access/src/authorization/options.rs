@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use corten_meta::aggregate;
 use corten_webhook::ClientConfig;
 
 use super::{
@@ -54,10 +55,9 @@ pub(super) fn read(options: &Options) -> Result<Compiled, ConfigError> {
     if options.webhook_config_file.is_some() && !options.modes.iter().any(|it| it == "Webhook") {
         wrong.push("cannot specify --authorization-webhook-config-file without mode Webhook".to_owned());
     }
-    match &*wrong {
-        [] => Ok(Compiled { authorizers }),
-        [one] => Err(ConfigError(one.clone())),
-        many => Err(ConfigError(format!("[{}]", many.join(", ")))),
+    match aggregate(wrong) {
+        None => Ok(Compiled { authorizers }),
+        Some(wrong) => Err(ConfigError(wrong)),
     }
 }
 

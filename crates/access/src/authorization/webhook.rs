@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use corten_meta::aggregate;
 use corten_webhook::Client;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -76,10 +77,7 @@ impl Webhook {
                 }
                 Err(errors) => {
                     self.measures.condition_failed();
-                    return Ok(self.failed(match &*errors {
-                        [one] => one.clone(),
-                        many => format!("[{}]", many.join(", ")),
-                    }));
+                    return Ok(self.failed(aggregate(errors).unwrap_or_default()));
                 }
             }
         }

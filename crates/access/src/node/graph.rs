@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::References;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum What {
+pub(crate) enum ReferencedKind {
     Secret,
     ConfigMap,
     Claim,
@@ -40,22 +40,32 @@ impl Default for Graph {
 
 impl Graph {
     /// Does a way lead from this object to the node?
-    pub(super) fn leads(&mut self, caches: &Caches, what: What, namespace: &str, name: &str, node: &str) -> bool {
+    pub(super) fn leads(
+        &mut self,
+        caches: &Caches,
+        kind: ReferencedKind,
+        namespace: &str,
+        name: &str,
+        node: &str,
+    ) -> bool {
         self.0.catch_up(caches);
         let object = |resource: &Resource| caches.get(resource).and_then(|it| it.get("", name)).map(|it| it.parse());
-        match what {
-            What::Attachment => object(&VOLUME_ATTACHMENTS).is_some_and(|it| it["spec"]["nodeName"] == node),
-            What::Slice => object(&RESOURCE_SLICES).is_some_and(|it| it["spec"]["nodeName"] == node),
-            What::PodCertificate => caches
+        match kind {
+            ReferencedKind::Attachment => object(&VOLUME_ATTACHMENTS).is_some_and(|it| it["spec"]["nodeName"] == node),
+            ReferencedKind::Slice => object(&RESOURCE_SLICES).is_some_and(|it| it["spec"]["nodeName"] == node),
+            ReferencedKind::PodCertificate => caches
                 .get(&POD_CERTIFICATE_REQUESTS_V1BETA1)
                 .and_then(|it| it.get(namespace, name))
                 .is_some_and(|it| it.parse()["spec"]["nodeName"] == node),
-            What::Volume => object(&PERSISTENT_VOLUMES).is_some_and(|it| self.has_volume(&it, node)),
-            What::Pod => self.0.of(node).is_some_and(|it| it.contains_key(&*key_of(namespace, name))),
-            What::Secret => self.has(what, namespace, name, node) || self.by_volume(caches, namespace, name, node),
-            What::ConfigMap | What::Claim | What::Account | What::ResourceClaim => {
-                self.has(what, namespace, name, node)
+            ReferencedKind::Volume => object(&PERSISTENT_VOLUMES).is_some_and(|it| self.has_volume(&it, node)),
+            ReferencedKind::Pod => self.0.of(node).is_some_and(|it| it.contains_key(&*key_of(namespace, name))),
+            ReferencedKind::Secret => {
+                self.has(kind, namespace, name, node) || self.by_volume(caches, namespace, name, node)
             }
+            ReferencedKind::ConfigMap
+            | ReferencedKind::Claim
+            | ReferencedKind::Account
+            | ReferencedKind::ResourceClaim => self.has(kind, namespace, name, node),
         }
     }
 
@@ -65,15 +75,15 @@ impl Graph {
         pods.into_iter().flatten().take_while(move |it| it.0.starts_with(&prefix)).map(|it| it.1)
     }
 
-    fn has(&self, what: What, namespace: &str, name: &str, node: &str) -> bool {
-        self.pods_in(namespace, node).any(|it| it.has(what, name))
+    fn has(&self, kind: ReferencedKind, namespace: &str, name: &str, node: &str) -> bool {
+        self.pods_in(namespace, node).any(|it| it.has(kind, name))
     }
 
     /// A volume belongs to whose Pod names its claim.
     fn has_volume(&self, volume: &Value, node: &str) -> bool {
         let claim = &volume["spec"]["claimRef"];
         let (Some(namespace), Some(name)) = (claim["namespace"].as_str(), claim["name"].as_str()) else { return false };
-        self.has(What::Claim, namespace, name, node)
+        self.has(ReferencedKind::Claim, namespace, name, node)
     }
 
     /// A secret that a volume of one of the node's Pods names.
@@ -84,7 +94,7 @@ impl Graph {
         let pods = self.0.of(node).into_iter().flatten();
         let mut claims = pods.flat_map(|(key, pod)| {
             let namespace = key.split_once('/').map_or("", |it| it.0);
-            pod.all(What::Claim).map(move |it| (namespace, it))
+            pod.all(ReferencedKind::Claim).map(move |it| (namespace, it))
         });
         claims.any(|(of, claim)| {
             let volume = || {

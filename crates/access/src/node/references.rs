@@ -3,13 +3,13 @@
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 
-use super::graph::What;
+use super::graph::ReferencedKind;
 
 /// What one Pod names, in its own namespace.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct References {
     pub(super) node: String,
-    names: Box<[(What, String)]>,
+    names: Box<[(ReferencedKind, String)]>,
 }
 
 impl References {
@@ -22,20 +22,20 @@ impl References {
         Pod::deserialize(pod).map(Pod::references).unwrap_or_default()
     }
 
-    pub(super) fn has(&self, what: What, name: &str) -> bool {
-        self.names.iter().any(|it| it.0 == what && it.1 == name)
+    pub(super) fn has(&self, kind: ReferencedKind, name: &str) -> bool {
+        self.names.iter().any(|it| it.0 == kind && it.1 == name)
     }
 
-    pub(super) fn all(&self, what: What) -> impl Iterator<Item = &str> {
-        self.names.iter().filter(move |it| it.0 == what).map(|it| &*it.1)
+    pub(super) fn all(&self, kind: ReferencedKind) -> impl Iterator<Item = &str> {
+        self.names.iter().filter(move |it| it.0 == kind).map(|it| &*it.1)
     }
 
     pub fn has_secrets(&self) -> bool {
-        self.all(What::Secret).next().is_some()
+        self.all(ReferencedKind::Secret).next().is_some()
     }
 
     pub fn has_config_maps(&self) -> bool {
-        self.all(What::ConfigMap).next().is_some()
+        self.all(ReferencedKind::ConfigMap).next().is_some()
     }
 }
 
@@ -161,34 +161,34 @@ impl Pod {
     fn references(self) -> References {
         let Self { metadata, spec, status } = self;
         let mut names = Vec::new();
-        let mut add = |what: What, name: Option<String>| {
+        let mut add = |kind: ReferencedKind, name: Option<String>| {
             if let Some(name) = name.filter(|it| !it.is_empty()) {
-                names.push((what, name));
+                names.push((kind, name));
             }
         };
-        add(What::Account, Some(spec.service_account_name));
-        spec.image_pull_secrets.into_iter().flatten().for_each(|it| add(What::Secret, Some(it.name)));
+        add(ReferencedKind::Account, Some(spec.service_account_name));
+        spec.image_pull_secrets.into_iter().flatten().for_each(|it| add(ReferencedKind::Secret, Some(it.name)));
         for container in
             [spec.init_containers, spec.containers, spec.ephemeral_containers].into_iter().flatten().flatten()
         {
             for source in container.env.into_iter().flatten().filter_map(|it| it.value_from) {
-                add(What::Secret, source.secret_key_ref.map(|it| it.name));
-                add(What::ConfigMap, source.config_map_key_ref.map(|it| it.name));
+                add(ReferencedKind::Secret, source.secret_key_ref.map(|it| it.name));
+                add(ReferencedKind::ConfigMap, source.config_map_key_ref.map(|it| it.name));
             }
             for source in container.env_from.into_iter().flatten() {
-                add(What::Secret, source.secret_ref.map(|it| it.name));
-                add(What::ConfigMap, source.config_map_ref.map(|it| it.name));
+                add(ReferencedKind::Secret, source.secret_ref.map(|it| it.name));
+                add(ReferencedKind::ConfigMap, source.config_map_ref.map(|it| it.name));
             }
         }
         for volume in spec.volumes.into_iter().flatten() {
             // A claim made for this Pod alone is named after both.
             let own = volume.ephemeral.is_some().then(|| format!("{}-{}", metadata.name, volume.name));
-            add(What::Claim, own);
+            add(ReferencedKind::Claim, own);
             volume.names(&mut add);
         }
         let claims = spec.resource_claims.into_iter().chain(status.resource_claim_statuses).flatten();
         let claims = claims.chain(status.extended_resource_claim_status);
-        claims.for_each(|it| add(What::ResourceClaim, it.resource_claim_name));
+        claims.for_each(|it| add(ReferencedKind::ResourceClaim, it.resource_claim_name));
         names.sort_unstable();
         names.dedup();
         References { node: spec.node_name, names: names.into() }
@@ -196,18 +196,18 @@ impl Pod {
 }
 
 impl Volume {
-    fn names(self, add: &mut impl FnMut(What, Option<String>)) {
-        add(What::Secret, self.secret.map(|it| it.secret_name));
-        add(What::Secret, self.azure_file.map(|it| it.secret_name));
-        add(What::Secret, self.csi.and_then(|it| it.node_publish_secret_ref).map(|it| it.name));
+    fn names(self, add: &mut impl FnMut(ReferencedKind, Option<String>)) {
+        add(ReferencedKind::Secret, self.secret.map(|it| it.secret_name));
+        add(ReferencedKind::Secret, self.azure_file.map(|it| it.secret_name));
+        add(ReferencedKind::Secret, self.csi.and_then(|it| it.node_publish_secret_ref).map(|it| it.name));
         for source in [self.cephfs, self.flex_volume, self.iscsi, self.rbd, self.scale_io, self.storageos] {
-            add(What::Secret, source.and_then(|it| it.secret_ref).map(|it| it.name));
+            add(ReferencedKind::Secret, source.and_then(|it| it.secret_ref).map(|it| it.name));
         }
-        add(What::ConfigMap, self.config_map.map(|it| it.name));
-        add(What::Claim, self.persistent_volume_claim.map(|it| it.claim_name));
+        add(ReferencedKind::ConfigMap, self.config_map.map(|it| it.name));
+        add(ReferencedKind::Claim, self.persistent_volume_claim.map(|it| it.claim_name));
         for source in self.projected.and_then(|it| it.sources).into_iter().flatten() {
-            add(What::Secret, source.secret.map(|it| it.name));
-            add(What::ConfigMap, source.config_map.map(|it| it.name));
+            add(ReferencedKind::Secret, source.secret.map(|it| it.name));
+            add(ReferencedKind::ConfigMap, source.config_map.map(|it| it.name));
         }
     }
 }
@@ -250,12 +250,12 @@ mod tests {
         });
         let found = References::of(&pod);
         assert_eq!(References::read(pod.to_string().as_bytes()).as_ref(), Some(&found));
-        let all = |what| found.all(what).collect::<Vec<_>>();
+        let all = |kind| found.all(kind).collect::<Vec<_>>();
         assert_eq!(found.node, "n");
-        assert_eq!(all(What::Secret), ["s1", "s2", "s3", "s4", "s5"]);
-        assert_eq!(all(What::ConfigMap), ["c1", "c2", "c3"]);
-        assert_eq!(all(What::Claim), ["p-d", "v1"]);
-        assert_eq!(all(What::Account), ["sa"]);
-        assert_eq!(all(What::ResourceClaim), ["r1", "r2", "r3"]);
+        assert_eq!(all(ReferencedKind::Secret), ["s1", "s2", "s3", "s4", "s5"]);
+        assert_eq!(all(ReferencedKind::ConfigMap), ["c1", "c2", "c3"]);
+        assert_eq!(all(ReferencedKind::Claim), ["p-d", "v1"]);
+        assert_eq!(all(ReferencedKind::Account), ["sa"]);
+        assert_eq!(all(ReferencedKind::ResourceClaim), ["r1", "r2", "r3"]);
     }
 }

@@ -1,6 +1,6 @@
 //! TokenReview: who holds this token, as far as this server knows?
 
-use corten_meta::Status;
+use corten_meta::{Status, aggregate};
 use serde_json::{Value, json};
 
 use super::{Authenticator, CachesNow, ISSUER};
@@ -28,10 +28,7 @@ pub(crate) async fn status(authenticator: &Authenticator, at: &CachesNow<'_>, sp
             json!({ "authenticated": true, "user": user_info(&who), "audiences": accepted.audiences })
         }
         Err(unproven) => {
-            let error = match &*unproven.reasons {
-                [one] => one.clone(),
-                many => format!("[{}]", many.join(", ")),
-            };
+            let error = aggregate(unproven.reasons).unwrap_or_default();
             json!({ "user": {}, "error": error })
         }
     })

@@ -15,7 +15,7 @@ use tokio::{
 use super::*;
 use crate::{
     share::Shares,
-    silence::{Audible, SILENCE_MAX},
+    silence::{IdleTimeoutBody, SILENCE_MAX},
 };
 
 fn endpoint(number: u8) -> SocketAddr {
@@ -126,7 +126,7 @@ async fn what_was_answered_in_part_is_not_asked_again() {
 }
 
 /// A server that says the half of its answer, and then nothing.
-async fn half_answer(goes_on: bool) -> Audible<Answer> {
+async fn half_answer(goes_on: bool) -> IdleTimeoutBody<Answer> {
     let (near, far) = tokio::io::duplex(64 * 1024);
     tokio::spawn(async move {
         let service = service_fn(async |_: Request<Incoming>| {
@@ -138,7 +138,7 @@ async fn half_answer(goes_on: bool) -> Audible<Answer> {
     let over = Connection::over(near, endpoint(1), None, Weak::new()).await.expect("a connection");
     let Ok(answer) = over.ask(Request::new(whole("")), &Arc::default()).await else { panic!("it is not answered") };
     let share = Shares::default().take("jane", 1).expect("there is one");
-    Audible::of(answer.into_body().of(share), goes_on)
+    IdleTimeoutBody::of(answer.into_body().of(share), goes_on)
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,9 +1,6 @@
 //! Deletes the objects of a definition that is being deleted, and then lets go of it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use corten_cacher::watch_cache::{ResourceCache, Snapshot, Stored};
@@ -12,7 +9,7 @@ use corten_kinds::{
     KindRef,
     custom::{CLEANUP_FINALIZER, Condition, Rows, with_condition},
 };
-use corten_meta::{Key, Status};
+use corten_meta::{Key, Status, aggregate};
 use corten_store::{Operation, Outcome, Txn};
 use http::Method;
 use serde_json::{Value, json};
@@ -70,9 +67,7 @@ async fn delete(state: &State, known: &KnownDefinition, rows: &Rows, objects: &S
         }
     }
     let Some(first) = refusals.first().cloned() else { return Ok(()) };
-    let said: BTreeSet<&str> = refusals.iter().map(|it| &*it.message).collect();
-    let said: Vec<&str> = said.into_iter().collect();
-    let said = if let [only] = said[..] { only.to_owned() } else { format!("[{}]", said.join(", ")) };
+    let said = aggregate(refusals.into_iter().map(|it| it.message)).unwrap_or_default();
     tell(state, known, "InstanceDeletionFailed", format!("could not issue all deletes: {said}")).await;
     Err(first)
 }

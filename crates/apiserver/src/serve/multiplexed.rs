@@ -6,7 +6,7 @@ use corten_cacher::{
     body::{BoxError, Response},
 };
 use corten_connection::{
-    Corked, EndsUnread, Leftover, Multiplexed, NewStreams, RequestPlacement, UnreadAnswers, said_twice,
+    BufferedWrites, EndsUnread, Leftover, Multiplexed, NewStreams, RequestPlacement, UnreadAnswers, said_twice,
 };
 use corten_meta::Status;
 use http_body_util::BodyExt;
@@ -25,12 +25,12 @@ use super::{
 /// Serves a connection on which the client chose HTTP/2.
 pub(super) async fn serve(connection: Connection, stream: TlsStream, watcher: Watcher) -> Result<(), BoxError> {
     let peer = peer_of(&stream, connection.address);
-    let Connection { server, rhythm, lanes, placement, .. } = connection;
+    let Connection { server, pace, lanes, placement, .. } = connection;
     let unread = UnreadAnswers::new(server.unread());
     let answers = unread.clone();
     let service = service_fn(move |mut request: http::Request<Incoming>| {
         let (server, peer) = (server.clone(), peer.clone());
-        let (in_work, lanes, connection) = (rhythm.begin(), lanes.clone(), placement.clone());
+        let (in_work, lanes, connection) = (pace.begin(), lanes.clone(), placement.clone());
         let answers = answers.clone();
         async move {
             let _in_work = in_work;
@@ -45,7 +45,7 @@ pub(super) async fn serve(connection: Connection, stream: TlsStream, watcher: Wa
             Ok::<_, std::convert::Infallible>(answers.add(answer))
         }
     });
-    let (begun, wire) = (NewStreams::default(), Corked::new(stream));
+    let (begun, wire) = (NewStreams::default(), BufferedWrites::new(stream));
     let connection = http(begun.clone()).serve_connection(TokioIo::new(wire.clone()), service);
     EndsUnread::new(Multiplexed::new(watcher.watch(connection), begun, wire), unread).await
 }

@@ -417,7 +417,7 @@ fn no_such_overload(function: &str, args: &[Value<'_>]) -> Box<Error> {
     error
 }
 
-/// What was done with an empty tank is not right.
+/// What was done without fuel is not right.
 fn interrupted(result: Evaluated<'_>) -> Evaluated<'_> {
     if fuel::is_spent() { Err(Error::interrupted()) } else { result }
 }

@@ -63,7 +63,7 @@ impl Program {
         if fuel::is_spent() {
             return Outcome { result: Err(*Error::interrupted()), cost: 0 };
         }
-        let _tank = fuel::Tank::of(fuel::OF_EVALUATION);
+        let _limit = fuel::FuelLimit::of(fuel::OF_EVALUATION);
         let (result, cost) = eval::evaluate(self, activation, limit);
         // A unit of cost takes about as long as one of fuel.
         fuel::spend(cost);

@@ -5,8 +5,8 @@ use std::thread;
 use serde_json::json;
 
 use crate::{
-    Activation, DEPTH_MAX, DeclType, Env, ErrorKind, Fuel, PER_CALL_LIMIT, Pattern, STORED_EXPRESSIONS, Tank, Value,
-    check_pattern, is_spent,
+    Activation, DEPTH_MAX, DeclType, Env, ErrorKind, Fuel, FuelLimit, PER_CALL_LIMIT, Pattern, STORED_EXPRESSIONS,
+    Value, check_pattern, is_spent,
 };
 
 /// As the smallest threads that evaluate expressions.
@@ -142,7 +142,7 @@ fn what_is_too_large_is_not_read() {
     }
 }
 
-/// What shares a tank has no more together than is in it, however often a single evaluation would have its own.
+/// What shares a limit has no more together than that, however often a single evaluation would have its own.
 #[test]
 fn evaluations_share_fuel() {
     let env = env();
@@ -161,19 +161,19 @@ fn evaluations_share_fuel() {
     });
     assert!(!was_enough && fuel.left() == 0);
     assert_eq!(last.map(|it| it.kind), Some(ErrorKind::Cost));
-    assert!(!is_spent(), "outside of the tank nothing is counted");
+    assert!(!is_spent(), "outside of the limit nothing is counted");
     let (result, _) = fuel.lend(u64::MAX, || program.evaluate(&Activation::new(), PER_CALL_LIMIT).result.map(drop));
-    assert_eq!(result.map_err(|it| it.kind), Err(ErrorKind::Cost), "an empty tank evaluates nothing");
+    assert_eq!(result.map_err(|it| it.kind), Err(ErrorKind::Cost), "without fuel nothing is evaluated");
 }
 
-/// What an inner tank uses is taken from the outer one.
+/// What is used within an inner limit is taken from the outer one.
 #[test]
-fn tanks_nest() {
+fn limits_nest() {
     let fuel = Fuel::new(1_000);
     let ((), was_enough) = fuel.lend(500, || {
-        let tank = Tank::of(100);
+        let limit = FuelLimit::of(100);
         assert!(!crate::spend(200));
-        drop(tank);
+        drop(limit);
         assert!(crate::spend(300));
     });
     assert!(was_enough);

@@ -8,7 +8,10 @@ use std::{
 };
 
 use corten_machine::Layout;
-use corten_meta::Time;
+use corten_meta::{
+    Time,
+    address::{authority, split_host_port},
+};
 use corten_records::etcd_member::{EtcdHealth, MemberHealth};
 
 use super::{
@@ -139,8 +142,7 @@ fn is_unreached(member: &MemberHealth) -> bool {
 
 /// `10.0.0.1` of `https://10.0.0.1:2379`.
 fn host(url: &str) -> &str {
-    let authority = url.split_once("://").map_or(url, |it| it.1);
-    authority.rsplit_once(':').map_or(authority, |it| it.0).trim_start_matches('[').trim_end_matches(']')
+    split_host_port(authority(url)).0
 }
 
 fn lost(health: &EtcdHealth, data: &Path, now: Time) -> Option<Group> {

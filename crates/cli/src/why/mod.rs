@@ -16,7 +16,6 @@ mod explain;
 mod fields;
 mod findings;
 mod gather;
-mod gravity;
 mod machine_part;
 mod misdirected;
 mod missing;
@@ -28,8 +27,10 @@ mod reach;
 mod reader;
 mod remedy;
 mod render;
+mod severity;
 mod survey;
 mod suspects;
+mod taints;
 #[cfg(test)]
 mod tests;
 mod trust;

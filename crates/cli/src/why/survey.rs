@@ -23,9 +23,9 @@ use super::{
     fields::{key_of, one_line},
     findings::definitions,
     gather,
-    gravity::{self, Gravity},
     reach::{self, Reach},
     reader::Reader,
+    severity::{self, Severity},
     suspects::{self, Suspect, Suspects},
 };
 
@@ -64,7 +64,8 @@ pub(crate) struct Survey {
 pub(crate) struct Group {
     pub(crate) state: State,
     pub(crate) needs_somebody: bool,
-    pub(crate) gravity: Gravity,
+    #[serde(rename = "gravity")]
+    pub(crate) severity: Severity,
     /// Who must act for the first of them.
     pub(crate) actor: Actor,
     /// The same in words.
@@ -105,7 +106,7 @@ impl Group {
         Self {
             state: State::Blocked,
             needs_somebody: true,
-            gravity: Gravity::Down,
+            severity: Severity::Down,
             actor: Actor::Operator,
             who: String::new(),
             summary,
@@ -177,7 +178,7 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
     let holding: BTreeSet<(&str, &Key)> =
         journals.iter().filter(|it| reach::refusal(it.0, &it.2).is_some()).map(|it| (&*it.0.singular, &it.1)).collect();
     let holds = |it: &Suspect| holding.contains(&(&*it.0.singular, &key_of(&it.1)));
-    unwell.sort_by_key(|it| if holds(it) { it.2.min(Gravity::Down) } else { it.2 });
+    unwell.sort_by_key(|it| if holds(it) { it.2.min(Severity::Down) } else { it.2 });
     let mut groups = Vec::new();
     for (kind, said) in unlisted {
         groups.push(unreadable(reader, kind, &said, namespace).await);
@@ -187,7 +188,7 @@ pub(crate) async fn survey(reader: &Reader<'_>, namespace: &str, only: Option<&'
     unwell.extend(well);
     let (found, left) = by_cause(reader, &unwell).await;
     groups.extend(found);
-    groups.sort_by_key(|it| (!it.needs_somebody, it.gravity, it.reach, Reverse(it.subjects.len()), it.since));
+    groups.sort_by_key(|it| (!it.needs_somebody, it.severity, it.reach, Reverse(it.subjects.len()), it.since));
     groups.splice(0..0, of_cluster);
     let beyond =
         if only.is_none() && !namespace.is_empty() { beyond::told(reader, &journals, &groups).await } else { None };
@@ -382,7 +383,7 @@ async fn add_waiting(
             break;
         }
         let object = reader.get(&kind.resource, key).await;
-        unwell.extend(object.map(|it| (*kind, (*it).clone(), gravity::seen(kind, &it))));
+        unwell.extend(object.map(|it| (*kind, (*it).clone(), severity::seen(kind, &it))));
     }
     well
 }
@@ -405,7 +406,7 @@ fn add(groups: &mut BTreeMap<String, Group>, explanation: Explanation) {
     let deepest = account.root().filter(|_| root.is_some());
     let because = deepest.as_ref().and_then(|it| Some(it.elsewhere()?.subject.clone()));
     let reach = deepest.as_ref().map_or(Reach::Objects, reach::of);
-    let gravity = gravity::of(&account, deepest.as_ref(), reach);
+    let severity = severity::of(&account, deepest.as_ref(), reach);
     let nobody = if account.needs_somebody() { Actor::Operator } else { Actor::Cluster };
     let actor = root.as_ref().map_or(nobody, |it| it.actor);
     let since = account.since().or_else(|| root.and_then(|it| it.since));
@@ -413,7 +414,7 @@ fn add(groups: &mut BTreeMap<String, Group>, explanation: Explanation) {
     let group = groups.entry(account.summary.clone()).or_insert_with(|| Group {
         state: account.state,
         needs_somebody: account.needs_somebody(),
-        gravity,
+        severity,
         actor,
         who: advice.map(|it| it.who).unwrap_or_default(),
         summary: account.summary.clone(),
@@ -424,7 +425,7 @@ fn add(groups: &mut BTreeMap<String, Group>, explanation: Explanation) {
         reach,
     });
     group.reach = group.reach.min(reach);
-    group.gravity = group.gravity.min(gravity);
+    group.severity = group.severity.min(severity);
     // Whoever is named as one of them need not be named before.
     if because.is_none() {
         group.because = None;

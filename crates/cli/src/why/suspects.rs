@@ -13,12 +13,12 @@ use super::{
     custom,
     fields::{condition, items, key_of, text},
     findings::{claims, conditions, definitions, effects, jobs, selectors, services, sick_volumes, traffic},
-    gravity::{self, Gravity},
     reader::Reader,
+    severity::{self, Severity},
 };
 
 /// With how grave it seems.
-pub(super) type Suspect = (&'static Kind, Value, Gravity);
+pub(super) type Suspect = (&'static Kind, Value, Severity);
 
 /// What a survey looks at.
 #[derive(Default)]
@@ -160,10 +160,10 @@ impl<'a> Search<'a> {
             let is_filtered = is_asked_for && traffic::is_filtered(kind, &object, filtered);
             let is_sick = !sick.is_empty() && sick.contains(&(kind.resource.kind.to_string(), key_of(&object)));
             if is_suspect(kind, &object, &ready, reader.now) || is_filtered || is_sick {
-                let gravity = if is_sick { Gravity::Data } else { gravity::seen(kind, &object) };
-                found.unwell.push((kind, without_content(&object), gravity));
+                let severity = if is_sick { Severity::Data } else { severity::seen(kind, &object) };
+                found.unwell.push((kind, without_content(&object), severity));
             } else if is_asked_for {
-                found.well.push((kind, without_content(&object), Gravity::Leaving));
+                found.well.push((kind, without_content(&object), Severity::Leaving));
             }
         };
         if kind.resource == NAMESPACES && !self.namespace.is_empty() && !is_asked_for {

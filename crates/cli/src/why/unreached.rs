@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use corten_client::Error;
+use corten_meta::address::{authority, join_host_port, split_host_port};
 
 use super::outage::ClusterRecord;
 use corten_console::{failure::Failure, shell::quoted};
@@ -35,11 +36,11 @@ const CAUSES: [(&str, &str, &str); 8] = [
 
 /// The server was not reached; `said` is how.
 pub(crate) fn unreached(said: &str, server: &str, kubeconfig: &Path) -> Failure {
-    let place = server.split("://").nth(1).unwrap_or(server).trim_end_matches('/');
-    let host = place.rsplit_once(':').map_or(place, |it| it.0).trim_matches(['[', ']']);
+    let (host, port) = split_host_port(authority(server));
+    let place = join_host_port(host, if port.is_empty() { "443" } else { port });
     match CAUSES.iter().find(|it| said.contains(it.0)) {
         Some((_, meaning, next)) => {
-            Failure::new(format!("{said}; {meaning}")).next(next.replace("HOST", host).replace("SERVER", place))
+            Failure::new(format!("{said}; {meaning}")).next(next.replace("HOST", host).replace("SERVER", &place))
         }
         None => {
             let show = format!("kubectl --kubeconfig={} config view --minify", quoted(&kubeconfig.to_string_lossy()));

@@ -71,15 +71,21 @@ impl Node {
     }
 }
 
+impl Taint {
+    pub(crate) fn rule(&self) -> scheduling::Taint<'_> {
+        let Self { key, value, effect, .. } = self;
+        scheduling::Taint { key, value, effect }
+    }
+}
+
 impl Toleration {
+    pub(crate) fn rule(&self) -> scheduling::Toleration<'_> {
+        let Self { key, operator, value, effect, .. } = self;
+        scheduling::Toleration { key, operator, value, effect }
+    }
+
     pub(crate) fn tolerates(&self, taint: &Taint) -> bool {
-        let of = scheduling::Toleration {
-            key: &self.key,
-            operator: &self.operator,
-            value: &self.value,
-            effect: &self.effect,
-        };
-        of.tolerates(scheduling::Taint { key: &taint.key, value: &taint.value, effect: &taint.effect })
+        self.rule().tolerates(taint.rule())
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 const STATUS_WAIT: Duration = Duration::from_secs(3);
 
 /// A member, and what it said of itself.
-pub(super) struct Seen {
+pub(super) struct ObservedMember {
     pub(super) member: Member,
     /// None: nobody has asked it yet, because it has just come.
     pub(super) status: Option<Result<MemberStatus, String>>,
@@ -21,7 +21,7 @@ pub(super) struct Seen {
 pub(super) struct Look {
     /// Do they agree on who there is?
     pub(super) is_agreed: bool,
-    pub(super) seen: Vec<Seen>,
+    pub(super) members: Vec<ObservedMember>,
     /// `NOSPACE` and `CORRUPT`, each of a member.
     pub(super) alarms: Vec<(u64, &'static str)>,
     /// Of the member that answers at this machine's address.
@@ -45,16 +45,16 @@ impl Look {
         let alarms = if is_agreed { members.alarms().await.unwrap_or_default() } else { Vec::new() };
         let own_at = urls.iter().position(|it| it == own);
         let own_id = own_at.and_then(|at| statuses[at].as_ref().ok()).map(|it| it.id);
-        let seen = all.into_iter().map(|member| {
+        let observed = all.into_iter().map(|member| {
             let at = urls.iter().position(|url| member.client_urls.contains(url));
             let status = match at {
                 Some(at) => Some(statuses[at].clone()),
                 None if member.client_urls.is_empty() => Some(Err("it was taken, and has not begun yet".to_owned())),
                 None => None,
             };
-            Seen { member, status }
+            ObservedMember { member, status }
         });
-        Self { is_agreed, seen: seen.collect(), alarms, own_id }
+        Self { is_agreed, members: observed.collect(), alarms, own_id }
     }
 
     /// This machine's is none of those that they agree on.
@@ -63,15 +63,15 @@ impl Look {
     }
 
     /// This machine's.
-    pub(super) fn own(&self, record: &EtcdMemberRecord) -> Option<&Seen> {
+    pub(super) fn own(&self, record: &EtcdMemberRecord) -> Option<&ObservedMember> {
         let peer = record.peer_url();
-        let is_own = |it: &&Seen| it.member.peer_urls.contains(&peer) || Some(it.member.id) == self.own_id;
-        self.seen.iter().find(is_own)
+        let is_own = |it: &&ObservedMember| it.member.peer_urls.contains(&peer) || Some(it.member.id) == self.own_id;
+        self.members.iter().find(is_own)
     }
 
     /// Where clients reach the members that vote, `own` first.
     pub(super) fn urls(&self, own: &str) -> Vec<String> {
-        let voters = self.seen.iter().filter(|it| !it.member.is_learner);
+        let voters = self.members.iter().filter(|it| !it.member.is_learner);
         let mut urls: Vec<String> = voters.flat_map(|it| it.member.client_urls.iter().cloned()).collect();
         urls.sort_by_key(|it| it != own);
         urls
@@ -79,7 +79,8 @@ impl Look {
 
     /// What is known of them now, where `before` was known.
     pub(super) fn health(&self, record: &EtcdMemberRecord, before: &EtcdHealth, now: Time) -> EtcdHealth {
-        let mut members: Vec<MemberHealth> = self.seen.iter().map(|it| self.member(it, record, before, now)).collect();
+        let mut members: Vec<MemberHealth> =
+            self.members.iter().map(|it| self.member(it, record, before, now)).collect();
         if members.is_empty() {
             // Nobody says who there is: those that were known are away.
             let away = |it: &MemberHealth| MemberHealth { away_since: it.away_since.or(Some(now)), ..it.clone() };
@@ -90,16 +91,23 @@ impl Look {
         EtcdHealth { at: Some(now), has_quorum: self.is_agreed, lost_since, members }
     }
 
-    fn member(&self, seen: &Seen, record: &EtcdMemberRecord, before: &EtcdHealth, now: Time) -> MemberHealth {
-        let url = seen.member.client_urls.first().or(seen.member.peer_urls.first()).cloned().unwrap_or_default();
-        let is_own = seen.member.peer_urls.contains(&record.peer_url()) || Some(seen.member.id) == self.own_id;
-        let name = if seen.member.name.is_empty() { &url } else { &seen.member.name };
+    fn member(
+        &self,
+        observed: &ObservedMember,
+        record: &EtcdMemberRecord,
+        before: &EtcdHealth,
+        now: Time,
+    ) -> MemberHealth {
+        let url =
+            observed.member.client_urls.first().or(observed.member.peer_urls.first()).cloned().unwrap_or_default();
+        let is_own = observed.member.peer_urls.contains(&record.peer_url()) || Some(observed.member.id) == self.own_id;
+        let name = if observed.member.name.is_empty() { &url } else { &observed.member.name };
         let was_away = before.members.iter().find(|it| it.name == *name).and_then(|it| it.away_since);
-        let says = seen.status.as_ref().and_then(|it| it.as_ref().err().cloned());
-        let alarms = self.alarms.iter().filter(|it| it.0 == seen.member.id).map(|it| it.1.to_owned());
+        let says = observed.status.as_ref().and_then(|it| it.as_ref().err().cloned());
+        let alarms = self.alarms.iter().filter(|it| it.0 == observed.member.id).map(|it| it.1.to_owned());
         MemberHealth {
             is_own,
-            is_learner: seen.member.is_learner,
+            is_learner: observed.member.is_learner,
             away_since: says.as_ref().map(|_| was_away.unwrap_or(now)),
             says,
             alarms: alarms.collect(),
@@ -112,8 +120,8 @@ impl Look {
 #[cfg(test)]
 impl Look {
     /// As it is where they agree.
-    pub(super) fn of(seen: Vec<Seen>, alarms: Vec<(u64, &'static str)>) -> Self {
-        Self { is_agreed: true, seen, alarms, own_id: None }
+    pub(super) fn of(members: Vec<ObservedMember>, alarms: Vec<(u64, &'static str)>) -> Self {
+        Self { is_agreed: true, members, alarms, own_id: None }
     }
 }
 
@@ -132,11 +140,11 @@ mod tests {
         }
     }
 
-    fn seen(id: u64, name: &str, answers: bool, is_learner: bool) -> Seen {
+    fn observed(id: u64, name: &str, answers: bool, is_learner: bool) -> ObservedMember {
         let urls = |port: u16| vec![format!("https://10.0.0.{id}:{port}")];
         let member = Member { id, name: name.into(), peer_urls: urls(2380), client_urls: urls(2379), is_learner };
         let status = MemberStatus { id, is_learner, db_bytes: 0, db_bytes_in_use: 0 };
-        Seen { member, status: Some(if answers { Ok(status) } else { Err("connection refused".into()) }) }
+        ObservedMember { member, status: Some(if answers { Ok(status) } else { Err("connection refused".into()) }) }
     }
 
     #[test]
@@ -144,7 +152,7 @@ mod tests {
         let at = |seconds: i64| Time::from_unix_seconds(seconds);
         let look = |c: bool, is_agreed: bool| Look {
             is_agreed,
-            seen: vec![seen(3, "c", c, false), seen(2, "b", true, false), seen(1, "a", true, false)],
+            members: vec![observed(3, "c", c, false), observed(2, "b", true, false), observed(1, "a", true, false)],
             alarms: vec![(1, "NOSPACE")],
             own_id: Some(2),
         };
@@ -157,7 +165,7 @@ mod tests {
         let later = look(false, false).health(&record(), &away, at(3));
         assert_eq!(later.members[2].away_since, Some(at(2)));
         assert_eq!((later.has_quorum, later.lost_since), (false, Some(at(3))));
-        let nobody = Look { is_agreed: false, seen: Vec::new(), alarms: Vec::new(), own_id: None }.health(
+        let nobody = Look { is_agreed: false, members: Vec::new(), alarms: Vec::new(), own_id: None }.health(
             &record(),
             &later,
             at(4),
@@ -170,14 +178,19 @@ mod tests {
 
     #[test]
     fn who_is_missing_among_those_that_there_are() {
-        let look = |seen: Vec<Seen>, own_id: Option<u64>| Look { is_agreed: true, seen, alarms: Vec::new(), own_id };
-        assert!(!look(vec![seen(2, "b", false, false)], None).is_missing(&record()), "it is away");
-        assert!(look(vec![seen(1, "a", true, false)], None).is_missing(&record()));
+        let look = |members: Vec<ObservedMember>, own_id: Option<u64>| Look {
+            is_agreed: true,
+            members,
+            alarms: Vec::new(),
+            own_id,
+        };
+        assert!(!look(vec![observed(2, "b", false, false)], None).is_missing(&record()), "it is away");
+        assert!(look(vec![observed(1, "a", true, false)], None).is_missing(&record()));
         // It was cut off when it was removed, and knows nothing of that.
-        let runs_on = look(vec![seen(1, "a", true, false)], Some(2));
+        let runs_on = look(vec![observed(1, "a", true, false)], Some(2));
         assert!(runs_on.is_missing(&record()));
         // It began from a snapshot, which says another address.
-        let began = look(vec![seen(7, "", true, false)], Some(7));
+        let began = look(vec![observed(7, "", true, false)], Some(7));
         assert!(!began.is_missing(&record()) && began.own(&record()).is_some_and(|it| it.member.id == 7));
     }
 
@@ -185,7 +198,7 @@ mod tests {
     fn learners_are_not_asked_by_clients() {
         let look = Look {
             is_agreed: true,
-            seen: vec![seen(1, "a", true, false), seen(2, "b", true, false), seen(3, "c", true, true)],
+            members: vec![observed(1, "a", true, false), observed(2, "b", true, false), observed(3, "c", true, true)],
             alarms: Vec::new(),
             own_id: None,
         };

@@ -12,8 +12,8 @@ use tokio::{sync::watch, time::Instant};
 
 use super::{
     Place,
-    look::{Look, Seen},
-    room::Room,
+    look::{Look, ObservedMember},
+    quota_keeper::QuotaKeeper,
 };
 use crate::{etcd_options::Joint, process};
 
@@ -42,7 +42,7 @@ pub(super) struct State {
 pub(super) struct Upkeep {
     place: Place,
     record: EtcdMemberRecord,
-    room: Room,
+    quota_keeper: QuotaKeeper,
     authority: EtcdAuthority,
     /// The control plane's, once it has one.
     joint: Joint,
@@ -63,11 +63,11 @@ impl Upkeep {
         joint: Joint,
     ) -> Self {
         let health = EtcdHealth::load(&place.data).unwrap_or_default();
-        let room = Room::new(record.client_url(), place.tls(), quota_bytes);
+        let quota_keeper = QuotaKeeper::new(record.client_url(), place.tls(), quota_bytes);
         Self {
             place,
             record,
-            room,
+            quota_keeper,
             authority,
             joint,
             asked: None,
@@ -111,7 +111,7 @@ impl Upkeep {
         // One that begins may be known by its answer alone, and one that was taken a moment ago before all say so.
         if self.n_missing >= MISSING {
             if !state.borrow().is_removed {
-                let members: Vec<&str> = look.seen.iter().map(|it| &*it.member.name).collect();
+                let members: Vec<&str> = look.members.iter().map(|it| &*it.member.name).collect();
                 tracing::warn!(?members, "this machine's member of etcd is not among those that they agree on");
             }
             // The API server here still runs, and asks the others.
@@ -123,7 +123,7 @@ impl Upkeep {
         self.correct(own).await;
         let votes = !own.member.is_learner;
         if let (true, Some(Ok(status))) = (votes, &own.status) {
-            self.room.look_after(&look, status, self.joint.get()).await;
+            self.quota_keeper.look_after(&look, status, self.joint.get()).await;
         }
         self.follow(&urls);
         if votes && !state.borrow().is_ready {
@@ -192,7 +192,7 @@ impl Upkeep {
     }
 
     /// One that has caught up votes; one that began from a snapshot says where it is.
-    async fn correct(&self, own: &Seen) {
+    async fn correct(&self, own: &ObservedMember) {
         let Some((members, ..)) = &self.asked else { return };
         let peer = self.record.peer_url();
         let (corrected, is_now) = if own.member.is_learner {

@@ -7,7 +7,7 @@
 //! ```
 //! What cannot be opened counts as nothing: the node then waits for the API. Nothing here is ever the truth while a server answers.
 
-mod book;
+mod kept_file;
 mod room;
 
 use std::{
@@ -22,12 +22,12 @@ use std::{
 
 use anyhow::{Context, Result};
 use aws_lc_rs::digest::{SHA256, digest};
-use book::{Book, Text};
 use bytes::Bytes;
 use corten_client::{Kept, KeptChange, KeptList};
 use corten_machine::write_whole;
 use corten_meta::Key;
 use corten_pki::MachineKey;
+use kept_file::{KeptFile, Text};
 use parking_lot::Mutex;
 use room::Share;
 use tokio::{sync::Notify, time::Instant};
@@ -56,7 +56,7 @@ pub(crate) struct KeptStore {
 struct State {
     /// What an earlier run has written, as text, until it is known anew.
     before: BTreeMap<String, Vec<u8>>,
-    books: BTreeMap<String, Book>,
+    kept_files: BTreeMap<String, KeptFile>,
     asked: BTreeSet<String>,
     /// Files that are to go.
     doomed: BTreeSet<String>,
@@ -129,8 +129,8 @@ impl KeptStore {
                         "the node does not keep what it would need without the API"
                     );
                 }
-                if let Some(book) = this.state.lock().books.get_mut(&name) {
-                    book.written(&text, written.is_ok(), Instant::now());
+                if let Some(kept_file) = this.state.lock().kept_files.get_mut(&name) {
+                    kept_file.written(&text, written.is_ok(), Instant::now());
                 }
             }
         });
@@ -163,13 +163,13 @@ fn load(dir: &Path, key: &MachineKey) -> BTreeMap<String, Vec<u8>> {
             continue;
         }
         let size = entry.metadata().map_or(0, |it| it.len());
-        if size > (2 * book::BYTES_MAX + SEAL_BYTES_MAX) as u64 {
+        if size > (2 * kept_file::BYTES_MAX + SEAL_BYTES_MAX) as u64 {
             tracing::warn!(file, size, "larger than anything that is kept, and goes");
             let _ = fs::remove_file(entry.path());
             continue;
         }
         let text = fs::read(entry.path()).ok().and_then(|it| key.open(&file, &it));
-        match text.and_then(|it| Some((book::name(&it)?, it))) {
+        match text.and_then(|it| Some((kept_file::name(&it)?, it))) {
             Some((name, text)) => drop(found.insert(name, text)),
             None => {
                 tracing::warn!(file, "what the node has kept cannot be opened on this machine, and goes");
@@ -187,24 +187,28 @@ fn file_name(name: &str) -> String {
 impl State {
     fn due(&self) -> Option<Instant> {
         let doomed = (!self.doomed.is_empty()).then(Instant::now);
-        self.books.values().filter_map(Book::due).chain(self.prune_at).chain(doomed).min()
+        self.kept_files.values().filter_map(KeptFile::due).chain(self.prune_at).chain(doomed).min()
     }
 
     fn begin(&mut self, due: Option<Instant>) -> Vec<(String, Text)> {
         let now = Instant::now();
-        let is_due = |it: &Book| it.due().is_some_and(|at| due.is_none_or(|due| at <= due));
+        let is_due = |it: &KeptFile| it.due().is_some_and(|at| due.is_none_or(|due| at <= due));
         let mut texts = Vec::new();
-        for (name, book) in self.books.iter_mut().filter(|it| is_due(it.1)) {
+        for (name, kept_file) in self.kept_files.iter_mut().filter(|it| is_due(it.1)) {
             if self.left_out.contains(name) {
-                book.not_written();
-            } else if book.is_too_large() {
-                book.not_written();
+                kept_file.not_written();
+            } else if kept_file.is_too_large() {
+                kept_file.not_written();
                 self.doomed.insert(name.clone());
                 if self.too_large.insert(name.clone()) {
-                    tracing::warn!(name, most = book::BYTES_MAX, "too large to be kept for a start without the API");
+                    tracing::warn!(
+                        name,
+                        most = kept_file::BYTES_MAX,
+                        "too large to be kept for a start without the API"
+                    );
                 }
             } else {
-                texts.extend(book.begin(name, now).map(|it| (name.clone(), it)));
+                texts.extend(kept_file.begin(name, now).map(|it| (name.clone(), it)));
             }
         }
         texts
@@ -217,8 +221,8 @@ impl State {
             sizes.insert(name, text.len());
         }
         // Until it is whole, what is on the disk is that of before.
-        for (name, book) in self.books.iter().filter(|it| it.1.is_whole()) {
-            sizes.insert(name, book.bytes());
+        for (name, kept_file) in self.kept_files.iter().filter(|it| it.1.is_whole()) {
+            sizes.insert(name, kept_file.bytes());
         }
         for share in Share::BOUNDED {
             let all = sizes.iter().map(|(name, bytes)| (*name, Share::of(name), *bytes));
@@ -230,13 +234,13 @@ impl State {
             tracing::warn!(name, whose, "no room for it beside the others: not kept for a start without the API");
             self.doomed.insert(name.clone());
             self.before.remove(name);
-            if let Some(book) = self.books.get_mut(name) {
-                book.not_written();
+            if let Some(kept_file) = self.kept_files.get_mut(name) {
+                kept_file.not_written();
             }
         }
         for name in self.left_out.difference(&left_out) {
-            if let Some(book) = self.books.get_mut(name) {
-                book.touch(now);
+            if let Some(kept_file) = self.kept_files.get_mut(name) {
+                kept_file.touch(now);
                 self.doomed.remove(name);
             }
         }
@@ -255,23 +259,23 @@ impl State {
     }
 
     /// Where anything is kept for it.
-    fn answers(&mut self, owner: &str) -> Option<&mut Book> {
+    fn answers(&mut self, owner: &str) -> Option<&mut KeptFile> {
         let name = answers_of(owner);
         if let Some(text) = self.before.remove(&name) {
-            self.books.entry(name.clone()).or_insert_with(|| Book::of_answers(Some(&text)));
+            self.kept_files.entry(name.clone()).or_insert_with(|| KeptFile::of_answers(Some(&text)));
         }
-        self.books.get_mut(&name)
+        self.kept_files.get_mut(&name)
     }
 
-    fn begin_answers(&mut self, owner: &str) -> &mut Book {
+    fn begin_answers(&mut self, owner: &str) -> &mut KeptFile {
         let name = answers_of(owner);
         self.doomed.remove(&name);
         let before = &mut self.before;
-        self.books.entry(name).or_insert_with_key(|name| Book::of_answers(before.remove(name).as_deref()))
+        self.kept_files.entry(name).or_insert_with_key(|name| KeptFile::of_answers(before.remove(name).as_deref()))
     }
 
     fn forget(&mut self, name: &str) {
-        self.books.remove(name);
+        self.kept_files.remove(name);
         self.before.remove(name);
         self.asked.remove(name);
         self.too_large.remove(name);
@@ -287,14 +291,14 @@ impl Kept for KeptStore {
     fn has_before(&self, of: &str) -> bool {
         let mut state = self.state.lock();
         state.asked.insert(of.to_owned());
-        if let Some(book) = state.books.get_mut(of) {
-            book.begin_anew();
+        if let Some(kept_file) = state.kept_files.get_mut(of) {
+            kept_file.begin_anew();
         }
         state.before.contains_key(of)
     }
 
     fn before(&self, of: &str) -> Option<KeptList> {
-        book::list(self.state.lock().before.get(of)?)
+        kept_file::list(self.state.lock().before.get(of)?)
     }
 
     fn change(&self, of: &str, change: KeptChange) {
@@ -304,24 +308,24 @@ impl Kept for KeptStore {
             state.forget(of);
             return self.changed.notify_one();
         }
-        if !state.books.contains_key(of) {
-            let book = Book::of_list(state.before.get(of).map(Vec::as_slice));
-            state.books.insert(of.to_owned(), book);
+        if !state.kept_files.contains_key(of) {
+            let kept_file = KeptFile::of_list(state.before.get(of).map(Vec::as_slice));
+            state.kept_files.insert(of.to_owned(), kept_file);
             state.asked.insert(of.to_owned());
             state.doomed.remove(of);
         }
-        let Some(book) = state.books.get_mut(of) else { return };
+        let Some(kept_file) = state.kept_files.get_mut(of) else { return };
         match change {
-            KeptChange::Applied { key, object, essence } => book.apply(key, Some(object), essence, now),
-            KeptChange::Gone(key) => book.remove(&key, now),
+            KeptChange::Applied { key, object, essence } => kept_file.apply(key, Some(object), essence, now),
+            KeptChange::Gone(key) => kept_file.remove(&key, now),
             KeptChange::Whole { version, pause, leaves_out } => {
-                book.whole(version, (pause, leaves_out), now);
+                kept_file.whole(version, (pause, leaves_out), now);
                 state.before.remove(of);
                 state.prune_at.get_or_insert(now + PRUNED_AFTER);
             }
             KeptChange::Forgotten => {}
         }
-        if state.books.get(of).is_some_and(Book::is_whole) {
+        if state.kept_files.get(of).is_some_and(KeptFile::is_whole) {
             self.changed.notify_one();
         }
     }
@@ -340,8 +344,8 @@ impl Kept for KeptStore {
     }
 
     fn forget_answer(&self, owner: &str, what: &str) {
-        if let Some(book) = self.state.lock().answers(owner) {
-            book.remove(&Key::cluster(what), Instant::now());
+        if let Some(kept_file) = self.state.lock().answers(owner) {
+            kept_file.remove(&Key::cluster(what), Instant::now());
         }
         self.changed.notify_one();
     }

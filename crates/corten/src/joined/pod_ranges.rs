@@ -30,7 +30,13 @@ pub(crate) async fn pod_ranges(client: &Client, name: &str, data: &Path) -> Resu
     let given = asked(client, name, known.as_deref()).await?;
     let usable: Vec<String> = given.into_iter().filter(|it| !it.contains(':') || has_ipv6()).collect();
     if usable.iter().any(|it| Cidr::parse(it).is_none()) || usable.is_empty() {
-        bail!("node {name} is given ranges that this machine cannot use: {}", usable.join(", "));
+        let message = match &*usable {
+            [] => format!(
+                "node {name} is given no range of Pod addresses that this machine can use: has its kernel IPv6?"
+            ),
+            some => format!("node {name} is given ranges that this machine cannot use: {}", some.join(", ")),
+        };
+        bail!(Failure::new(message).next(format!("kubectl get node {name} -o jsonpath='{{.spec.podCIDRs}}'")));
     }
     let text = usable.join(",");
     if known.as_ref() != Some(&text) {

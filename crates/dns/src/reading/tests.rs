@@ -64,13 +64,13 @@ fn only_the_answer_is_believed() {
     for (what, packet, expected) in [
         ("the answer", good(), Ok(true)),
         ("in another case", lower(good()), Ok(false)),
-        ("of another id", with(0, 0), Err(Mistrust::Foreign)),
-        ("a query", with(2, 1), Err(Mistrust::Foreign)),
-        ("of another kind", with(2, 0xa1), Err(Mistrust::Foreign)),
-        ("to another name", with(14, b'x'), Err(Mistrust::Foreign)),
-        ("to another type", with(HEADER + 18 + 1, 28), Err(Mistrust::Foreign)),
-        ("to no question", with(5, 0), Err(Mistrust::Foreign)),
-        ("a stump", good()[..20].to_vec(), Err(Mistrust::Foreign)),
+        ("of another id", with(0, 0), Err(AnswerError::Foreign)),
+        ("a query", with(2, 1), Err(AnswerError::Foreign)),
+        ("of another kind", with(2, 0xa1), Err(AnswerError::Foreign)),
+        ("to another name", with(14, b'x'), Err(AnswerError::Foreign)),
+        ("to another type", with(HEADER + 18 + 1, 28), Err(AnswerError::Foreign)),
+        ("to no question", with(5, 0), Err(AnswerError::Foreign)),
+        ("a stump", good()[..20].to_vec(), Err(AnswerError::Foreign)),
         (
             "with a name made of a TTL",
             {
@@ -80,10 +80,10 @@ fn only_the_answer_is_believed() {
                 packet.extend_from_slice(&[0xc0, ttl, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 2]);
                 packet
             },
-            Err(Mistrust::Malformed),
+            Err(AnswerError::Malformed),
         ),
-        ("cut off", good()[..good().len() - 1].to_vec(), Err(Mistrust::Malformed)),
-        ("with fewer records than it says", with(7, 2), Err(Mistrust::Malformed)),
+        ("cut off", good()[..good().len() - 1].to_vec(), Err(AnswerError::Malformed)),
+        ("with fewer records than it says", with(7, 2), Err(AnswerError::Malformed)),
     ] {
         assert_eq!(Reading::of(&packet, &asked, &question).map(|it| it.is_echo), expected, "{what}");
     }

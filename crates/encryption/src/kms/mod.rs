@@ -14,6 +14,7 @@ use std::{
 use arc_swap::ArcSwapOption;
 use aws_lc_rs::rand;
 use bytes::Bytes;
+use corten_meta::aggregate;
 use parking_lot::Mutex;
 use prost::Message;
 use tokio::{
@@ -184,11 +185,8 @@ impl Kms {
                 wrong.extend(self.follow(&status.key_id).await.err());
             }
         }
-        match &*wrong {
-            [] => Ok(()),
-            [one] => Err(format!("kmsv2 Provider {name} is not healthy, error: {one}")),
-            many => Err(format!("kmsv2 Provider {name} is not healthy, error: [{}]", many.join(", "))),
-        }
+        let unhealthy = |wrong| Err(format!("kmsv2 Provider {name} is not healthy, error: {wrong}"));
+        aggregate(wrong).map_or(Ok(()), unhealthy)
     }
 
     fn wrong_status(&self, status: &StatusResponse) -> Vec<String> {

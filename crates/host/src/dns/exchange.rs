@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use corten_dns::{Mistrust, Question, Reading, ask};
+use corten_dns::{AnswerError, Question, Reading, ask};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpStream, UdpSocket},
@@ -60,8 +60,8 @@ async fn by_datagram(server: SocketAddr, question: &Question, asked: &[u8]) -> i
         let n = socket.recv(&mut packet).await?;
         match Reading::of(&packet[..n], asked, question) {
             Ok(reading) => return Ok(reading),
-            Err(Mistrust::Foreign) => {}
-            Err(Mistrust::Malformed) => return Err(io::ErrorKind::InvalidData.into()),
+            Err(AnswerError::Foreign) => {}
+            Err(AnswerError::Malformed) => return Err(io::ErrorKind::InvalidData.into()),
         }
     }
     Err(io::ErrorKind::InvalidData.into())

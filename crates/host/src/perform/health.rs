@@ -6,6 +6,7 @@ mod http;
 use std::{io, time::Duration};
 
 use corten_kubelet::{Action, HookAnswer, ProbeVerdict};
+use corten_meta::address::join_host_port;
 use tokio::{net::TcpStream, time::timeout};
 use tonic::{Code, client::Grpc, transport::Endpoint};
 use tonic_prost::ProstCodec;
@@ -65,17 +66,13 @@ async fn called(get: &Get<'_>, within: Duration) -> Result<HookAnswer, String> {
     let open = |it: &&(String, String)| !it.0.eq_ignore_ascii_case("authorization");
     let headers: Vec<_> = get.headers.iter().filter(open).cloned().collect();
     match (Get { https: false, headers: &headers, ..*get }).ask(within).await {
-        Ok(_) => Ok(HookAnswer::WithoutTls { server: address(get.host, get.port) }),
+        Ok(_) => Ok(HookAnswer::WithoutTls { server: join_host_port(get.host, get.port) }),
         Err(_) => Err(no_tls.reason),
     }
 }
 
-fn address(host: &str, port: u16) -> String {
-    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
-}
-
 async fn connect(host: &str, port: u16, within: Duration) -> Result<TcpStream, String> {
-    let address = address(host, port);
+    let address = join_host_port(host, port);
     let reason = match timeout(within, TcpStream::connect(&address)).await {
         Ok(Ok(stream)) => return Ok(stream),
         Ok(Err(error)) => match error.kind() {
@@ -102,7 +99,7 @@ struct HealthCheckResponse {
 }
 
 async fn grpc(host: &str, port: u16, service: &str, within: Duration) -> ProbeVerdict {
-    let address = address(host, port);
+    let address = join_host_port(host, port);
     let no_connection = || {
         let seconds = within.as_secs();
         ProbeVerdict::Failure(format!("timeout: failed to connect service {address:?} within {seconds}s"))

@@ -31,8 +31,8 @@ const DISK_AGE: Duration = Duration::from_secs(5);
 /// Walking the disks ends by its own bounds before that.
 const DISK_PATIENCE: Duration = Duration::from_secs(45);
 
-/// When what is to be told.
-pub(super) struct Care {
+/// When the kubelet is told the node's signals and what is left of pods.
+pub(super) struct HousekeepingSchedule {
     signals_at: Instant,
     remains_at: Instant,
     /// Images that were there at the last look, and are not known to be whole.
@@ -41,7 +41,7 @@ pub(super) struct Care {
     volumes_left: watch::Receiver<BTreeSet<String>>,
 }
 
-impl Care {
+impl HousekeepingSchedule {
     pub(super) fn new(shutdown: watch::Receiver<bool>, volumes_left: watch::Receiver<BTreeSet<String>>) -> Self {
         let now = Instant::now();
         Self { signals_at: now, remains_at: now + FIRST_REMAINS, loaded: BTreeSet::new(), shutdown, volumes_left }
@@ -155,8 +155,8 @@ impl NodeHands {
 
     /// Waits for what the node as a whole has to tell.
     pub async fn node_news(&self) -> Vec<Event> {
-        let mut care = self.inner.care.lock().await;
-        care.next(self).await
+        let mut schedule = self.inner.schedule.lock().await;
+        schedule.next(self).await
     }
 
     /// What should keep Pods and the machine's users apart, and does not.

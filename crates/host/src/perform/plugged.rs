@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, net::IpAddr};
 use corten_kubelet::SandboxSpec;
 use corten_meta::Key;
 use corten_network::{
-    Plugged,
+    PodSandbox,
     cni::{self, PodLink},
 };
 
@@ -23,7 +23,7 @@ impl Containerd {
     ///
     /// # Errors
     /// The runtime does not tell.
-    pub async fn plugged(&self) -> Result<Vec<Plugged>, String> {
+    pub async fn plugged(&self) -> Result<Vec<PodSandbox>, String> {
         match &self.options().pod_link {
             PodLink::Bridge => {
                 let layout = self.layout().clone();
@@ -48,7 +48,7 @@ impl Containerd {
 
 impl Inner {
     /// One sandbox; why not, where nobody knows an address of it.
-    pub(super) async fn plugged(&self, id: &str) -> Result<Plugged, String> {
+    pub(super) async fn plugged(&self, id: &str) -> Result<PodSandbox, String> {
         match &self.link {
             PodLink::Bridge => cni::plugged(&self.layout, id).map_err(|it| it.to_string()),
             PodLink::Plugin(_) => {
@@ -64,11 +64,11 @@ impl Inner {
             return Ok(());
         }
         let plugged = self.plugged(id).await?;
-        self.policies.plug(Plugged { labels: Some(spec.labels.clone()), ..plugged }).await
+        self.policies.plug(PodSandbox { labels: Some(spec.labels.clone()), ..plugged }).await
     }
 }
 
-async fn by_runtime(cri: &Cri) -> Result<Vec<Plugged>, CriError> {
+async fn by_runtime(cri: &Cri) -> Result<Vec<PodSandbox>, CriError> {
     let mut all = Vec::new();
     for sandbox in cri.list_pod_sandboxes(None).await? {
         match cri.pod_sandbox_status(&sandbox.id).await {
@@ -82,7 +82,7 @@ async fn by_runtime(cri: &Cri) -> Result<Vec<Plugged>, CriError> {
 }
 
 /// Nothing of one with its machine's network, nor of one that is unplugged. One whose first process has died can still have others.
-fn told(status: cri::PodSandboxStatus) -> Option<Plugged> {
+fn told(status: cri::PodSandboxStatus) -> Option<PodSandbox> {
     let (metadata, network) = (status.metadata?, status.network?);
     let texts = std::iter::once(network.ip).chain(network.additional_ips.into_iter().map(|it| it.ip));
     let mut addresses: Vec<IpAddr> =
@@ -92,7 +92,7 @@ fn told(status: cri::PodSandboxStatus) -> Option<Plugged> {
     }
     addresses.extend(cni::link_local(&status.id));
     let pod = Key::new(metadata.namespace, metadata.name);
-    Some(Plugged { sandbox: status.id, pod, uid: metadata.uid, addresses, labels: None })
+    Some(PodSandbox { sandbox: status.id, pod, uid: metadata.uid, addresses, labels: None })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Gives what runs other resources: the Pod's cgroup, and containers by way of the runtime.
 
 use corten_kubelet::{Failure, MemoryCheck, PodRef, Qos, ResizeStep, Resources};
+use corten_meta::aggregate;
 
 use super::{Inner, config, limits_of, rpc};
 use crate::cri;
@@ -50,11 +51,8 @@ impl Inner {
             problems
         });
         let problems = work.await.map_err(|it| Failure::new(it.to_string()))?;
-        match problems.as_slice() {
-            [] => Ok(()),
-            [one] => Err(Failure::new(format!("cannot decrease memory limits: {one}"))),
-            all => Err(Failure::new(format!("cannot decrease memory limits: [{}]", all.join(", ")))),
-        }
+        let refused = |problems| Err(Failure::new(format!("cannot decrease memory limits: {problems}")));
+        aggregate(problems).map_or(Ok(()), refused)
     }
 
     async fn resize_pod(&self, pod: &PodRef, qos: Qos, resources: &Resources) -> Result<(), Failure> {

@@ -4,6 +4,7 @@ use corten_api::resources::BINDINGS;
 use corten_meta::{Time, Violation};
 use serde_json::{Value, json};
 
+use super::pod::annotations;
 use crate::{BuiltIn, Policy, Verb, columns::AGE};
 
 pub(crate) const KIND: BuiltIn = BuiltIn {
@@ -34,6 +35,12 @@ pub fn violations(binding: &Value) -> Vec<Violation> {
     }
     if target["name"].as_str().unwrap_or_default().is_empty() {
         found.push(Violation::required("target.name", ""));
+    }
+    // The Pod gets the annotations of its Binding.
+    for (key, _) in binding["metadata"]["annotations"].as_object().into_iter().flatten() {
+        if let Some(what) = annotations::for_good(key) {
+            found.push(Violation::forbidden(format!("metadata.annotations[{key}]"), &format!("may not add {what}")));
+        }
     }
     found
 }

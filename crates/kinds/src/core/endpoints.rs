@@ -1,7 +1,7 @@
 //! The addresses behind a Service, in one object: the old form of EndpointSlices.
 
 use corten_api::resources::ENDPOINTS;
-use corten_meta::{Violation, field};
+use corten_meta::{Violation, address::join_host_port, field};
 use corten_schema::{Cursor, violations};
 use corten_validation::{
     fill::{each, fill},
@@ -43,10 +43,7 @@ fn endpoints(endpoints: &Value) -> String {
             all.extend(addresses().map(str::to_owned));
         }
         for port in ports {
-            all.extend(addresses().map(|it| {
-                let port = &port["port"];
-                if address::is_v6(it) { format!("[{it}]:{port}") } else { format!("{it}:{port}") }
-            }));
+            all.extend(addresses().map(|it| join_host_port(it, &port["port"])));
         }
     }
     if all.is_empty() && items(endpoints, "/subsets").is_empty() {

@@ -45,6 +45,11 @@ impl Policy for Namespace {
         }
     }
 
+    /// The label of its name is a default: a status that takes it away, or another's, is not believed.
+    fn defaults_status(&self) -> bool {
+        true
+    }
+
     fn prepare_create(&self, object: &mut Value) {
         let Some(object) = object.as_object_mut() else { return };
         object.insert("status".into(), json!({"phase": "Active"}));

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod affinity;
+pub(super) mod annotations;
 mod app_armor;
 mod columns;
 mod ephemeral_containers;
@@ -134,7 +135,10 @@ impl Policy for Pod {
     }
 
     fn validate_status_update(&self, new: &Value, old: &Value) -> Vec<Violation> {
-        violations(new, |pod| addresses::validate(pod.at("status"), &old["status"]))
+        violations(new, |pod| {
+            annotations::validate_update(pod, old);
+            addresses::validate(pod.at("status"), &old["status"]);
+        })
     }
 
     fn take_part(&self, subresource: Subresource, asked: &Value, old: &Value) -> Value {

@@ -1,6 +1,6 @@
 //! What the status of a definition says.
 
-use corten_meta::{Time, Violation};
+use corten_meta::{Time, Violation, aggregate};
 use serde_json::{Value, json};
 
 use super::{
@@ -38,11 +38,9 @@ pub fn with_names(definition: &Value, others: &[Names], not_structural: &[Violat
         set(&mut new, &approval, now);
     }
     set(&mut new, &named, now);
-    match not_structural {
-        [] => unset(&mut new, NON_STRUCTURAL),
-        found => {
-            let all: Vec<String> = found.iter().map(ToString::to_string).collect();
-            let message = if let [one] = &all[..] { one.clone() } else { format!("[{}]", all.join(", ")) };
+    match aggregate(not_structural.iter().map(ToString::to_string)) {
+        None => unset(&mut new, NON_STRUCTURAL),
+        Some(message) => {
             set(&mut new, &Condition { kind: NON_STRUCTURAL, is_true: true, reason: "Violations", message }, now);
         }
     }

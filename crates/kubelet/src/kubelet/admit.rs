@@ -27,9 +27,9 @@ impl Kubelet {
             return;
         }
         let newest_node = machine.admission.newest_node;
-        let Some(ground) = self.node.ground(&self.config, is_selective(&machine.pod)) else { return };
+        let Some(info) = self.node.admission_info(&self.config, is_selective(&machine.pod)) else { return };
         let taken: Vec<&Pod> = self.pods.values().filter(|it| it.holds_room()).map(|it| &*it.pod).collect();
-        let mut verdict = verdict(&machine.pod, &ground, &taken);
+        let mut verdict = verdict(&machine.pod, &info, &taken);
         // What is being given to another pod is not known to be there.
         if verdict.is_ok() && machine.admission.device_failure.is_none() && self.devices.is_busy(&machine.pod) {
             self.admit_devices(uid, effects);
@@ -39,7 +39,7 @@ impl Kubelet {
             verdict = self.managers.admit(&self.config, &machine.pod, &mut self.devices);
         }
         if let Err(rejection) = verdict {
-            match self.make_room_for(uid, rejection, &ground, now, effects) {
+            match self.make_room_for(uid, rejection, &info, now, effects) {
                 Some(rejection) => verdict = Err(rejection),
                 None => return,
             }

@@ -82,7 +82,7 @@ impl Kubelet {
 /// What runs has its devices, whatever the API says of its pod.
 fn holds_devices(machine: &PodMachine) -> bool {
     let is_refused = machine.rejection().is_some();
-    let runs = machine.is_starting() || machine.tracks.values().any(ContainerRecord::is_alive);
+    let runs = machine.is_starting() || machine.container_records.values().any(ContainerRecord::is_alive);
     let is_on_its_way = machine.in_api && !machine.is_decided() && !machine.is_terminal_in_api();
     !is_refused && (runs || is_on_its_way || machine.holds_room())
 }

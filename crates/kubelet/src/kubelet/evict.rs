@@ -30,9 +30,9 @@ const CLEANUP: Duration = Duration::from_secs(30);
 /// What was asked for and never answered is asked for again.
 const ANSWER: Duration = Duration::from_secs(300);
 
-/// How far the making of room is.
+/// How far an eviction has come: images are removed first, then a pod is evicted.
 #[derive(Debug, Default)]
-pub(crate) enum Relief {
+pub(crate) enum EvictionPhase {
     #[default]
     Idle,
     /// Unused images are let go of.
@@ -45,7 +45,7 @@ pub(crate) enum Relief {
     Cleaning { uid: String, since: Time },
 }
 
-impl Relief {
+impl EvictionPhase {
     fn is_stuck(&self, now: Time) -> bool {
         match self {
             Self::Idle => false,
@@ -61,11 +61,11 @@ impl Kubelet {
     /// Looks at what is left; comes every ten seconds, and whenever somebody asked for it.
     pub(crate) fn signals_seen(&mut self, signals: Signals, now: Time, effects: &mut Vec<Effect>) {
         self.pressure.observe(signals, &self.config.eviction, now);
-        let was_reread = matches!(self.relief, Relief::Rereading { .. });
-        if was_reread || self.relief.is_stuck(now) {
-            self.relief = Relief::Idle;
+        let was_reread = matches!(self.eviction_phase, EvictionPhase::Rereading { .. });
+        if was_reread || self.eviction_phase.is_stuck(now) {
+            self.eviction_phase = EvictionPhase::Idle;
         }
-        if !matches!(self.relief, Relief::Idle) || !self.runtime_is_known || !self.pods_are_known {
+        if !matches!(self.eviction_phase, EvictionPhase::Idle) || !self.runtime_is_known || !self.pods_are_known {
             return;
         }
         let Some(threshold) = self.pressure.foremost(&self.config.eviction).cloned() else {
@@ -81,7 +81,7 @@ impl Kubelet {
         let message = format!("Attempting to reclaim {resource}");
         effects.push(crate::node::status::event_of(&self.config, Warning, "EvictionThresholdMet", message));
         if self.can_reclaim(threshold.signal) {
-            self.relief = Relief::Reclaiming { since: now };
+            self.eviction_phase = EvictionPhase::Reclaiming { since: now };
             self.drop_dead_containers(now, effects);
             self.garbage.collect_all(now, effects);
             return;
@@ -100,14 +100,14 @@ impl Kubelet {
 
     /// Unused images are gone: is that enough?
     pub(crate) fn reclaimed(&mut self, now: Time, effects: &mut Vec<Effect>) {
-        if matches!(self.relief, Relief::Reclaiming { .. }) {
-            self.relief = Relief::Rereading { since: now };
+        if matches!(self.eviction_phase, EvictionPhase::Reclaiming { .. }) {
+            self.eviction_phase = EvictionPhase::Rereading { since: now };
             effects.push(Effect::Node(NodeEffect::ReadSignals));
         }
     }
 
     fn measure_pods(&mut self, disks: bool, now: Time, effects: &mut Vec<Effect>) {
-        self.relief = Relief::Measuring { since: now };
+        self.eviction_phase = EvictionPhase::Measuring { since: now };
         let disks = disks || self.pods.values().any(|it| it.is_evictable() && has_limits(&it.pod));
         effects.push(Effect::Node(NodeEffect::MeasurePods { disks }));
     }
@@ -119,10 +119,10 @@ impl Kubelet {
         now: Time,
         effects: &mut Vec<Effect>,
     ) -> Vec<String> {
-        if !matches!(self.relief, Relief::Measuring { .. }) {
+        if !matches!(self.eviction_phase, EvictionPhase::Measuring { .. }) {
             return Vec::new();
         }
-        self.relief = Relief::Idle;
+        self.eviction_phase = EvictionPhase::Idle;
         let Ok(uses) = result else { return Vec::new() };
         let uses: BTreeMap<String, PodUse> = uses.into_iter().map(|it| (it.uid.clone(), it)).collect();
         let over = self.over_limits(&uses);
@@ -131,7 +131,7 @@ impl Kubelet {
                 effects.push(Effect::Node(NodeEffect::CountEviction { signal: excess.signal }));
                 self.evict(uid, excess.message.clone(), IMMEDIATE_GRACE_SECONDS, false, now, effects);
             }
-            self.relief = Relief::Cleaning { uid: over[0].0.clone(), since: now };
+            self.eviction_phase = EvictionPhase::Cleaning { uid: over[0].0.clone(), since: now };
             return over.into_iter().map(|it| it.0).collect();
         }
         let Some(threshold) = self.pressure.foremost(&self.config.eviction).cloned() else { return Vec::new() };
@@ -141,7 +141,7 @@ impl Kubelet {
         let message = self.message(&threshold, &uid, uses.get(&uid));
         effects.push(Effect::Node(NodeEffect::CountEviction { signal: threshold.signal.as_str() }));
         self.evict(&uid, message, grace, true, now, effects);
-        self.relief = Relief::Cleaning { uid: uid.clone(), since: now };
+        self.eviction_phase = EvictionPhase::Cleaning { uid: uid.clone(), since: now };
         vec![uid]
     }
 
@@ -178,10 +178,10 @@ impl Kubelet {
 
     /// Looks again at once when the evicted pod is gone.
     pub(crate) fn note_cleanup(&mut self, effects: &mut Vec<Effect>) {
-        let Relief::Cleaning { uid, .. } = &self.relief else { return };
+        let EvictionPhase::Cleaning { uid, .. } = &self.eviction_phase else { return };
         let is_gone = |it: &PodMachine| it.ending.as_ref().is_some_and(crate::pod::termination::Termination::is_over);
         if self.pods.get(uid).is_none_or(is_gone) {
-            self.relief = Relief::Idle;
+            self.eviction_phase = EvictionPhase::Idle;
             effects.push(Effect::Node(NodeEffect::ReadSignals));
         }
     }
@@ -220,7 +220,7 @@ impl Kubelet {
             self.with(&uid, now, effects, |machine, cx| {
                 let keeps_newest = !machine.is_terminal_in_api();
                 let who = machine.who.clone();
-                machine.tracks.values_mut().for_each(|it| it.drop_dead(&who, keeps_newest, cx));
+                machine.container_records.values_mut().for_each(|it| it.drop_dead(&who, keeps_newest, cx));
             });
         }
     }

@@ -64,8 +64,8 @@ impl Kubelet {
 
     /// Images that containers are about to be made of, or to mount.
     fn named_images(&self) -> BTreeSet<String> {
-        let tracks = self.pods.values().flat_map(|it| it.tracks.values().chain(it.image_volumes.values()));
-        let present = tracks.filter_map(|it| match &it.image {
+        let records = self.pods.values().flat_map(|it| it.container_records.values().chain(it.image_volumes.values()));
+        let present = records.filter_map(|it| match &it.image {
             ImageState::Present(image) => Some(image.image_ref.clone()),
             _ => None,
         });

@@ -20,6 +20,9 @@ const RETRY_SECONDS_MAX: u64 = 30;
 /// Between a mirror and the next one of its name: who waits for the end of the first must have a chance to see it.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// Between two looks for mirrors that show nothing, as upstream's housekeeping has it (`housekeepingPeriod`).
+const ORPHANS_PERIOD: Duration = Duration::from_secs(2);
+
 impl Kubelet {
     /// Takes in a mirror pod; the uid of the static pod it shows.
     pub(crate) fn mirror_seen(&mut self, mirror: Box<Pod>) -> Option<String> {
@@ -97,15 +100,21 @@ impl Kubelet {
         }
         let keys: Vec<Key> = self.mirrors.known.keys().chain(self.manifests.of.keys()).cloned().collect();
         let mut wake: Option<Time> = None;
+        let orphans_stay_until = self.mirrors.orphans_stay_until.filter(|it| *it > now);
         for key in keys {
             let Some(effect) = self.mirror_effect(&key) else { continue };
+            let is_orphan = !self.manifests.of.contains_key(&key);
             let task = self.mirrors.tasks.entry(key).or_default();
             if task.in_flight {
                 continue;
             }
-            if let Some(at) = task.retry_at.filter(|it| *it > now) {
+            let stays_until = orphans_stay_until.filter(|_| is_orphan);
+            if let Some(at) = task.retry_at.filter(|it| *it > now).max(stays_until) {
                 wake = Some(wake.map_or(at, |it| it.min(at)));
                 continue;
+            }
+            if is_orphan {
+                self.mirrors.orphans_stay_until = Some(now.after(ORPHANS_PERIOD));
             }
             task.in_flight = true;
             effects.push(Effect::Api(effect));

@@ -56,7 +56,7 @@ pub struct Kubelet {
     manifests: Manifests,
     mirrors: Mirrors,
     pressure: Pressure,
-    relief: evict::Relief,
+    eviction_phase: evict::EvictionPhase,
     garbage: ImageGc,
     managers: Managers,
     /// What no pod has and is still staged: it must not be detached yet.
@@ -82,7 +82,7 @@ impl Kubelet {
             manifests,
             mirrors: Mirrors::default(),
             pressure: Pressure::default(),
-            relief: evict::Relief::default(),
+            eviction_phase: evict::EvictionPhase::default(),
             garbage: ImageGc::default(),
             managers,
             volumes_left: BTreeSet::new(),
@@ -153,16 +153,16 @@ impl Kubelet {
     fn take_in(&mut self, event: Event, now: Time, effects: &mut Vec<Effect>) -> Vec<String> {
         match event {
             Event::Pod(pod) => self.pod_seen(pod, now, effects).into_iter().collect(),
-            Event::PodGone(who) if self.mirror_gone(&who) => {
-                self.manifests.of.get(&who.key).cloned().into_iter().collect()
-            }
-            Event::PodGone(who) => match self.pods.get_mut(&who.uid) {
-                Some(machine) => {
+            Event::PodGone(who) => {
+                if let Some(machine) = self.pods.get_mut(&who.uid) {
                     machine.in_api = false;
                     vec![who.uid]
+                } else if self.mirror_gone(&who) {
+                    self.manifests.of.get(&who.key).cloned().into_iter().collect()
+                } else {
+                    Vec::new()
                 }
-                None => Vec::new(),
-            },
+            }
             Event::PodsSynced => {
                 self.pods_are_known = true;
                 self.all()
@@ -257,7 +257,8 @@ impl Kubelet {
         if who.uid.is_empty() || spec_of(&pod).node_name.as_ref() != Some(&self.config.node_name) {
             return None;
         }
-        if mirror::is_mirror(&pod) {
+        // What runs here stays what it is, whatever somebody writes on it.
+        if mirror::is_mirror(&pod) && !self.pods.contains_key(&who.uid) {
             return self.mirror_seen(pod);
         }
         let pod: Arc<Pod> = Arc::from(pod);

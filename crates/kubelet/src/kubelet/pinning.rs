@@ -19,7 +19,7 @@ impl Kubelet {
         }
         let mut wake = None;
         for (uid, machine) in &mut self.pods {
-            for (name, record) in &mut machine.tracks {
+            for (name, record) in &mut machine.container_records {
                 let Some(id) = record.running().map(|it| it.id.clone()) else { continue };
                 let cpus = self.managers.pins(uid, name).cpus;
                 let wanted = Some((id.clone(), cpus.clone()));

@@ -11,7 +11,7 @@ use crate::{
     Effect, NodeEffect,
     kubelet::Kubelet,
     node::{
-        admission::{Ground, Rejection, shortage},
+        admission::{NodeAdmissionInfo, Rejection, shortage},
         critical::{self, is_critical},
     },
 };
@@ -34,7 +34,7 @@ impl Kubelet {
         &mut self,
         uid: &str,
         rejection: Rejection,
-        ground: &Ground,
+        info: &NodeAdmissionInfo,
         now: Time,
         effects: &mut Vec<Effect>,
     ) -> Option<Rejection> {
@@ -45,7 +45,7 @@ impl Kubelet {
         let running: Vec<(&String, &Pod)> =
             self.pods.iter().filter(|(_, it)| it.holds_room()).map(|(uid, it)| (uid, &*it.pod)).collect();
         let pods: Vec<&Pod> = running.iter().map(|it| it.1).collect();
-        let short = shortage(&machine.pod, ground, &pods);
+        let short = shortage(&machine.pod, info, &pods);
         let victims = match critical::to_preempt(&machine.pod, &pods, &short) {
             Ok(victims) => victims,
             Err(why) => {

@@ -29,7 +29,7 @@ impl Kubelet {
                 machine.pod = wanted;
                 machine.resize.desired.clear();
                 (machine.resize.pending, machine.resize.told) = (None, None);
-                if machine.tracks.values().any(|it| it.running().is_some()) {
+                if machine.container_records.values().any(|it| it.running().is_some()) {
                     machine.resize.progress = None;
                     machine.begin_progress(cx);
                 }
@@ -53,11 +53,11 @@ impl Kubelet {
         if let Some(problem) = self.managers.resize_problem(wanted) {
             return Some(Err(("Infeasible", problem.to_owned())));
         }
-        let ground = self.node.ground(&self.config, false)?;
+        let info = self.node.admission_info(&self.config, false)?;
         let asked = requests(wanted);
         for name in ["memory", "cpu"] {
             let requested = asked.get(name).copied().unwrap_or(0);
-            let capacity = ground.allocatable.get(name).copied().unwrap_or(0);
+            let capacity = info.allocatable.get(name).copied().unwrap_or(0);
             if requested > capacity {
                 let message = format!("{name}, requested: {requested}, capacity: {capacity}");
                 return Some(Err(("Infeasible", format!("Node didn't have enough capacity: {message}"))));
@@ -65,6 +65,6 @@ impl Kubelet {
         }
         let others = self.pods.iter().filter(|(other, it)| *other != uid && it.holds_room());
         let taken: Vec<&Pod> = others.map(|(_, it)| &*it.pod).collect();
-        Some(check_room(wanted, &ground, &taken).map_err(|it| ("Deferred", it.message)))
+        Some(check_room(wanted, &info, &taken).map_err(|it| ("Deferred", it.message)))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! told ──► stops are noted on disk ──► ordinary pods ──► critical pods ──► the machine may end
-//!                                            │ each: rests (see `rest`), or fails where the node is told to fail pods
+//!                                            │ each: is paused (see `shutdown_pause`), or fails where the node is told to fail pods
 //! ```
 //! As KEP-2712 has it: a group of priorities after the other; a group that is done early leaves its time to nobody. Unlike
 //! upstream, pods stay what they are, unless `fails_pods` says otherwise.
@@ -58,7 +58,7 @@ impl Kubelet {
         }
         self.shutdown = None;
         for machine in self.pods.values_mut() {
-            machine.rest = None;
+            machine.shutdown_pause = None;
         }
         self.all()
     }
@@ -110,8 +110,8 @@ impl Kubelet {
     /// they exit. False where there is nothing to write.
     fn note_stops(&mut self, effects: &mut Vec<Effect>) -> bool {
         let fails_all = self.config.shutdown.fails_pods;
-        let resting = self.pods.values_mut().filter(|it| it.in_api && it.is_active() && !fails_all && it.can_rest());
-        let containers: Vec<String> = resting.flat_map(PodMachine::mark_stops).collect();
+        let pausing = self.pods.values_mut().filter(|it| it.in_api && it.is_active() && !fails_all && it.can_pause());
+        let containers: Vec<String> = pausing.flat_map(PodMachine::mark_stops).collect();
         if containers.is_empty() {
             return false;
         }
@@ -125,7 +125,7 @@ impl Kubelet {
         let mut is_any_active = false;
         for (uid, machine) in self.pods.iter_mut().filter(|(_, it)| stage.holds(it) && it.in_api && it.is_active()) {
             is_any_active = true;
-            if machine.termination.is_none() && machine.ending.is_none() && machine.rest.is_none() {
+            if machine.termination.is_none() && machine.ending.is_none() && machine.shutdown_pause.is_none() {
                 end(machine, until, now, fails_all);
                 touched.push(uid.clone());
             }
@@ -141,8 +141,8 @@ fn end(machine: &mut PodMachine, until: Time, now: Time, fails_all: bool) {
     let left = i64::try_from(until.since(now).as_secs()).unwrap_or(0);
     let own = machine.spec().termination_grace_period_seconds.unwrap_or(30);
     let grace_seconds = own.min(left).max(1);
-    if !fails_all && machine.can_rest() {
-        machine.begin_rest(grace_seconds, now);
+    if !fails_all && machine.can_pause() {
+        machine.begin_shutdown_pause(grace_seconds, now);
     } else {
         machine.terminate(TERMINATED, MESSAGE.into(), grace_seconds, true);
     }

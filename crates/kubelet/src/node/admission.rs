@@ -38,8 +38,8 @@ const RESOURCES: [(&str, &str); 5] = [
 
 pub(crate) const EVICTED: &str = "Evicted";
 
-/// What a node is to a pod that wants in.
-pub(crate) struct Ground {
+/// What admission of a pod needs to know of the node.
+pub(crate) struct NodeAdmissionInfo {
     pub(crate) name: String,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) taints: Vec<Taint>,
@@ -80,31 +80,31 @@ impl Rejection {
 }
 
 /// Of several reasons the first is told (`predicateAdmitHandler.Admit`).
-pub(crate) fn verdict(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), Rejection> {
-    check_pressure(pod, ground)?;
-    check_sysctls(pod, &ground.allowed_sysctls)?;
-    check_security(pod, ground)?;
-    let room = check_room(pod, ground, taken);
+pub(crate) fn verdict(pod: &Pod, info: &NodeAdmissionInfo, taken: &[&Pod]) -> Result<(), Rejection> {
+    check_pressure(pod, info)?;
+    check_sysctls(pod, &info.allowed_sysctls)?;
+    check_security(pod, info)?;
+    let room = check_room(pod, info, taken);
     // For a critical pod room is made, if nothing else is in its way.
     if !is_critical(pod) {
         room.clone()?;
     }
-    check_place(pod, ground, taken)?;
+    check_place(pod, info, taken)?;
     room
 }
 
-fn check_place(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), Rejection> {
-    if !allows(pod, &ground.name, &ground.labels) {
+fn check_place(pod: &Pod, info: &NodeAdmissionInfo, taken: &[&Pod]) -> Result<(), Rejection> {
+    if !allows(pod, &info.name, &info.labels) {
         return Err(predicate(NODE_AFFINITY, "node(s) didn't match Pod's node affinity/selector"));
     }
     let given = UsedHostPorts::of(taken.iter().flat_map(|it| host_ports(it)));
     if host_ports(pod).any(|wanted| given.collides(wanted)) {
         return Err(predicate("NodePorts", "node(s) didn't have free ports for the requested pod ports"));
     }
-    if !tolerates(pod, &ground.taints) {
+    if !tolerates(pod, &info.taints) {
         return Err(predicate(TAINT_TOLERATION, "node(s) had untolerated taint(s)"));
     }
-    if spec_of(pod).os.as_ref().is_some_and(|it| it.name != ground.operating_system) {
+    if spec_of(pod).os.as_ref().is_some_and(|it| it.name != info.operating_system) {
         let message = "Failed to admit pod as the OS field doesn't match node OS".into();
         return Err(Rejection { reason: "PodOSNotSupported", message });
     }
@@ -113,21 +113,21 @@ fn check_place(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), Rejecti
 
 /// As the eviction manager's `Admit`: while memory is short, nobody who asks for none of it; while anything else is, nobody
 /// the system can be without.
-fn check_pressure(pod: &Pod, ground: &Ground) -> Result<(), Rejection> {
-    if ground.is_shutting_down {
+fn check_pressure(pod: &Pod, info: &NodeAdmissionInfo) -> Result<(), Rejection> {
+    if info.is_shutting_down {
         return Err(Rejection { reason: shutdown::NOT_ADMITTED, message: shutdown::NOT_ADMITTED_MESSAGE.into() });
     }
-    if ground.pressed.is_empty() || is_static(pod) || is_system_critical(pod) {
+    if info.pressed.is_empty() || is_static(pod) || is_system_critical(pod) {
         return Ok(());
     }
-    if ground.pressed == ["MemoryPressure"] {
+    if info.pressed == ["MemoryPressure"] {
         let key = "node.kubernetes.io/memory-pressure".to_owned();
         let taint = Taint { key, effect: "NoSchedule".into(), ..Taint::default() };
         if qos(pod) != Qos::BestEffort || tolerates_taint(pod, &taint) {
             return Ok(());
         }
     }
-    let message = format!("The node had condition: [{}]. ", ground.pressed.join(" "));
+    let message = format!("The node had condition: [{}]. ", info.pressed.join(" "));
     Err(Rejection { reason: EVICTED, message })
 }
 
@@ -135,8 +135,8 @@ fn predicate(name: &'static str, why: &str) -> Rejection {
     Rejection { reason: name, message: format!("Predicate {name} failed: {why}") }
 }
 
-pub(crate) fn check_room(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(), Rejection> {
-    match lacking(pod, ground, taken).into_iter().next() {
+pub(crate) fn check_room(pod: &Pod, info: &NodeAdmissionInfo, taken: &[&Pod]) -> Result<(), Rejection> {
+    match lacking(pod, info, taken).into_iter().next() {
         None => Ok(()),
         Some(Lacking { name, reason, requested, used, capacity }) => {
             let numbers = format!("requested: {requested}, used: {used}, capacity: {capacity}");
@@ -146,9 +146,9 @@ pub(crate) fn check_room(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Result<(
 }
 
 /// How much must be free for the pod that is not (`GetInsufficientAmount`).
-pub(crate) fn shortage(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Shortage {
+pub(crate) fn shortage(pod: &Pod, info: &NodeAdmissionInfo, taken: &[&Pod]) -> Shortage {
     let short = |it: Lacking| (it.name, it.requested.saturating_sub(it.capacity.saturating_sub(it.used)));
-    lacking(pod, ground, taken).into_iter().map(short).collect()
+    lacking(pod, info, taken).into_iter().map(short).collect()
 }
 
 struct Lacking {
@@ -159,18 +159,18 @@ struct Lacking {
     capacity: i64,
 }
 
-fn lacking(pod: &Pod, ground: &Ground, taken: &[&Pod]) -> Vec<Lacking> {
+fn lacking(pod: &Pod, info: &NodeAdmissionInfo, taken: &[&Pod]) -> Vec<Lacking> {
     let mut all = Vec::new();
     let n_pods = i64::try_from(taken.len()).unwrap_or(i64::MAX);
-    if n_pods >= ground.pods_max {
-        all.push(Lacking { name: "pods", reason: OUT_OF_PODS, requested: 1, used: n_pods, capacity: ground.pods_max });
+    if n_pods >= info.pods_max {
+        all.push(Lacking { name: "pods", reason: OUT_OF_PODS, requested: 1, used: n_pods, capacity: info.pods_max });
     }
     let wanted = requests(pod);
     let used: Vec<_> = taken.iter().map(|it| requests(it)).collect();
     for (name, reason) in RESOURCES {
         let requested = wanted.get(name).copied().unwrap_or(0);
         let used = used.iter().filter_map(|it| it.get(name)).fold(0_i64, |sum, it| sum.saturating_add(*it));
-        let capacity = ground.allocatable.get(name).copied().unwrap_or(0);
+        let capacity = info.allocatable.get(name).copied().unwrap_or(0);
         if requested > 0 && requested > capacity.saturating_sub(used) {
             all.push(Lacking { name, reason, requested, used, capacity });
         }
@@ -201,12 +201,12 @@ enum Scope {
 }
 
 /// What only some runtimes and kernels have. A pod that needs it fails where they have not.
-fn check_security(pod: &Pod, ground: &Ground) -> Result<(), Rejection> {
-    if !ground.keeps_groups_policy && sandbox::keeps_groups_strictly(pod) {
+fn check_security(pod: &Pod, info: &NodeAdmissionInfo) -> Result<(), Rejection> {
+    if !info.keeps_groups_policy && sandbox::keeps_groups_strictly(pod) {
         let message = "SupplementalGroupsPolicy=Strict is not supported in this node".into();
         return Err(Rejection { reason: "SupplementalGroupsPolicyNotSupported", message });
     }
-    if !ground.has_app_armor && wants_app_armor(pod) {
+    if !info.has_app_armor && wants_app_armor(pod) {
         let message = "Cannot enforce AppArmor: AppArmor is not enabled on the host".into();
         return Err(Rejection { reason: "AppArmor", message });
     }

@@ -22,7 +22,7 @@ pub use metadata::LACKS;
 use crate::{
     ApiEffect, ApiFailure, Config, Effect, NodeFacts, RuntimeHandler, Signal,
     backoff::pause,
-    node::{admission::Ground, devices::DeviceCounts},
+    node::{admission::NodeAdmissionInfo, devices::DeviceCounts},
     spec::requests,
 };
 
@@ -138,7 +138,7 @@ impl NodeMachine {
 
     /// What the node is to a pod that wants in; `None` while that is not known. A pod that selects nodes waits for the
     /// Node, whose labels may be others' work.
-    pub(crate) fn ground(&self, config: &Config, is_selective: bool) -> Option<Ground> {
+    pub(crate) fn admission_info(&self, config: &Config, is_selective: bool) -> Option<NodeAdmissionInfo> {
         let facts = self.facts.as_ref()?;
         if is_selective && self.node.is_none() {
             return None;
@@ -149,7 +149,7 @@ impl NodeMachine {
             let quantity: Quantity = text.as_str()?.parse().ok()?;
             Some((name.clone(), requests::amount(name, quantity)))
         };
-        Some(Ground {
+        Some(NodeAdmissionInfo {
             name: config.node_name.clone(),
             labels: node.and_then(|it| it.metadata.labels.clone()).unwrap_or_else(|| labels(config, facts)),
             taints: node.and_then(|it| it.spec.as_ref()?.taints.clone()).unwrap_or_default(),

@@ -52,11 +52,11 @@ impl PodMachine {
     }
 
     pub(crate) fn is_alive(&self) -> bool {
-        self.is_starting() || self.tracks.values().any(ContainerRecord::is_alive)
+        self.is_starting() || self.container_records.values().any(ContainerRecord::is_alive)
     }
 
     pub(crate) fn has_containers(&self) -> bool {
-        self.tracks.values().any(|it| it.latest().is_some() || it.starting.is_some())
+        self.container_records.values().any(|it| it.latest().is_some() || it.starting.is_some())
     }
 
     /// A pod that is over gives its room back, as the scheduler has it.

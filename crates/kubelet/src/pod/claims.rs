@@ -204,7 +204,7 @@ impl PodMachine {
     pub(crate) fn volume_read(&mut self, volume: &str, result: Result<Box<VolumeRead>, String>, cx: &mut Context<'_>) {
         let pod = self.pod.clone();
         let Some(wanted) = spec_of(&pod).volumes.iter().flatten().find(|it| it.name == volume) else { return };
-        let runs = self.tracks.values().any(ContainerRecord::is_alive);
+        let runs = self.container_records.values().any(ContainerRecord::is_alive);
         if let Renewal::InFlight(asked) = &mut self.claims.renewal
             && asked.remove(volume)
         {

@@ -95,8 +95,8 @@ impl Stopping {
     }
 }
 
-/// One container of one pod, as the functions here need it.
-pub(crate) struct Frame<'a> {
+/// One container of one pod, and what the functions on its record need of both.
+pub(crate) struct ContainerContext<'a> {
     pub(crate) who: &'a PodRef,
     pub(crate) pod: &'a Pod,
     pub(crate) container: &'a Container,

@@ -16,7 +16,7 @@ use crate::{
     StartFailure, StartStage,
     backoff::go_seconds,
     pod::{
-        container_record::{ContainerRecord, Frame, Stopping, exit_of, remove},
+        container_record::{ContainerContext, ContainerRecord, Stopping, exit_of, remove},
         context::Context,
         device_claims::cdi_devices,
         image_state::ImageState,
@@ -30,9 +30,9 @@ use crate::{
     },
 };
 
-/// What a container waits for that is not its own.
+/// What keeps a container from being started beyond its own state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lacks {
+pub(crate) enum StartBlockers {
     Nothing,
     /// Images that it mounts.
     VolumeImages,
@@ -40,85 +40,85 @@ pub(crate) enum Lacks {
 
 /// Brings the container one step nearer to running. `restarts` says whether it runs again after an exit.
 pub(crate) fn advance(
-    track: &mut ContainerRecord,
-    frame: &Frame<'_>,
+    record: &mut ContainerRecord,
+    context: &ContainerContext<'_>,
     sandbox: &ObservedSandbox,
     restarts: &dyn Fn(&Exit) -> bool,
     cx: &mut Context<'_>,
-) -> Lacks {
-    if track.starting.is_some() || track.stopping.is_some() {
-        return Lacks::Nothing;
+) -> StartBlockers {
+    if record.starting.is_some() || record.stopping.is_some() {
+        return StartBlockers::Nothing;
     }
-    let in_sandbox = track.latest_in(&sandbox.id).cloned();
+    let in_sandbox = record.latest_in(&sandbox.id).cloned();
     match in_sandbox.as_ref().map(|it| &it.state) {
         Some(Observed::Running { .. }) => {
-            watch_over(track, frame, cx);
-            return Lacks::Nothing;
+            watch_over(record, context, cx);
+            return StartBlockers::Nothing;
         }
         Some(Observed::Unknown) => {
-            stop(track, frame, Some("is in an unknown state, will be restarted"), None, cx);
-            return Lacks::Nothing;
+            stop(record, context, Some("is in an unknown state, will be restarted"), None, cx);
+            return StartBlockers::Nothing;
         }
         Some(Observed::Created) => {
             // A kubelet died between making and starting it: it cannot be trusted to be whole.
             let half_made = in_sandbox.expect("matched above");
-            if cx.is_due(track.retry_at) && track.removing.insert(half_made.id.clone()) {
-                cx.host(remove(frame.who, &half_made));
+            if cx.is_due(record.retry_at) && record.removing.insert(half_made.id.clone()) {
+                cx.host(remove(context.who, &half_made));
             }
-            return Lacks::Nothing;
+            return StartBlockers::Nothing;
         }
-        Some(Observed::Exited(exit)) if !restarts(exit) && !track.must_restart() => return Lacks::Nothing,
+        Some(Observed::Exited(exit)) if !restarts(exit) && !record.must_restart() => return StartBlockers::Nothing,
         _ => {}
     }
-    if backs_off(track, frame, cx) || !cx.is_due(track.retry_at) {
-        return Lacks::Nothing;
+    if backs_off(record, context, cx) || !cx.is_due(record.retry_at) {
+        return StartBlockers::Nothing;
     }
-    if mounted_by(frame.pod, frame.container).any(|it| !frame.images.contains_key(it)) {
-        return Lacks::VolumeImages;
+    if mounted_by(context.pod, context.container).any(|it| !context.images.contains_key(it)) {
+        return StartBlockers::VolumeImages;
     }
-    if crate::pod::image_state::ensure(track, frame, cx) {
-        start(track, frame, sandbox, cx);
+    if crate::pod::image_state::ensure(record, context, cx) {
+        start(record, context, sandbox, cx);
     }
-    Lacks::Nothing
+    StartBlockers::Nothing
 }
 
 /// A running container is stopped where it is no longer what the spec says or a probe has given it up.
-fn watch_over(track: &mut ContainerRecord, frame: &Frame<'_>, cx: &mut Context<'_>) {
-    let Some(running) = track.running() else { return };
-    if !running.hash.is_empty() && running.hash != container::hash(frame.container) {
-        return stop(track, frame, Some("definition changed, will be restarted"), None, cx);
+fn watch_over(record: &mut ContainerRecord, context: &ContainerContext<'_>, cx: &mut Context<'_>) {
+    let Some(running) = record.running() else { return };
+    if !running.hash.is_empty() && running.hash != container::hash(context.container) {
+        return stop(record, context, Some("definition changed, will be restarted"), None, cx);
     }
     let id = running.id.clone();
     for (kind, why) in [
         (ProbeKind::Startup, "failed startup probe, will be restarted"),
         (ProbeKind::Liveness, "failed liveness probe, will be restarted"),
     ] {
-        let Some(probe) = probe::of(frame.container, kind) else { continue };
-        if track.passed(kind, &id) == Some(false) {
-            return stop(track, frame, Some(why), probe.termination_grace_period_seconds, cx);
+        let Some(probe) = probe::of(context.container, kind) else { continue };
+        if record.passed(kind, &id) == Some(false) {
+            return stop(record, context, Some(why), probe.termination_grace_period_seconds, cx);
         }
     }
 }
 
 /// True where it crashed too often to be started again now.
-fn backs_off(track: &mut ContainerRecord, frame: &Frame<'_>, cx: &mut Context<'_>) -> bool {
-    let Some(latest) = track.attempts.last() else { return false };
+fn backs_off(record: &mut ContainerRecord, context: &ContainerContext<'_>, cx: &mut Context<'_>) -> bool {
+    let Some(latest) = record.attempts.last() else { return false };
     let Some(exit) = exit_of(&latest.it) else { return false };
     let failed = exit.finished_at.or(latest.learnt).unwrap_or(cx.now);
-    if track.restarts.is_quiet(failed) {
-        track.crashes_since = None;
+    if record.restarts.is_quiet(failed) {
+        record.crashes_since = None;
     }
-    let since = *track.crashes_since.get_or_insert(failed);
-    let Some(until) = track.restarts.until(failed, cx.now) else { return false };
+    let since = *record.crashes_since.get_or_insert(failed);
+    let Some(until) = record.restarts.until(failed, cx.now) else { return false };
     cx.wake_at(until);
-    if track.waiting.as_ref().is_none_or(|it| it.reason != CRASH_LOOP) {
-        let (name, attempt) = (&frame.container.name, latest.it.attempt);
-        let delay = go_seconds(track.restarts.delay());
-        let message = format!("back-off {delay} restarting failed container={name} pod={}", frame.who);
-        track.wait(CRASH_LOOP, message, since);
-        let message = format!("Back-off restarting failed container {name} in pod {}", frame.who);
-        cx.event(frame.who, frame.field, Warning, "BackOff", message);
-        let (pod, container) = (frame.who.clone(), name.clone());
+    if record.waiting.as_ref().is_none_or(|it| it.reason != CRASH_LOOP) {
+        let (name, attempt) = (&context.container.name, latest.it.attempt);
+        let delay = go_seconds(record.restarts.delay());
+        let message = format!("back-off {delay} restarting failed container={name} pod={}", context.who);
+        record.wait(CRASH_LOOP, message, since);
+        let message = format!("Back-off restarting failed container {name} in pod {}", context.who);
+        cx.event(context.who, context.field, Warning, "BackOff", message);
+        let (pod, container) = (context.who.clone(), name.clone());
         cx.host(HostEffect::TailLog { pod, container, attempt, lines: 10 });
     }
     true
@@ -129,60 +129,65 @@ pub(crate) const CREATE_ERROR: &str = "CreateContainerError";
 /// What fails for its configuration is tried again at this pace (`backOffPeriod`).
 const RETRY: Duration = Duration::from_secs(10);
 
-fn start(track: &mut ContainerRecord, frame: &Frame<'_>, sandbox: &ObservedSandbox, cx: &mut Context<'_>) {
-    if !read_for(track, frame, cx) {
+fn start(
+    record: &mut ContainerRecord,
+    context: &ContainerContext<'_>,
+    sandbox: &ObservedSandbox,
+    cx: &mut Context<'_>,
+) {
+    if !read_for(record, context, cx) {
         return;
     }
-    let ImageState::Present(image) = &track.image else { return };
+    let ImageState::Present(image) = &record.image else { return };
     let ips = if sandbox.ips.is_empty() { &cx.config.node_ips } else { &sandbox.ips };
-    let attempt = next_attempt(track, frame);
-    let around = cx.around(ips);
-    let target = frame.target.as_ref();
-    let mut devices = cx.devices.given(&frame.who.uid, &frame.container.name);
-    let cdi_devices = cdi_devices(frame.pod, frame.container, frame.prepared);
+    let attempt = next_attempt(record, context);
+    let downward_context = cx.downward_context(ips);
+    let target = context.target.as_ref();
+    let mut devices = cx.devices.given(&context.who.uid, &context.container.name);
+    let cdi_devices = cdi_devices(context.pod, context.container, context.prepared);
     devices.granted.add(&Granted { cdi_devices, ..Granted::default() });
     let ingredients = Ingredients {
         sandbox_id: &sandbox.id,
         attempt,
         image,
         sources: cx.sources,
-        files: &track.env_files,
-        around,
+        files: &record.env_files,
+        downward_context,
         target,
-        images: frame.images,
-        persistent: frame.persistent,
+        images: context.images,
+        persistent: context.persistent,
         devices,
     };
-    match container::spec(frame.pod, frame.container, &ingredients) {
+    match container::spec(context.pod, context.container, &ingredients) {
         Ok(mut spec) => {
-            let (uid, name) = (&frame.who.uid, &frame.container.name);
+            let (uid, name) = (&context.who.uid, &context.container.name);
             spec.pins = cx.managers.pins(uid, name);
-            track.pinned.begin(spec.pins.cpus.clone());
+            record.pinned.begin(spec.pins.cpus.clone());
             if cx.managers.has_own_cpus(uid, name) {
                 spec.resources = spec.resources.without_quota();
             }
-            if let Some(latest) = track.attempts.last()
+            if let Some(latest) = record.attempts.last()
                 && let Some(exit) = exit_of(&latest.it)
             {
                 let failed = exit.finished_at.or(latest.learnt).unwrap_or(cx.now);
-                track.restarts.next(failed, cx.now);
+                record.restarts.next(failed, cx.now);
             }
-            track.starting = Some(cx.now);
-            track.starting_with = Some(frame.container.resources.clone().unwrap_or_default());
-            track.retry_at = None;
-            track.env_files = EnvFilesRead::No;
-            track.image = ImageState::Idle;
+            record.starting = Some(cx.now);
+            record.starting_with = Some(context.container.resources.clone().unwrap_or_default());
+            record.retry_at = None;
+            record.env_files = EnvFilesRead::No;
+            record.image = ImageState::Idle;
             cx.host(HostEffect::StartContainer(Box::new(spec)));
         }
         Err(ConfigError::Unread) => {}
         Err(ConfigError::Broken(message)) => {
-            if track.waiting.as_ref().is_none_or(|it| it.message != message) {
-                cx.event(frame.who, frame.field, Warning, "Failed", format!("Error: {message}"));
+            if record.waiting.as_ref().is_none_or(|it| it.message != message) {
+                cx.event(context.who, context.field, Warning, "Failed", format!("Error: {message}"));
             }
-            track.wait("CreateContainerConfigError", message, cx.now);
-            if track.env_files != EnvFilesRead::No {
-                track.env_files = EnvFilesRead::No;
-                track.retry_at = Some(cx.now.after(RETRY));
+            record.wait("CreateContainerConfigError", message, cx.now);
+            if record.env_files != EnvFilesRead::No {
+                record.env_files = EnvFilesRead::No;
+                record.retry_at = Some(cx.now.after(RETRY));
                 cx.wake_at(cx.now.after(RETRY));
             }
         }
@@ -190,12 +195,12 @@ fn start(track: &mut ContainerRecord, frame: &Frame<'_>, sandbox: &ObservedSandb
 }
 
 /// One more than the runtime or, where that has lost its memory, the API knows of.
-fn next_attempt(track: &ContainerRecord, frame: &Frame<'_>) -> u32 {
-    if let Some(latest) = track.latest() {
+fn next_attempt(record: &ContainerRecord, context: &ContainerContext<'_>) -> u32 {
+    if let Some(latest) = record.latest() {
         return latest.attempt.saturating_add(1);
     }
-    let name = &frame.container.name;
-    let status = frame.pod.status.as_ref();
+    let name = &context.container.name;
+    let status = context.pod.status.as_ref();
     let lists = status.map(|it| [&it.container_statuses, &it.init_container_statuses]);
     let told = lists.into_iter().flatten().flat_map(|it| it.iter().flatten()).find(|it| it.name == *name);
     let told = told.filter(|it| it.container_id.as_ref().is_some_and(|it| !it.is_empty()));
@@ -203,23 +208,23 @@ fn next_attempt(track: &ContainerRecord, frame: &Frame<'_>) -> u32 {
 }
 
 pub(crate) fn started(
-    track: &mut ContainerRecord,
-    frame: &Frame<'_>,
+    record: &mut ContainerRecord,
+    context: &ContainerContext<'_>,
     result: Result<ObservedContainer, StartFailure>,
     cx: &mut Context<'_>,
 ) {
-    track.starting = None;
+    record.starting = None;
     match result {
         Ok(container) => {
-            track.waiting = None;
+            record.waiting = None;
             let id = container.id.clone();
-            track.given = track.starting_with.take().map(|it| (id.clone(), it));
-            track.pinned.started(&id);
-            track.observe(container, Some(cx.now));
-            cx.event(frame.who, frame.field, Normal, "Created", "Container created".into());
-            cx.event(frame.who, frame.field, Normal, "Started", "Container started".into());
-            track.prune(frame.who, cx);
-            run_post_start(track, frame, id, cx);
+            record.given = record.starting_with.take().map(|it| (id.clone(), it));
+            record.pinned.started(&id);
+            record.observe(container, Some(cx.now));
+            cx.event(context.who, context.field, Normal, "Created", "Container created".into());
+            cx.event(context.who, context.field, Normal, "Started", "Container started".into());
+            record.prune(context.who, cx);
+            run_post_start(record, context, id, cx);
         }
         Err(failure) => {
             let reason = match failure.stage {
@@ -228,37 +233,37 @@ pub(crate) fn started(
                 StartStage::Start => "RunContainerError",
             };
             if failure.stage == StartStage::Start {
-                cx.event(frame.who, frame.field, Normal, "Created", "Container created".into());
+                cx.event(context.who, context.field, Normal, "Created", "Container created".into());
             }
-            cx.event(frame.who, frame.field, Warning, "Failed", format!("Error: {}", failure.message));
-            track.wait(reason, failure.message, cx.now);
+            cx.event(context.who, context.field, Warning, "Failed", format!("Error: {}", failure.message));
+            record.wait(reason, failure.message, cx.now);
             // A dead container is left behind: from now on its exit rules, as any other's.
             let pause = if failure.container.is_some() { Duration::from_secs(1) } else { RETRY };
-            track.retry_at = Some(cx.now.after(pause));
+            record.retry_at = Some(cx.now.after(pause));
             if let Some(container) = failure.container {
-                track.observe(container, Some(cx.now));
-                track.prune(frame.who, cx);
+                record.observe(container, Some(cx.now));
+                record.prune(context.who, cx);
             }
         }
     }
 }
 
-fn run_post_start(track: &mut ContainerRecord, frame: &Frame<'_>, id: String, cx: &mut Context<'_>) {
-    let hook = frame.container.lifecycle.as_ref().and_then(|it| it.post_start.as_ref());
-    let ip = frame.pod_ips.first().map_or("", String::as_str);
-    let Some(action) = hook.and_then(|it| probe::hook_action(it, frame.container, ip)) else { return };
-    track.post_start = Some(id.clone());
+fn run_post_start(record: &mut ContainerRecord, context: &ContainerContext<'_>, id: String, cx: &mut Context<'_>) {
+    let hook = context.container.lifecycle.as_ref().and_then(|it| it.post_start.as_ref());
+    let ip = context.pod_ips.first().map_or("", String::as_str);
+    let Some(action) = hook.and_then(|it| probe::hook_action(it, context.container, ip)) else { return };
+    record.post_start = Some(id.clone());
     match action {
         Ok(action) => cx.host(HostEffect::RunHook {
-            pod: frame.who.clone(),
-            container: frame.container.name.clone(),
+            pod: context.who.clone(),
+            container: context.container.name.clone(),
             id,
             hook: Hook::PostStart,
             action,
             // Only the container's own end limits a postStart hook.
             timeout_seconds: 24 * 3600,
         }),
-        Err(message) => hooked(track, frame, &id, Hook::PostStart, Err(message), cx),
+        Err(message) => hooked(record, context, &id, Hook::PostStart, Err(message), cx),
     }
 }
 
@@ -267,81 +272,81 @@ const HOOK_FAILED: &str = "FailedPostStartHook";
 
 /// Begins to stop whatever runs. `why` is given where the pod itself goes on.
 pub(crate) fn stop(
-    track: &mut ContainerRecord,
-    frame: &Frame<'_>,
+    record: &mut ContainerRecord,
+    context: &ContainerContext<'_>,
     why: Option<&str>,
     grace_seconds: Option<i64>,
     cx: &mut Context<'_>,
 ) {
     let alive =
-        track.attempts.iter().rev().find(|it| matches!(it.it.state, Observed::Running { .. } | Observed::Unknown));
+        record.attempts.iter().rev().find(|it| matches!(it.it.state, Observed::Running { .. } | Observed::Unknown));
     let Some(id) = alive.map(|it| it.it.id.clone()) else { return };
-    let spec = crate::spec::pod::spec_of(frame.pod);
+    let spec = crate::spec::pod::spec_of(context.pod);
     let grace = grace_seconds.or(spec.termination_grace_period_seconds).unwrap_or(30).max(1);
-    let name = &frame.container.name;
+    let name = &context.container.name;
     let message = match why {
         Some(HOOK_FAILED) => HOOK_FAILED.into(),
         Some(why) => format!("Container {name} {why}"),
         None => format!("Stopping container {name}"),
     };
-    cx.event(frame.who, frame.field, Normal, "Killing", message);
+    cx.event(context.who, context.field, Normal, "Killing", message);
     let deadline = cx.now.after(Duration::from_secs(u64::try_from(grace).unwrap_or(1)));
-    let was_called = cx.config.terminations.get(&frame.who.uid).is_some_and(|it| it.hooks.contains(&id));
-    let hook = frame.container.lifecycle.as_ref().and_then(|it| it.pre_stop.as_ref()).filter(|_| !was_called);
-    let ip = frame.pod_ips.first().map_or("", String::as_str);
-    let action = hook.and_then(|it| probe::hook_action(it, frame.container, ip));
+    let was_called = cx.config.terminations.get(&context.who.uid).is_some_and(|it| it.hooks.contains(&id));
+    let hook = context.container.lifecycle.as_ref().and_then(|it| it.pre_stop.as_ref()).filter(|_| !was_called);
+    let ip = context.pod_ips.first().map_or("", String::as_str);
+    let action = hook.and_then(|it| probe::hook_action(it, context.container, ip));
     let in_hook = action.is_some();
-    track.stopping =
+    record.stopping =
         Some(Stopping { id: id.clone(), deadline, in_hook, hook_ended: was_called, retry_at: None, timeouts: 0 });
     match action {
-        None => signal(track, frame, cx),
+        None => signal(record, context, cx),
         Some(Ok(action)) => cx.host(HostEffect::RunHook {
-            pod: frame.who.clone(),
+            pod: context.who.clone(),
             container: name.clone(),
             id,
             hook: Hook::PreStop,
             action,
             timeout_seconds: u32::try_from(grace).unwrap_or(u32::MAX),
         }),
-        Some(Err(message)) => hooked(track, frame, &id, Hook::PreStop, Err(message), cx),
+        Some(Err(message)) => hooked(record, context, &id, Hook::PreStop, Err(message), cx),
     }
 }
 
 /// StopContainer with what is left of the grace, but always two seconds (`minimumGracePeriodInSeconds`).
-fn signal(track: &mut ContainerRecord, frame: &Frame<'_>, cx: &mut Context<'_>) {
-    let Some(stopping) = &mut track.stopping else { return };
+fn signal(record: &mut ContainerRecord, context: &ContainerContext<'_>, cx: &mut Context<'_>) {
+    let Some(stopping) = &mut record.stopping else { return };
     stopping.hook_ended |= std::mem::take(&mut stopping.in_hook);
     let left = i64::try_from(stopping.deadline.since(cx.now).as_secs()).unwrap_or(i64::MAX);
     cx.host(HostEffect::StopContainer {
-        pod: frame.who.clone(),
-        container: frame.container.name.clone(),
+        pod: context.who.clone(),
+        container: context.container.name.clone(),
         id: stopping.id.clone(),
         timeout_seconds: left.max(2),
-        signal: frame.container.lifecycle.as_ref().and_then(|it| it.stop_signal.clone()),
+        signal: context.container.lifecycle.as_ref().and_then(|it| it.stop_signal.clone()),
     });
 }
 
 /// Repeats a stop that failed, and shortens one whose grace was cut.
 pub(crate) fn keep_stopping(
-    track: &mut ContainerRecord,
-    frame: &Frame<'_>,
+    record: &mut ContainerRecord,
+    context: &ContainerContext<'_>,
     deadline: Option<Time>,
     cx: &mut Context<'_>,
 ) {
-    let Some(stopping) = &mut track.stopping else { return };
+    let Some(stopping) = &mut record.stopping else { return };
     if let Some(deadline) = deadline.filter(|it| it.after(Duration::from_secs(1)) < stopping.deadline) {
         stopping.deadline = deadline;
         stopping.retry_at = None;
-        return signal(track, frame, cx);
+        return signal(record, context, cx);
     }
     if stopping.retry_at.is_some() && cx.is_due(stopping.retry_at) {
         stopping.retry_at = None;
-        signal(track, frame, cx);
+        signal(record, context, cx);
     }
 }
 
-pub(crate) fn stopped(track: &mut ContainerRecord, id: &str, result: &Result<(), Failure>, cx: &mut Context<'_>) {
-    let Some(stopping) = track.stopping.as_mut().filter(|it| it.id == id) else { return };
+pub(crate) fn stopped(record: &mut ContainerRecord, id: &str, result: &Result<(), Failure>, cx: &mut Context<'_>) {
+    let Some(stopping) = record.stopping.as_mut().filter(|it| it.id == id) else { return };
     stopping.timeouts = if result.as_ref().is_err_and(Failure::is_timeout) { stopping.timeouts + 1 } else { 0 };
     let is_done = result.is_ok();
     // Done: the next snapshot shows how it ended. If none does, stopping again is harmless.
@@ -350,8 +355,8 @@ pub(crate) fn stopped(track: &mut ContainerRecord, id: &str, result: &Result<(),
 }
 
 pub(crate) fn hooked(
-    track: &mut ContainerRecord,
-    frame: &Frame<'_>,
+    record: &mut ContainerRecord,
+    context: &ContainerContext<'_>,
     id: &str,
     hook: Hook,
     result: Result<HookAnswer, String>,
@@ -359,45 +364,45 @@ pub(crate) fn hooked(
 ) {
     if let Ok(HookAnswer::WithoutTls { server }) = &result {
         let message = format!("request to HTTPS lifecycle hook {server} got HTTP response, retry with HTTP succeeded");
-        cx.event(frame.who, "", Warning, "LifecycleHTTPFallback", message);
+        cx.event(context.who, "", Warning, "LifecycleHTTPFallback", message);
     }
     match hook {
         Hook::PostStart => {
-            if track.post_start.as_deref() != Some(id) {
+            if record.post_start.as_deref() != Some(id) {
                 return;
             }
             if let Err(message) = result {
                 // As in lifecycle's `handlerRunner.Run`: what a hook said may hold secrets, so no event repeats it.
                 let event = "PostStartHook failed".to_owned();
-                cx.event(frame.who, frame.field, Warning, HOOK_FAILED, event);
-                track.hook_failure = Some((id.to_owned(), message.clone()));
-                track.wait("PostStartHookError", format!("PostStartHook failed: {message}"), cx.now);
-                stop(track, frame, Some(HOOK_FAILED), None, cx);
+                cx.event(context.who, context.field, Warning, HOOK_FAILED, event);
+                record.hook_failure = Some((id.to_owned(), message.clone()));
+                record.wait("PostStartHookError", format!("PostStartHook failed: {message}"), cx.now);
+                stop(record, context, Some(HOOK_FAILED), None, cx);
             } else {
-                track.post_start = None;
+                record.post_start = None;
             }
         }
         Hook::PreStop => {
-            if !track.stopping.as_ref().is_some_and(|it| it.id == id && it.in_hook) {
+            if !record.stopping.as_ref().is_some_and(|it| it.id == id && it.in_hook) {
                 return;
             }
             if result.is_err() {
-                cx.event(frame.who, frame.field, Warning, "FailedPreStopHook", "PreStopHook failed".into());
+                cx.event(context.who, context.field, Warning, "FailedPreStopHook", "PreStopHook failed".into());
             }
-            signal(track, frame, cx);
+            signal(record, context, cx);
         }
     }
 }
 
 /// True once the files its environment names are read.
-fn read_for(track: &mut ContainerRecord, frame: &Frame<'_>, cx: &mut Context<'_>) -> bool {
-    let files = env_file::named_by(frame.container);
-    if files.is_empty() || matches!(track.env_files, EnvFilesRead::Done(_)) {
+fn read_for(record: &mut ContainerRecord, context: &ContainerContext<'_>, cx: &mut Context<'_>) -> bool {
+    let files = env_file::named_by(context.container);
+    if files.is_empty() || matches!(record.env_files, EnvFilesRead::Done(_)) {
         return true;
     }
-    if track.env_files == EnvFilesRead::No {
-        track.env_files = EnvFilesRead::Reading;
-        let (pod, container) = (frame.who.clone(), frame.container.name.clone());
+    if record.env_files == EnvFilesRead::No {
+        record.env_files = EnvFilesRead::Reading;
+        let (pod, container) = (context.who.clone(), context.container.name.clone());
         cx.host(HostEffect::ReadFiles { pod, container, files });
     }
     false

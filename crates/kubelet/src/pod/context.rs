@@ -7,7 +7,7 @@ use crate::{
     ApiEffect, Config, Effect, HostEffect, NodeFacts, PodRef,
     node::{devices::Devices, managers::Managers},
     spec::{
-        downward::Surroundings, runtime_class::RuntimeClasses, services::Services, sources::Sources,
+        downward::DownwardContext, runtime_class::RuntimeClasses, services::Services, sources::Sources,
         trust_bundles::TrustBundles,
     },
 };
@@ -66,10 +66,10 @@ impl<'a> Context<'a> {
         self.api(ApiEffect::Event { about, event_type: kind, reason, message });
     }
 
-    pub(crate) fn around<'b>(&self, pod_ips: &'b [String]) -> Surroundings<'b>
+    pub(crate) fn downward_context<'b>(&self, pod_ips: &'b [String]) -> DownwardContext<'b>
     where
         'a: 'b,
     {
-        Surroundings { config: self.config, facts: self.facts, services: self.services, pod_ips }
+        DownwardContext { config: self.config, facts: self.facts, services: self.services, pod_ips }
     }
 }

@@ -1,7 +1,7 @@
 //! A pod's claims for devices: read at the API, then prepared by their drivers, before anything of the pod begins.
 //!
-//! A run of the kubelet that finds the pod already running takes what an earlier one had prepared, as upstream does from its
-//! checkpoint `dra_manager_state`: neither the API nor a driver need be there for a container to begin once more.
+//! A restarted kubelet takes over the claims that an earlier run had prepared for a running pod, as `newClaimInfoCache` does from the
+//! checkpoint `dra_manager_state`. A container can then start again without the API and without a driver.
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@ use crate::{
     Failure, HostEffect, Image,
     backoff::go_millis,
     pod::{
-        container_record::{ContainerRecord, Frame},
+        container_record::{ContainerContext, ContainerRecord},
         context::Context,
         span::Span,
     },
@@ -42,129 +42,141 @@ pub(crate) const IMAGE_PULL_BACK_OFF: &str = "ImagePullBackOff";
 const RETRY: Duration = Duration::from_secs(10);
 
 /// True once the image is there; else something is under way or waited for.
-pub(crate) fn ensure(track: &mut ContainerRecord, frame: &Frame<'_>, cx: &mut Context<'_>) -> bool {
-    track.use_image(frame.container.image.as_deref().unwrap_or_default());
-    match &track.image {
+pub(crate) fn ensure(record: &mut ContainerRecord, context: &ContainerContext<'_>, cx: &mut Context<'_>) -> bool {
+    record.use_image(context.container.image.as_deref().unwrap_or_default());
+    match &record.image {
         ImageState::Present(_) => return true,
         ImageState::Inspecting | ImageState::Pulling { .. } => return false,
         ImageState::Failed { message, back_off_at, retry_at } => {
             let retry_at = *retry_at;
             if retry_at > cx.now {
                 let (message, back_off_at) = (message.clone(), *back_off_at);
-                back_off(track, frame, &message, back_off_at, cx);
+                back_off(record, context, &message, back_off_at, cx);
                 cx.wake_at(retry_at);
                 return false;
             }
         }
         ImageState::Idle => {}
     }
-    let image = frame.container.image.clone().unwrap_or_default();
+    let image = context.container.image.clone().unwrap_or_default();
     let full = match images::full_name(&image) {
         Ok(full) => full,
         Err(why) => {
             let message =
                 format!("Failed to apply default image tag {image:?}: couldn't parse image name {image:?}: {why}");
-            if track.waiting.as_ref().is_none_or(|it| it.reason != "InvalidImageName") {
-                cx.event(frame.who, frame.field, Warning, "InspectFailed", message.clone());
-                cx.event(frame.who, frame.field, Warning, "Failed", "Error: InvalidImageName".into());
+            if record.waiting.as_ref().is_none_or(|it| it.reason != "InvalidImageName") {
+                cx.event(context.who, context.field, Warning, "InspectFailed", message.clone());
+                cx.event(context.who, context.field, Warning, "Failed", "Error: InvalidImageName".into());
             }
-            track.wait("InvalidImageName", message, cx.now);
+            record.wait("InvalidImageName", message, cx.now);
             return false;
         }
     };
-    if images::awaits_secret(frame.pod, cx.sources) {
+    if images::awaits_secret(context.pod, cx.sources) {
         return false;
     }
-    track.image_span = Span { started: Some(cx.now), finished: None };
-    if images::policy(frame.container) == PullPolicy::Always {
-        pull(track, frame, full, cx);
+    record.image_span = Span { started: Some(cx.now), finished: None };
+    if images::policy(context.container) == PullPolicy::Always {
+        pull(record, context, full, cx);
     } else {
-        track.image = ImageState::Inspecting;
-        let (pod, container) = (frame.who.clone(), frame.container.name.clone());
+        record.image = ImageState::Inspecting;
+        let (pod, container) = (context.who.clone(), context.container.name.clone());
         cx.host(HostEffect::InspectImage { pod, container, image: full });
     }
     false
 }
 
 /// A moment after the failure the wait is renamed, so that a reader sees first what failed and then that it repeats.
-fn back_off(track: &mut ContainerRecord, frame: &Frame<'_>, why: &str, at: Option<Time>, cx: &mut Context<'_>) {
+fn back_off(
+    record: &mut ContainerRecord,
+    context: &ContainerContext<'_>,
+    why: &str,
+    at: Option<Time>,
+    cx: &mut Context<'_>,
+) {
     let Some(at) = at else { return };
-    if !cx.is_due(Some(at)) || track.waiting.as_ref().is_some_and(|it| it.reason == IMAGE_PULL_BACK_OFF) {
+    if !cx.is_due(Some(at)) || record.waiting.as_ref().is_some_and(|it| it.reason == IMAGE_PULL_BACK_OFF) {
         return;
     }
-    let image = frame.container.image.as_deref().unwrap_or_default();
+    let image = context.container.image.as_deref().unwrap_or_default();
     let message = format!("Back-off pulling image {image:?}");
-    track.wait(IMAGE_PULL_BACK_OFF, format!("{message}: {ERR_IMAGE_PULL}: {why}"), cx.now);
-    cx.event(frame.who, frame.field, Normal, "BackOff", message);
-    cx.event(frame.who, frame.field, Warning, "Failed", format!("Error: {IMAGE_PULL_BACK_OFF}"));
+    record.wait(IMAGE_PULL_BACK_OFF, format!("{message}: {ERR_IMAGE_PULL}: {why}"), cx.now);
+    cx.event(context.who, context.field, Normal, "BackOff", message);
+    cx.event(context.who, context.field, Warning, "Failed", format!("Error: {IMAGE_PULL_BACK_OFF}"));
 }
 
-fn pull(track: &mut ContainerRecord, frame: &Frame<'_>, full: String, cx: &mut Context<'_>) {
-    let image = frame.container.image.as_deref().unwrap_or_default();
-    cx.event(frame.who, frame.field, Normal, "Pulling", format!("Pulling image {image:?}"));
-    track.image = ImageState::Pulling { since: cx.now };
+fn pull(record: &mut ContainerRecord, context: &ContainerContext<'_>, full: String, cx: &mut Context<'_>) {
+    let image = context.container.image.as_deref().unwrap_or_default();
+    cx.event(context.who, context.field, Normal, "Pulling", format!("Pulling image {image:?}"));
+    record.image = ImageState::Pulling { since: cx.now };
     cx.host(HostEffect::PullImage {
-        pod: frame.who.clone(),
-        container: frame.container.name.clone(),
-        credentials: images::credentials(frame.pod, &full, cx.sources),
+        pod: context.who.clone(),
+        container: context.container.name.clone(),
+        credentials: images::credentials(context.pod, &full, cx.sources),
         image: full,
     });
 }
 
 pub(crate) fn inspected(
-    track: &mut ContainerRecord,
-    frame: &Frame<'_>,
+    record: &mut ContainerRecord,
+    context: &ContainerContext<'_>,
     result: Result<Option<Image>, Failure>,
     cx: &mut Context<'_>,
 ) {
-    if !matches!(track.image, ImageState::Inspecting) {
+    if !matches!(record.image, ImageState::Inspecting) {
         return;
     }
-    let image = frame.container.image.clone().unwrap_or_default();
+    let image = context.container.image.clone().unwrap_or_default();
     match result {
         Ok(Some(found)) => {
             let message =
                 format!("Container image {image:?} already present on machine and can be accessed by the pod");
-            cx.event(frame.who, frame.field, Normal, "Pulled", message);
-            track.image_span.finished = Some(cx.now);
-            track.image = ImageState::Present(found);
+            cx.event(context.who, context.field, Normal, "Pulled", message);
+            record.image_span.finished = Some(cx.now);
+            record.image = ImageState::Present(found);
         }
-        Ok(None) if images::policy(frame.container) == PullPolicy::Never => {
+        Ok(None) if images::policy(context.container) == PullPolicy::Never => {
             let message = format!("Container image {image:?} is not present with pull policy of Never");
-            refuse(track, frame, "ErrImageNeverPull", message, cx);
+            refuse(record, context, "ErrImageNeverPull", message, cx);
         }
         Ok(None) => {
             let full = images::full_name(&image).unwrap_or(image);
-            pull(track, frame, full, cx);
+            pull(record, context, full, cx);
         }
         Err(failure) => {
             let message = format!("Failed to inspect image {image:?}: {}", failure.message);
-            refuse(track, frame, "ImageInspectError", message, cx);
+            refuse(record, context, "ImageInspectError", message, cx);
         }
     }
 }
 
 /// Something a pull would not mend.
-fn refuse(track: &mut ContainerRecord, frame: &Frame<'_>, reason: &'static str, message: String, cx: &mut Context<'_>) {
-    if track.waiting.as_ref().is_none_or(|it| it.reason != reason) {
+fn refuse(
+    record: &mut ContainerRecord,
+    context: &ContainerContext<'_>,
+    reason: &'static str,
+    message: String,
+    cx: &mut Context<'_>,
+) {
+    if record.waiting.as_ref().is_none_or(|it| it.reason != reason) {
         let event = if reason == "ErrImageNeverPull" { "ErrImageNeverPull" } else { "InspectFailed" };
-        cx.event(frame.who, frame.field, Warning, event, message.clone());
-        cx.event(frame.who, frame.field, Warning, "Failed", format!("Error: {reason}"));
+        cx.event(context.who, context.field, Warning, event, message.clone());
+        cx.event(context.who, context.field, Warning, "Failed", format!("Error: {reason}"));
     }
-    track.wait(reason, message.clone(), cx.now);
+    record.wait(reason, message.clone(), cx.now);
     let retry_at = cx.now.after(RETRY);
-    track.image = ImageState::Failed { message, back_off_at: None, retry_at };
+    record.image = ImageState::Failed { message, back_off_at: None, retry_at };
     cx.wake_at(retry_at);
 }
 
 pub(crate) fn pulled(
-    track: &mut ContainerRecord,
-    frame: &Frame<'_>,
+    record: &mut ContainerRecord,
+    context: &ContainerContext<'_>,
     result: Result<Image, Failure>,
     cx: &mut Context<'_>,
 ) {
-    let ImageState::Pulling { since } = track.image else { return };
-    let name = frame.container.image.as_deref().unwrap_or_default();
+    let ImageState::Pulling { since } = record.image else { return };
+    let name = context.container.image.as_deref().unwrap_or_default();
     match result {
         Ok(image) => {
             let took = go_millis(cx.now.since(since));
@@ -172,19 +184,25 @@ pub(crate) fn pulled(
             let message = format!(
                 "Successfully pulled image {name:?} in {took} ({took} including waiting). Image size: {size} bytes."
             );
-            cx.event(frame.who, frame.field, Normal, "Pulled", message);
-            track.image_span.finished = Some(cx.now);
-            track.image = ImageState::Present(image);
+            cx.event(context.who, context.field, Normal, "Pulled", message);
+            record.image_span.finished = Some(cx.now);
+            record.image = ImageState::Present(image);
         }
         Err(failure) => {
             let message = failure.message;
-            cx.event(frame.who, frame.field, Warning, "Failed", format!("Failed to pull image {name:?}: {message}"));
-            cx.event(frame.who, frame.field, Warning, "Failed", format!("Error: {ERR_IMAGE_PULL}"));
-            track.wait(ERR_IMAGE_PULL, message.clone(), cx.now);
-            track.pulls.next(cx.now, cx.now);
-            let retry_at = cx.now.after(track.pulls.delay());
+            cx.event(
+                context.who,
+                context.field,
+                Warning,
+                "Failed",
+                format!("Failed to pull image {name:?}: {message}"),
+            );
+            cx.event(context.who, context.field, Warning, "Failed", format!("Error: {ERR_IMAGE_PULL}"));
+            record.wait(ERR_IMAGE_PULL, message.clone(), cx.now);
+            record.pulls.next(cx.now, cx.now);
+            let retry_at = cx.now.after(record.pulls.delay());
             let back_off_at = Some(cx.now.after(Duration::from_secs(2)));
-            track.image = ImageState::Failed { message, back_off_at, retry_at };
+            record.image = ImageState::Failed { message, back_off_at, retry_at };
         }
     }
 }

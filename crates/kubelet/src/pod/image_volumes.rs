@@ -9,7 +9,7 @@ use corten_reconcile::EventType::Warning;
 
 use crate::{
     pod::{
-        container_record::{ContainerRecord, Frame},
+        container_record::{ContainerContext, ContainerRecord},
         context::Context,
         image_state::{self, ImageState},
         machine::PodMachine,
@@ -23,7 +23,7 @@ use crate::{
 impl PodMachine {
     /// The ids of the images that are there, by volume.
     pub(crate) fn volume_images(&self) -> BTreeMap<String, String> {
-        let present = |(name, track): (&String, &ContainerRecord)| match &track.image {
+        let present = |(name, record): (&String, &ContainerRecord)| match &record.image {
             ImageState::Present(image) => Some((name.clone(), image.image_ref.clone())),
             _ => None,
         };
@@ -35,20 +35,20 @@ impl PodMachine {
         let pod = self.pod.clone();
         let mut problem = None;
         for name in mounted_by(&pod, container) {
-            let waiting = self.with_image_volume(name, cx, |track, frame, cx| {
-                if image_state::ensure(track, frame, cx) {
-                    track.waiting = None;
+            let waiting = self.with_image_volume(name, cx, |record, context, cx| {
+                if image_state::ensure(record, context, cx) {
+                    record.waiting = None;
                 }
-                track.waiting.clone()
+                record.waiting.clone()
             });
             problem = waiting.flatten().or(problem);
         }
         let Some(problem) = problem else { return };
-        self.with_track(container, cx, |track, frame, cx| {
-            if track.waiting.as_ref().is_none_or(|it| (it.reason, &it.message) != (problem.reason, &problem.message)) {
-                cx.event(frame.who, frame.field, Warning, "Failed", format!("Error: {}", problem.message));
+        self.with_container_record(container, cx, |record, context, cx| {
+            if record.waiting.as_ref().is_none_or(|it| (it.reason, &it.message) != (problem.reason, &problem.message)) {
+                cx.event(context.who, context.field, Warning, "Failed", format!("Error: {}", problem.message));
             }
-            track.wait(problem.reason, problem.message, cx.now);
+            record.wait(problem.reason, problem.message, cx.now);
         });
     }
 
@@ -56,8 +56,8 @@ impl PodMachine {
     pub(crate) fn look_again_for_images(&mut self, container: &Container) {
         let pod = self.pod.clone();
         for name in mounted_by(&pod, container) {
-            if let Some(track) = self.image_volumes.get_mut(name) {
-                track.image = ImageState::Idle;
+            if let Some(record) = self.image_volumes.get_mut(name) {
+                record.image = ImageState::Idle;
             }
         }
     }
@@ -67,7 +67,7 @@ impl PodMachine {
         &mut self,
         name: &str,
         cx: &mut Context<'_>,
-        act: impl FnOnce(&mut ContainerRecord, &Frame<'_>, &mut Context<'_>) -> R,
+        act: impl FnOnce(&mut ContainerRecord, &ContainerContext<'_>, &mut Context<'_>) -> R,
     ) -> Option<R> {
         let volume = spec_of(&self.pod).volumes.iter().flatten().find(|it| it.name == name)?;
         let source = volume.image.as_ref()?;
@@ -77,10 +77,10 @@ impl PodMachine {
             image_pull_policy: source.pull_policy.clone(),
             ..Container::default()
         };
-        let track = self.image_volumes.entry(name.to_owned()).or_default();
+        let record = self.image_volumes.entry(name.to_owned()).or_default();
         let (images, persistent) = (BTreeMap::new(), BTreeMap::new());
         // Events about it are about the pod.
-        let frame = Frame {
+        let context = ContainerContext {
             who: &self.who,
             pod: &self.pod,
             container: &container,
@@ -91,6 +91,6 @@ impl PodMachine {
             persistent: &persistent,
             prepared: &[],
         };
-        Some(act(track, &frame, cx))
+        Some(act(record, &context, cx))
     }
 }

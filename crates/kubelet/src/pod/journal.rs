@@ -62,7 +62,8 @@ impl PodMachine {
             if let Some(it) = &self.termination {
                 step.message = format!("the pod is ended by its node: {}: {}", it.reason, it.message.trim_end());
             }
-            let in_hook = self.tracks.iter().find(|(_, it)| it.stopping.as_ref().is_some_and(|it| it.in_hook));
+            let in_hook =
+                self.container_records.iter().find(|(_, it)| it.stopping.as_ref().is_some_and(|it| it.in_hook));
             if let Some((name, _)) = in_hook {
                 let message =
                     format!("container {name}: its preStop hook has not returned, and takes of the grace period");
@@ -71,7 +72,7 @@ impl PodMachine {
                 step.wait = Some(wait);
             }
             if let Some((problem, since)) =
-                self.stop_problem.as_ref().filter(|_| self.tracks.values().any(ContainerRecord::is_alive))
+                self.stop_problem.as_ref().filter(|_| self.container_records.values().any(ContainerRecord::is_alive))
             {
                 let mut wait = Wait::new(FAILED_KILL_POD, problem.clone(), Actor::Operator);
                 wait.since = Some(*since);
@@ -94,14 +95,14 @@ impl PodMachine {
         let pod = &self.pod;
         let nothing = ContainerRecord::default();
         for container in all_containers(pod) {
-            let track = self.tracks.get(&container.name).unwrap_or(&nothing);
-            steps.push(self.images_step(container, track));
-            steps.push(container_step(container, track, is_init(pod, &container.name) && !is_sidecar(container)));
+            let record = self.container_records.get(&container.name).unwrap_or(&nothing);
+            steps.push(self.images_step(container, record));
+            steps.push(container_step(container, record, is_init(pod, &container.name) && !is_sidecar(container)));
         }
         for container in ephemeral_containers(pod).map(as_container) {
-            let track = self.tracks.get(&container.name).unwrap_or(&nothing);
-            steps.push(self.images_step(&container, track));
-            steps.push(container_step(&container, track, false));
+            let record = self.container_records.get(&container.name).unwrap_or(&nothing);
+            steps.push(self.images_step(&container, record));
+            steps.push(container_step(&container, record, false));
         }
         steps.push(self.ready_step(now));
         steps.extend(self.resize_step());
@@ -231,8 +232,8 @@ impl PodMachine {
     }
 
     /// The container's own image, and those that it mounts.
-    fn images_step(&self, container: &Container, track: &ContainerRecord) -> Step {
-        let mut step = image_step(container, track);
+    fn images_step(&self, container: &Container, record: &ContainerRecord) -> Step {
+        let mut step = image_step(container, record);
         for name in mounted_by(&self.pod, container) {
             let volumes = spec_of(&self.pod).volumes.iter().flatten();
             let image = volumes.filter(|it| it.name == name).find_map(|it| it.image.as_ref()?.reference.as_deref());
@@ -243,11 +244,11 @@ impl PodMachine {
 
     fn ready_step(&self, now: Time) -> Step {
         let spec = spec_of(&self.pod);
-        let is_ready = |it: &&Container| self.tracks.get(&it.name).is_some_and(|track| track.is_ready(it));
+        let is_ready = |it: &&Container| self.container_records.get(&it.name).is_some_and(|record| record.is_ready(it));
         let all = || all_containers(&self.pod).filter(|it| is_sidecar(it) || !is_init(&self.pod, &it.name));
         let unready: Vec<_> = all().filter(|it| !is_ready(it)).map(|it| it.name.as_str()).collect();
         let running_since = spec.containers.iter().filter_map(|it| {
-            let running = self.tracks.get(&it.name)?.running()?;
+            let running = self.container_records.get(&it.name)?.running()?;
             if let Observed::Running { started_at } = running.state { started_at } else { None }
         });
         let started = running_since.max();
@@ -256,9 +257,9 @@ impl PodMachine {
         }
         let mut ready = step("ready", StepState::Pending, Span { started, finished: None });
         let mut unproven = all().filter_map(|it| {
-            let track = self.tracks.get(&it.name)?;
-            let running = track.running().filter(|_| !track.is_ready(it))?;
-            let (kind, probe) = track.probes.iter().find(|(_, probe)| !probe.last_failure.is_empty())?;
+            let record = self.container_records.get(&it.name)?;
+            let running = record.running().filter(|_| !record.is_ready(it))?;
+            let (kind, probe) = record.probes.iter().find(|(_, probe)| !probe.last_failure.is_empty())?;
             let kind = crate::pod::probe::name(*kind).to_lowercase();
             let message = format!("container {}: its {kind} probe fails: {}", it.name, probe.last_failure.trim_end());
             Some((running, probe.has_restarted, message))

@@ -16,11 +16,11 @@ use crate::{
         addresses::of_each_family,
         admission::Admission,
         claims::Claims,
-        container_record::{ContainerRecord, Frame, exit_of},
+        container_record::{ContainerContext, ContainerRecord, exit_of},
         context::Context,
         device_claims::DeviceClaims,
         resize::Resize,
-        rest::Rest,
+        shutdown_pause::ShutdownPause,
         span::Span,
         termination::{KillPodOptions, Termination},
         unsupported::Support,
@@ -54,7 +54,7 @@ pub(crate) struct PodMachine {
     pub(crate) certificates: Certificates,
     pub(crate) claims: Claims,
     pub(crate) device_claims: DeviceClaims,
-    pub(crate) tracks: BTreeMap<String, ContainerRecord>,
+    pub(crate) container_records: BTreeMap<String, ContainerRecord>,
     /// Of the volumes that are images: what is known of each.
     pub(crate) image_volumes: BTreeMap<String, ContainerRecord>,
     pub(crate) ending: Option<Termination>,
@@ -63,7 +63,7 @@ pub(crate) struct PodMachine {
     /// The node wants it gone.
     pub(crate) termination: Option<KillPodOptions>,
     /// The machine is about to end, and the pod waits for the next boot.
-    pub(crate) rest: Option<Rest>,
+    pub(crate) shutdown_pause: Option<ShutdownPause>,
     pub(crate) patch: PatchState,
     pub(crate) network: Span,
     pub(crate) recorded: Option<Decision>,
@@ -167,12 +167,12 @@ impl PodMachine {
             certificates: Certificates::default(),
             claims: Claims::default(),
             device_claims: DeviceClaims::default(),
-            tracks: BTreeMap::new(),
+            container_records: BTreeMap::new(),
             image_volumes: BTreeMap::new(),
             ending: None,
             stop_problem: None,
             termination: None,
-            rest: None,
+            shutdown_pause: None,
             patch: PatchState::default(),
             network: Span::default(),
             recorded: None,
@@ -225,41 +225,50 @@ impl PodMachine {
         self.sandboxes.sort_by_key(|it| (it.it.attempt, it.it.created_at));
         for container in snapshot.containers.iter().filter(|it| mine(&it.pod) && !ignored.contains_key(&it.id)) {
             shown.insert(container.id.as_str());
-            self.tracks.entry(container.name.clone()).or_default().observe(container.clone(), None);
+            self.container_records.entry(container.name.clone()).or_default().observe(container.clone(), None);
         }
         let is_ending = self.ending.is_some();
-        for track in self.tracks.values_mut() {
-            track.retain(|it| {
+        for record in self.container_records.values_mut() {
+            record.retain(|it| {
                 let is_new = it.learnt.is_some_and(|at| Some(at) >= taken_at);
                 shown.contains(it.it.id.as_str()) || is_new || (is_ending && it.has_ended())
             });
         }
     }
 
-    /// Calls `act` with the container's track and everything it needs beside it.
-    pub(crate) fn with_track<R>(
+    /// Calls `act` with the container's record and everything it needs beside it.
+    pub(crate) fn with_container_record<R>(
         &mut self,
         container: &Container,
         cx: &mut Context<'_>,
-        act: impl FnOnce(&mut ContainerRecord, &Frame<'_>, &mut Context<'_>) -> R,
+        act: impl FnOnce(&mut ContainerRecord, &ContainerContext<'_>, &mut Context<'_>) -> R,
     ) -> R {
         let ips = self.ips(cx);
         let field = field_path(&self.pod, &container.name);
         let target = self.target_of(&container.name);
         let images = self.volume_images();
-        let track = self.tracks.entry(container.name.clone()).or_default();
+        let record = self.container_records.entry(container.name.clone()).or_default();
         let (persistent, prepared) = (self.claims.resolved(), self.device_claims.prepared());
         let (who, pod, field, pod_ips, images) = (&self.who, &*self.pod, &*field, &*ips, &images);
-        let frame =
-            Frame { who, pod, container, field, pod_ips, target, images, persistent: &persistent, prepared: &prepared };
-        act(track, &frame, cx)
+        let context = ContainerContext {
+            who,
+            pod,
+            container,
+            field,
+            pod_ips,
+            target,
+            images,
+            persistent: &persistent,
+            prepared: &prepared,
+        };
+        act(record, &context, cx)
     }
 
     /// The container whose processes an ephemeral one is to see, or that there is none.
     fn target_of(&self, name: &str) -> Option<Result<String, String>> {
         let target = ephemeral_containers(&self.pod).find(|it| it.name == name)?.target_container_name.as_deref();
         let target = target.filter(|it| !it.is_empty())?;
-        let latest = self.tracks.get(target).and_then(ContainerRecord::latest);
+        let latest = self.container_records.get(target).and_then(ContainerRecord::latest);
         Some(latest.map(|it| it.id.clone()).ok_or_else(|| format!("unable to find target container {target}")))
     }
 
@@ -270,9 +279,9 @@ impl PodMachine {
         }
         let pod = &self.pod;
         let ended_for_good = |container: &Container| {
-            let track = self.tracks.get(&container.name);
+            let record = self.container_records.get(&container.name);
             let exit =
-                track.filter(|it| it.starting.is_none() && !it.must_restart()).and_then(|it| exit_of(it.latest()?));
+                record.filter(|it| it.starting.is_none() && !it.must_restart()).and_then(|it| exit_of(it.latest()?));
             exit.filter(|exit| !restarts(pod, container, exit)).map(|it| it.code)
         };
         let spec = self.spec();
@@ -282,6 +291,6 @@ impl PodMachine {
     }
 
     pub(crate) fn is_starting(&self) -> bool {
-        self.tracks.values().any(|it| it.starting.is_some())
+        self.container_records.values().any(|it| it.starting.is_some())
     }
 }

@@ -12,7 +12,7 @@ use corten_reconcile::EventType::Warning;
 use crate::{
     Action, HostEffect, Observed, ProbeKind, ProbeVerdict,
     pod::{
-        container_record::{ContainerRecord, Frame},
+        container_record::{ContainerContext, ContainerRecord},
         context::Context,
     },
 };
@@ -94,24 +94,29 @@ impl ProbeState {
 }
 
 /// Begins what is due. Once the pod ends nothing is restarted, so only readiness still matters.
-pub(crate) fn drive(track: &mut ContainerRecord, frame: &Frame<'_>, is_ending: bool, cx: &mut Context<'_>) {
-    let Some(running) = track.running() else { return };
+pub(crate) fn drive(
+    record: &mut ContainerRecord,
+    context: &ContainerContext<'_>,
+    is_ending: bool,
+    cx: &mut Context<'_>,
+) {
+    let Some(running) = record.running() else { return };
     let Observed::Running { started_at } = running.state else { return };
     let (id, started) = (running.id.clone(), started_at.unwrap_or(cx.now));
-    if track.is_stopping(&id) && !is_ending {
+    if record.is_stopping(&id) && !is_ending {
         return;
     }
-    let is_started = track.is_started(frame.container);
+    let is_started = record.is_started(context.container);
     let kinds: &[ProbeKind] = match (is_started, is_ending) {
         (false, false) => &[ProbeKind::Startup],
         (true, false) => &[ProbeKind::Liveness, ProbeKind::Readiness],
         (true, true) => &[ProbeKind::Readiness],
         (false, true) => &[],
     };
-    let ip = frame.pod_ips.first().map_or("", String::as_str);
+    let ip = context.pod_ips.first().map_or("", String::as_str);
     for kind in kinds {
-        let Some(probe) = of(frame.container, *kind) else { continue };
-        let state = track.probes.entry(*kind).or_default();
+        let Some(probe) = of(context.container, *kind) else { continue };
+        let state = record.probes.entry(*kind).or_default();
         state.attach(&id, *kind, probe, started);
         if !state.begin(cx.now) {
             if let Some(next_at) = state.next_at() {
@@ -119,30 +124,30 @@ pub(crate) fn drive(track: &mut ContainerRecord, frame: &Frame<'_>, is_ending: b
             }
             continue;
         }
-        match action(probe, frame.container, ip) {
+        match action(probe, context.container, ip) {
             Ok(action) => cx.host(HostEffect::Probe {
-                pod: frame.who.clone(),
-                container: frame.container.name.clone(),
+                pod: context.who.clone(),
+                container: context.container.name.clone(),
                 id: id.clone(),
                 probe: *kind,
                 action,
                 timeout_seconds: timeout_seconds(probe),
             }),
-            Err(message) => answered(track, frame, &id, *kind, &ProbeVerdict::Unknown(message), cx),
+            Err(message) => answered(record, context, &id, *kind, &ProbeVerdict::Unknown(message), cx),
         }
     }
 }
 
 pub(crate) fn answered(
-    track: &mut ContainerRecord,
-    frame: &Frame<'_>,
+    record: &mut ContainerRecord,
+    context: &ContainerContext<'_>,
     id: &str,
     kind: ProbeKind,
     verdict: &ProbeVerdict,
     cx: &mut Context<'_>,
 ) {
-    let Some(probe) = of(frame.container, kind) else { return };
-    let Some(state) = track.probes.get_mut(&kind).filter(|it| it.id == id) else { return };
+    let Some(probe) = of(context.container, kind) else { return };
+    let Some(state) = record.probes.get_mut(&kind).filter(|it| it.id == id) else { return };
     state.answer(probe, verdict, cx.now);
     if let Some(next_at) = state.next_at() {
         cx.wake_at(next_at);
@@ -151,14 +156,14 @@ pub(crate) fn answered(
     match verdict {
         ProbeVerdict::Success => {}
         ProbeVerdict::Warning(message) => {
-            cx.event(frame.who, frame.field, Warning, "ProbeWarning", format!("{kind} probe warning: {message}"));
+            cx.event(context.who, context.field, Warning, "ProbeWarning", format!("{kind} probe warning: {message}"));
         }
         ProbeVerdict::Failure(message) => {
-            cx.event(frame.who, frame.field, Warning, "Unhealthy", format!("{kind} probe failed: {message}"));
+            cx.event(context.who, context.field, Warning, "Unhealthy", format!("{kind} probe failed: {message}"));
         }
         ProbeVerdict::Unknown(message) => {
             let message = format!("{kind} probe errored and resulted in unknown state: {message}");
-            cx.event(frame.who, frame.field, Warning, "Unhealthy", message);
+            cx.event(context.who, context.field, Warning, "Unhealthy", message);
         }
     }
 }

@@ -97,9 +97,9 @@ impl PodMachine {
     /// The resources a container's running attempt was given.
     fn actual(&self, container: &Container) -> ResourceRequirements {
         let granted = || container.resources.clone().unwrap_or_default();
-        let track = self.tracks.get(&container.name);
-        let Some(running) = track.and_then(|it| it.running()) else { return granted() };
-        if let Some((id, given)) = track.and_then(|it| it.given.as_ref())
+        let record = self.container_records.get(&container.name);
+        let Some(running) = record.and_then(|it| it.running()) else { return granted() };
+        if let Some((id, given)) = record.and_then(|it| it.given.as_ref())
             && *id == running.id
         {
             return given.clone();
@@ -128,7 +128,8 @@ impl PodMachine {
         let (mut steps, mut checks) = (Vec::new(), Vec::new());
         let mut restarts = false;
         for container in resizable(&pod) {
-            let Some(id) = self.tracks.get(&container.name).and_then(|it| Some(it.running()?.id.clone())) else {
+            let Some(id) = self.container_records.get(&container.name).and_then(|it| Some(it.running()?.id.clone()))
+            else {
                 continue;
             };
             let (had, wanted) = (self.actual(container), container.resources.clone().unwrap_or_default());
@@ -137,10 +138,10 @@ impl PodMachine {
             }
             if needs_restart(container, &had, &wanted) {
                 restarts = true;
-                self.with_track(container, cx, |track, frame, cx| {
-                    if track.stopping.is_none() {
-                        track.restart_of = Some(id);
-                        containers::stop(track, frame, Some("resize requires restart"), None, cx);
+                self.with_container_record(container, cx, |record, context, cx| {
+                    if record.stopping.is_none() {
+                        record.restart_of = Some(id);
+                        containers::stop(record, context, Some("resize requires restart"), None, cx);
                     }
                 });
                 continue;
@@ -192,8 +193,9 @@ impl PodMachine {
     }
 
     fn complete_resize(&mut self, cx: &mut Context<'_>) {
-        let all_run =
-            || resizable(&self.pod).all(|it| self.tracks.get(&it.name).is_some_and(|it| it.running().is_some()));
+        let all_run = || {
+            resizable(&self.pod).all(|it| self.container_records.get(&it.name).is_some_and(|it| it.running().is_some()))
+        };
         if self.resize.progress.is_some() && all_run() {
             self.resize.progress = None;
             let message = format!("Pod resize completed: {}", self.allocation(&self.pod, None));
@@ -209,8 +211,8 @@ impl PodMachine {
                 (progress.error, progress.retry_at) = (None, None);
                 self.resize.cgroup = Some(change.cgroup);
                 for (name, given) in change.containers {
-                    if let Some(track) = self.tracks.get_mut(&name) {
-                        track.given = Some(given);
+                    if let Some(record) = self.container_records.get_mut(&name) {
+                        record.given = Some(given);
                     }
                 }
             }

@@ -27,13 +27,15 @@ impl PodMachine {
             return false;
         }
         let asks = |container: &Container| {
-            let exit = self.tracks.get(&container.name).and_then(|it| exit_of(it.latest()?));
+            let exit = self.container_records.get(&container.name).and_then(|it| exit_of(it.latest()?));
             exit.and_then(|it| rule(container, it)).is_some_and(|it| it.action == ACTION)
         };
         let conditions = self.pod.status.as_ref().and_then(|it| it.conditions.as_ref());
         let told = || conditions.into_iter().flatten().any(|it| it.type_ == CONDITION && it.status == "True");
-        let has_any =
-            || all_containers(&self.pod).any(|it| self.tracks.get(&it.name).is_some_and(|it| it.latest().is_some()));
+        let has_any = || {
+            all_containers(&self.pod)
+                .any(|it| self.container_records.get(&it.name).is_some_and(|it| it.latest().is_some()))
+        };
         // What an earlier run of the kubelet has begun only the status tells.
         all_containers(&self.pod).any(asks) || (self.restarting_all.unwrap_or_else(told) && has_any())
     }
@@ -48,13 +50,13 @@ impl PodMachine {
         let pod = self.pod.clone();
         let mut is_alive = false;
         for container in all_containers(&pod) {
-            is_alive |= self.with_track(container, cx, |track, frame, cx| {
-                if track.stopping.is_some() {
-                    containers::keep_stopping(track, frame, None, cx);
-                } else if track.starting.is_none() && track.is_alive() {
-                    containers::stop(track, frame, Some("is restarted with all containers of its pod"), None, cx);
+            is_alive |= self.with_container_record(container, cx, |record, context, cx| {
+                if record.stopping.is_some() {
+                    containers::keep_stopping(record, context, None, cx);
+                } else if record.starting.is_none() && record.is_alive() {
+                    containers::stop(record, context, Some("is restarted with all containers of its pod"), None, cx);
                 }
-                track.starting.is_some() || track.is_alive()
+                record.starting.is_some() || record.is_alive()
             });
         }
         if is_alive {
@@ -62,11 +64,11 @@ impl PodMachine {
         }
         for container in all_containers(&pod) {
             let who = self.who.clone();
-            self.with_track(container, cx, |track, _, cx| {
-                if cx.is_due(track.retry_at) {
-                    let dead: Vec<_> = track.attempts.iter().map(|it| it.it.clone()).collect();
+            self.with_container_record(container, cx, |record, _, cx| {
+                if cx.is_due(record.retry_at) {
+                    let dead: Vec<_> = record.attempts.iter().map(|it| it.it.clone()).collect();
                     for it in dead {
-                        if track.removing.insert(it.id.clone()) {
+                        if record.removing.insert(it.id.clone()) {
                             let (pod, container) = (who.clone(), it.name);
                             cx.host(HostEffect::RemoveContainer { pod, container, id: it.id, attempt: it.attempt });
                         }

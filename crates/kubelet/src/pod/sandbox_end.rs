@@ -62,8 +62,8 @@ impl PodMachine {
         if was_removed {
             self.sandboxes.retain(|it| it.it.id != id);
             let is_ending = self.ending.is_some();
-            for track in self.tracks.values_mut() {
-                track.retain(|it| it.it.sandbox_id != id || (is_ending && it.has_ended()));
+            for record in self.container_records.values_mut() {
+                record.retain(|it| it.it.sandbox_id != id || (is_ending && it.has_ended()));
             }
         } else if let Some(known) = self.sandboxes.iter_mut().find(|it| it.it.id == id) {
             (known.it.ready, known.is_stopped) = (false, true);
@@ -74,7 +74,7 @@ impl PodMachine {
     /// A container could not be stopped. Where the runtime gives no answer again and again, as one whose shim is stuck, the
     /// pod is ended without it.
     pub(crate) fn container_stays(&mut self, name: &str, failure: &Failure, cx: &mut Context<'_>) {
-        let stopping = self.tracks.get(name).and_then(|it| it.stopping.as_ref());
+        let stopping = self.container_records.get(name).and_then(|it| it.stopping.as_ref());
         let Some(timeouts) = stopping.map(|it| it.timeouts).filter(|_| self.ending.is_some()) else { return };
         let message = &failure.message;
         let shim = self.sandboxes.last().map(|it| it.it.id.clone()).unwrap_or_default();
@@ -102,7 +102,7 @@ impl PodMachine {
     }
 
     fn end_by_force(&mut self, cx: &mut Context<'_>) {
-        for stopping in self.tracks.values_mut().filter_map(|it| it.stopping.as_mut()) {
+        for stopping in self.container_records.values_mut().filter_map(|it| it.stopping.as_mut()) {
             stopping.timeouts = 0;
         }
         self.sandbox_step.end_timeouts = 0;

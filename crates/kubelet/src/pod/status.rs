@@ -31,9 +31,9 @@ use crate::{
 impl PodMachine {
     /// Sends what differs from the API's status; once nothing does, a pod that is over is deleted there.
     pub(crate) fn publish(&mut self, cx: &mut Context<'_>) {
-        let hidden = self.tracks.iter().filter_map(|(name, track)| {
+        let hidden = self.container_records.iter().filter_map(|(name, record)| {
             let container = any_container_named(&self.pod, name)?;
-            hidden_until(&container, track.latest()?, cx.now)
+            hidden_until(&container, record.latest()?, cx.now)
         });
         if let Some(until) = hidden.min() {
             cx.wake_at(until);
@@ -191,7 +191,7 @@ impl PodMachine {
     }
 
     pub(crate) fn may_run(&self) -> bool {
-        self.tracks.values().any(|it| it.is_alive() || it.starting.is_some())
+        self.container_records.values().any(|it| it.is_alive() || it.starting.is_some())
     }
 
     /// The phase, read off the containers' states (`getPhase`).
@@ -254,9 +254,9 @@ impl PodMachine {
     /// Some container that has ended runs again.
     fn begins_again(&self) -> bool {
         spec_of(&self.pod).containers.iter().any(|it| {
-            let track = self.tracks.get(&it.name);
-            let exit = track.and_then(|it| exit_of(it.latest()?));
-            exit.is_some_and(|exit| restarts(&self.pod, it, exit) || track.is_some_and(ContainerRecord::must_restart))
+            let record = self.container_records.get(&it.name);
+            let exit = record.and_then(|it| exit_of(it.latest()?));
+            exit.is_some_and(|exit| restarts(&self.pod, it, exit) || record.is_some_and(ContainerRecord::must_restart))
         })
     }
 

@@ -45,15 +45,15 @@ impl PodMachine {
         if runtime_is_known {
             if self.ending.is_some() {
                 self.wind_down(cx);
-            } else if self.rest.is_some() {
-                self.come_to_rest(cx);
+            } else if self.shutdown_pause.is_some() {
+                self.pause_for_shutdown(cx);
             } else if self.is_admitted() {
                 self.bring_up(cx);
                 self.drive_resize(cx);
             }
             self.drive_probes(cx);
         }
-        let stays = self.rest.is_some() && self.ending.is_none();
+        let stays = self.shutdown_pause.is_some() && self.ending.is_none();
         let is_told = runtime_is_known && !stays && (self.is_decided() || self.ending.is_some());
         if is_told {
             self.note_start(cx);
@@ -121,7 +121,7 @@ impl PodMachine {
         state.span.started.get_or_insert(cx.now);
         let certificates = &self.certificates;
         let given = volumes::ProjectedSources { tokens: &self.tokens, certificates, trust_bundles: cx.trust_bundles };
-        match volumes::plan(&self.pod, cx.sources, &given, &self.claims, &cx.around(&[])) {
+        match volumes::plan(&self.pod, cx.sources, &given, &self.claims, &cx.downward_context(&[])) {
             Ok(content) => {
                 state.problems.retain(|it| it.volume.is_empty());
                 if content.is_empty() {
@@ -188,7 +188,7 @@ impl PodMachine {
         if let Some(sandbox) = self.sandbox().cloned() {
             // Older ones stay as long as a container's newest attempt is in them: it may have to be shown.
             let held: BTreeSet<_> =
-                self.tracks.values().filter_map(|it| Some(it.latest()?.sandbox_id.clone())).collect();
+                self.container_records.values().filter_map(|it| Some(it.latest()?.sandbox_id.clone())).collect();
             self.remove_sandboxes(|it| it.id != sandbox.id && !held.contains(&it.id), cx);
             return Some(sandbox);
         }
@@ -204,7 +204,7 @@ impl PodMachine {
             self.stop_sandboxes(cx);
             return None;
         }
-        if !cx.is_due(self.sandbox_step.retry_at) || self.tracks.values().any(|it| it.starting.is_some()) {
+        if !cx.is_due(self.sandbox_step.retry_at) || self.container_records.values().any(|it| it.starting.is_some()) {
             return None;
         }
         self.network.started.get_or_insert(cx.now);
@@ -280,9 +280,9 @@ impl PodMachine {
         let init = spec.init_containers.as_deref().unwrap_or_default();
         let first = if init.is_empty() { spec.containers.as_slice() } else { &init[..1] };
         for container in first {
-            self.with_track(container, cx, |track, frame, cx| {
-                if track.attempts.is_empty() {
-                    image_state::ensure(track, frame, cx);
+            self.with_container_record(container, cx, |record, context, cx| {
+                if record.attempts.is_empty() {
+                    image_state::ensure(record, context, cx);
                 }
             });
         }
@@ -294,7 +294,7 @@ impl PodMachine {
         for container in ephemeral_containers(&pod).map(as_container) {
             let told = pod.status.as_ref().and_then(|it| it.ephemeral_container_statuses.as_ref());
             let mut told = told.into_iter().flatten().filter(|it| it.name == container.name);
-            let latest = self.tracks.get(&container.name).and_then(ContainerRecord::latest);
+            let latest = self.container_records.get(&container.name).and_then(ContainerRecord::latest);
             let has_begun = match latest {
                 Some(it) => it.state != Observed::Created,
                 None => told.any(|it| it.container_id.as_ref().is_some_and(|it| !it.is_empty())),
@@ -316,18 +316,18 @@ impl PodMachine {
         let mains_began = spec
             .containers
             .iter()
-            .any(|it| self.tracks.get(&it.name).is_some_and(|it| it.latest_in(&sandbox.id).is_some()));
+            .any(|it| self.container_records.get(&it.name).is_some_and(|it| it.latest_in(&sandbox.id).is_some()));
         for container in spec.init_containers.iter().flatten() {
             let restarts = |exit: &Exit| restarts(&pod, container, exit);
             if is_sidecar(container) {
                 self.advance(container, sandbox, &restarts, cx);
-                let is_started = self.tracks.get(&container.name).is_some_and(|it| it.is_started(container));
+                let is_started = self.container_records.get(&container.name).is_some_and(|it| it.is_started(container));
                 if !is_started && !mains_began {
                     return;
                 }
                 continue;
             }
-            let latest = self.tracks.get(&container.name).and_then(|it| it.latest_in(&sandbox.id));
+            let latest = self.container_records.get(&container.name).and_then(|it| it.latest_in(&sandbox.id));
             let is_done = latest.and_then(exit_of).is_some_and(|it| it.code == 0);
             if !is_done && !mains_began {
                 return self.advance(container, sandbox, &restarts, cx);
@@ -337,20 +337,20 @@ impl PodMachine {
         for container in &spec.containers {
             let restarts = |exit: &Exit| restarts(&pod, container, exit);
             // Unlike init containers, one that is done stays done in a new sandbox.
-            let track = self.tracks.get(&container.name);
+            let record = self.container_records.get(&container.name);
             // As in kuberuntime's `SyncPod`: one after the other, and until a container's postStart hook is over none that
             // comes after it is begun. All starts of a pod go through one shim, which with many at once does not even say
             // how it is.
-            if is_held && !track.is_some_and(ContainerRecord::is_alive) {
+            if is_held && !record.is_some_and(ContainerRecord::is_alive) {
                 continue;
             }
-            let exit = track.and_then(ContainerRecord::latest).and_then(exit_of);
-            if exit.is_none_or(restarts) || track.is_some_and(ContainerRecord::must_restart) {
+            let exit = record.and_then(ContainerRecord::latest).and_then(exit_of);
+            if exit.is_none_or(restarts) || record.is_some_and(ContainerRecord::must_restart) {
                 self.advance(container, sandbox, &restarts, cx);
             }
             let has_hook = container.lifecycle.as_ref().is_some_and(|it| it.post_start.is_some());
-            let track = self.tracks.get(&container.name);
-            is_held |= track.is_some_and(|it| it.starting.is_some() || has_hook && it.is_beginning());
+            let record = self.container_records.get(&container.name);
+            is_held |= record.is_some_and(|it| it.starting.is_some() || has_hook && it.is_beginning());
         }
     }
 
@@ -361,13 +361,13 @@ impl PodMachine {
         restarts: &dyn Fn(&Exit) -> bool,
         cx: &mut Context<'_>,
     ) {
-        let (lacks, is_begun) = self.with_track(container, cx, |track, frame, cx| {
-            containers::keep_stopping(track, frame, None, cx);
-            let was_starting = track.starting.is_some();
-            let lacks = containers::advance(track, frame, sandbox, restarts, cx);
-            (lacks, track.starting.is_some() && !was_starting)
+        let (blockers, is_begun) = self.with_container_record(container, cx, |record, context, cx| {
+            containers::keep_stopping(record, context, None, cx);
+            let was_starting = record.starting.is_some();
+            let blockers = containers::advance(record, context, sandbox, restarts, cx);
+            (blockers, record.starting.is_some() && !was_starting)
         });
-        if lacks == containers::Lacks::VolumeImages {
+        if blockers == containers::StartBlockers::VolumeImages {
             self.fetch_image_volumes(container, cx);
         }
         if is_begun {
@@ -377,9 +377,11 @@ impl PodMachine {
 
     fn drive_probes(&mut self, cx: &mut Context<'_>) {
         let pod = self.pod.clone();
-        let is_ending = self.ending.is_some() || self.rest.is_some();
+        let is_ending = self.ending.is_some() || self.shutdown_pause.is_some();
         for container in all_containers(&pod) {
-            self.with_track(container, cx, |track, frame, cx| probe::drive(track, frame, is_ending, cx));
+            self.with_container_record(container, cx, |record, context, cx| {
+                probe::drive(record, context, is_ending, cx)
+            });
         }
     }
 }

@@ -14,7 +14,7 @@ use corten_reconcile::EventType::Normal;
 use crate::{
     ApiEffect, ApiFailure, Effect, Failure, HostEffect, NodeEffect, TerminationNote,
     pod::{
-        container_record::{ContainerRecord, Frame},
+        container_record::{ContainerContext, ContainerRecord},
         containers,
         context::Context,
         machine::PodMachine,
@@ -199,9 +199,9 @@ impl PodMachine {
         let sidecar =
             |name: &str| spec.init_containers.iter().flatten().rev().position(|it| is_sidecar(it) && it.name == name);
         let mut names: Vec<(usize, String)> = self
-            .tracks
+            .container_records
             .iter()
-            .filter(|(_, track)| track.is_alive())
+            .filter(|(_, record)| record.is_alive())
             .map(|(name, _)| (sidecar(name).map_or(0, |it| it + 1), name.clone()))
             .collect();
         names.sort();
@@ -210,11 +210,11 @@ impl PodMachine {
             let stranger = || Cow::Owned(Container { name: name.clone(), ..Container::default() });
             let container = crate::spec::pod::any_container_named(&pod, name).unwrap_or_else(stranger);
             let left = i64::try_from(deadline.since(cx.now).as_secs()).unwrap_or(grace).min(grace);
-            self.with_track(&container, cx, |track, frame: &Frame<'_>, cx| {
-                if track.stopping.is_none() {
-                    containers::stop(track, frame, None, Some(left), cx);
+            self.with_container_record(&container, cx, |record, context: &ContainerContext<'_>, cx| {
+                if record.stopping.is_none() {
+                    containers::stop(record, context, None, Some(left), cx);
                 } else {
-                    containers::keep_stopping(track, frame, Some(deadline), cx);
+                    containers::keep_stopping(record, context, Some(deadline), cx);
                 }
             });
         }
@@ -224,12 +224,12 @@ impl PodMachine {
     /// For the next run of the kubelet, where this one ends before the pod does.
     fn note_termination(&mut self, cx: &mut Context<'_>) {
         let Some(ending) = self.ending.as_mut().filter(|it| it.why == Why::Deleted) else { return };
-        if !self.tracks.values().any(ContainerRecord::is_alive) {
+        if !self.container_records.values().any(ContainerRecord::is_alive) {
             return;
         }
         let mut note =
             ending.noted.clone().unwrap_or_else(|| TerminationNote { since: ending.since, hooks: BTreeSet::new() });
-        let ended = self.tracks.values().filter_map(|it| it.stopping.as_ref()?.ended_hook());
+        let ended = self.container_records.values().filter_map(|it| it.stopping.as_ref()?.ended_hook());
         note.hooks.extend(ended.cloned());
         if ending.noted.as_ref() != Some(&note) {
             ending.noted = Some(note.clone());

@@ -32,7 +32,7 @@ impl PodMachine {
     pub(crate) fn is_supported(&mut self, cx: &mut Context<'_>) -> bool {
         let pod = self.pod.clone();
         // What runs goes on: an older kubelet may have begun it.
-        if self.tracks.values().any(ContainerRecord::is_alive) {
+        if self.container_records.values().any(ContainerRecord::is_alive) {
             return true;
         }
         let refusals = refusals(&pod);

@@ -10,7 +10,7 @@ use crate::{
     AppArmor, Backend, ContainerDevices, ContainerSpec, Device, DeviceSource, Image, Mount, MountSource,
     PersistentMount, Pins, PodRef, Propagation, Seccomp, Security,
     spec::{
-        downward::Surroundings,
+        downward::DownwardContext,
         env::{self, ConfigError, environment, expand},
         env_file::EnvFilesRead,
         host_ports::ChosenPorts,
@@ -29,7 +29,7 @@ pub(crate) struct Ingredients<'a> {
     pub(crate) image: &'a Image,
     pub(crate) sources: &'a Sources,
     pub(crate) files: &'a EnvFilesRead,
-    pub(crate) around: Surroundings<'a>,
+    pub(crate) downward_context: DownwardContext<'a>,
     pub(crate) target: Option<&'a Result<String, String>>,
     /// The ids of the images that volumes are, by volume.
     pub(crate) images: &'a BTreeMap<String, String>,
@@ -46,7 +46,7 @@ pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> 
     let who = PodRef::of(pod);
     // What a plugin says goes before what the pod says, which holds (`GenerateRunContainerOptions`).
     let mut env = from.devices.granted.env.clone();
-    env.extend(environment(pod, container, from.sources, from.files, &from.around)?);
+    env.extend(environment(pod, container, from.sources, from.files, &from.downward_context)?);
     let values: Values<'_> = env.iter().rev().map(|it| (&*it.0, &*it.1)).collect();
     let ports = ChosenPorts::of(pod);
     let mut room = EXPANDED_BYTES_MAX;
@@ -64,7 +64,7 @@ pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> 
     let pod_spec = spec_of(pod);
     Ok(ContainerSpec {
         sandbox_id: from.sandbox_id.into(),
-        hostname: sandbox::hostname(pod, from.around.config),
+        hostname: sandbox::hostname(pod, from.downward_context.config),
         name: container.name.clone(),
         attempt: from.attempt,
         image: container.image.clone().unwrap_or_default(),
@@ -80,7 +80,7 @@ pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> 
         stdin: container.stdin == Some(true),
         stdin_once: container.stdin_once == Some(true),
         tty: container.tty == Some(true),
-        resources: resources::of_container(container, pod, from.around.facts),
+        resources: resources::of_container(container, pod, from.downward_context.facts),
         security: security(pod, container, from.image)?,
         host_network: pod_spec.host_network == Some(true),
         host_pid: pod_spec.host_pid == Some(true),
@@ -88,9 +88,14 @@ pub(crate) fn spec(pod: &Pod, container: &Container, from: &Ingredients<'_>) -> 
         share_process_namespace: pod_spec.share_process_namespace == Some(true),
         own_users: user_namespace::is_own(pod),
         pid_target: from.target.cloned().transpose().map_err(ConfigError::Broken)?,
-        hugepages: resources::hugepages(container, from.around.facts),
+        hugepages: resources::hugepages(container, from.downward_context.facts),
         pins: Pins::default(),
-        swap_bytes: swap::limit(container, pod, from.around.facts, from.around.config.swap_behavior),
+        swap_bytes: swap::limit(
+            container,
+            pod,
+            from.downward_context.facts,
+            from.downward_context.config.swap_behavior,
+        ),
         qos: sandbox::qos(pod),
         env,
         pod: who,
@@ -152,7 +157,7 @@ fn mounts(
     }
     let has = |mounts: &[Mount], path: &str| mounts.iter().any(|it| it.container_path == path);
     if !has(&mounts, "/etc/hosts") {
-        let hosts = hosts(pod, from.around.config, from.around.pod_ips);
+        let hosts = hosts(pod, from.downward_context.config, from.downward_context.pod_ips);
         mounts.push(own_mount("/etc/hosts", MountSource::Hosts(hosts)));
     }
     let path = container.termination_message_path.as_deref().filter(|it| !it.is_empty());
@@ -209,7 +214,8 @@ fn mount_of(
         container_path: absolute(&mount.mount_path),
         source: source(volume, sub_path, from).map_err(ConfigError::Broken)?,
         read_only: mount.read_only == Some(true) || is_made,
-        recursive_read_only: read_only::is_recursive(mount, from.around.facts).map_err(ConfigError::Broken)?,
+        recursive_read_only: read_only::is_recursive(mount, from.downward_context.facts)
+            .map_err(ConfigError::Broken)?,
         propagation: match mount.mount_propagation.as_deref() {
             Some("HostToContainer") => Propagation::HostToContainer,
             Some("Bidirectional") => Propagation::Bidirectional,

@@ -13,8 +13,8 @@ use crate::{
     spec::{pod::spec_of, services::Services},
 };
 
-/// What is known beside the pod's object.
-pub(crate) struct Surroundings<'a> {
+/// What the downward API reads beside the pod's object.
+pub(crate) struct DownwardContext<'a> {
     pub(crate) config: &'a Config,
     pub(crate) facts: Option<&'a NodeFacts>,
     pub(crate) services: &'a Services,
@@ -23,7 +23,11 @@ pub(crate) struct Surroundings<'a> {
 }
 
 /// The value of a field of the pod, or why there is none.
-pub(crate) fn field(pod: &Pod, selector: &ObjectFieldSelector, around: &Surroundings<'_>) -> Result<String, String> {
+pub(crate) fn field(
+    pod: &Pod,
+    selector: &ObjectFieldSelector,
+    downward_context: &DownwardContext<'_>,
+) -> Result<String, String> {
     let meta = &pod.metadata;
     let path = selector.field_path.as_str();
     let text = |it: &Option<String>| it.clone().unwrap_or_default();
@@ -43,10 +47,10 @@ pub(crate) fn field(pod: &Pod, selector: &ObjectFieldSelector, around: &Surround
         "metadata.annotations" => lines(meta.annotations.as_ref()),
         "spec.nodeName" => text(&spec_of(pod).node_name),
         "spec.serviceAccountName" => text(&spec_of(pod).service_account_name),
-        "status.hostIP" => around.config.node_ips.first().cloned().unwrap_or_default(),
-        "status.hostIPs" => around.config.node_ips.join(","),
-        "status.podIP" => around.pod_ips.first().cloned().unwrap_or_default(),
-        "status.podIPs" => around.pod_ips.join(","),
+        "status.hostIP" => downward_context.config.node_ips.first().cloned().unwrap_or_default(),
+        "status.hostIPs" => downward_context.config.node_ips.join(","),
+        "status.podIP" => downward_context.pod_ips.first().cloned().unwrap_or_default(),
+        "status.podIPs" => downward_context.pod_ips.join(","),
         _ => return Err(format!("unsupported fieldPath: {path}")),
     })
 }
@@ -83,13 +87,13 @@ fn go_quoted(text: &str) -> String {
 pub(crate) fn resource(
     selector: &ResourceFieldSelector,
     container: &Container,
-    around: &Surroundings<'_>,
+    downward_context: &DownwardContext<'_>,
 ) -> Result<String, String> {
     let Some((list, name)) = selector.resource.split_once('.') else {
         return Err(format!("unsupported container resource : {}", selector.resource));
     };
     let wanted = match list {
-        "limits" => quantity(container, true, name).or_else(|| allocatable(name, around)),
+        "limits" => quantity(container, true, name).or_else(|| allocatable(name, downward_context)),
         "requests" => quantity(container, false, name),
         _ => return Err(format!("unsupported container resource : {}", selector.resource)),
     };
@@ -111,13 +115,15 @@ pub(crate) fn quantity(container: &Container, limit: bool, name: &str) -> Option
     if limit { read(&resources.limits) } else { read(&resources.requests).or_else(|| read(&resources.limits)) }
 }
 
-fn allocatable(name: &str, around: &Surroundings<'_>) -> Option<Quantity> {
-    let facts = around.facts?;
+fn allocatable(name: &str, downward_context: &DownwardContext<'_>) -> Option<Quantity> {
+    let facts = downward_context.facts?;
     match name {
-        "cpu" => {
-            Some(Quantity::millis(facts.cpus.saturating_mul(1000).saturating_sub(around.config.reserved_cpu_millis)))
+        "cpu" => Some(Quantity::millis(
+            facts.cpus.saturating_mul(1000).saturating_sub(downward_context.config.reserved_cpu_millis),
+        )),
+        "memory" => {
+            Some(Quantity::bytes(facts.memory_bytes.saturating_sub(downward_context.config.reserved_memory_bytes)))
         }
-        "memory" => Some(Quantity::bytes(facts.memory_bytes.saturating_sub(around.config.reserved_memory_bytes))),
         "ephemeral-storage" => Some(Quantity::bytes(facts.ephemeral_storage_bytes)),
         _ => None,
     }

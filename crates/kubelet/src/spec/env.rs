@@ -8,7 +8,7 @@ use corten_meta::Key;
 use crate::{
     Source, SourceKind,
     spec::{
-        downward::{self, Surroundings},
+        downward::{self, DownwardContext},
         env_file::{self, EnvFilesRead},
         host_ports::ChosenPorts,
         pod::{is_static, spec_of},
@@ -35,15 +35,16 @@ pub(crate) fn environment(
     container: &Container,
     sources: &Sources,
     files: &EnvFilesRead,
-    around: &Surroundings<'_>,
+    downward_context: &DownwardContext<'_>,
 ) -> Result<Vec<(String, String)>, ConfigError> {
     let namespace = pod.metadata.namespace.clone().unwrap_or_default();
     // A pod that does not come from the API must not wait for it.
-    if !around.services.are_known && !is_static(pod) {
+    if !downward_context.services.are_known && !is_static(pod) {
         return Err(ConfigError::Unread);
     }
     let links = spec_of(pod).enable_service_links != Some(false);
-    let mut env = Environment { given: around.services.variables(&namespace, links), ..Environment::default() };
+    let mut env =
+        Environment { given: downward_context.services.variables(&namespace, links), ..Environment::default() };
     env.given.extend(ChosenPorts::of(pod).variables());
     let mut files_read = BTreeMap::new();
     for from in container.env_from.iter().flatten() {
@@ -64,7 +65,7 @@ pub(crate) fn environment(
         let of_file = var.value_from.as_ref().and_then(|it| it.file_key_ref.as_ref());
         let value = match of_file {
             Some(it) => value_in_file(it, files, &mut files_read)?,
-            None => value_of(var, pod, container, sources, around, &env)?,
+            None => value_of(var, pod, container, sources, downward_context, &env)?,
         };
         if let Some(value) = value {
             env.set(var.name.clone(), value)?;
@@ -116,12 +117,12 @@ fn value_of(
     pod: &Pod,
     container: &Container,
     sources: &Sources,
-    around: &Surroundings<'_>,
+    downward_context: &DownwardContext<'_>,
     env: &Environment,
 ) -> Result<Option<String>, ConfigError> {
     match (&var.value, &var.value_from) {
         (Some(value), _) if !value.is_empty() => expand(value, |it| env.get(it)).map(Some),
-        (_, Some(from)) => value_from(from, pod, container, sources, around),
+        (_, Some(from)) => value_from(from, pod, container, sources, downward_context),
         _ => Ok(Some(String::new())),
     }
 }
@@ -131,16 +132,16 @@ fn value_from(
     pod: &Pod,
     container: &Container,
     sources: &Sources,
-    around: &Surroundings<'_>,
+    downward_context: &DownwardContext<'_>,
 ) -> Result<Option<String>, ConfigError> {
     let broken = |it: Result<String, String>| it.map(Some).map_err(ConfigError::Broken);
     if let Some(it) = &from.field_ref {
-        return broken(downward::field(pod, it, around));
+        return broken(downward::field(pod, it, downward_context));
     }
     if let Some(it) = &from.resource_field_ref {
         let of = it.container_name.as_deref().filter(|it| !it.is_empty());
         let other = of.and_then(|name| crate::spec::pod::container_named(pod, name));
-        return broken(downward::resource(it, other.unwrap_or(container), around));
+        return broken(downward::resource(it, other.unwrap_or(container), downward_context));
     }
     let (kind, name, key, optional) = match (&from.config_map_key_ref, &from.secret_key_ref) {
         (Some(it), _) => (SourceKind::ConfigMap, &it.name, &it.key, it.optional),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use corten_api::{
     apimachinery::pkg::api::resource::Quantity as ApiQuantity,
     core::v1::{Container, Pod},
+    host_ports::{ContainerPort, HostPort},
     scheduling::aggregate,
 };
 use corten_meta::Quantity;
@@ -49,16 +50,6 @@ pub(crate) fn amount(name: &str, quantity: Quantity) -> i64 {
     if name == "cpu" { quantity.milli_value() } else { quantity.value() }
 }
 
-/// One port of the node that a pod asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct HostPort<'a> {
-    port: i32,
-    protocol: &'a str,
-    ip: &'a str,
-}
-
-const ANY: &str = "0.0.0.0";
-
 /// Sidecars count and other init containers do not (`GetHostPorts`).
 pub(crate) fn host_ports(pod: &Pod) -> impl Iterator<Item = HostPort<'_>> {
     let spec = spec_of(pod);
@@ -66,11 +57,13 @@ pub(crate) fn host_ports(pod: &Pod) -> impl Iterator<Item = HostPort<'_>> {
     let sidecars = spec.init_containers.iter().flatten().filter(|it| is_sidecar(it));
     let ports = sidecars.chain(&spec.containers).flat_map(|it| it.ports.iter().flatten());
     ports.filter_map(move |it| {
-        let named = it.host_port.filter(|it| *it > 0);
-        let port = named.or(in_host_network.then_some(it.container_port))?;
-        let protocol = it.protocol.as_deref().filter(|it| !it.is_empty()).unwrap_or("TCP");
-        let ip = it.host_ip.as_deref().filter(|it| !it.is_empty()).unwrap_or(ANY);
-        Some(HostPort { port, protocol, ip })
+        let port = ContainerPort {
+            host_port: it.host_port.unwrap_or_default(),
+            container_port: it.container_port,
+            protocol: it.protocol.as_deref().unwrap_or_default(),
+            host_ip: it.host_ip.as_deref().unwrap_or_default(),
+        };
+        HostPort::of(port, in_host_network)
     })
 }
 
@@ -89,9 +82,10 @@ impl<'a> UsedHostPorts<'a> {
 
     /// Two pods cannot have the same number and protocol on an address they have in common.
     pub(crate) fn collides(&self, wanted: HostPort<'_>) -> bool {
-        let HostPort { port, protocol, ip } = wanted;
-        let has = |ip| self.ports.contains(&HostPort { port, protocol, ip });
-        if ip == ANY { self.on_any_address.contains(&(port, protocol)) } else { has(ip) || has(ANY) }
+        if wanted.is_on_any_ip() {
+            return self.on_any_address.contains(&(wanted.port, wanted.protocol));
+        }
+        self.ports.contains(&wanted) || self.ports.contains(&wanted.on_any_ip())
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     VolumeSource,
     spec::{
         claims,
-        downward::{self, Surroundings},
+        downward::{self, DownwardContext},
         foreign, huge_pages,
         pod::{container_named, spec_of},
         pod_certificates::Certificates,
@@ -78,14 +78,14 @@ pub(crate) fn plan(
     sources: &Sources,
     given: &ProjectedSources<'_>,
     persistent: &impl Lasting,
-    around: &Surroundings<'_>,
+    downward_context: &DownwardContext<'_>,
 ) -> Result<Vec<Volume>, Vec<Problem>> {
     let mut volumes = Vec::new();
     let mut problems = Vec::new();
     let room = Cell::new(BYTES_MAX);
     // One that is an image is the runtime's to make.
     for volume in spec_of(pod).volumes.iter().flatten().filter(|it| it.image.is_none()) {
-        let planner = Planner { pod, sources, given, around, volume: &volume.name, room: &room };
+        let planner = Planner { pod, sources, given, downward_context, volume: &volume.name, room: &room };
         let planned = match claims::name(pod, volume) {
             Some(_) => {
                 let mount = persistent.mount(&volume.name).and_then(|it| planner.with_tokens(it));
@@ -146,7 +146,7 @@ struct Planner<'a> {
     pod: &'a Pod,
     sources: &'a Sources,
     given: &'a ProjectedSources<'a>,
-    around: &'a Surroundings<'a>,
+    downward_context: &'a DownwardContext<'a>,
     volume: &'a str,
     /// How many bytes there may still be.
     room: &'a Cell<usize>,
@@ -227,8 +227,9 @@ impl Planner<'_> {
     /// As in `calculateEmptyDirMemorySize`: no more than the pod may use, or all pods together.
     fn memory_size(&self, limit: Option<i64>) -> Option<i64> {
         let of_pod = Some(resources::of_pod(self.pod).memory_limit_bytes).filter(|it| *it > 0);
-        let facts = self.around.facts;
-        let of_node = facts.map(|it| it.memory_bytes.saturating_sub(self.around.config.reserved_memory_bytes));
+        let facts = self.downward_context.facts;
+        let of_node =
+            facts.map(|it| it.memory_bytes.saturating_sub(self.downward_context.config.reserved_memory_bytes));
         [limit, of_pod, of_node].into_iter().flatten().min()
     }
 
@@ -270,11 +271,11 @@ impl Planner<'_> {
         let mut files = Vec::new();
         for item in items.into_iter().flatten() {
             let value = match (&item.field_ref, &item.resource_field_ref) {
-                (Some(it), _) => downward::field(self.pod, it, self.around),
+                (Some(it), _) => downward::field(self.pod, it, self.downward_context),
                 (_, Some(it)) => {
                     let name = it.container_name.as_deref().unwrap_or_default();
                     match container_named(self.pod, name) {
-                        Some(container) => downward::resource(it, container, self.around),
+                        Some(container) => downward::resource(it, container, self.downward_context),
                         None => Err(format!("container {name} not found")),
                     }
                 }

@@ -14,6 +14,8 @@ use corten_api::resources::MIRROR_POD;
 pub(crate) struct Mirrors {
     pub(crate) known: BTreeMap<Key, Arc<Pod>>,
     pub(crate) tasks: BTreeMap<Key, Task>,
+    /// Until then those that show nothing stay: somebody may make them as fast as they are deleted.
+    pub(crate) orphans_stay_until: Option<Time>,
 }
 
 #[derive(Debug, Default)]

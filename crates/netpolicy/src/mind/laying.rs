@@ -1,6 +1,6 @@
 //! Which policies the kernel is told of: those that isolate a Pod of this node, as far as there is room for them.
 //!
-//! One that is not laid for want of room still isolates its Pods, and allows nothing: it is *closed*.
+//! One that is not installed for want of room still isolates its Pods, and allows nothing: it is *closed*.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,12 +26,12 @@ pub(super) struct Entry {
     number: u32,
     /// How many addresses of this node it isolates.
     n_isolated: usize,
-    pub(super) laid: Option<Laid>,
+    pub(super) installed: Option<InstalledPolicy>,
 }
 
-/// What the kernel has of a policy.
+/// The part of a policy that the kernel has.
 #[derive(Default)]
-pub(super) struct Laid {
+pub(super) struct InstalledPolicy {
     wanted: Wanted,
     pub(super) chains: BTreeMap<String, Vec<Rule>>,
     closed: Option<Closed>,
@@ -66,7 +66,7 @@ impl Entry {
     }
 
     pub(super) fn closed(&self) -> Option<Closed> {
-        self.laid.as_ref().and_then(|it| it.closed)
+        self.installed.as_ref().and_then(|it| it.closed)
     }
 }
 
@@ -97,7 +97,7 @@ impl Closed {
 }
 
 impl NetworkPolicies {
-    /// Takes a policy in that is new, has changed or is gone. It is laid when it is known whom it isolates.
+    /// Takes a policy in that is new, has changed or is gone. It is installed when it is known whom it isolates.
     pub(super) fn set_policy(
         &mut self,
         key: Key,
@@ -114,14 +114,14 @@ impl NetworkPolicies {
         let aim_before = before.as_ref().map(aim);
         if let Some(policy) = policy {
             let number = before.as_ref().map_or_else(|| self.shared.policies.acquire(&key).0, |it| it.number);
-            let (n_isolated, laid) = before.map_or((0, None), |it| (it.n_isolated, it.laid));
+            let (n_isolated, installed) = before.map_or((0, None), |it| (it.n_isolated, it.installed));
             let selector = policy.spec.pod_selector.selector();
             draft.told.insert(key.clone());
             draft.changed.insert(key.clone());
-            self.policies.insert(key.clone(), Entry { policy, selector, number, n_isolated, laid });
+            self.policies.insert(key.clone(), Entry { policy, selector, number, n_isolated, installed });
         } else if let Some(before) = before {
             self.shared.policies.release(&key);
-            self.give_up(&key, before.laid, draft);
+            self.give_up(&key, before.installed, draft);
             draft.forgotten.push(key.clone());
         }
         if self.policies.get(&key).map(aim) != aim_before {
@@ -149,12 +149,12 @@ impl NetworkPolicies {
         let touched: BTreeSet<Key> = draft.changed.union(&draft.moved).cloned().collect();
         let isolates = |this: &Self, key: &Key| this.policies.get(key).is_some_and(|it| it.n_isolated > 0);
         for key in touched.iter().filter(|it| !isolates(self, it)).collect::<Vec<_>>() {
-            let laid = self.policies.get_mut(key).and_then(|it| it.laid.take());
-            self.give_up(key, laid, draft);
+            let installed = self.policies.get_mut(key).and_then(|it| it.installed.take());
+            self.give_up(key, installed, draft);
         }
         self.close_the_largest(draft);
         for key in touched.iter().filter(|it| isolates(self, it)).collect::<Vec<_>>() {
-            if draft.changed.contains(key) || self.policies.get(key).is_some_and(|it| it.laid.is_none()) {
+            if draft.changed.contains(key) || self.policies.get(key).is_some_and(|it| it.installed.is_none()) {
                 self.lay(key, self.room, usize::MAX, draft);
                 self.close_the_longest(&key.namespace, draft);
             }
@@ -184,7 +184,7 @@ impl NetworkPolicies {
     /// Compiles a policy and gives up what it was before, within so much room and so many rules for its namespace.
     fn lay(&mut self, key: &Key, room: usize, rules_max: usize, draft: &mut Draft) {
         let Some(entry) = self.policies.get_mut(key) else { return };
-        let before = entry.laid.take().unwrap_or_default();
+        let before = entry.installed.take().unwrap_or_default();
         let (mut wanted, selectors) = compiled::wanted(&entry.policy);
         let n_rules = wanted.n_rules();
         let mut closed = (n_rules > RULES_MAX).then_some(Closed::Rules(n_rules));
@@ -208,7 +208,7 @@ impl NetworkPolicies {
             draft.told.insert(key.clone());
             draft.closings.insert(key.clone());
         }
-        self.write(key, Laid { wanted, closed, ..before }, draft);
+        self.write(key, InstalledPolicy { wanted, closed, ..before }, draft);
     }
 
     /// Puts all Pods into sets that are new; nothing is done where they hold too much.
@@ -243,15 +243,15 @@ impl NetworkPolicies {
     /// Where Pods have come and there is no room any more, the policies go that take most of it.
     fn close_the_largest(&mut self, draft: &mut Draft) {
         for namespace in self.shared.rooms.overfull(self.room) {
-            let mut laid: Vec<(usize, Key)> = Vec::new();
+            let mut installed: Vec<(usize, Key)> = Vec::new();
             for (key, entry) in self.of_namespace(&namespace) {
-                let Some(it) = &entry.laid else { continue };
+                let Some(it) = &entry.installed else { continue };
                 let sets: BTreeSet<Set> = self.shared.sets_of(&it.wanted).collect();
-                laid.push((sets.into_iter().map(|it| self.shared.rooms.cost(it)).sum(), key.clone()));
+                installed.push((sets.into_iter().map(|it| self.shared.rooms.cost(it)).sum(), key.clone()));
             }
-            laid.sort();
+            installed.sort();
             while self.shared.rooms.taken(&namespace) > self.room
-                && let Some((_, key)) = laid.pop()
+                && let Some((_, key)) = installed.pop()
             {
                 self.close(&key, Closed::Room, draft);
             }
@@ -261,7 +261,7 @@ impl NetworkPolicies {
     /// Where the policies of a namespace are too many packet rules, those go that are most of them.
     fn close_the_longest(&mut self, namespace: &str, draft: &mut Draft) {
         while self.shared.rooms.n_rules(namespace) > self.rules_max {
-            let cost = |it: &Entry| it.laid.as_ref().map_or(0, |it| it.wanted.rule_cost());
+            let cost = |it: &Entry| it.installed.as_ref().map_or(0, |it| it.wanted.rule_cost());
             let longest = self.of_namespace(namespace).max_by_key(|(key, it)| (cost(it), *key));
             let Some(key) = longest.map(|it| it.0.clone()) else { return };
             self.close(&key, Closed::NamespaceRules, draft);
@@ -269,40 +269,40 @@ impl NetworkPolicies {
     }
 
     fn close(&mut self, key: &Key, why: Closed, draft: &mut Draft) {
-        let Some(mut laid) = self.policies.get_mut(key).and_then(|it| it.laid.take()) else { return };
-        self.shared.release(&key.namespace, &laid.wanted, &mut self.elements);
-        laid.wanted.closed();
-        laid.closed = laid.closed.or(Some(why));
+        let Some(mut installed) = self.policies.get_mut(key).and_then(|it| it.installed.take()) else { return };
+        self.shared.release(&key.namespace, &installed.wanted, &mut self.elements);
+        installed.wanted.closed();
+        installed.closed = installed.closed.or(Some(why));
         draft.told.insert(key.clone());
         draft.closings.insert(key.clone());
-        self.write(key, laid, draft);
+        self.write(key, installed, draft);
     }
 
     /// Says what differs between the chains of a policy and those that it now has.
-    fn write(&mut self, key: &Key, mut laid: Laid, draft: &mut Draft) {
+    fn write(&mut self, key: &Key, mut installed: InstalledPolicy, draft: &mut Draft) {
         let Some(entry) = self.policies.get_mut(key) else { return };
-        let chains = laid.wanted.chains(&entry.named(key), &self.shared);
-        let before = std::mem::replace(&mut laid.chains, chains);
-        for (name, rules) in laid.chains.iter().filter(|it| before.get(it.0) != Some(it.1)) {
+        let chains = installed.wanted.chains(&entry.named(key), &self.shared);
+        let before = std::mem::replace(&mut installed.chains, chains);
+        for (name, rules) in installed.chains.iter().filter(|it| before.get(it.0) != Some(it.1)) {
             draft.gone_chains.remove(name);
             draft.chains.insert(name.clone(), rules.clone());
         }
-        for name in before.into_keys().filter(|it| !laid.chains.contains_key(it)) {
+        for name in before.into_keys().filter(|it| !installed.chains.contains_key(it)) {
             drop_chain(name, draft);
         }
-        if matches!(laid.closed, Some(Closed::Room | Closed::NamespaceRules)) {
+        if matches!(installed.closed, Some(Closed::Room | Closed::NamespaceRules)) {
             self.roomless.insert(key.clone());
         } else {
             self.roomless.remove(key);
         }
-        entry.laid = Some(laid);
+        entry.installed = Some(installed);
     }
 
-    fn give_up(&mut self, key: &Key, laid: Option<Laid>, draft: &mut Draft) {
-        let Some(laid) = laid else { return };
-        self.shared.release(&key.namespace, &laid.wanted, &mut self.elements);
+    fn give_up(&mut self, key: &Key, installed: Option<InstalledPolicy>, draft: &mut Draft) {
+        let Some(installed) = installed else { return };
+        self.shared.release(&key.namespace, &installed.wanted, &mut self.elements);
         self.roomless.remove(key);
-        laid.chains.into_keys().for_each(|it| drop_chain(it, draft));
+        installed.chains.into_keys().for_each(|it| drop_chain(it, draft));
     }
 }
 

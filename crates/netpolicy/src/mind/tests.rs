@@ -27,7 +27,7 @@ fn pod(object: &Json) -> Event {
 }
 
 fn plugged(namespace: &str, name: &str, addresses: &[&str]) -> Event {
-    Event::Plugged(Plugged {
+    Event::Plugged(PodSandbox {
         sandbox: format!("sandbox-{namespace}-{name}"),
         pod: Key::new(namespace, name),
         uid: format!("{namespace}-{name}"),
@@ -248,13 +248,13 @@ fn a_pod_that_is_not_known_is_cut_off_until_it_is() {
     // One that the API never knew is what its node says.
     let Event::Plugged(known) = plugged("shop", "static", &[new]) else { unreachable!("it makes this one") };
     let labels = Some([("app".to_owned(), "db".to_owned())].into());
-    world.tell([policy("shop", "p", db(&json!({}))), Event::Plugged(Plugged { labels, ..known })]);
+    world.tell([policy("shop", "p", db(&json!({}))), Event::Plugged(PodSandbox { labels, ..known })]);
     assert!(asks(&world, new, CLIENT) && !asks(&world, OUTSIDE, new));
 }
 
 #[test]
 fn by_addresses_alone_strangers_pass_and_a_pod_that_is_not_known_is_cut_off() {
-    let mut world = World::with(NetworkPolicies::new("n1").with_doors(Doors::Addresses));
+    let mut world = World::with(NetworkPolicies::new("n1").with_pod_match(PodMatch::Addresses));
     world.tell([policy("shop", "p", db(&json!({})))]);
     let new = "10.244.0.9";
     assert!(
@@ -304,7 +304,7 @@ fn a_pod_stays_isolated_until_its_network_is_gone() {
     assert!(!world.asks(CLIENT, DB, "1"));
     world.tell([Event::Unplugged("sandbox-shop-db".to_owned())]);
     let known = |uid: &str| {
-        let pod = Plugged { pod: Key::new("shop", "db"), uid: uid.to_owned(), ..Plugged::default() };
+        let pod = PodSandbox { pod: Key::new("shop", "db"), uid: uid.to_owned(), ..PodSandbox::default() };
         world.mind.knows(&pod)
     };
     assert!(!known("shop-db") && known("next"));

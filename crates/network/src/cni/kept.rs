@@ -8,7 +8,7 @@ use std::{
 
 use corten_machine::{Doing, Layout, MachineError};
 use corten_meta::Key;
-use corten_netpolicy::Plugged as PluggedPod;
+use corten_netpolicy::PodSandbox;
 use serde::{Deserialize, de::IgnoredAny};
 
 use super::CACHE;
@@ -89,11 +89,11 @@ fn link_local_of(text: &[u8]) -> Option<IpAddr> {
 }
 
 /// Whose sandbox it is, and its addresses.
-fn pod_of(text: &[u8], bridge: &str) -> Option<PluggedPod> {
+fn pod_of(text: &[u8], bridge: &str) -> Option<PodSandbox> {
     let port = port_of(text, bridge)?;
     let CachedResult { container_id, cni_args, .. } = serde_json::from_slice(text).ok()?;
     let told = |name: &str| cni_args.iter().find(|it| it.0 == name).map(|it| it.1.clone());
-    Some(PluggedPod {
+    Some(PodSandbox {
         sandbox: container_id,
         pod: Key::new(told("K8S_POD_NAMESPACE")?, told("K8S_POD_NAME")?),
         uid: told("K8S_POD_UID")?,
@@ -106,14 +106,14 @@ fn pod_of(text: &[u8], bridge: &str) -> Option<PluggedPod> {
 ///
 /// # Errors
 /// libcni has kept nothing of it that can be read.
-pub fn plugged(layout: &Layout, sandbox: &str) -> Result<PluggedPod, MachineError> {
+pub fn plugged(layout: &Layout, sandbox: &str) -> Result<PodSandbox, MachineError> {
     let path = result_of(layout, sandbox);
     let text = fs::read(&path).doing("read", &path)?;
     pod_of(&text, &layout.bridge).ok_or_else(|| MachineError::Missing(format!("{} names no pod", path.display())))
 }
 
 /// As [`plugged`], of all sandboxes.
-pub fn all_plugged(layout: &Layout) -> Vec<PluggedPod> {
+pub fn all_plugged(layout: &Layout) -> Vec<PodSandbox> {
     kept(layout)
         .filter_map(|text| {
             let port = port_of(&text, &layout.bridge)?;

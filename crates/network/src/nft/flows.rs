@@ -46,15 +46,15 @@ impl Flow {
 }
 
 /// What a batch of changes left behind.
-pub(super) struct Stales(BTreeSet<Stale>);
+pub(super) struct StaleFlows(BTreeSet<Stale>);
 
-impl Stales {
+impl StaleFlows {
     pub(super) fn new(stale: BTreeSet<Stale>) -> Self {
         Self(stale)
     }
 }
 
-impl Judge for Stales {
+impl Judge for StaleFlows {
     fn is_stale(&self, flow: &Flow) -> bool {
         let backend = (flow.answers != flow.to).then_some(flow.answers);
         flow.fronts().into_iter().any(|front| self.0.contains(&Stale { front, backend }))

@@ -98,7 +98,7 @@ impl ServiceRules {
         if stale.is_empty() {
             return Ok(0);
         }
-        blocking("forget flows", move || flows::forget(&flows::Stales::new(stale))).await
+        blocking("forget flows", move || flows::forget(&flows::StaleFlows::new(stale))).await
     }
 
     /// As [`ServiceRules::forget`], of every flow that goes elsewhere than where `bound` leads.

@@ -44,7 +44,7 @@ struct Rule {
 
 /// What becomes of a packet of a Pod in a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum ChainVerdict {
     Accepted,
     Dropped,
     /// By a rule that names the Pods' bridge: somebody means just them.
@@ -108,21 +108,21 @@ impl Filters {
         if !is_filter || !["ip", "inet"].contains(&&*chain.family) {
             return false;
         }
-        match self.fate(chain, by, CALLS_MAX) {
-            Fate::Accepted => false,
-            Fate::Dropped | Fate::Forbidden => true,
-            Fate::Undecided => chain.policy.as_deref() == Some("drop"),
+        match self.chain_verdict(chain, by, CALLS_MAX) {
+            ChainVerdict::Accepted => false,
+            ChainVerdict::Dropped | ChainVerdict::Forbidden => true,
+            ChainVerdict::Undecided => chain.policy.as_deref() == Some("drop"),
         }
     }
 
     /// Is it a rule about the Pods' bridge that drops? Then the chain is not opened: that is what somebody wants.
     pub(super) fn forbids_pods(&self, chain: &Chain, bridge: &str) -> bool {
         let key = if chain.hook() == "output" { "oifname" } else { "iifname" };
-        self.fate(chain, By { key, bridge }, CALLS_MAX) == Fate::Forbidden
+        self.chain_verdict(chain, By { key, bridge }, CALLS_MAX) == ChainVerdict::Forbidden
     }
 
     /// Follows a packet of a Pod that no rule knows: only rules for everything, and for the bridge, decide about it.
-    fn fate(&self, chain: &Chain, by: By<'_>, calls_left: usize) -> Fate {
+    fn chain_verdict(&self, chain: &Chain, by: By<'_>, calls_left: usize) -> ChainVerdict {
         let of_chain = |it: &&Rule| it.family == chain.family && it.table == chain.table && it.chain == chain.name;
         for rule in self.rules.iter().filter(of_chain) {
             let verdict = rule.verdict();
@@ -130,29 +130,29 @@ impl Filters {
                 // What cannot be read may let a Pod's packet out of here, as ufw's `ufw-not-local` does: what stands after
                 // it is not for certain.
                 if rule.is_unreadable() && matches!(verdict, Some(Verdict::Return)) && chain.hook.is_none() {
-                    return Fate::Undecided;
+                    return ChainVerdict::Undecided;
                 }
                 continue;
             }
             let (called, is_last) = match verdict {
-                Some(Verdict::Accept) => return Fate::Accepted,
-                Some(Verdict::Drop) if rule.has_condition() => return Fate::Forbidden,
-                Some(Verdict::Drop) => return Fate::Dropped,
-                Some(Verdict::Return) => return Fate::Undecided,
+                Some(Verdict::Accept) => return ChainVerdict::Accepted,
+                Some(Verdict::Drop) if rule.has_condition() => return ChainVerdict::Forbidden,
+                Some(Verdict::Drop) => return ChainVerdict::Dropped,
+                Some(Verdict::Return) => return ChainVerdict::Undecided,
                 Some(Verdict::Jump(name)) => (name, false),
                 Some(Verdict::Goto(name)) => (name, true),
                 None => continue,
             };
             if calls_left > 0 {
                 let called = Chain { name: called.to_owned(), hook: None, ..chain.clone() };
-                let fate = self.fate(&called, by, calls_left - 1);
+                let chain_verdict = self.chain_verdict(&called, by, calls_left - 1);
                 // From where it has gone to a packet comes back to the caller of this chain.
-                if fate != Fate::Undecided || is_last {
-                    return fate;
+                if chain_verdict != ChainVerdict::Undecided || is_last {
+                    return chain_verdict;
                 }
             }
         }
-        Fate::Undecided
+        ChainVerdict::Undecided
     }
 }
 

@@ -1,9 +1,7 @@
 //! `min`, `max` and `maxLimitRequestRatio` of a LimitRange, for containers, Pods and volume claims.
 
-use std::collections::BTreeSet;
-
 use corten_api::resources::{PERSISTENT_VOLUME_CLAIMS, PODS};
-use corten_meta::{Quantity, Resource};
+use corten_meta::{Quantity, Resource, aggregate};
 use corten_validation::read::{items, text};
 use serde_json::Value;
 
@@ -30,14 +28,7 @@ pub fn broken(range: &Value, resource: &Resource, object: &Value) -> Option<Stri
             _ => {}
         }
     }
-    // The same violation is said once (`utilerrors.NewAggregate`).
-    let mut seen = BTreeSet::new();
-    found.retain(|it| seen.insert(it.clone()));
-    match &*found {
-        [] => None,
-        [one] => Some(one.clone()),
-        many => Some(format!("[{}]", many.join(", "))),
-    }
+    aggregate(found)
 }
 
 fn check(limit: &Value, kind: &str, requests: &Amounts, limits: &Amounts, found: &mut Vec<String>) {

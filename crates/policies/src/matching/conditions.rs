@@ -4,6 +4,7 @@ use corten_cel::{
     Activation, PER_CALL_LIMIT, Program, RUNTIME_BUDGET_MATCH_CONDITIONS, STORED_EXPRESSIONS, Type, Value as Cel,
     is_spent,
 };
+use corten_meta::aggregate;
 use corten_validation::{
     admission_expressions::{Declares, compile, env},
     read::{items, text},
@@ -80,15 +81,10 @@ impl Conditions {
             match result {
                 Ok(true) => {}
                 Ok(false) => return Verdict::Excluded(condition.name.clone()),
-                Err(message) if errors.contains(&message) => {}
                 Err(message) => errors.push(message),
             }
         }
-        match &errors[..] {
-            [] => Verdict::Matches,
-            [one] => self.failed(one.clone()),
-            several => self.failed(format!("[{}]", several.join(", "))),
-        }
+        aggregate(errors).map_or(Verdict::Matches, |it| self.failed(it))
     }
 
     fn failed(&self, message: String) -> Verdict {

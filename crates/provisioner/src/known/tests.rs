@@ -1,4 +1,4 @@
-//! Whom changes concern, told as objects.
+//! Which nodes changes affect, told as objects.
 
 use serde_json::{Value, json};
 
@@ -33,14 +33,14 @@ fn volume(name: &str, driver: &str, node: Option<&str>, claim: &str) -> Event {
     Event::Volume(read!(json!({ "metadata": { "name": name }, "spec": spec })))
 }
 
-fn nodes(nodes: &[&str]) -> Whom {
-    Whom::Nodes(nodes.iter().map(|it| (*it).to_owned()).collect())
+fn nodes(nodes: &[&str]) -> AffectedNodes {
+    AffectedNodes::Nodes(nodes.iter().map(|it| (*it).to_owned()).collect())
 }
 
 fn known() -> Known {
     let mut known = Known::new(DRIVER);
-    assert_eq!(known.take(&class("local", "WaitForFirstConsumer")), Whom::Everybody);
-    assert_eq!(known.take(&class("at-once", "Immediate")), Whom::Everybody);
+    assert_eq!(known.take(&class("local", "WaitForFirstConsumer")), AffectedNodes::All);
+    assert_eq!(known.take(&class("at-once", "Immediate")), AffectedNodes::All);
     known
 }
 
@@ -63,13 +63,13 @@ fn a_claim_is_for_the_node_that_was_selected_and_then_for_that_of_its_volume() {
 #[test]
 fn what_no_node_is_named_for_is_everybodys_and_what_is_of_another_driver_nobodys() {
     let mut known = known();
-    assert_eq!(known.take(&claim("now", None, &json!({ "storageClassName": "at-once" }))), Whom::Everybody);
-    assert_eq!(known.take(&claim("odd", None, &json!({ "storageClassName": "unknown" }))), Whom::Everybody);
-    assert_eq!(known.take(&volume("free", DRIVER, None, "x")), Whom::Everybody);
+    assert_eq!(known.take(&claim("now", None, &json!({ "storageClassName": "at-once" }))), AffectedNodes::All);
+    assert_eq!(known.take(&claim("odd", None, &json!({ "storageClassName": "unknown" }))), AffectedNodes::All);
+    assert_eq!(known.take(&volume("free", DRIVER, None, "x")), AffectedNodes::All);
     assert_eq!(known.take(&volume("theirs", "csi.example", None, "x")), nodes(&[]));
     let other = json!({ "metadata": { "name": "other" }, "provisioner": "csi.example" });
     assert_eq!(known.take(&Event::Class(read!(other))), nodes(&[]));
-    assert_eq!(known.take(&Event::Synced), Whom::Everybody);
+    assert_eq!(known.take(&Event::Synced), AffectedNodes::All);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_snapshot_is_for_its_node_and_for_those_that_make_a_volume_of_it() {
         Event::Content(read!(json!({ "metadata": { "name": "c", "labels": labels }, "spec": spec })))
     };
     assert_eq!(known.take(&content(json!({ CONTENT_MANAGED_BY: "n2" }))), nodes(&["n2", "n5"]));
-    assert_eq!(known.take(&content(json!({}))), Whom::Everybody);
+    assert_eq!(known.take(&content(json!({}))), AffectedNodes::All);
 }
 
 #[test]

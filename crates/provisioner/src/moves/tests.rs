@@ -22,13 +22,13 @@ fn volume(at: &str, marks: Value) -> PersistentVolume {
     serde_json::from_value(volume).expect("a volume")
 }
 
-fn way() -> Way {
+fn transfer() -> VolumeTransfer {
     let of = |it: &str| it.to_owned();
-    Way { volume: of("pvc-u1"), handle: of("pvc-u1"), from: of("n1"), to: of("n2"), id: of("5-a") }
+    VolumeTransfer { volume: of("pvc-u1"), handle: of("pvc-u1"), from: of("n1"), to: of("n2"), id: of("5-a") }
 }
 
-fn new() -> Way {
-    Way { id: String::new(), ..way() }
+fn new() -> VolumeTransfer {
+    VolumeTransfer { id: String::new(), ..transfer() }
 }
 
 /// The marks of a move to this node.
@@ -49,10 +49,10 @@ fn a_move_goes_from_step_to_step() {
     assert_eq!(step(Some(&wished), Some(&there), None), MoveStep::Begin(new()));
     // Begun, it goes on after whatever ended it.
     let begun = volume("n1", under_way("n2"));
-    assert_eq!(step(Some(&wished), Some(&begun), None), MoveStep::Copy(way()));
+    assert_eq!(step(Some(&wished), Some(&begun), None), MoveStep::Copy(transfer()));
     // Nothing is removed before the volume is on the other node.
     let moved = volume("n2", json!({ MOVED_FROM: "n1", MOVE_ID: "5-a" }));
-    let remove = MoveStep::RemoveOld { way: way(), node: Some("n1".into()) };
+    let remove = MoveStep::RemoveOld { transfer: transfer(), node: Some("n1".into()) };
     assert_eq!(step(Some(&wished), Some(&moved), Some("db-0")), remove);
     assert_eq!(step(None, Some(&moved), None), remove);
     let ended = volume("n2", json!({}));
@@ -73,7 +73,7 @@ fn a_pod_keeps_the_volume_where_it_is() {
 #[test]
 fn what_is_no_longer_wished_is_called_off() {
     let begun = volume("n1", under_way("n2"));
-    let off = MoveStep::CallOff { way: way(), to: Some("n2".into()) };
+    let off = MoveStep::CallOff { transfer: transfer(), to: Some("n2".into()) };
     assert_eq!(step(Some(&claim(None)), Some(&begun), None), off);
     // The claim is gone, or is another one of that name.
     assert_eq!(step(None, Some(&begun), None), off);
@@ -87,12 +87,12 @@ fn what_is_no_longer_wished_is_called_off() {
 
 #[test]
 fn what_is_called_off_stays_so() {
-    let off = MoveStep::CallOff { way: way(), to: Some("n2".into()) };
+    let off = MoveStep::CallOff { transfer: transfer(), to: Some("n2".into()) };
     let mut marked = volume("n1", under_way("n2"));
     marked.metadata.annotations.get_or_insert_default().insert(MOVE_CALLED_OFF.into(), "true".into());
     // It is wished anew: another move begins when this one is undone.
     assert_eq!(step(Some(&claim(Some("n2"))), Some(&marked), None), off);
-    let patch = called_off(&marked, &way());
+    let patch = called_off(&marked, &transfer());
     assert_eq!(patch["metadata"]["resourceVersion"], "7", "a volume that is on the other node is never called off");
     assert_eq!(patch["metadata"]["annotations"], json!({ MOVE_ID: "5-a", MOVE_CALLED_OFF: "true" }));
     // A Pod that was placed meanwhile gets its volume where it is, also where the other node is gone.
@@ -144,10 +144,10 @@ fn what_cannot_be_is_refused() {
 
 #[test]
 fn volumes_are_held_while_something_is_left_of_a_move() {
-    let begun = begun(&volume("n1", json!({})), &way());
+    let begun = begun(&volume("n1", json!({})), &transfer());
     assert_eq!(begun["metadata"]["finalizers"], json!(["other", MOVE_FINALIZER]));
     assert_eq!(begun["metadata"]["annotations"], json!({ MOVING_TO: "n2", MOVE_ID: "5-a", MOVE_CALLED_OFF: null }));
-    let moved = moved(&volume("n1", json!({})), &way());
+    let moved = moved(&volume("n1", json!({})), &transfer());
     assert_eq!(moved["metadata"]["annotations"], json!({ MOVING_TO: null, MOVED_FROM: "n1" }));
     assert_eq!(moved["metadata"]["resourceVersion"], "7");
     let mut held = volume("n2", json!({ MOVED_FROM: "n1" }));

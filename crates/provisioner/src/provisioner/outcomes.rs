@@ -12,7 +12,7 @@ use super::{
 use crate::{
     names::volume_name,
     provision,
-    words::{Effect, Failure, Finality, Job, Outcome},
+    words::{Effect, Failure, FailureKind, Job, Outcome},
 };
 
 impl Provisioner {
@@ -167,8 +167,8 @@ impl Provisioner {
                 (Warning, "VolumeResizeFailed", message)
             }
         };
-        let finality = result.as_ref().map_or_else(|it| it.finality, |_| Finality::Open);
-        remember(&mut self.refused_growths, &claim, bytes, finality);
+        let kind = result.as_ref().map_or_else(|it| it.kind, |_| FailureKind::Open);
+        remember(&mut self.refused_growths, &claim, bytes, kind);
         let subject = self.expanded(claim, driver, told, result.is_ok(), now, effects);
         if let Err(failure) = result {
             self.is_tried_again_slowly(&subject, failure, now);
@@ -201,13 +201,13 @@ impl Provisioner {
         if let Err(failure) = &result {
             self.is_tried_again_slowly(&subject, failure, now);
         }
-        let finality = result.map_or_else(|it| it.finality, |()| Finality::Open);
-        remember(&mut self.refused_changes, key, class.to_owned(), finality);
+        let kind = result.map_or_else(|it| it.kind, |()| FailureKind::Open);
+        remember(&mut self.refused_changes, key, class.to_owned(), kind);
     }
 
     /// As the resizer's slow set: what is infeasible is asked once more, and not soon. Room may be made at any time.
     fn is_tried_again_slowly(&mut self, subject: &Subject, failure: &Failure, now: Time) {
-        if failure.finality == Finality::Infeasible && !failure.is_exhausted {
+        if failure.kind == FailureKind::Infeasible && !failure.is_exhausted {
             self.put_off(subject, PAUSE_MAX, now);
         }
     }
@@ -251,7 +251,7 @@ impl Provisioner {
         }
         let subject = Subject::Claim(claim);
         self.failed_for(&subject, NODE_PAUSE_MAX, now);
-        if why.finality == Finality::Infeasible {
+        if why.kind == FailureKind::Infeasible {
             self.put_off(&subject, RESYNC_PERIOD, now);
         }
         subject
@@ -297,13 +297,13 @@ impl Provisioner {
 }
 
 /// Keeps what a driver was asked for and did not do, until it was asked once more and that is open again.
-fn remember<T>(refused: &mut BTreeMap<Key, T>, claim: &Key, asked: T, finality: Finality) {
-    match finality {
-        Finality::Open => {
+fn remember<T>(refused: &mut BTreeMap<Key, T>, claim: &Key, asked: T, kind: FailureKind) {
+    match kind {
+        FailureKind::Open => {
             refused.remove(claim);
         }
-        Finality::Unasked => {}
-        Finality::Refused | Finality::Infeasible => {
+        FailureKind::Unasked => {}
+        FailureKind::Refused | FailureKind::Infeasible => {
             refused.insert(claim.clone(), asked);
         }
     }

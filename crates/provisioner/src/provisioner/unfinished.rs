@@ -8,7 +8,7 @@ use corten_meta::{Key, Time};
 use super::{Provisioner, Subject, key_of};
 use crate::{
     cloning,
-    words::{Failure, Finality, Job, Outcome, Request},
+    words::{Failure, FailureKind, Job, Outcome, Request},
 };
 
 /// What a driver was asked for.
@@ -93,12 +93,12 @@ impl Provisioner {
     /// What is known of the volume, now that the driver was asked. True: it may be there, or be under way.
     pub(super) fn is_left_open(&mut self, volume: &str, result: &Result<(), Failure>) -> bool {
         let was_open = self.unfinished.get(volume).is_some_and(|it| it.is_open);
-        let is_open = match result.as_ref().map_err(|it| it.finality) {
+        let is_open = match result.as_ref().map_err(|it| it.kind) {
             Ok(()) => false,
-            Err(Finality::Unasked) => was_open,
+            Err(FailureKind::Unasked) => was_open,
             // That there is no room is a final answer to who makes volumes, as for external-provisioner.
-            Err(Finality::Open) => result.as_ref().is_err_and(|it| !it.is_exhausted),
-            Err(Finality::Refused | Finality::Infeasible) => false,
+            Err(FailureKind::Open) => result.as_ref().is_err_and(|it| !it.is_exhausted),
+            Err(FailureKind::Refused | FailureKind::Infeasible) => false,
         };
         match self.unfinished.get_mut(volume) {
             Some(it) if is_open => it.is_open = true,

@@ -1,7 +1,7 @@
 //! Claims that clones of drivers of others begin with.
 
 use super::*;
-use crate::Finality;
+use crate::FailureKind;
 
 const FINALIZER: &str = "provisioner.storage.kubernetes.io/cloning-protection";
 const HELD: &str = "hold default/old 5 by kubernetes.io/pvc-protection";
@@ -54,8 +54,8 @@ fn world(change: impl FnOnce(&mut DriverFacts)) -> World {
     world
 }
 
-fn ended(finality: Finality) -> Event {
-    let failure = Failure { message: "no answer".into(), finality, ..Failure::default() };
+fn ended(kind: FailureKind) -> Event {
+    let failure = Failure { message: "no answer".into(), kind, ..Failure::default() };
     let (claim, volume) = (Key::new("default", "data"), "pvc-c1".to_owned());
     Event::Done(Outcome::Provisioned { claim, volume, driver: "sample".into(), result: Err(failure) })
 }
@@ -71,7 +71,7 @@ fn the_source_is_held_before_a_driver_of_others_is_asked() {
     let mut world = world(|_| {});
     world.claim(old(&[], json!({})));
     assert_eq!(asked(&world.claim(clone("Pending"))), format!("{MADE} and {HELD} {FINALIZER}"));
-    assert!(asked(&world.tell(ended(Finality::Open))).starts_with("Warning"));
+    assert!(asked(&world.tell(ended(FailureKind::Open))).starts_with("Warning"));
     world.claim(old(&[FINALIZER], json!({})));
     assert_eq!(asked(&world.wait(10)), MADE, "it is held already");
 }
@@ -168,7 +168,7 @@ fn of_a_source_that_is_deleted_the_clones_are_made_that_it_is_held_for() {
         let told = asked(&world.claim(clone));
         assert!(told.contains(expected), "{created}: {told}");
         if expected == MADE {
-            world.tell(ended(Finality::Refused));
+            world.tell(ended(FailureKind::Refused));
             let told = asked(&world.wait(10));
             assert!(told.contains(MADE), "refused: {told}");
         }
@@ -181,14 +181,14 @@ fn a_source_is_held_while_a_driver_may_be_making_a_clone_that_nobody_has_any_mor
     let mut world = world(|_| {});
     world.claim(old(&[], json!({})));
     world.claim(clone("Pending"));
-    world.tell(ended(Finality::Open));
+    world.tell(ended(FailureKind::Open));
     world.claim(old(&[FINALIZER], json!({})));
     world.tell(Event::ClaimGone(Key::new("default", "data")));
     let told = world.claim(old(&[FINALIZER], deleted()));
     assert!(!told.contains(&HELD.to_owned()), "{told:?}");
     let asked = asked(&world.wait(10));
     assert!(asked.contains(MADE), "{asked}");
-    let told = world.tell(ended(Finality::Refused));
+    let told = world.tell(ended(FailureKind::Refused));
     assert!(told.contains(&HELD.to_owned()), "{told:?}");
 }
 

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::Finality;
+use crate::FailureKind;
 
 const GROWS: &str = "Normal Resizing: External resizer is resizing volume pv1";
 
@@ -116,12 +116,12 @@ const GROWTHS: [(u64, &str, u64, u64, [u64; 2]); 12] = [
 fn a_growth_that_may_be_under_way_is_finished_before_another_size_is_asked_for() {
     let gib = |it: u64| format!("{it}Gi");
     for (volume, said, allocated, asked, expected) in GROWTHS {
-        for (finality, expected) in [Finality::Open, Finality::Refused].into_iter().zip(expected) {
+        for (kind, expected) in [FailureKind::Open, FailureKind::Refused].into_iter().zip(expected) {
             let mut world = world(|it| it.expands = true);
             let mut claim = asks(json!({}));
             claim["spec"]["resources"]["requests"]["storage"] = "4Gi".into();
             assert_eq!(world.claim(claim.clone()), [GROWS, "expand pv1 vol-1 4294967296"]);
-            let failure = Failure { message: "no".into(), finality, ..Failure::default() };
+            let failure = Failure { message: "no".into(), kind, ..Failure::default() };
             world.tell(expanded(4 << 30, Err(failure)));
             world.volume(sample_volume(json!({ "spec": { "capacity": { "storage": gib(volume) } } })));
             if allocated > 0 {
@@ -136,7 +136,7 @@ fn a_growth_that_may_be_under_way_is_finished_before_another_size_is_asked_for()
                 0 => Vec::new(),
                 bytes => vec![GROWS.to_owned(), format!("expand pv1 vol-1 {}", bytes << 30)],
             };
-            assert_eq!(world.claim(claim), told, "{volume} {said} {allocated} {asked} {finality:?}");
+            assert_eq!(world.claim(claim), told, "{volume} {said} {allocated} {asked} {kind:?}");
         }
     }
 }
@@ -154,12 +154,12 @@ fn what_the_built_in_driver_says_at_its_node_is_told() {
         "allocatedResourceStatuses": { "storage": "NodeResizePending" },
     } });
     assert_eq!(world.claim(bound("2Gi", "1Gi", pending)), ["expand on node pvc-c1 2147483648"]);
-    let ended_with = |is_in_use, finality| {
-        let result = Err(Failure { message: "it is damaged".into(), is_in_use, finality, ..Failure::default() });
+    let ended_with = |is_in_use, kind| {
+        let result = Err(Failure { message: "it is damaged".into(), is_in_use, kind, ..Failure::default() });
         let (claim, volume) = (Key::new("default", "data"), "pvc-c1".to_owned());
         Event::Done(Outcome::ExpandedOnNode { claim, volume, driver: DRIVER.into(), result })
     };
-    let ended = |is_in_use| ended_with(is_in_use, Finality::Open);
+    let ended = |is_in_use| ended_with(is_in_use, FailureKind::Open);
     let told =
         "Warning VolumeResizeFailed: NodeExpandVolume.NodeExpandVolume failed for volume \"pvc-c1\" : it is damaged";
     assert_eq!(world.tell(ended(false)), [told]);
@@ -172,7 +172,7 @@ fn what_the_built_in_driver_says_at_its_node_is_told() {
         "allocatedResourceStatuses": { "storage": "NodeResizeInfeasible" },
     } });
     assert_eq!(world.claim(bound("2Gi", "1Gi", infeasible)), [""; 0]);
-    world.tell(ended_with(false, Finality::Infeasible));
+    world.tell(ended_with(false, FailureKind::Infeasible));
     assert!(world.wait(599).iter().all(|it| it.starts_with("capacity ")));
     assert!(world.wait(1).contains(&"expand pvc-c1 pvc-c1 2147483648".to_owned()));
 }
@@ -180,27 +180,24 @@ fn what_the_built_in_driver_says_at_its_node_is_told() {
 /// As the resizer's slow set; where room may be made the pause is the ordinary one.
 #[test]
 fn what_is_infeasible_is_asked_again_and_not_soon_and_what_has_no_room_after_the_ordinary_pause() {
-    for (finality, is_exhausted, pause) in [
-        (Finality::Infeasible, false, 300),
-        (Finality::Infeasible, true, 1),
-        (Finality::Refused, false, 1),
-        (Finality::Open, true, 1),
+    for (kind, is_exhausted, pause) in [
+        (FailureKind::Infeasible, false, 300),
+        (FailureKind::Infeasible, true, 1),
+        (FailureKind::Refused, false, 1),
+        (FailureKind::Open, true, 1),
     ] {
         let mut world = world(|it| it.expands = true);
         let growth = "expand pv1 vol-1 2147483648";
         assert_eq!(world.claim(asks(json!({}))), [GROWS, growth]);
-        world.tell(expanded(
-            2 << 30,
-            Err(Failure { message: "no".into(), is_exhausted, finality, ..Failure::default() }),
-        ));
-        let said = if finality == Finality::Infeasible { "Infeasible" } else { "InProgress" };
+        world.tell(expanded(2 << 30, Err(Failure { message: "no".into(), is_exhausted, kind, ..Failure::default() })));
+        let said = if kind == FailureKind::Infeasible { "Infeasible" } else { "InProgress" };
         let status = json!({
             "allocatedResources": { "storage": "2Gi" },
             "allocatedResourceStatuses": { "storage": format!("ControllerResize{said}") },
         });
         assert_eq!(world.claim(asks(status)), [""; 0]);
-        assert_eq!(world.wait(pause - 1), [""; 0], "{finality:?} {is_exhausted}");
-        assert_eq!(world.wait(1), [GROWS, growth], "{finality:?} {is_exhausted}");
+        assert_eq!(world.wait(pause - 1), [""; 0], "{kind:?} {is_exhausted}");
+        assert_eq!(world.wait(1), [GROWS, growth], "{kind:?} {is_exhausted}");
     }
 }
 

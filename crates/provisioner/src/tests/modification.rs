@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::Finality;
+use crate::FailureKind;
 
 fn world() -> World {
     let mut world = World::new();
@@ -36,8 +36,8 @@ impl World {
     }
 }
 
-fn modified(class: &str, result: Result<(), Finality>) -> Event {
-    let result = result.map_err(|finality| Failure { message: "no".into(), finality, ..Failure::default() });
+fn modified(class: &str, result: Result<(), FailureKind>) -> Event {
+    let result = result.map_err(|kind| Failure { message: "no".into(), kind, ..Failure::default() });
     let (claim, driver) = (Key::new("default", "data"), "sample".into());
     Event::Done(Outcome::Modified { claim, class: class.into(), driver, result })
 }
@@ -98,11 +98,11 @@ fn a_class_that_is_missing_is_waited_for() {
 fn what_is_infeasible_is_asked_once_more_and_not_soon_and_may_be_taken_back() {
     let mut world = world();
     world.bound("fast", json!({}));
-    assert_eq!(world.tell(modified("fast", Err(Finality::Infeasible))), ["Warning VolumeModifyFailed: no"]);
+    assert_eq!(world.tell(modified("fast", Err(FailureKind::Infeasible))), ["Warning VolumeModifyFailed: no"]);
     assert!(world.bound("fast", under_way("Infeasible", "fast")).is_empty());
     assert!(world.wait(200).is_empty());
     assert!(world.wait(101).last().is_some_and(|it| it == FAST));
-    world.tell(modified("fast", Err(Finality::Infeasible)));
+    world.tell(modified("fast", Err(FailureKind::Infeasible)));
     // To what it has: the driver did nothing, and is asked nothing.
     let settled = world.bound("", under_way("Infeasible", "fast"));
     let expected = r#"status {"currentVolumeAttributesClassName":null,"modifyVolumeStatus":null,"conditions":[]}"#;
@@ -114,11 +114,11 @@ fn a_change_that_may_be_under_way_is_finished_first() {
     let mut world = world();
     world.attributes_class("slow", "sample");
     world.bound("fast", json!({}));
-    world.tell(modified("fast", Err(Finality::Open)));
+    world.tell(modified("fast", Err(FailureKind::Open)));
     // The claim asks for another one meanwhile.
     assert_eq!(world.bound("slow", under_way("InProgress", "fast")), [FAST]);
     // It was not done, for certain: now the other one is.
-    world.tell(modified("fast", Err(Finality::Refused)));
+    world.tell(modified("fast", Err(FailureKind::Refused)));
     assert_eq!(world.wait(300), [r#"modify h1 slow {"iops": "9"}"#]);
 }
 

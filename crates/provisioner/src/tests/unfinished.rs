@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::Finality;
+use crate::FailureKind;
 
 const PROVISION: &str = "provision pvc-c1 1073741824 false";
 
@@ -24,8 +24,8 @@ fn world() -> World {
     world
 }
 
-fn ended(finality: Finality, is_exhausted: bool) -> Event {
-    provisioned(Err(Failure { message: "no answer".into(), finality, is_exhausted, ..Failure::default() }))
+fn ended(kind: FailureKind, is_exhausted: bool) -> Event {
+    provisioned(Err(Failure { message: "no answer".into(), kind, is_exhausted, ..Failure::default() }))
 }
 
 fn gone() -> Event {
@@ -35,18 +35,18 @@ fn gone() -> Event {
 /// As external-provisioner's `claimsInProgress`: else nobody would ever remove what the driver has made.
 #[test]
 fn a_driver_is_asked_on_for_a_claim_that_is_gone_until_it_says_how_it_ended() {
-    for (finality, is_exhausted, is_asked_on) in [
-        (Finality::Open, false, true),
-        (Finality::Open, true, false),
-        (Finality::Unasked, false, false),
-        (Finality::Refused, false, false),
-        (Finality::Infeasible, false, false),
+    for (kind, is_exhausted, is_asked_on) in [
+        (FailureKind::Open, false, true),
+        (FailureKind::Open, true, false),
+        (FailureKind::Unasked, false, false),
+        (FailureKind::Refused, false, false),
+        (FailureKind::Infeasible, false, false),
     ] {
         let mut world = world();
-        world.tell(ended(finality, is_exhausted));
+        world.tell(ended(kind, is_exhausted));
         assert_eq!(world.tell(gone()), [""; 0], "after its pause");
         let expected = if is_asked_on { vec![PROVISION] } else { Vec::new() };
-        assert_eq!(world.wait(1), expected, "{finality:?} {is_exhausted}");
+        assert_eq!(world.wait(1), expected, "{kind:?} {is_exhausted}");
     }
 }
 
@@ -54,9 +54,9 @@ fn a_driver_is_asked_on_for_a_claim_that_is_gone_until_it_says_how_it_ended() {
 fn what_is_left_open_stays_so_until_the_driver_says_otherwise() {
     let mut world = world();
     assert_eq!(world.tell(gone()), [""; 0], "its answer is waited for");
-    assert_eq!(world.tell(ended(Finality::Open, false)), [""; 0]);
+    assert_eq!(world.tell(ended(FailureKind::Open, false)), [""; 0]);
     assert_eq!(world.wait(1), [PROVISION]);
-    world.tell(ended(Finality::Unasked, false));
+    world.tell(ended(FailureKind::Unasked, false));
     assert_eq!(world.wait(2), [PROVISION], "its Secret could not be read meanwhile");
     world.tell(provisioned(Ok(())));
     assert_eq!(world.wait(600), [""; 0], "it has its PersistentVolume, which is released");
@@ -65,12 +65,12 @@ fn what_is_left_open_stays_so_until_the_driver_says_otherwise() {
 #[test]
 fn another_claim_of_the_same_name_has_a_volume_of_its_own() {
     let mut world = world();
-    world.tell(ended(Finality::Open, false));
+    world.tell(ended(FailureKind::Open, false));
     let told = world.claim(of_sample("c2"));
     assert_eq!(told.last().map(String::as_str), Some("provision pvc-c2 1073741824 false"));
     assert_eq!(world.wait(1), [PROVISION]);
     // It was made, and the answer of the API lost.
-    world.tell(ended(Finality::Open, false));
+    world.tell(ended(FailureKind::Open, false));
     world.volume(json!({ "metadata": { "name": "pvc-c1" }, "spec": {} }));
     assert_eq!(world.wait(600), [""; 0]);
 }

@@ -194,7 +194,7 @@ async fn who_stands_in_the_way_is_named() {
     running.until("and then no longer", |it| it.api.object(SLICE).is_some() && it.waits().is_empty()).await;
 
     let taken = Error::Status(Box::new(corten_meta::Status::internal("provided IP is already allocated")));
-    let caretaker = Caretaker::new(
+    let service_writer = DnsServiceWriter::new(
         running.api.client(),
         ServerLocation {
             cluster_ip: [10, 96, 0, 10].into(),
@@ -205,7 +205,7 @@ async fn who_stands_in_the_way_is_named() {
         clock(),
         running.journal.clone(),
     );
-    let wait = caretaker.failed(&taken);
+    let wait = service_writer.failed(&taken);
     assert_eq!((wait.reason.as_str(), wait.actor), ("ClusterDNSAddressTaken", Actor::Operator));
     assert!(wait.message.contains("10.96.0.10"), "{}", wait.message);
 }

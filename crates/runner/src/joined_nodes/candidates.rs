@@ -11,7 +11,7 @@ const CANDIDATES: usize = 2;
 
 /// What the cluster says of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NodeSeen {
+pub(super) struct ObservedNode {
     pub(super) is_ready: bool,
     pub(super) labels: Topology,
 }
@@ -44,7 +44,7 @@ impl Allowed {
 #[derive(Default)]
 pub(super) struct Candidates {
     drivers: BTreeMap<String, Vec<(NodeDriver, Vec<String>)>>,
-    nodes: BTreeMap<String, NodeSeen>,
+    nodes: BTreeMap<String, ObservedNode>,
     /// By driver.
     allowed: BTreeMap<String, Allowed>,
 }
@@ -65,7 +65,7 @@ impl Candidates {
     }
 
     /// What the cluster says of the node; `None`: there is no such node any more.
-    pub(super) fn see(&mut self, node: String, seen: Option<NodeSeen>) -> bool {
+    pub(super) fn see(&mut self, node: String, seen: Option<ObservedNode>) -> bool {
         let before = match seen.clone() {
             Some(seen) => self.nodes.insert(node, seen),
             None => self.nodes.remove(&node),
@@ -125,9 +125,9 @@ mod tests {
         (NodeDriver { facts, node_id: "id".into(), limit: None }, vec!["zone".into()])
     }
 
-    fn seen(zone: &str, is_ready: bool) -> Option<NodeSeen> {
+    fn seen(zone: &str, is_ready: bool) -> Option<ObservedNode> {
         let labels = [("zone", zone), ("other", "x")].map(|(key, value)| (key.to_owned(), value.to_owned()));
-        Some(NodeSeen { is_ready, labels: labels.into() })
+        Some(ObservedNode { is_ready, labels: labels.into() })
     }
 
     fn chosen(candidates: &Candidates) -> String {

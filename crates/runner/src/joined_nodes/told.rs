@@ -9,7 +9,7 @@ use corten_client::{Client, Identity, Informer, InformerParams, decode, decode_p
 use corten_meta::ObjectMeta;
 use serde::Deserialize;
 
-use super::candidates::{Allowed, NodeSeen};
+use super::candidates::{Allowed, ObservedNode};
 use crate::{NodeDriver, provisioner::MADE_BY_CONTROL_PLANE};
 
 pub(super) struct Told {
@@ -65,19 +65,19 @@ fn others(said: &str, node: &CSINode, built_in: &str) -> Vec<(NodeDriver, Vec<St
 /// Which nodes may act for drivers.
 pub(super) fn drivers(client: &Client) -> Informer<Option<Allowed>> {
     #[derive(Deserialize)]
-    struct Seen {
+    struct CsiDriverObject {
         metadata: ObjectMeta,
     }
     Informer::decoding(client.clone(), InformerParams::all(CSI_DRIVERS).seeded_by("joined nodes"), |bytes| {
-        let Seen { metadata } = decode_projection(&bytes)?;
+        let CsiDriverObject { metadata } = decode_projection(&bytes)?;
         let allowed = metadata.annotations.get(CONTROLLER_NODES).map(|it| Allowed::parse(it));
         Ok((Identity::of(&metadata), allowed))
     })
 }
 
-pub(super) fn nodes(viewer: &Client) -> Informer<NodeSeen> {
+pub(super) fn nodes(viewer: &Client) -> Informer<ObservedNode> {
     #[derive(Deserialize)]
-    struct Seen {
+    struct NodeObject {
         metadata: ObjectMeta,
         #[serde(default)]
         status: Status,
@@ -94,9 +94,9 @@ pub(super) fn nodes(viewer: &Client) -> Informer<NodeSeen> {
     }
     let params = InformerParams::all(NODES).seeded_by("joined nodes");
     Informer::decoding(viewer.clone(), params, |bytes| {
-        let Seen { metadata, status } = decode_projection(&bytes)?;
+        let NodeObject { metadata, status } = decode_projection(&bytes)?;
         let is_ready = status.conditions.iter().any(|it| it.r#type == "Ready" && it.status == "True");
-        Ok((Identity::of(&metadata), NodeSeen { is_ready, labels: metadata.labels }))
+        Ok((Identity::of(&metadata), ObservedNode { is_ready, labels: metadata.labels }))
     })
 }
 

@@ -2,7 +2,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use corten_netpolicy::Doors;
+use corten_netpolicy::PodMatch;
 
 use super::*;
 use crate::fake::{FakeApi, clock};
@@ -13,9 +13,9 @@ struct FakeKernel {
     refusals: Mutex<u32>,
     is_emptied: Mutex<bool>,
     applied: Mutex<Vec<Vec<String>>>,
-    plugs: Mutex<Vec<Result<Plugged, String>>>,
+    plugs: Mutex<Vec<Result<PodSandbox, String>>>,
     news: Notify,
-    plugged: Mutex<Vec<Plugged>>,
+    plugged: Mutex<Vec<PodSandbox>>,
     laid: Mutex<BTreeSet<String>>,
     refused: Mutex<Option<String>>,
     gap: Mutex<Option<String>>,
@@ -23,7 +23,7 @@ struct FakeKernel {
 
 impl FakeKernel {
     fn plug(&self, name: &str, address: &str) {
-        let plugged = Plugged {
+        let plugged = PodSandbox {
             sandbox: format!("s-{name}"),
             pod: Key::new("default", name),
             uid: format!("u-{name}"),
@@ -63,7 +63,7 @@ impl PolicyHands for FakeKernel {
         })
     }
 
-    fn plugged(&self) -> BoxFuture<'_, Result<Vec<Plugged>, String>> {
+    fn plugged(&self) -> BoxFuture<'_, Result<Vec<PodSandbox>, String>> {
         Box::pin(async { Ok(self.plugged.lock().clone()) })
     }
 
@@ -71,7 +71,7 @@ impl PolicyHands for FakeKernel {
         Box::pin(async { Ok(self.plugged.lock().iter().map(|it| it.sandbox.clone()).collect()) })
     }
 
-    fn next_plugs(&self) -> BoxFuture<'_, Vec<Result<Plugged, String>>> {
+    fn next_plugs(&self) -> BoxFuture<'_, Vec<Result<PodSandbox, String>>> {
         Box::pin(async {
             loop {
                 let news = std::mem::take(&mut *self.plugs.lock());
@@ -130,7 +130,7 @@ impl Running {
         let (kernel, journal) = (Arc::new(kernel), Arc::new(JournalBook::default()));
         let settings = NetworkPolicySettings {
             node_name: "n1".into(),
-            doors: Doors::Bridge,
+            pod_match: PodMatch::Bridge,
             client: api.client(),
             hands: kernel.clone(),
             clock: clock(),

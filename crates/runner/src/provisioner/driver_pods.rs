@@ -14,7 +14,7 @@ use super::BATCH;
 pub(super) fn pods(client: &Client, node: &str) -> Informer<DriverPod> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Seen {
+    struct PodObject {
         metadata: ObjectMeta,
         spec: Spec,
         #[serde(default)]
@@ -56,7 +56,7 @@ pub(super) fn pods(client: &Client, node: &str) -> Informer<DriverPod> {
     let container =
         |it: Container| PodContainer { image: it.image, program: it.command.into_iter().next().unwrap_or_default() };
     Informer::decoding(client.clone(), InformerParams::all(PODS).seeded_by(node), move |bytes| {
-        let Seen { metadata, mut spec, status } = decode(&bytes)?;
+        let PodObject { metadata, mut spec, status } = decode(&bytes)?;
         // One that a node runs from its files: what stands in it is the node's word, and not that of somebody who may make Pods there.
         if metadata.annotations.contains_key(MIRROR_POD) {
             spec = Spec::default();

@@ -8,7 +8,8 @@ use std::{
 use corten_client::BoxFuture;
 use corten_kubelet::Secrets;
 use corten_provisioner::{
-    AttachedTo, AttachedVolume, Created, DriverFacts, Failure, Finality, Grown, Published, Request, Snapshotted, Taking,
+    AttachedTo, AttachedVolume, Created, DriverFacts, Failure, FailureKind, Grown, Published, Request, Snapshotted,
+    Taking,
 };
 use serde::{Deserialize, Serialize};
 
@@ -29,14 +30,14 @@ pub struct Refusal {
     pub message: String,
     /// There is no room for it.
     pub is_exhausted: bool,
-    pub finality: Finality,
+    pub kind: FailureKind,
 }
 
 /// Why a driver did not change a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unchanged {
     pub message: String,
-    pub finality: Finality,
+    pub kind: FailureKind,
 }
 
 /// A driver of the node.

@@ -25,25 +25,25 @@ const RETRY: Duration = Duration::from_secs(2);
 /// What somebody has changed is put right.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
-/// How telling goes. Of the tries that fail in a row the first is told to whoever runs the cluster.
+/// How the registration of drivers goes. Of attempts that fail in a row the first is logged as a warning.
 #[derive(Default)]
-struct Telling {
+struct RegistrationStatus {
     has_failed: bool,
-    disbelieved: Disbelieved,
+    rejected: RejectedTopologies,
 }
 
-/// Why drivers that say where the node is are not believed.
-type Disbelieved = Vec<String>;
+/// Why topologies that drivers tell of the node are rejected.
+type RejectedTopologies = Vec<String>;
 
-impl Telling {
+impl RegistrationStatus {
     /// When it is to be tried, or looked at, again.
-    fn ended(&mut self, result: Result<Disbelieved, Error>) -> Duration {
+    fn ended(&mut self, result: Result<RejectedTopologies, Error>) -> Duration {
         let error = match result {
             Err(error) => error,
-            Ok(disbelieved) => {
-                let new = disbelieved.iter().filter(|it| !self.disbelieved.contains(it));
+            Ok(rejected) => {
+                let new = rejected.iter().filter(|it| !self.rejected.contains(it));
                 new.for_each(|why| tracing::warn!(why, "a driver says where the node is, and is not believed"));
-                (self.has_failed, self.disbelieved) = (false, disbelieved);
+                (self.has_failed, self.rejected) = (false, rejected);
                 return LOOK_AGAIN;
             }
         };
@@ -57,12 +57,12 @@ impl Telling {
 }
 
 /// Again and again, until it was heard.
-pub(super) async fn until_heard<F: Future<Output = Result<Disbelieved, Error>>>(attempt: impl Fn() -> F) {
-    let mut telling = Telling::default();
+pub(super) async fn until_heard<F: Future<Output = Result<RejectedTopologies, Error>>>(attempt: impl Fn() -> F) {
+    let mut status = RegistrationStatus::default();
     loop {
         let result = attempt().await;
         let is_heard = result.is_ok();
-        let pause = telling.ended(result);
+        let pause = status.ended(result);
         if is_heard {
             return;
         }
@@ -72,10 +72,10 @@ pub(super) async fn until_heard<F: Future<Output = Result<Disbelieved, Error>>>(
 
 /// Of a node whose drivers were told already.
 pub(super) async fn keep_told(own: &Client, node: &str, found: &[NodeDriver]) {
-    let (mut telling, mut pause) = (Telling::default(), LOOK_AGAIN);
+    let (mut status, mut pause) = (RegistrationStatus::default(), LOOK_AGAIN);
     loop {
         tokio::time::sleep(pause).await;
-        pause = telling.ended(of_node(own, node, found, false).await);
+        pause = status.ended(of_node(own, node, found, false).await);
     }
 }
 
@@ -85,20 +85,20 @@ pub(super) async fn of_node_here(
     hands: &dyn VolumeHands,
     node: &str,
     found: &[NodeDriver],
-) -> Result<Disbelieved, Error> {
+) -> Result<RejectedTopologies, Error> {
     let BuiltIn { driver, has_class, has_snapshots } = hands.built_in().await;
     there(client.create(&CSI_DRIVERS, "", &csi_driver(&driver)).await)?;
     if !has_class {
         there(client.create(&STORAGE_CLASSES, "", &default_class(&driver)).await)?;
         hands.class_is_made().await;
     }
-    let disbelieved = of_node(own, node, found, false).await?;
+    let rejected = of_node(own, node, found, false).await?;
     // Last of all: kinds take a while until they are served.
     if !has_snapshots {
         snapshots::introduce(client, &driver).await?;
         hands.snapshots_are_made().await;
     }
-    Ok(disbelieved)
+    Ok(rejected)
 }
 
 /// For nodes on other machines: that there is the CSIDriver says that the rest was made once, and is its users' since then.
@@ -114,7 +114,7 @@ pub(super) async fn of_cluster(client: &Client, hands: &dyn VolumeHands) -> Resu
 }
 
 /// Labels and CSINode, as the node. What is there already is not written; a write that is late does not undo a later one.
-async fn of_node(own: &Client, node: &str, found: &[NodeDriver], is_joined: bool) -> Result<Disbelieved, Error> {
+async fn of_node(own: &Client, node: &str, found: &[NodeDriver], is_joined: bool) -> Result<RejectedTopologies, Error> {
     #[derive(Deserialize)]
     struct Node {
         metadata: ObjectMeta,
@@ -184,9 +184,9 @@ pub async fn run_node_drivers(
 ) {
     let tell = async {
         let (mut found, mut next) = (drivers().await, drivers());
-        let mut telling = Telling::default();
+        let mut status = RegistrationStatus::default();
         loop {
-            let pause = telling.ended(of_node(&own, &node, &found, true).await);
+            let pause = status.ended(of_node(&own, &node, &found, true).await);
             tokio::select! {
                 came = &mut next => (found, next) = (came, drivers()),
                 () = tokio::time::sleep(pause) => {}

@@ -13,7 +13,7 @@ use corten_client::{Client, DeleteParams, Error, PatchType};
 use corten_kubelet::Secrets;
 use corten_meta::{Key, Resource, Time};
 use corten_provisioner::{
-    ClaimFinalizers, Failure, Finality, Growth, Job, Modification, NodeGrowth, Outcome, Request, is_own_condition,
+    ClaimFinalizers, Failure, FailureKind, Growth, Job, Modification, NodeGrowth, Outcome, Request, is_own_condition,
     leases, volume_object,
 };
 use futures_util::FutureExt;
@@ -52,8 +52,8 @@ fn gone<T>(result: Result<T, Error>) -> Result<(), Error> {
 }
 
 fn refused(refusal: Refusal) -> Failure {
-    let Refusal { message, is_exhausted, finality } = refusal;
-    Failure { message, is_exhausted, finality, ..Failure::default() }
+    let Refusal { message, is_exhausted, kind } = refusal;
+    Failure { message, is_exhausted, kind, ..Failure::default() }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
@@ -67,7 +67,7 @@ fn failed(message: String) -> Failure {
 
 /// Nothing was asked of a driver.
 fn unasked(failure: Failure) -> Failure {
-    Failure { finality: Finality::Unasked, ..failure }
+    Failure { kind: FailureKind::Unasked, ..failure }
 }
 
 /// What a Secret says, for a driver.

@@ -13,11 +13,11 @@ use super::BATCH;
 /// `seed` spreads what many processes ask.
 pub(super) fn nodes(client: &Client, seed: &str) -> Informer<Topology> {
     #[derive(Deserialize)]
-    struct Seen {
+    struct NodeObject {
         metadata: ObjectMeta,
     }
     Informer::decoding(client.clone(), InformerParams::all(NODES).seeded_by(seed), |bytes| {
-        let Seen { metadata } = decode_projection(&bytes)?;
+        let NodeObject { metadata } = decode_projection(&bytes)?;
         Ok((Identity::of(&metadata), metadata.labels))
     })
 }

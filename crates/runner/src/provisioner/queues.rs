@@ -1,6 +1,5 @@
-//! What is under way for the drivers of one node. Each driver has places of its own for each part of what it does,
-//! and what is only asked of it, so that it can be told, has others than what somebody waits for: a driver that hangs at one thing holds up
-//! that alone.
+//! Per driver and operation type, a bounded number of calls runs at once. Status queries have their own slots. A hanging operation blocks
+//! only its own type.
 
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -13,7 +13,7 @@ use corten_provisioner::{Event, Known};
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 
-use super::seen::Informers;
+use super::storage_source::Informers;
 
 /// With more than that in the log all are woken, to read it: what all have read goes.
 const LOG_MAX: usize = 1024;
@@ -157,7 +157,7 @@ impl StorageReader {
         events
     }
 
-    /// See [`super::seen::Seen::show_drivers`]. All that is known already is read next.
+    /// See [`super::storage_source::StorageSource::show_drivers`]. All that is known already is read next.
     pub(super) fn show_drivers(&self, viewer: &Client, are_placed: bool) {
         let mut state = self.shared.state.lock();
         if let Some(informers) = &mut state.informers {

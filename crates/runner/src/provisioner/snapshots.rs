@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::{
     jobs::there,
-    seen::{drain, informer},
+    storage_source::{drain, informer},
 };
 
 /// After which pauses it is looked whether the kinds are served: the first, which doubles up to the longest.

@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use corten_kubelet::Secrets;
 use corten_provisioner::{
-    AttachedTo, AttachedVolume, Created, DriverFacts, Failure, Finality, Grown, Request, Snapshotted, Taking,
+    AttachedTo, AttachedVolume, Created, DriverFacts, Failure, FailureKind, Grown, Request, Snapshotted, Taking,
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -145,8 +145,8 @@ impl VolumeHands for FakeVolumes {
     fn expand_on_node(&self, volume: AttachedVolume, bytes: u64) -> BoxFuture<'_, Result<(), Failure>> {
         let asked = self.ask(format!("expand on node {} {bytes}", volume.handle));
         let failure = |it: Refusal| {
-            let Refusal { message, finality, .. } = it;
-            Failure { message, finality, ..Failure::default() }
+            let Refusal { message, kind, .. } = it;
+            Failure { message, kind, ..Failure::default() }
         };
         Box::pin(std::future::ready(asked.map_err(failure)))
     }
@@ -156,7 +156,7 @@ impl VolumeHands for FakeVolumes {
         let taken = match taken {
             Ok(()) => Ok(Snapshotted { handle: taking.name, bytes: 1 << 30, created_at: 7, is_ready: true }),
             Err(refusal) => {
-                Err(SnapshotRefusal { message: refusal.message, is_final: refusal.finality == Finality::Infeasible })
+                Err(SnapshotRefusal { message: refusal.message, is_final: refusal.kind == FailureKind::Infeasible })
             }
         };
         Box::pin(std::future::ready(taken))
@@ -199,7 +199,7 @@ impl VolumeHands for FakeVolumes {
         secrets: Secrets,
     ) -> BoxFuture<'_, Result<(), Unchanged>> {
         let changed = self.ask(format!("modify {handle} {parameters:?} {secrets:?}"));
-        let changed = changed.map_err(|it| Unchanged { finality: it.finality, message: it.message });
+        let changed = changed.map_err(|it| Unchanged { kind: it.kind, message: it.message });
         Box::pin(std::future::ready(changed))
     }
 
@@ -230,8 +230,8 @@ impl VolumeHands for FakeVolumes {
     }
 }
 
-fn refusal(message: &str, finality: Finality) -> Refusal {
-    Refusal { message: message.into(), is_exhausted: false, finality }
+fn refusal(message: &str, kind: FailureKind) -> Refusal {
+    Refusal { message: message.into(), is_exhausted: false, kind }
 }
 
 struct World {

@@ -41,19 +41,19 @@ const SUSPECTED_STEP_MAX: Duration = Duration::from_secs(300);
 pub(super) struct Source {
     pub(super) subject: Subject,
     pub(super) held: Mutex<HeldInformer>,
-    pub(super) bell: Arc<Bell>,
+    pub(super) waker: Arc<SourceWaker>,
 }
 
-/// Rings when its source may have something to say. There is a source for each kind, and most have nothing to say most of
-/// the time: they are not asked.
-pub(super) struct Bell {
-    pub(super) is_ringing: AtomicBool,
+/// Marks a source that may have something to say. There is a source for each kind, and most have nothing to say most of the
+/// time: they are not polled.
+pub(super) struct SourceWaker {
+    pub(super) is_woken: AtomicBool,
     pub(super) informers: Arc<AtomicWaker>,
 }
 
-impl Wake for Bell {
+impl Wake for SourceWaker {
     fn wake(self: Arc<Self>) {
-        if !self.is_ringing.swap(true, Ordering::AcqRel) {
+        if !self.is_woken.swap(true, Ordering::AcqRel) {
             self.informers.wake();
         }
     }

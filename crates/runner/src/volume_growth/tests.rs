@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fake::{FakeApi, clock};
-use corten_provisioner::Finality;
+use corten_provisioner::FailureKind;
 
 const CLAIM: &str = "/api/v1/namespaces/default/persistentvolumeclaims/data";
 const VOLUME: &str = "/api/v1/persistentvolumes/pv1";
@@ -144,8 +144,8 @@ impl World {
     }
 }
 
-fn failure(message: &str, finality: Finality) -> Failure {
-    Failure { message: message.into(), finality, ..Failure::default() }
+fn failure(message: &str, kind: FailureKind) -> Failure {
+    Failure { message: message.into(), kind, ..Failure::default() }
 }
 
 #[tokio::test(start_paused = true)]
@@ -179,7 +179,7 @@ async fn a_condition_alone_is_enough() {
 #[tokio::test(start_paused = true)]
 async fn what_a_driver_says_stands_in_the_claim_and_the_pod_is_told_and_it_is_tried_again() {
     let world = World::pending();
-    *world.nodes[0].refusal.lock() = Some(failure("rpc error: bad sector", Finality::Refused));
+    *world.nodes[0].refusal.lock() = Some(failure("rpc error: bad sector", FailureKind::Refused));
     *world.nodes[0].has_pod.lock() = true;
     world.until("told", |it| it.condition().is_some()).await;
     assert_eq!(world.condition().as_deref(), Some("failed to expand pvc with rpc error: bad sector"));
@@ -197,7 +197,7 @@ async fn what_a_driver_says_stands_in_the_claim_and_the_pod_is_told_and_it_is_tr
 #[tokio::test(start_paused = true)]
 async fn what_a_driver_will_always_refuse_is_not_asked_again() {
     let world = World::pending();
-    *world.nodes[0].refusal.lock() = Some(failure("too large", Finality::Infeasible));
+    *world.nodes[0].refusal.lock() = Some(failure("too large", FailureKind::Infeasible));
     *world.nodes[0].has_pod.lock() = true;
     world.until("infeasible", |it| it.said() == "NodeResizeInfeasible").await;
     assert_eq!(world.condition().as_deref(), Some("failed to expand pvc with too large"));
@@ -209,7 +209,7 @@ async fn what_a_driver_will_always_refuse_is_not_asked_again() {
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_for_good_where_another_size_is_asked_for_by_now() {
     let world = World::pending();
-    *world.nodes[0].refusal.lock() = Some(failure("no", Finality::Refused));
+    *world.nodes[0].refusal.lock() = Some(failure("no", FailureKind::Refused));
     *world.nodes[0].has_pod.lock() = true;
     world.until("failed", |it| it.condition().is_some()).await;
     assert_eq!(world.said(), "NodeResizeInProgress");
@@ -222,7 +222,7 @@ async fn a_failure_is_for_good_where_another_size_is_asked_for_by_now() {
 #[tokio::test(start_paused = true)]
 async fn a_volume_that_grows_only_while_nobody_has_it_is_asked_for_again_by_the_next_pod() {
     let world = World::pending();
-    let in_use = Failure { is_in_use: true, ..failure("in use", Finality::Refused) };
+    let in_use = Failure { is_in_use: true, ..failure("in use", FailureKind::Refused) };
     *world.nodes[0].refusal.lock() = Some(in_use);
     *world.nodes[0].has_pod.lock() = true;
     world.until("told", |it| it.condition().is_some()).await;

@@ -10,8 +10,8 @@ use corten_api::{
 use corten_client::{Client, Error, PatchType};
 use corten_meta::{Key, ObjectReference};
 use corten_provisioner::{
-    Finality,
-    moves::{self, MoveStep, MoveView, Way},
+    FailureKind,
+    moves::{self, MoveStep, MoveView, VolumeTransfer},
 };
 use corten_reconcile::EventType::{self, Normal, Warning};
 use parking_lot::Mutex;
@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use super::{
     About, Leaving, MoveHands,
-    seen::{Used, pod_of},
+    move_informers::{Used, pod_of},
 };
 use crate::{Clock, Refusal};
 
@@ -57,9 +57,9 @@ impl From<Error> for Stopped {
 
 impl From<Refusal> for Stopped {
     fn from(refusal: Refusal) -> Self {
-        let Refusal { message, is_exhausted, finality } = refusal;
+        let Refusal { message, is_exhausted, kind } = refusal;
         let reason = if is_exhausted { "MoveNoRoom" } else { "MoveRetrying" };
-        Self { reason, message, is_final: finality == Finality::Infeasible && !is_exhausted }
+        Self { reason, message, is_final: kind == FailureKind::Infeasible && !is_exhausted }
     }
 }
 
@@ -103,25 +103,25 @@ impl Carrier {
                 // What is waited for is seen.
                 Ok(true)
             }
-            (MoveStep::Begin(way), Some(volume), _) => {
+            (MoveStep::Begin(transfer), Some(volume), _) => {
                 // Its mark is seen, and what comes next is looked at then.
-                self.patch_volume(volume, &moves::begun(volume, &with_id(volume, way)?)).await?;
+                self.patch_volume(volume, &moves::begun(volume, &with_id(volume, transfer)?)).await?;
                 Ok(true)
             }
-            (MoveStep::Copy(way), Some(volume), Some(key)) => {
-                self.copy(key, volume, &way).await?;
+            (MoveStep::Copy(transfer), Some(volume), Some(key)) => {
+                self.copy(key, volume, &transfer).await?;
                 Ok(true)
             }
-            (MoveStep::CallOff { way, to }, Some(volume), key) => {
-                self.call_off(volume, way, to).await?;
+            (MoveStep::CallOff { transfer, to }, Some(volume), key) => {
+                self.call_off(volume, transfer, to).await?;
                 if let Some(key) = key {
                     self.tell(key, None).await?;
                 }
                 Ok(true)
             }
-            (MoveStep::RemoveOld { way, node }, Some(volume), _) => {
-                if node.is_some() && !way.id.is_empty() {
-                    self.hands.remove_left(way).await?;
+            (MoveStep::RemoveOld { transfer, node }, Some(volume), _) => {
+                if node.is_some() && !transfer.id.is_empty() {
+                    self.hands.remove_left(transfer).await?;
                 }
                 self.patch_volume(volume, &moves::ended(volume)).await?;
                 Ok(true)
@@ -150,48 +150,53 @@ impl Carrier {
     }
 
     /// Copies it, and has it be on the other node.
-    async fn copy(&self, key: &Key, volume: &PersistentVolume, way: &Way) -> Result<(), Stopped> {
-        let to = &way.to;
-        let Leaving { bytes, record } = self.hands.leave(way.clone()).await?;
-        let (mut here, is_settled) = self.hands.arrive(way.clone(), record).await?;
+    async fn copy(&self, key: &Key, volume: &PersistentVolume, transfer: &VolumeTransfer) -> Result<(), Stopped> {
+        let to = &transfer.to;
+        let Leaving { bytes, record } = self.hands.leave(transfer.clone()).await?;
+        let (mut here, is_settled) = self.hands.arrive(transfer.clone(), record).await?;
         let mut told_at: Option<Instant> = None;
         while here < bytes && !is_settled {
             if told_at.is_none_or(|it| it.elapsed() >= TOLD_PERIOD) {
                 told_at = Some(Instant::now());
                 let message = format!("{} of {} MiB are copied to node {to}", here >> 20, bytes >> 20);
                 self.tell(key, Some((true, "MoveCopying", &message))).await?;
-                if !self.is_still_wished(key, way).await? {
+                if !self.is_still_wished(key, transfer).await? {
                     // It is called off at the next look.
                     return Ok(());
                 }
             }
             let end = (here + RANGE_BYTES).min(bytes);
-            self.hands.copy(way.clone(), (here, end)).await?;
+            self.hands.copy(transfer.clone(), (here, end)).await?;
             here = end;
         }
         if !is_settled {
-            self.hands.settle(way.clone()).await?;
+            self.hands.settle(transfer.clone()).await?;
         }
-        if self.is_still_wished(key, way).await? {
-            self.patch_volume(volume, &moves::moved(volume, way)).await?;
+        if self.is_still_wished(key, transfer).await? {
+            self.patch_volume(volume, &moves::moved(volume, transfer)).await?;
         }
         Ok(())
     }
 
     /// The claim wishes for it, and no Pod waits for it where it is.
-    async fn is_still_wished(&self, key: &Key, way: &Way) -> Result<bool, Error> {
+    async fn is_still_wished(&self, key: &Key, transfer: &VolumeTransfer) -> Result<bool, Error> {
         let claim: Option<PersistentVolumeClaim> = self.found(&PERSISTENT_VOLUME_CLAIMS, key).await?;
-        Ok(claim.as_ref().and_then(moves::wish) == Some(way.to.as_str()) && pod_of(&self.used, key).is_none())
+        Ok(claim.as_ref().and_then(moves::wish) == Some(transfer.to.as_str()) && pod_of(&self.used, key).is_none())
     }
 
-    async fn call_off(&self, volume: &PersistentVolume, way: Way, to: Option<String>) -> Result<(), Stopped> {
-        let way = with_id(volume, way)?;
+    async fn call_off(
+        &self,
+        volume: &PersistentVolume,
+        transfer: VolumeTransfer,
+        to: Option<String>,
+    ) -> Result<(), Stopped> {
+        let transfer = with_id(volume, transfer)?;
         // From now on it cannot be on the other node: whoever is about to write that read the volume before this.
-        let volume = self.patch_volume(volume, &moves::called_off(volume, &way)).await?;
+        let volume = self.patch_volume(volume, &moves::called_off(volume, &transfer)).await?;
         // A Pod may wait for it.
-        self.hands.stay(way.clone()).await?;
+        self.hands.stay(transfer.clone()).await?;
         if to.is_some() {
-            self.hands.give_up(way).await?;
+            self.hands.give_up(transfer).await?;
         }
         self.patch_volume(&volume, &moves::ended(&volume)).await?;
         Ok(())
@@ -275,13 +280,13 @@ fn claim_of(volume: &PersistentVolume) -> Option<Key> {
 }
 
 /// A move that has no id gets one that no other has.
-fn with_id(volume: &PersistentVolume, way: Way) -> Result<Way, Stopped> {
-    if !way.id.is_empty() {
-        return Ok(way);
+fn with_id(volume: &PersistentVolume, transfer: VolumeTransfer) -> Result<VolumeTransfer, Stopped> {
+    if !transfer.id.is_empty() {
+        return Ok(transfer);
     }
     let mut nonce = [0; 8];
     let made = aws_lc_rs::rand::fill(&mut nonce);
     made.map_err(|_| Stopped { reason: "MoveRetrying", message: "no random numbers".into(), is_final: false })?;
     let id = moves::id_of(volume, &format!("{:016x}", u64::from_le_bytes(nonce)));
-    Ok(Way { id, ..way })
+    Ok(VolumeTransfer { id, ..transfer })
 }

@@ -21,8 +21,13 @@ struct Nodes {
 }
 
 impl Nodes {
-    fn did<T: Send + 'static>(&self, what: &'static str, way: &Way, answer: T) -> BoxFuture<'_, Result<T, Refusal>> {
-        self.asked.lock().push(format!("{what} {} {}", way.handle, way.id));
+    fn did<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        transfer: &VolumeTransfer,
+        answer: T,
+    ) -> BoxFuture<'_, Result<T, Refusal>> {
+        self.asked.lock().push(format!("{what} {} {}", transfer.handle, transfer.id));
         if let Some(it) = self.meanwhile.lock().get_mut(what) {
             it();
         }
@@ -35,26 +40,26 @@ impl Nodes {
 }
 
 impl MoveHands for Nodes {
-    fn leave(&self, way: Way) -> BoxFuture<'_, Result<Leaving, Refusal>> {
-        self.did("leave", &way, Leaving { bytes: 1 << 20, record: "{}".into() })
+    fn leave(&self, transfer: VolumeTransfer) -> BoxFuture<'_, Result<Leaving, Refusal>> {
+        self.did("leave", &transfer, Leaving { bytes: 1 << 20, record: "{}".into() })
     }
-    fn stay(&self, way: Way) -> BoxFuture<'_, Result<(), Refusal>> {
-        self.did("stay", &way, ())
+    fn stay(&self, transfer: VolumeTransfer) -> BoxFuture<'_, Result<(), Refusal>> {
+        self.did("stay", &transfer, ())
     }
-    fn arrive(&self, way: Way, _: String) -> BoxFuture<'_, Result<(u64, bool), Refusal>> {
-        self.did("arrive", &way, (0, false))
+    fn arrive(&self, transfer: VolumeTransfer, _: String) -> BoxFuture<'_, Result<(u64, bool), Refusal>> {
+        self.did("arrive", &transfer, (0, false))
     }
-    fn copy(&self, way: Way, _: (u64, u64)) -> BoxFuture<'_, Result<(), Refusal>> {
-        self.did("copy", &way, ())
+    fn copy(&self, transfer: VolumeTransfer, _: (u64, u64)) -> BoxFuture<'_, Result<(), Refusal>> {
+        self.did("copy", &transfer, ())
     }
-    fn settle(&self, way: Way) -> BoxFuture<'_, Result<(), Refusal>> {
-        self.did("settle", &way, ())
+    fn settle(&self, transfer: VolumeTransfer) -> BoxFuture<'_, Result<(), Refusal>> {
+        self.did("settle", &transfer, ())
     }
-    fn give_up(&self, way: Way) -> BoxFuture<'_, Result<(), Refusal>> {
-        self.did("give_up", &way, ())
+    fn give_up(&self, transfer: VolumeTransfer) -> BoxFuture<'_, Result<(), Refusal>> {
+        self.did("give_up", &transfer, ())
     }
-    fn remove_left(&self, way: Way) -> BoxFuture<'_, Result<(), Refusal>> {
-        self.did("remove_left", &way, ())
+    fn remove_left(&self, transfer: VolumeTransfer) -> BoxFuture<'_, Result<(), Refusal>> {
+        self.did("remove_left", &transfer, ())
     }
 }
 

@@ -84,10 +84,10 @@ impl Constraint {
 
     /// How many pods count in each domain, where they do on every node. The label must be one that pods are counted by.
     pub(crate) fn count_by_domain<'a>(&self, pod: &PodInfo, snapshot: &'a Snapshot) -> BTreeMap<&'a str, i64> {
-        let nodes = snapshot.company.nodes(&self.topology_key);
+        let nodes = snapshot.topology_pod_counts.nodes(&self.topology_key);
         let mut counts: BTreeMap<&str, i64> = nodes.into_iter().flat_map(|it| it.all()).map(|it| (it.0, 0)).collect();
-        let looks = snapshot.company.looks().filter(|it| self.counts(pod, &it.info));
-        for (value, count) in looks.filter_map(|it| it.domains(&self.topology_key)).flat_map(|it| it.all()) {
+        let signatures = snapshot.topology_pod_counts.signatures().filter(|it| self.counts(pod, &it.info));
+        for (value, count) in signatures.filter_map(|it| it.domains(&self.topology_key)).flat_map(|it| it.all()) {
             *counts.entry(value).or_default() += i64::try_from(count).unwrap_or(i64::MAX);
         }
         counts
@@ -135,7 +135,7 @@ fn counted_together<'a>(
 ) -> Option<Vec<Domains<'a>>> {
     let key = &constraints.first()?.topology_key;
     let is_simple = |it: &Cow<'a, Constraint>| it.topology_key == *key && it.counts_every_node(pod);
-    if !snapshot.company.counts_by([&**key].into_iter()) || !constraints.iter().all(is_simple) {
+    if !snapshot.topology_pod_counts.counts_by([&**key].into_iter()) || !constraints.iter().all(is_simple) {
         return None;
     }
     let topology_keys: Rc<[String]> = [key.clone()].into();

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use crate::{
     Snapshot,
-    company::DomainCounts,
     namespaces::NamespaceLabels,
     pod_info::{PodInfo, Term},
     snapshot::Row,
+    topology_pod_counts::DomainCounts,
 };
 
 /// How many pods there are by the label and value of their nodes.
 #[derive(Clone, Default)]
 pub(crate) struct Counts<'a> {
     /// Those that are counted together, by the label.
-    of_looks: BTreeMap<&'a str, Vec<&'a DomainCounts>>,
+    of_signatures: BTreeMap<&'a str, Vec<&'a DomainCounts>>,
     /// Those beside them, and less those that are thought away.
     others: BTreeMap<(&'a str, &'a str), i64>,
 }
@@ -26,21 +26,21 @@ impl<'a> Counts<'a> {
 
     /// Are there any on nodes with the label of this value?
     pub(crate) fn has(&self, key: &str, value: &str) -> bool {
-        let looks = self.of_looks.get(key).into_iter().flatten();
-        let together: usize = looks.map(|it| it.count(value)).sum();
+        let signatures = self.of_signatures.get(key).into_iter().flatten();
+        let together: usize = signatures.map(|it| it.count(value)).sum();
         let others = if self.others.is_empty() { 0 } else { self.others.get(&(key, value)).copied().unwrap_or(0) };
         i64::try_from(together).unwrap_or(i64::MAX).saturating_add(others) > 0
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        let together: usize = self.of_looks.values().flatten().map(|it| it.sum()).sum();
+        let together: usize = self.of_signatures.values().flatten().map(|it| it.sum()).sum();
         let others: i64 = self.others.values().sum();
         i64::try_from(together).unwrap_or(i64::MAX).saturating_add(others) <= 0
     }
 
     /// Are there any in a domain of the node?
     pub(crate) fn has_any_near(&self, row: &Row<'_>) -> bool {
-        let mut keys = self.of_looks.keys().chain(self.others.keys().map(|(key, _)| key));
+        let mut keys = self.of_signatures.keys().chain(self.others.keys().map(|(key, _)| key));
         keys.any(|key| row.labels.get(*key).is_some_and(|value| self.has(key, value)))
     }
 }
@@ -70,11 +70,13 @@ pub(crate) fn neighbours<'a>(pod: &'a PodInfo, snapshot: &'a Snapshot) -> Neighb
         return found;
     }
     let own_terms = pod.pod_affinity.iter().chain(&pod.pod_anti_affinity);
-    if snapshot.company.counts_by(own_terms.map(|it| &*it.topology_key)) {
-        for look in snapshot.company.looks().filter(|it| is_picky || !it.info.pod_anti_affinity.is_empty()) {
-            found.count(pod, &look.info, |counts, term| {
-                if let Some(domains) = look.domains(&term.topology_key) {
-                    counts.of_looks.entry(&term.topology_key).or_default().push(domains);
+    if snapshot.topology_pod_counts.counts_by(own_terms.map(|it| &*it.topology_key)) {
+        for signature in
+            snapshot.topology_pod_counts.signatures().filter(|it| is_picky || !it.info.pod_anti_affinity.is_empty())
+        {
+            found.count(pod, &signature.info, |counts, term| {
+                if let Some(domains) = signature.domains(&term.topology_key) {
+                    counts.of_signatures.entry(&term.topology_key).or_default().push(domains);
                 }
             });
         }

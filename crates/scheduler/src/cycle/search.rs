@@ -5,7 +5,7 @@ use std::{
     ops::{Deref, Range},
 };
 
-use super::{Cycle, Tally, first_rejection, gap, n_wanted, rejected_by};
+use super::{Cycle, Tally, first_rejection, n_wanted, rejected_by, shortfall};
 use crate::{
     PLUGINS, PodInfo, Snapshot,
     among::Among,
@@ -166,7 +166,9 @@ impl<'a, A: Deref<Target = Among<'a>>> Search<'_, 'a, A> {
                 let row = self.snapshot.row_at(idx);
                 match first_rejection(self.pod, &row, self.among, self.profile, &self.others, &mut found.rejection) {
                     None => Look::Takes(verdict.number, verdict.is_plain),
-                    Some(plugin_idx) => found.rejected(plugin_idx, idx, gap(plugin_idx, self.pod, &row, self.profile)),
+                    Some(plugin_idx) => {
+                        found.rejected(plugin_idx, idx, shortfall(plugin_idx, self.pod, &row, self.profile))
+                    }
                 }
             }
         }
@@ -182,7 +184,7 @@ impl<'a, A: Deref<Target = Among<'a>>> Search<'_, 'a, A> {
                 let (score, is_plain) = own_score(self.pod, &row, self.profile);
                 Look::Takes(score, is_plain)
             }
-            Some(plugin_idx) => found.rejected(plugin_idx, idx, gap(plugin_idx, self.pod, &row, self.profile)),
+            Some(plugin_idx) => found.rejected(plugin_idx, idx, shortfall(plugin_idx, self.pod, &row, self.profile)),
         }
     }
 
@@ -216,9 +218,9 @@ struct Found<'p> {
 }
 
 impl<'p> Found<'p> {
-    fn rejected(&mut self, plugin_idx: usize, idx: usize, gap: i64) -> Look {
+    fn rejected(&mut self, plugin_idx: usize, idx: usize, shortfall: i64) -> Look {
         self.tally.add(plugin_idx, self.rejection.reasons());
-        self.tally.compare(plugin_idx, idx, gap);
+        self.tally.compare(plugin_idx, idx, shortfall);
         if self.rejection.is_final() { Look::Hopeless } else { Look::Resolvable }
     }
 

@@ -10,10 +10,10 @@ use corten_reconcile::Actor;
 use crate::{
     Plugin, PodInfo,
     among::{Among, Counts, pair},
-    company::{DomainCounts, Look},
     framework::{Points, Reason, Rejection, SCORE_MAX, Score, Scoring, real, whole},
     pod_info::{Term, WeightedTerm},
     snapshot::{Row, Snapshot},
+    topology_pod_counts::{DomainCounts, PodSignature},
 };
 
 pub(super) const PLUGIN: Plugin = Plugin {
@@ -81,9 +81,9 @@ impl<'a> Pull<'a> {
         }
     }
 
-    fn add_look(&mut self, pod: &'a PodInfo, look: &'a Look, of: (i64, &Snapshot)) {
-        Self::terms_of(pod, &look.info, of, |term, weight| {
-            if let Some(domains) = look.domains(&term.topology_key) {
+    fn add_signature(&mut self, pod: &'a PodInfo, signature: &'a PodSignature, of: (i64, &Snapshot)) {
+        Self::terms_of(pod, &signature.info, of, |term, weight| {
+            if let Some(domains) = signature.domains(&term.topology_key) {
                 self.by_domain.entry(&term.topology_key).or_default().push((domains, weight));
             }
         });
@@ -118,9 +118,11 @@ fn points(scoring: &Scoring<'_>) -> Option<Vec<i64>> {
     }
     let mut pull = Pull::default();
     let of = (arguments.affinity.hard_weight, snapshot);
-    let is_counted = snapshot.company.counts_by(pod.keys_of_terms());
-    for look in snapshot.company.looks().filter(|it| is_counted && (has_preferences || it.info.has_affinity())) {
-        pull.add_look(pod, look, of);
+    let is_counted = snapshot.topology_pod_counts.counts_by(pod.keys_of_terms());
+    for signature in
+        snapshot.topology_pod_counts.signatures().filter(|it| is_counted && (has_preferences || it.info.has_affinity()))
+    {
+        pull.add_signature(pod, signature, of);
     }
     let looked_at = |it: &Row<'_>| !is_counted && (has_preferences || it.has_pods_with_affinity);
     for row in snapshot.nodes().filter(looked_at) {

@@ -7,7 +7,7 @@ use corten_reconcile::Actor;
 use crate::{
     Plugin, PodInfo,
     arguments::Arguments,
-    framework::{Gap, Normalize, Points, Reason, Rejection, Score},
+    framework::{Normalize, Points, Reason, Rejection, Score, Shortfall},
     placement::{allows, is_required, matches, meets, unselected},
     snapshot::Row,
 };
@@ -18,7 +18,7 @@ pub(super) const PLUGIN: Plugin = Plugin {
     name: NAME,
     filter: Some(filter),
     only_nodes: Some(only_nodes),
-    gap: Some(Gap { size: gap, text: gap_text }),
+    shortfall: Some(Shortfall { size: shortfall, text: shortfall_text }),
     score: Some(Score { weight: 2, points: Points::Each { raw, normalize: Normalize::ToMost } }),
     actor: Actor::Author,
     wait: "NodeAffinity",
@@ -44,12 +44,12 @@ fn only_nodes(pod: &PodInfo) -> Option<BTreeSet<&str>> {
     Some(names)
 }
 
-fn gap(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> i64 {
+fn shortfall(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> i64 {
     let n_missing = unselected(pod, row).count() + usize::from(!is_required(pod, row));
     i64::try_from(n_missing).unwrap_or(i64::MAX)
 }
 
-fn gap_text(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> String {
+fn shortfall_text(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> String {
     let labels = unselected(pod, row).map(|(key, value)| format!("lacks the label {key}={value}"));
     let term = (!is_required(pod, row)).then(|| "matches no term of the required node affinity".to_owned());
     labels.chain(term).collect::<Vec<_>>().join(", ")

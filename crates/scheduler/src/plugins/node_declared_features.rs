@@ -5,7 +5,7 @@ use corten_reconcile::Actor;
 use crate::{
     Plugin, PodInfo,
     arguments::Arguments,
-    framework::{Gap, Reason, Rejection},
+    framework::{Reason, Rejection, Shortfall},
     snapshot::Row,
 };
 
@@ -14,7 +14,10 @@ pub(super) const PLUGIN: Plugin = Plugin {
     filter: Some(filter),
     // Nearly all pods. The filter stands after those that look beyond the node, so what it says of a node is not kept.
     skips: Some(|pod, _, _| pod.features.is_empty()),
-    gap: Some(Gap { size: |pod, row, _| i64::try_from(missing(pod, row).count()).unwrap_or(i64::MAX), text }),
+    shortfall: Some(Shortfall {
+        size: |pod, row, _| i64::try_from(missing(pod, row).count()).unwrap_or(i64::MAX),
+        text,
+    }),
     actor: Actor::Operator,
     wait: "NodeDeclaredFeatures",
     ..Plugin::NONE

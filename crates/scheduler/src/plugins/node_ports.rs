@@ -5,7 +5,7 @@ use corten_reconcile::Actor;
 use crate::{
     Plugin, PodInfo,
     arguments::Arguments,
-    framework::{Gap, Reason, Rejection},
+    framework::{Reason, Rejection, Shortfall},
     pod_info::HostPort,
     snapshot::Row,
 };
@@ -13,7 +13,7 @@ use crate::{
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "NodePorts",
     filter: Some(filter),
-    gap: Some(Gap { size: gap, text: gap_text }),
+    shortfall: Some(Shortfall { size: shortfall, text: shortfall_text }),
     actor: Actor::Author,
     wait: "NodePorts",
     ..Plugin::NONE
@@ -31,11 +31,11 @@ fn taken<'p>(pod: &'p PodInfo, row: &Row<'p>) -> impl Iterator<Item = &'p HostPo
     pod.ports.iter().filter(move |it| it.collides_with_any(ports))
 }
 
-fn gap(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> i64 {
+fn shortfall(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> i64 {
     i64::try_from(taken(pod, row).count()).unwrap_or(i64::MAX)
 }
 
-fn gap_text(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> String {
+fn shortfall_text(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> String {
     let ports = taken(pod, row).map(|it| format!("{}/{}", it.port, it.protocol));
     format!("has given away the port {}", ports.collect::<Vec<_>>().join(", "))
 }

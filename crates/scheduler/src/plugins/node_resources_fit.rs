@@ -8,7 +8,7 @@ use crate::{
     Plugin, PodInfo,
     arguments::{Arguments, FitArguments, Shape, Strategy},
     devices,
-    framework::{Gap, Normalize, Points, Reason, Rejection, SCORE_MAX, Score},
+    framework::{Normalize, Points, Reason, Rejection, SCORE_MAX, Score, Shortfall},
     requests::{self, Lack},
     snapshot::Row,
 };
@@ -16,7 +16,7 @@ use crate::{
 pub(super) const PLUGIN: Plugin = Plugin {
     name: "NodeResourcesFit",
     filter: Some(filter),
-    gap: Some(Gap { size: gap, text: gap_text }),
+    shortfall: Some(Shortfall { size: shortfall, text: shortfall_text }),
     score: Some(Score { weight: 1, points: Points::Each { raw, normalize: Normalize::Keep } }),
     actor: Actor::Operator,
     wait: "InsufficientResources",
@@ -42,7 +42,7 @@ fn for_each_lack<'p>(pod: &'p PodInfo, row: &Row<'_>, arguments: &FitArguments, 
 }
 
 /// What is missing, in thousandths of what is asked for, all resources together.
-fn gap(pod: &PodInfo, row: &Row<'_>, arguments: &Arguments) -> i64 {
+fn shortfall(pod: &PodInfo, row: &Row<'_>, arguments: &Arguments) -> i64 {
     let mut sum = i64::from(row.n_pods + 1 > row.pods_max) * 1000;
     for_each_lack(pod, row, &arguments.fit, |it| {
         let share = i128::from(it.missing) * 1000 / i128::from(it.wanted);
@@ -51,7 +51,7 @@ fn gap(pod: &PodInfo, row: &Row<'_>, arguments: &Arguments) -> i64 {
     sum
 }
 
-fn gap_text(pod: &PodInfo, row: &Row<'_>, arguments: &Arguments) -> String {
+fn shortfall_text(pod: &PodInfo, row: &Row<'_>, arguments: &Arguments) -> String {
     let mut parts = Vec::new();
     if row.n_pods + 1 > row.pods_max {
         parts.push(format!("runs its {} pods already", row.pods_max));

@@ -5,7 +5,7 @@ use corten_reconcile::Actor;
 use crate::{
     Plugin, PodInfo,
     arguments::Arguments,
-    framework::{Gap, Reason, Rejection},
+    framework::{Reason, Rejection, Shortfall},
     placement::tolerates,
     snapshot::Row,
 };
@@ -15,7 +15,7 @@ pub(crate) const NAME: &str = "NodeUnschedulable";
 pub(super) const PLUGIN: Plugin = Plugin {
     name: NAME,
     filter: Some(filter),
-    gap: Some(Gap { size: |_, _, _| 0, text: |_, _, _| "is cordoned".into() }),
+    shortfall: Some(Shortfall { size: |_, _, _| 0, text: |_, _, _| "is cordoned".into() }),
     actor: Actor::Operator,
     wait: "NodeUnschedulable",
     ..Plugin::NONE

@@ -107,7 +107,7 @@ fn domain_counts<'a>(
     let key = &*constraint.topology_key;
     if constraint.counts_every_node(pod)
         && (has_one_label || !soft.needs_all_labels)
-        && snapshot.company.counts_by([key].into_iter())
+        && snapshot.topology_pod_counts.counts_by([key].into_iter())
     {
         for (value, in_domain) in constraint.count_by_domain(pod, snapshot) {
             if let Some(count) = counts.get_mut(&Some(value)) {

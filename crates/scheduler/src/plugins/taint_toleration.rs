@@ -5,7 +5,7 @@ use corten_reconcile::Actor;
 use crate::{
     Plugin, PodInfo,
     arguments::Arguments,
-    framework::{Gap, Normalize, Points, Reason, Rejection, Score},
+    framework::{Normalize, Points, Reason, Rejection, Score, Shortfall},
     placement::{tolerates, untolerated},
     snapshot::Row,
 };
@@ -15,7 +15,7 @@ pub(crate) const NAME: &str = "TaintToleration";
 pub(super) const PLUGIN: Plugin = Plugin {
     name: NAME,
     filter: Some(filter),
-    gap: Some(Gap { size: gap, text: gap_text }),
+    shortfall: Some(Shortfall { size: shortfall, text: shortfall_text }),
     score: Some(Score { weight: 3, points: Points::Each { raw, normalize: Normalize::ToLeast } }),
     actor: Actor::Operator,
     wait: "UntoleratedTaint",
@@ -28,11 +28,11 @@ fn filter<'p>(pod: &'p PodInfo, row: &Row<'_>, _: &Arguments, rejection: &mut Re
     }
 }
 
-fn gap(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> i64 {
+fn shortfall(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> i64 {
     i64::try_from(untolerated(pod, row).count()).unwrap_or(i64::MAX)
 }
 
-fn gap_text(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> String {
+fn shortfall_text(pod: &PodInfo, row: &Row<'_>, _: &Arguments) -> String {
     let taints = untolerated(pod, row).map(|it| match &*it.value {
         "" => format!("{}:{}", it.key, it.effect),
         value => format!("{}={value}:{}", it.key, it.effect),

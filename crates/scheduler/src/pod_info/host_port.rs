@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use corten_api::host_ports::{HOST_PORTS, Noted};
+use corten_api::host_ports::{self, ContainerPort, HOST_PORTS, Noted};
 
 use crate::projections::Pod;
-
-const ANY: &str = "0.0.0.0";
 
 /// Sorts by number and protocol first, so that the ports that may collide stand together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,25 +26,30 @@ impl HostPort {
         let mut ports: Vec<Self> = ports
             .filter(|it| noted.get(&it.name) != Some(&0))
             .filter_map(|it| {
-                let port = if spec.host_network && it.host_port == 0 { it.container_port } else { it.host_port };
-                let or = |text: &str, default: &str| if text.is_empty() { default.into() } else { text.to_owned() };
-                (port > 0).then(|| Self { port, protocol: or(&it.protocol, "TCP"), ip: or(&it.host_ip, ANY) })
+                let (host_port, container_port) = (it.host_port, it.container_port);
+                let port = ContainerPort { host_port, container_port, protocol: &it.protocol, host_ip: &it.host_ip };
+                host_ports::HostPort::of(port, spec.host_network)
             })
+            .map(|it| Self { port: it.port, protocol: it.protocol.to_owned(), ip: it.ip.to_owned() })
             .collect();
         ports.sort();
         ports.dedup();
         ports
     }
 
+    fn rule(&self) -> host_ports::HostPort<'_> {
+        host_ports::HostPort { port: self.port, protocol: &self.protocol, ip: &self.ip }
+    }
+
     /// Is it among those that are given away, or one that has an address in common with it? Looked up: a pod may ask for
     /// thousands of ports, and so may those before it.
     pub(crate) fn collides_with_any(&self, given: &BTreeMap<Self, usize>) -> bool {
         let at = |ip: &str| Self { port: self.port, protocol: self.protocol.clone(), ip: ip.to_owned() };
-        if self.ip == ANY {
+        if self.rule().is_on_any_ip() {
             let next = given.range(at("")..).next();
-            return next.is_some_and(|(it, _)| it.port == self.port && it.protocol == self.protocol);
+            return next.is_some_and(|(it, _)| self.rule().collides(it.rule()));
         }
-        given.contains_key(self) || given.contains_key(&at(ANY))
+        given.contains_key(self) || given.contains_key(&at(self.rule().on_any_ip().ip))
     }
 }
 

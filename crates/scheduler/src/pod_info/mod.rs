@@ -128,7 +128,7 @@ impl PodInfo {
         self.claims.iter().map(|it| self.claim_key(it))
     }
 
-    /// Does it take the same of a node, and look the same to other pods?
+    /// Does it take the same of a node, and has it the same signature for other pods?
     pub(crate) fn uses_same(&self, other: &Self) -> bool {
         self.requested == other.requested
             && self.guessed == other.guessed
@@ -199,8 +199,8 @@ impl PodInfo {
                 == (&other.extended, &other.names_extended_claim, &other.features)
     }
 
-    /// Do both look the same to other pods?
-    pub(crate) fn looks_same(&self, other: &Self) -> bool {
+    /// Are labels and affinity equal, so that other pods' affinity and spread constraints cannot tell them apart?
+    pub(crate) fn has_same_signature(&self, other: &Self) -> bool {
         self.key.namespace == other.key.namespace
             && self.labels == other.labels
             && self.deleting == other.deleting

@@ -40,11 +40,11 @@ pub(crate) struct Storage {
     assumed_nodes: BTreeMap<Key, String>,
 }
 
-/// What a driver tells of the room for a volume.
-enum Room {
-    Untold,
+/// How much capacity a driver tells that it has left for a volume.
+enum RemainingCapacity {
+    Unknown,
     /// So many bytes are left.
-    Of(i64),
+    Bytes(i64),
     None,
 }
 
@@ -235,19 +235,26 @@ impl Storage {
             .min_by_key(|it| it.spec.capacity.storage)
     }
 
-    /// Is there room for the claim's volume on a node with these labels, as far as the driver tells? (`hasEnoughCapacity`)
-    fn room(&self, claim: &Claim, class: &StorageClass, labels: &BTreeMap<String, String>) -> Room {
-        let Some(size) = claim.spec.resources.requests.storage else { return Room::Untold };
+    /// What capacity is left for the claim's volume on a node with these labels, as far as the driver tells? (`hasEnoughCapacity`)
+    fn remaining_capacity(
+        &self,
+        claim: &Claim,
+        class: &StorageClass,
+        labels: &BTreeMap<String, String>,
+    ) -> RemainingCapacity {
+        let Some(size) = claim.spec.resources.requests.storage else { return RemainingCapacity::Unknown };
         let driver = self.drivers.get(&class.fields.provisioner);
         if driver.and_then(|it| it.spec.storage_capacity) != Some(true) {
-            return Room::Untold;
+            return RemainingCapacity::Unknown;
         }
         let of_class = self.capacities.values().filter(|it| it.storage_class_name == class.metadata.name);
         let mut enough = of_class.filter(|it| {
             let largest = it.maximum_volume_size.or(it.capacity);
             largest.is_some_and(|it| it >= size) && it.node_topology.as_ref().is_some_and(|it| it.matches(labels))
         });
-        enough.next().map_or(Room::None, |it| Room::Of(it.capacity.map_or(0, Quantity::value)))
+        enough
+            .next()
+            .map_or(RemainingCapacity::None, |it| RemainingCapacity::Bytes(it.capacity.map_or(0, Quantity::value)))
     }
 
     pub(crate) fn assume(&mut self, decisions: &Decisions, node: &str) {

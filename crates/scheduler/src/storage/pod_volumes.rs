@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use corten_api::volumes::{MOVE_TO, NO_PROVISIONER, is_reachable};
 use corten_meta::{Key, Quantity};
 
-use super::{Claim, Room, Storage, objects::Volume};
+use super::{Claim, RemainingCapacity, Storage, objects::Volume};
 use crate::{PodInfo, pod_info::Claim as PodClaim};
 
 /// Worked out once for each try to place a pod.
@@ -156,8 +156,9 @@ impl<'a> PodVolumes<'a> {
         }
         let to_be_made = decisions.to_be_made.iter().filter(|_| decisions.volumes.is_empty());
         for claim in to_be_made.filter_map(|it| self.storage.claim(it)) {
-            let room = self.storage.class(claim.class()).map(|it| self.storage.room(claim, it, labels));
-            let Some(Room::Of(capacity)) = room else { continue };
+            let remaining_capacity =
+                self.storage.class(claim.class()).map(|it| self.storage.remaining_capacity(claim, it, labels));
+            let Some(RemainingCapacity::Bytes(capacity)) = remaining_capacity else { continue };
             let of_class = uses.entry(claim.class()).or_default();
             of_class.requested = of_class.requested.saturating_add(requested(claim));
             of_class.capacity = capacity;
@@ -179,7 +180,9 @@ impl<'a> PodVolumes<'a> {
         });
         match class {
             None => conflicts.none_found = true,
-            Some(class) if matches!(self.storage.room(claim, class, labels), Room::None) => conflicts.no_room = true,
+            Some(class) if matches!(self.storage.remaining_capacity(claim, class, labels), RemainingCapacity::None) => {
+                conflicts.no_room = true
+            }
             Some(_) => decisions.to_be_made.push(claim.metadata.key()),
         }
     }

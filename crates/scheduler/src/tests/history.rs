@@ -440,9 +440,9 @@ impl Oracle {
             assert_eq!(entry.place, PodState::Waiting, "{key} keeps room for nothing");
             rebuilt.nominate(&entry.nominated, key, &entry.info);
         }
-        let company = &self.scheduler.snapshot().company;
-        rebuilt.count_by(company.keys(), false);
-        assert_eq!(company.dump(), rebuilt.company.dump());
+        let counts = &self.scheduler.snapshot().topology_pod_counts;
+        rebuilt.count_by(counts.keys(), false);
+        assert_eq!(counts.dump(), rebuilt.topology_pod_counts.dump());
         assert_eq!(self.scheduler.snapshot().dump(), rebuilt.dump());
         assert_eq!(self.scheduler.snapshot().n_nodes(), self.nodes.len());
         self.check_queue();

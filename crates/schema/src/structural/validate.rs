@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use corten_cel::{Fuel, Tank, is_spent, spend};
+use corten_cel::{Fuel, FuelLimit, is_spent, spend};
 use corten_meta::Violation;
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use super::{AdditionalProperties, OUT_OF_BUDGET, Structural, Type, correlate::Be
 impl Structural {
     /// Every rule that `value` breaks, the first ones. `old` is what is stored, of an update.
     pub fn validate(&self, value: &Value, old: Option<&Value>) -> Vec<Violation> {
-        let _tank = Tank::of(Fuel::OBJECT);
+        let _limit = FuelLimit::of(Fuel::OBJECT);
         let mut report = Report::told();
         Walk { path: String::new() }.part(self, value, old, &mut report);
         // Who has repeated items stored already may go on with them (customResourceStrategy.ValidateUpdate).

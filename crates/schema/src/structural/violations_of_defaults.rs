@@ -1,7 +1,7 @@
 //! Are the defaults of a schema values that it accepts (`pkg/apiserver/schema/defaulting.ValidateDefaults` of
 //! apiextensions-apiserver)?
 
-use corten_cel::{Fuel, RUNTIME_BUDGET, Tank};
+use corten_cel::{Fuel, FuelLimit, RUNTIME_BUDGET};
 use corten_meta::Violation;
 
 use super::{DefaultValue, Structural, TYPE_AND_OBJECT_META};
@@ -10,7 +10,7 @@ impl Structural {
     /// What is wrong with the defaults of a resource's schema that stands at `path`. Each is looked at as it is written, without
     /// the defaults within it; the rules in CEL of all have one budget.
     pub fn violations_of_defaults(&self, path: &str) -> Vec<Violation> {
-        let _tank = Tank::of(Fuel::OBJECT);
+        let _limit = FuelLimit::of(Fuel::OBJECT);
         let mut check = DefaultCheck { path: path.to_owned(), found: Vec::new(), budget: RUNTIME_BUDGET };
         check.part(self, true, false);
         check.found

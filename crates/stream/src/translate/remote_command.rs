@@ -65,15 +65,16 @@ fn put_greeting(streams: Streams, client: &mut BytesMut) {
 }
 
 /// The two halves of the translation.
-pub(crate) fn halves(streams: Streams) -> (Outward, Homeward) {
+pub(crate) fn halves(streams: Streams) -> (ClientToServer, ServerToClient) {
     let open = streams.numbered().filter(|it| matches!(it.0, STDOUT | STDERR | ERROR));
     let open = open.map(|(channel, stream, _)| (channel, stream)).collect();
-    let outward = Outward { streams, encoder: spdy::Encoder::default(), channel: None, ended: [false; 5] };
-    (outward, Homeward { streams, decoder: spdy::Decoder::default(), open, status: Vec::new() })
+    let client_to_server =
+        ClientToServer { streams, encoder: spdy::Encoder::default(), channel: None, ended: [false; 5] };
+    (client_to_server, ServerToClient { streams, decoder: spdy::Decoder::default(), open, status: Vec::new() })
 }
 
 /// From the client to the command.
-pub(crate) struct Outward {
+pub(crate) struct ClientToServer {
     streams: Streams,
     encoder: spdy::Encoder,
     /// Of the message that has begun.
@@ -82,7 +83,7 @@ pub(crate) struct Outward {
     ended: [bool; 5],
 }
 
-impl Outward {
+impl ClientToServer {
     /// The stream that the client may write to, where the command has it and it is open.
     fn stream(&self, channel: u8) -> Option<u32> {
         let writable = matches!(channel, STDIN | RESIZE) && !self.ended[usize::from(channel)];
@@ -90,7 +91,7 @@ impl Outward {
     }
 }
 
-impl Up for Outward {
+impl Up for ClientToServer {
     fn open(&mut self, server: &mut BytesMut) {
         for (_, stream, name) in self.streams.numbered() {
             self.encoder.open(stream, &[("streamtype", name)], server);
@@ -129,7 +130,7 @@ impl Up for Outward {
 }
 
 /// From the command to the client.
-pub(crate) struct Homeward {
+pub(crate) struct ServerToClient {
     streams: Streams,
     decoder: spdy::Decoder,
     /// Channels with the numbers of their streams, as long as more may come.
@@ -138,7 +139,7 @@ pub(crate) struct Homeward {
     status: Vec<u8>,
 }
 
-impl Homeward {
+impl ServerToClient {
     fn channel(&self, stream: u32) -> Option<u8> {
         self.open.iter().find(|it| it.1 == stream).map(|it| it.0)
     }
@@ -148,7 +149,7 @@ impl Homeward {
     }
 }
 
-impl Down for Homeward {
+impl Down for ServerToClient {
     const HAS_HEAD_START: bool = true;
 
     fn open(&mut self, client: &mut BytesMut) {

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use corten_meta::Key;
-use corten_netpolicy::Plugged;
+use corten_netpolicy::PodSandbox;
 use serde_json::{Value, json};
 
 pub(super) const NAMESPACES: usize = 100;
@@ -40,8 +40,8 @@ fn address(n: usize) -> Ipv4Addr {
     Ipv4Addr::from_bits(0x0af4_0002 + u32::try_from(n).expect("Pods are few"))
 }
 
-pub(super) fn plugged(n: usize, uid: &str) -> Plugged {
-    Plugged {
+pub(super) fn plugged(n: usize, uid: &str) -> PodSandbox {
+    PodSandbox {
         sandbox: pod_name(n),
         pod: Key::new(namespace_name(n), pod_name(n)),
         uid: uid.to_owned(),

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use corten_client::{BoxFuture, Client, https::HttpsTransport, kubeconfig::Kubeconfig};
 use corten_machine::Layout;
 use corten_meta::Time;
-use corten_netpolicy::{Doors, Plugged, rules::Change};
+use corten_netpolicy::{PodMatch, PodSandbox, rules::Change};
 use corten_network::PolicyRules;
 use corten_runner::{JournalBook, NetworkPolicySettings, PolicyHands, TableHands, run_network_policy};
 use corten_testbed::{Connection, ControlPlane, Data, Launcher, expect, text_field};
@@ -128,7 +128,7 @@ fn policies_of(n: usize) -> String {
 }
 
 /// All but what changes later; answers the sandboxes of this node.
-async fn fill(server: &ControlPlane, policies: usize, pods: usize) -> Result<Vec<Plugged>> {
+async fn fill(server: &ControlPlane, policies: usize, pods: usize) -> Result<Vec<PodSandbox>> {
     let mut connection = server.connect().await?;
     for n in 0..objects::NODES {
         let node = serde_json::json!({"kind": "Node", "apiVersion": "v1", "metadata": {"name": format!("n{n}")}});
@@ -208,7 +208,7 @@ struct KernelTable {
 }
 
 impl KernelTable {
-    fn start(kubeconfig: &Path, plugged: Vec<Plugged>) -> Result<Self> {
+    fn start(kubeconfig: &Path, plugged: Vec<PodSandbox>) -> Result<Self> {
         let (told, taken) = mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let target = Kubeconfig::load(kubeconfig)?.target(None)?;
@@ -219,7 +219,7 @@ impl KernelTable {
                 it.block_on(async {
                     let settings = NetworkPolicySettings {
                         node_name: objects::HERE.into(),
-                        doors: Doors::Bridge,
+                        pod_match: PodMatch::Bridge,
                         client: Client::new(Arc::new(HttpsTransport::new(&target)?)),
                         hands: Arc::new(hands),
                         clock: Arc::new(now),
@@ -283,7 +283,7 @@ fn kernel() -> Result<UnboundedSender<Order>> {
 
 struct Hands {
     kernel: UnboundedSender<Order>,
-    plugged: Vec<Plugged>,
+    plugged: Vec<PodSandbox>,
     told: mpsc::Sender<Taken>,
 }
 
@@ -309,7 +309,7 @@ impl PolicyHands for Hands {
         })
     }
 
-    fn plugged(&self) -> BoxFuture<'_, Result<Vec<Plugged>, String>> {
+    fn plugged(&self) -> BoxFuture<'_, Result<Vec<PodSandbox>, String>> {
         Box::pin(async { Ok(self.plugged.clone()) })
     }
 
@@ -317,7 +317,7 @@ impl PolicyHands for Hands {
         Box::pin(async { Ok(self.plugged.iter().map(|it| it.sandbox.clone()).collect()) })
     }
 
-    fn next_plugs(&self) -> BoxFuture<'_, Vec<Result<Plugged, String>>> {
+    fn next_plugs(&self) -> BoxFuture<'_, Vec<Result<PodSandbox, String>>> {
         Box::pin(std::future::pending())
     }
 

@@ -9,13 +9,13 @@ use std::net::{IpAddr, Ipv4Addr};
 use anyhow::{Context, Result, ensure};
 use corten_machine::Layout;
 use corten_meta::{Key, address::Cidr};
-use corten_netpolicy::{Event, NetworkPolicies, Plugged};
+use corten_netpolicy::{Event, NetworkPolicies, PodSandbox};
 use corten_network::{
     PolicyRules, ServiceRules, bridge, cni,
     nft::{Port, SourceGuard},
     peers::{PeerRoutes, WireGuard},
 };
-use corten_proxy::{Config, Place, PlacedNode, PodNetworkMode, Proxy, pod_routes};
+use corten_proxy::{Config, LocalNode, PlacedNode, PodNetworkMode, Proxy, pod_routes};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -177,7 +177,7 @@ impl Node {
     }
 
     async fn lead_to_the_other(&self, networks: &[String; 1], cluster_cidrs: &[Cidr; 1]) -> Result<()> {
-        let place = Place {
+        let local_node = LocalNode {
             node_name: node_name(self.n),
             addresses: vec![machine_address(self.n).into()],
             pod_cidrs: networks.iter().filter_map(|it| Cidr::parse(it)).collect(),
@@ -186,7 +186,7 @@ impl Node {
             mode: PodNetworkMode::Vxlan,
         };
         let nodes = MACHINES.map(placed).into_iter().collect::<Result<Vec<_>, _>>()?;
-        let (wanted, waits) = pod_routes(&place, nodes.iter());
+        let (wanted, waits) = pod_routes(&local_node, nodes.iter());
         ensure!(waits.is_empty(), "no way to the other node: {waits:?}");
         let refused = PeerRoutes::new(&self.layout, networks, WireGuard::new(&self.layout)).apply(&wanted).await?;
         ensure!(refused.is_empty(), "the kernel refuses the way to the other node: {refused:?}");
@@ -210,7 +210,7 @@ impl Node {
                 "status": {"podIPs": [{"ip": pod_address(n)}]},
             })))
         });
-        let plugged = Plugged {
+        let plugged = PodSandbox {
             sandbox: pod_name(self.n),
             pod: Key::new("default", &*pod_name(self.n)),
             uid: pod_name(self.n),

@@ -253,7 +253,8 @@ fn wait_until_shown(keys: &Keys, progress: &mut Progress) -> Result<()> {
     };
     while shown().is_none_or(|it| it != certificate) {
         if Instant::now() > end {
-            bail!("the server does not take up what {} holds", keys.dir.display());
+            let message = format!("the server does not take up what {} holds", keys.dir.display());
+            bail!(Failure::new(message).next("corten why"));
         }
         std::thread::park_timeout(PERIOD);
     }

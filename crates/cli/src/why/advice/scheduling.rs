@@ -1,8 +1,8 @@
 //! Pods without a node: what each reason asks of whom.
 
 use corten_api::{
+    host_ports::{ContainerPort, HOST_PORTS, HostPort, Noted},
     resources::{ENDPOINT_SLICES, NODES, PODS},
-    scheduling::{Taint, Toleration},
 };
 use corten_meta::{Key, Quantity, address::is_reachable};
 use corten_policies::quota::{Side, of_pod};
@@ -14,6 +14,7 @@ use crate::why::{
     fields::{items, text},
     findings::manager_of,
     nearest::nearest,
+    taints::{taint_of, toleration_of},
 };
 
 /// The node the scheduler calls the nearest, with what it says of it.
@@ -124,13 +125,8 @@ pub(super) async fn taint(case: &Case<'_>) -> Option<Advice> {
 
 /// The first taint that keeps the Pod off the node.
 fn untolerated<'n>(pod: &Value, node: &'n Value) -> Option<&'n Value> {
-    let is_tolerated = |taint: &Value| {
-        let taint = Taint { key: text(taint, "/key"), value: text(taint, "/value"), effect: text(taint, "/effect") };
-        items(pod, "/spec/tolerations").iter().any(|it| {
-            let (key, operator, value) = (text(it, "/key"), text(it, "/operator"), text(it, "/value"));
-            Toleration { key, operator, value, effect: text(it, "/effect") }.tolerates(taint)
-        })
-    };
+    let is_tolerated =
+        |of: &Value| items(pod, "/spec/tolerations").iter().any(|it| toleration_of(it).tolerates(taint_of(of)));
     let mut strict = items(node, "/spec/taints").iter().filter(|it| it["effect"] != "PreferNoSchedule");
     strict.find(|it| !is_tolerated(it))
 }
@@ -174,9 +170,9 @@ pub(super) async fn ports(case: &Case<'_>) -> Advice {
     let holds = |it: &&Value| {
         it["metadata"]["uid"] != own
             && !text(it, "/spec/nodeName").is_empty()
-            && host_ports(it).iter().any(|it| wanted.contains(it))
+            && host_ports(it).iter().any(|it| wanted.iter().any(|wanted| wanted.collides(*it)))
     };
-    let wanted_text = wanted.iter().map(|(port, protocol)| format!("{port}/{protocol}")).collect::<Vec<_>>().join(", ");
+    let wanted_text = wanted.iter().map(|it| format!("{}/{}", it.port, it.protocol)).collect::<Vec<_>>().join(", ");
     let Some(holder) = pods.iter().find(holds) else {
         return Advice::run(kubectl("", &["get", "pods", "-A", "-o", "wide"]))
             .headline(format!("every node has given away the port {wanted_text}"));
@@ -197,14 +193,21 @@ pub(super) async fn ports(case: &Case<'_>) -> Advice {
     }
 }
 
-fn host_ports(pod: &Value) -> Vec<(i64, String)> {
-    let is_host = pod["spec"]["hostNetwork"] == true;
-    let ports = items(pod, "/spec/containers").iter().flat_map(|it| items(it, "/ports"));
-    let port = |it: &Value| {
-        let number = it["hostPort"].as_i64().or_else(|| it["containerPort"].as_i64().filter(|_| is_host))?;
-        Some((number, Some(text(it, "/protocol")).filter(|it| !it.is_empty()).unwrap_or("TCP").to_owned()))
-    };
-    ports.filter_map(port).collect()
+/// Sidecars count and other init containers do not (`GetHostPorts`), nor does a port that is still to be chosen.
+fn host_ports(pod: &Value) -> Vec<HostPort<'_>> {
+    let in_host_network = pod["spec"]["hostNetwork"] == true;
+    let note = pod["metadata"]["annotations"][HOST_PORTS].as_str();
+    let noted: Noted = note.and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default();
+    let sidecars = items(pod, "/spec/initContainers").iter().filter(|it| it["restartPolicy"] == "Always");
+    let ports = items(pod, "/spec/containers").iter().chain(sidecars).flat_map(|it| items(it, "/ports"));
+    let number = |it: &Value| it.as_i64().and_then(|it| it.try_into().ok()).unwrap_or_default();
+    let ports = ports.filter(|it| noted.get(text(it, "/name")) != Some(&0)).map(|it| ContainerPort {
+        host_port: number(&it["hostPort"]),
+        container_port: number(&it["containerPort"]),
+        protocol: text(it, "/protocol"),
+        host_ip: text(it, "/hostIP"),
+    });
+    ports.filter_map(|it| HostPort::of(it, in_host_network)).collect()
 }
 
 pub(super) fn gated(case: &Case<'_>) -> Advice {

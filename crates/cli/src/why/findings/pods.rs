@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use corten_api::resources::{NODES, PERSISTENT_VOLUME_CLAIMS};
+use corten_api::{
+    resources::{NODES, PERSISTENT_VOLUME_CLAIMS},
+    scheduling::{Stay, stay},
+};
 use corten_meta::{Key, Time};
 use corten_reconcile::{Actor, Wait};
 use serde_json::Value;
@@ -15,6 +18,7 @@ use crate::why::{
     gather::{newest_event, warning_events},
     pod_steps,
     reader::Reader,
+    taints::{taint_of, toleration_of},
 };
 
 pub(super) async fn pod(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
@@ -135,21 +139,21 @@ fn stopping(pod: &Value, until: Time, now: Time) -> Wait {
     Wait { since: until.after_seconds(grace.saturating_neg()).into(), ..wait }
 }
 
-/// When the taints of its node drive the Pod away; never where it tolerates them without end.
+/// When the taints of its node drive the Pod away; never where it tolerates them without end. A controller that was not there to
+/// take a taint back waits longer: that is not known here.
 fn evicted_at(pod: &Value, node: &Value) -> Option<Time> {
-    let tolerations = items(pod, "/spec/tolerations");
-    let leaves = |taint: &Value| {
-        let added = time(&taint["timeAdded"])?;
-        let tolerates = |it: &&Value| {
-            let key = text(it, "/key");
-            (key.is_empty() || key == text(taint, "/key")) && matches!(text(it, "/effect"), "" | "NoExecute")
-        };
-        match tolerations.iter().find(tolerates) {
-            Some(it) => Some(added.after(Duration::from_secs(it["tolerationSeconds"].as_u64()?))),
-            None => Some(added),
+    let taints = || items(node, "/spec/taints").iter().filter(|it| it["effect"] == "NoExecute");
+    let tolerations = items(pod, "/spec/tolerations").iter();
+    let tolerations = tolerations.map(|it| (toleration_of(it), it["tolerationSeconds"].as_i64()));
+    let tainted = taints().filter_map(|it| time(&it["timeAdded"])).max();
+    match stay(taints().map(taint_of), tolerations) {
+        Stay::Forever => None,
+        Stay::Ended => tainted,
+        Stay::For(stay) => {
+            let came = condition(pod, "PodScheduled").and_then(|it| time(&it["lastTransitionTime"]));
+            Some(tainted.into_iter().chain(came).max()?.after(stay))
         }
-    };
-    items(node, "/spec/taints").iter().filter(|it| it["effect"] == "NoExecute").filter_map(leaves).min()
+    }
 }
 
 /// How the kubelet's `localStorageEviction` says that a Pod used more of a disk than it may.

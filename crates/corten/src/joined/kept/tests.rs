@@ -157,7 +157,7 @@ async fn of_lists_that_are_too_large_as_a_whole_none_is_kept() {
     store.change(PODS, applied("a", "{}", 1));
     store.change(PODS, whole("7"));
     ended(&store).await;
-    store.change(PODS, applied("b", &format!("\"{}\"", "x".repeat(book::BYTES_MAX)), 2));
+    store.change(PODS, applied("b", &format!("\"{}\"", "x".repeat(kept_file::BYTES_MAX)), 2));
     store.write(None).await;
     store.write(None).await;
     assert!(files(data.path()).is_empty(), "half of the policies would be a lie");

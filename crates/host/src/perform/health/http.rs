@@ -5,6 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use corten_meta::address::join_host_port;
 use corten_stream::AnyServer;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Empty};
@@ -22,7 +23,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use super::{address, connect, first_bytes::FirstBytes};
+use super::{connect, first_bytes::FirstBytes};
 
 const REDIRECTS: usize = 10;
 const BODY_BYTES_MAX: usize = 10 << 10;
@@ -131,7 +132,7 @@ impl From<String> for NoAnswer {
 
 impl ProbeUrl {
     fn url(&self) -> String {
-        format!("{}://{}{}", self.scheme(), address(&self.host, self.port), self.path)
+        format!("{}://{}{}", self.scheme(), join_host_port(&self.host, self.port), self.path)
     }
 
     fn scheme(&self) -> &'static str {
@@ -139,7 +140,7 @@ impl ProbeUrl {
     }
 
     fn authority(&self) -> String {
-        address(&self.host, self.port)
+        join_host_port(&self.host, self.port)
     }
 
     /// RFC 3986, 5.2: where a `Location` leads from here.

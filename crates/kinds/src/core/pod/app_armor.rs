@@ -4,7 +4,7 @@
 use corten_validation::fill::{each, made, text};
 use serde_json::{Value, json};
 
-const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
+pub(super) const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
 const LOCAL: &str = "localhost/";
 
 /// Gives each container's annotation to its field, unless that says something itself.

@@ -7,10 +7,13 @@ use corten_schema::{Cursor, Ordered, violations};
 use corten_validation::{difference, fill::means_the_same};
 use serde_json::Value;
 
+use super::annotations;
+
 const ONLY: &str = "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 
 pub(super) fn violations_of(new: &Value, old: &Value) -> Vec<Violation> {
     violations(new, |pod| {
+        annotations::validate_update(pod, old);
         let (spec, before) = (pod.at("spec"), &old["spec"]);
         for list in ["containers", "initContainers"] {
             if spec.at(list).items().len() != before[list].as_array().map_or(0, Vec::len) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use corten_api::core::v1::{Node, NodeCondition};
-use corten_meta::Time;
+use corten_meta::{Time, aggregate};
 use serde_json::{Value, json};
 
 use super::event;
@@ -27,13 +27,7 @@ pub(super) struct State<'a> {
 fn problem(facts: &NodeFacts, state: State<'_>) -> Option<String> {
     let shutdown = state.is_shutting_down.then(|| shutdown::PROBLEM.to_owned());
     let runtime = facts.runtime_problem.as_ref().map(|it| format!("container runtime is down: {it}"));
-    let all: Vec<String> = [runtime, network_problem(facts), shutdown].into_iter().flatten().collect();
-    // Joined as by `NewAggregate`.
-    match all.len() {
-        0 => None,
-        1 => all.into_iter().next(),
-        _ => Some(format!("[{}]", all.join(", "))),
-    }
+    aggregate([runtime, network_problem(facts), shutdown].into_iter().flatten())
 }
 
 pub(crate) fn network_problem(facts: &NodeFacts) -> Option<String> {

@@ -18,18 +18,18 @@ fn is_about_image(waiting: &WaitingState) -> bool {
         .contains(&waiting.reason)
 }
 
-pub(super) fn image_step(container: &Container, track: &ContainerRecord) -> Step {
-    let waiting = track.waiting.as_ref().filter(|it| is_about_image(it));
-    let state = match (&track.image, waiting) {
+pub(super) fn image_step(container: &Container, record: &ContainerRecord) -> Step {
+    let waiting = record.waiting.as_ref().filter(|it| is_about_image(it));
+    let state = match (&record.image, waiting) {
         (_, Some(_)) => StepState::Blocked,
         (ImageState::Inspecting | ImageState::Pulling { .. }, _) => StepState::Running,
         (ImageState::Present(_), _) => StepState::Done,
-        _ if track.starting.is_some() || track.latest().is_some() => StepState::Done,
+        _ if record.starting.is_some() || record.latest().is_some() => StepState::Done,
         _ => StepState::Pending,
     };
-    let mut step = step(&format!("image {}", container.name), state, track.image_span);
+    let mut step = step(&format!("image {}", container.name), state, record.image_span);
     let image = container.image.as_deref().unwrap_or_default();
-    step.message = match &track.image {
+    step.message = match &record.image {
         ImageState::Pulling { .. } => format!("pulling {image}"),
         _ => image.to_owned(),
     };
@@ -61,10 +61,10 @@ fn wait_of(waiting: &WaitingState) -> Wait {
     wait
 }
 
-pub(super) fn container_step(container: &Container, track: &ContainerRecord, must_end: bool) -> Step {
+pub(super) fn container_step(container: &Container, record: &ContainerRecord, must_end: bool) -> Step {
     let name = format!("container {}", container.name);
-    let waiting = track.waiting.as_ref().filter(|it| !is_about_image(it));
-    let latest = track.latest();
+    let waiting = record.waiting.as_ref().filter(|it| !is_about_image(it));
+    let latest = record.latest();
     let span = latest.map_or_else(Span::default, |it| Span {
         started: it.created_at,
         finished: match &it.state {
@@ -73,24 +73,24 @@ pub(super) fn container_step(container: &Container, track: &ContainerRecord, mus
             _ => None,
         },
     });
-    if let Some(since) = track.starting {
+    if let Some(since) = record.starting {
         return step(&name, StepState::Running, Span { started: Some(since), finished: None });
     }
     if let Some(waiting) = waiting {
         let mut step = step(&name, StepState::Blocked, span);
         let mut wait = wait_of(waiting);
-        if let Some((ended, exit)) = track.last_exit().filter(|_| waiting.reason == CRASH_LOOP) {
+        if let Some((ended, exit)) = record.last_exit().filter(|_| waiting.reason == CRASH_LOOP) {
             // Kubernetes's message names the pod again, which whoever asks knows.
             let back_off = wait.message.split(" restarting ").next().unwrap_or_default();
-            wait.message = format!("{}; {back_off}", how_it_ended(track, ended, exit));
-            step.log = track.log_tail.lines().map(|it| it.trim_end().to_owned()).collect();
+            wait.message = format!("{}; {back_off}", how_it_ended(record, ended, exit));
+            step.log = record.log_tail.lines().map(|it| it.trim_end().to_owned()).collect();
         }
         step.message = restarts(latest.map_or(0, |it| it.attempt));
         step.wait = Some(wait);
         return step;
     }
     let Some(latest) = latest else { return step(&name, StepState::Pending, span) };
-    if track.is_in_post_start() {
+    if record.is_in_post_start() {
         let mut step = step(&name, StepState::Running, span);
         let message = format!(
             "container {}: its postStart hook has not returned: it is not ready, and none that comes after it starts",
@@ -125,8 +125,8 @@ fn restarts(n: u32) -> String {
 }
 
 /// Why a container that crashes has ended, in words.
-fn how_it_ended(track: &ContainerRecord, ended: &ObservedContainer, exit: &Exit) -> String {
-    let gave_up = |kind| track.probes.get(&kind).filter(|it| it.id == ended.id && it.passed == Some(false));
+fn how_it_ended(record: &ContainerRecord, ended: &ObservedContainer, exit: &Exit) -> String {
+    let gave_up = |kind| record.probes.get(&kind).filter(|it| it.id == ended.id && it.passed == Some(false));
     for kind in [ProbeKind::Startup, ProbeKind::Liveness] {
         if let Some(probe) = gave_up(kind) {
             let (kind, why) = (crate::pod::probe::name(kind).to_lowercase(), probe.last_failure.trim_end());
@@ -134,7 +134,7 @@ fn how_it_ended(track: &ContainerRecord, ended: &ObservedContainer, exit: &Exit)
             return format!("it is stopped because its {kind} probe fails{why}");
         }
     }
-    if let Some((_, why)) = track.hook_failure.as_ref().filter(|it| it.0 == ended.id) {
+    if let Some((_, why)) = record.hook_failure.as_ref().filter(|it| it.0 == ended.id) {
         return format!("it is stopped because its postStart hook fails: {why}");
     }
     let said = exit.message.lines().next().filter(|it| !it.is_empty());

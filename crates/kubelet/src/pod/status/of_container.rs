@@ -38,13 +38,13 @@ impl PodMachine {
     ) -> Vec<ContainerStatus> {
         let one = |container: &Container| {
             let old = old.into_iter().flatten().find(|it| it.name == container.name);
-            let track = self.tracks.get(&container.name);
-            let is_hidden = track.and_then(|it| hidden_until(container, it.latest()?, now)).is_some();
+            let record = self.container_records.get(&container.name);
+            let is_hidden = record.and_then(|it| hidden_until(container, it.latest()?, now)).is_some();
             let ran = old.and_then(|it| it.state.as_ref()).is_some_and(|it| it.running.is_some());
             if is_hidden && !ran && self.ending.is_none() {
-                return self.unseen(container, track, old);
+                return self.unseen(container, record, old);
             }
-            self.container_status(container, track, old)
+            self.container_status(container, record, old)
         };
         containers.iter().map(one).collect()
     }
@@ -52,29 +52,29 @@ impl PodMachine {
     fn container_status(
         &self,
         container: &Container,
-        track: Option<&ContainerRecord>,
+        record: Option<&ContainerRecord>,
         old: Option<&ContainerStatus>,
     ) -> ContainerStatus {
-        let Some(latest) = track.and_then(ContainerRecord::latest) else {
-            return self.unseen(container, track, old);
+        let Some(latest) = record.and_then(ContainerRecord::latest) else {
+            return self.unseen(container, record, old);
         };
-        let track = track.expect("it has a latest attempt");
+        let record = record.expect("it has a latest attempt");
         let mut shown_exit = None;
         let state = match &latest.state {
             Observed::Running { started_at } => ContainerState {
                 running: Some(ContainerStateRunning { started_at: started_at.map(|it| ApiTime(it.0)) }),
                 ..ContainerState::default()
             },
-            Observed::Exited(exit) => match &track.waiting {
-                Some(_) if self.ending.is_none() && restarts(&self.pod, container, exit) => self.waiting(Some(track)),
+            Observed::Exited(exit) => match &record.waiting {
+                Some(_) if self.ending.is_none() && restarts(&self.pod, container, exit) => self.waiting(Some(record)),
                 _ => {
                     shown_exit = Some(latest.id.as_str());
                     terminated(latest, exit)
                 }
             },
-            Observed::Created | Observed::Unknown => self.waiting(Some(track)),
+            Observed::Created | Observed::Unknown => self.waiting(Some(record)),
         };
-        let earlier = track.attempts.iter().rev().map(|it| &it.it).filter(|it| Some(it.id.as_str()) != shown_exit);
+        let earlier = record.attempts.iter().rev().map(|it| &it.it).filter(|it| Some(it.id.as_str()) != shown_exit);
         let last_state = earlier.filter_map(|it| Some(terminated(it, exit_of(it)?))).next();
         let last_state = last_state.or_else(|| old.filter(|_| latest.attempt > 0)?.last_state.clone());
         let is_done = exit_of(latest).is_some_and(|it| it.code == 0);
@@ -84,14 +84,14 @@ impl PodMachine {
         // it found out holds.
         let id = Some(format!("{RUNTIME}{}", latest.id));
         let before = old.filter(|it| it.container_id == id && exit_of(latest).is_none());
-        let was_started = before.is_some_and(|it| it.started == Some(true)) && track.is_unprobed(ProbeKind::Startup);
-        let was_ready = before.is_some_and(|it| it.ready) && track.is_unprobed(ProbeKind::Readiness);
+        let was_started = before.is_some_and(|it| it.started == Some(true)) && record.is_unprobed(ProbeKind::Startup);
+        let was_ready = before.is_some_and(|it| it.ready) && record.is_unprobed(ProbeKind::Readiness);
         ContainerStatus {
             name: container.name.clone(),
             state: Some(state),
             last_state: Some(last_state.unwrap_or_default()),
-            ready: if must_end { is_done } else { was_ready || track.is_ready(container) },
-            started: Some(was_started || track.is_started(container)),
+            ready: if must_end { is_done } else { was_ready || record.is_ready(container) },
+            started: Some(was_started || record.is_started(container)),
             stop_signal: container.lifecycle.as_ref().and_then(|it| it.stop_signal.clone()),
             restart_count: i32::try_from(latest.attempt).unwrap_or(i32::MAX),
             image: latest.image.clone(),
@@ -106,13 +106,13 @@ impl PodMachine {
     fn unseen(
         &self,
         container: &Container,
-        track: Option<&ContainerRecord>,
+        record: Option<&ContainerRecord>,
         old: Option<&ContainerStatus>,
     ) -> ContainerStatus {
         let lost = old.filter(|it| it.container_id.as_ref().is_some_and(|it| !it.is_empty()));
         let mut status = ContainerStatus {
             name: container.name.clone(),
-            state: Some(self.waiting(track)),
+            state: Some(self.waiting(record)),
             last_state: Some(ContainerState::default()),
             image: container.image.clone().unwrap_or_default(),
             started: Some(false),
@@ -163,9 +163,9 @@ impl PodMachine {
         }
     }
 
-    fn waiting(&self, track: Option<&ContainerRecord>) -> ContainerState {
+    fn waiting(&self, record: Option<&ContainerRecord>) -> ContainerState {
         let has_init = spec_of(&self.pod).init_containers.as_ref().is_some_and(|it| !it.is_empty());
-        let waiting = match track.and_then(|it| it.waiting.as_ref()) {
+        let waiting = match record.and_then(|it| it.waiting.as_ref()) {
             Some(it) => ContainerStateWaiting { reason: Some(it.reason.into()), message: Some(it.message.clone()) },
             None => {
                 let reason = if has_init { "PodInitializing" } else { "ContainerCreating" };

@@ -99,18 +99,25 @@ struct Play {
     n_made: usize,
     /// There is no room for all policies.
     is_crowded: bool,
-    doors: Doors,
+    pod_match: PodMatch,
 }
 
 impl Play {
-    fn new(seed: u64, is_crowded: bool, doors: Doors) -> Self {
-        let mut mind = NetworkPolicies::new("n1").with_doors(doors);
+    fn new(seed: u64, is_crowded: bool, pod_match: PodMatch) -> Self {
+        let mut mind = NetworkPolicies::new("n1").with_pod_match(pod_match);
         if is_crowded {
             mind.room = 300;
         }
         let dice = Dice(0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(seed));
-        let mut this =
-            Self { dice, cluster: Cluster::default(), mind, kernel: Kernel::default(), n_made: 0, is_crowded, doors };
+        let mut this = Self {
+            dice,
+            cluster: Cluster::default(),
+            mind,
+            kernel: Kernel::default(),
+            n_made: 0,
+            is_crowded,
+            pod_match,
+        };
         this.kernel.apply(&this.mind.whole());
         this
     }
@@ -200,7 +207,7 @@ impl Play {
         let (_, addresses) = place(&key.namespace, &key.name);
         let addresses: Vec<IpAddr> = addresses.iter().map(|it| it.parse().expect("an address")).collect();
         self.cluster.plugged.insert(key.clone(), addresses.clone());
-        Some(Event::Plugged(Plugged { sandbox, pod: key.clone(), uid, addresses, labels: None }))
+        Some(Event::Plugged(PodSandbox { sandbox, pod: key.clone(), uid, addresses, labels: None }))
     }
 
     fn compare(&mut self, seed: u64) {
@@ -222,7 +229,7 @@ impl Play {
                     // Where addresses are all that Pods are known by, one that nobody has is nobody's.
                     let plugged = |it| self.cluster.plugged.values().any(|all| all.contains(&it));
                     let is_nobodys = |is_here: bool, at| is_here && !plugged(at);
-                    if self.doors == Doors::Addresses
+                    if self.pod_match == PodMatch::Addresses
                         && (is_nobodys(*from_bridge, packet.from) || is_nobodys(*to_bridge, packet.to))
                     {
                         continue;
@@ -239,8 +246,8 @@ impl Play {
 #[test]
 fn rules_let_through_what_the_objects_say() {
     for seed in 1..=60 {
-        for doors in [Doors::Bridge, Doors::Addresses] {
-            let mut play = Play::new(seed, false, doors);
+        for pod_match in [PodMatch::Bridge, PodMatch::Addresses] {
+            let mut play = Play::new(seed, false, pod_match);
             assert!((0..40).all(|_| !play.step(seed)));
         }
     }
@@ -250,7 +257,7 @@ fn rules_let_through_what_the_objects_say() {
 fn without_room_rules_let_through_nothing_that_the_objects_do_not() {
     let mut n_closed = 0;
     for seed in 1..=15 {
-        let mut play = Play::new(seed, true, if seed % 2 == 0 { Doors::Addresses } else { Doors::Bridge });
+        let mut play = Play::new(seed, true, if seed % 2 == 0 { PodMatch::Addresses } else { PodMatch::Bridge });
         n_closed += (0..40).filter(|_| play.step(seed)).count();
     }
     assert!(n_closed > 20, "{n_closed}");

@@ -1,7 +1,7 @@
 use std::net::Ipv4Addr;
 
 use corten_meta::Key;
-use corten_netpolicy::{Event, NetworkPolicies, Plugged};
+use corten_netpolicy::{Event, NetworkPolicies, PodSandbox};
 use serde_json::{Value as Json, json};
 
 use super::*;
@@ -23,7 +23,7 @@ fn pod_at(namespace: usize, n: usize, is_here: bool, labels: &Json) -> impl Iter
         "spec": {"nodeName": if is_here { "n1" } else { "n2" }, "containers": [{"ports": [{"name": "http", "containerPort": 8080}]}]},
         "status": {"podIPs": [{"ip": address}]},
     });
-    let plugged = Plugged {
+    let plugged = PodSandbox {
         sandbox: name.clone(),
         pod: Key::new(namespace, &*name),
         uid: name,

@@ -3,7 +3,7 @@
 use corten_api::resources::PERSISTENT_VOLUMES;
 use corten_client::{Client, PatchType};
 use corten_meta::Key;
-use corten_provisioner::{Failure, Finality, Grown, Growth, MESSAGE, Modification, NodeGrowth};
+use corten_provisioner::{Failure, FailureKind, Grown, Growth, MESSAGE, Modification, NodeGrowth};
 use serde_json::{Value, json};
 
 use super::{not_written, refused, told, unasked, write_status};
@@ -21,10 +21,10 @@ pub(crate) async fn grow_on_node(
     };
     write(&growth.begun).await?;
     let Err(failure) = grown.await else { return write(&growth.done).await };
-    let status = match failure.finality {
-        Finality::Open | Finality::Unasked => &None,
-        Finality::Refused => &growth.failed,
-        Finality::Infeasible => &growth.infeasible,
+    let status = match failure.kind {
+        FailureKind::Open | FailureKind::Unasked => &None,
+        FailureKind::Refused => &growth.failed,
+        FailureKind::Infeasible => &growth.infeasible,
     };
     let why = format!("failed to expand pvc with {}", failure.message);
     write(&status.as_ref().map(|it| with_message(it, &why))).await?;
@@ -52,7 +52,7 @@ pub(super) async fn expand(client: &Client, hands: &dyn VolumeHands, growth: &Gr
             Ok(grown.needs_node)
         }
         Err(refusal) => {
-            let status = if refusal.finality == Finality::Infeasible { &growth.infeasible } else { &growth.failed };
+            let status = if refusal.kind == FailureKind::Infeasible { &growth.infeasible } else { &growth.failed };
             write_status(client, &growth.claim, &with_message(status, &refusal.message)).await?;
             Err(refused(refusal))
         }
@@ -75,11 +75,11 @@ pub(super) async fn modify(client: &Client, hands: &dyn VolumeHands, it: &Modifi
     let secrets = told(client, it.secret.as_ref()).await?;
     write_status(client, &it.claim, &it.begun).await.map_err(unasked)?;
     let changed = hands.modify(it.driver.clone(), it.handle.clone(), it.parameters.clone(), secrets).await;
-    if let Err(Unchanged { message, finality }) = changed {
-        let status = if finality == Finality::Infeasible { &it.infeasible } else { &it.failed };
+    if let Err(Unchanged { message, kind }) = changed {
+        let status = if kind == FailureKind::Infeasible { &it.infeasible } else { &it.failed };
         let why = format!("ModifyVolume failed with error: {message}. Waiting for retry.");
         write_status(client, &it.claim, &with_message(status, &why)).await?;
-        return Err(Failure { message, finality, ..Failure::default() });
+        return Err(Failure { message, kind, ..Failure::default() });
     }
     let patch = json!({ "spec": { "volumeAttributesClassName": it.class } });
     let key = Key::cluster(it.volume.as_str());

@@ -2,7 +2,7 @@
 
 use corten_client::Client;
 use corten_kubelet::Secrets;
-use corten_provisioner::{Created, Failure, Finality, Handles, Request};
+use corten_provisioner::{Created, Failure, FailureKind, Handles, Request};
 
 use super::{failed, refused, told};
 use crate::provisioner::answered::Answered;
@@ -26,7 +26,7 @@ pub(super) async fn create(
     if let Some(other) = other.or_else(taken) {
         let handle = &created.handle;
         let message = format!("the driver answers with volume {handle:?}, which is that of PersistentVolume {other}");
-        return Err(Failure { message, finality: Finality::Refused, ..Failure::default() });
+        return Err(Failure { message, kind: FailureKind::Refused, ..Failure::default() });
     }
     match created.refused {
         Some(why) => Err(clean_up(hands, answered, (request, &created.handle), secrets, why).await),
@@ -47,7 +47,7 @@ async fn clean_up(
         match hands.delete(request.driver.clone(), handle.to_owned(), secrets.clone()).await {
             Ok(()) => {
                 answered.forget(&request.driver, handle);
-                return Failure { message: why, finality: Finality::Refused, ..Failure::default() };
+                return Failure { message: why, kind: FailureKind::Refused, ..Failure::default() };
             }
             Err(refusal) => failure = Some(refusal.message),
         }

@@ -33,7 +33,7 @@ fn attaching(world: &World) {
 async fn a_volume_is_attached_and_detached_with_the_drivers_words() {
     let world = World::new();
     let refused = |message: &str, is_exhausted| {
-        *world.hands.refusal.lock() = Some(Refusal { is_exhausted, ..refusal(message, Finality::Open) });
+        *world.hands.refusal.lock() = Some(Refusal { is_exhausted, ..refusal(message, FailureKind::Open) });
     };
     refused("no place", true);
     attaching(&world);

@@ -14,7 +14,7 @@ async fn a_volume_is_changed_as_another_class_says_with_the_drivers_words_before
     let metadata = json!({ "name": "pv1", "annotations": annotations });
     world.api.put(&format!("{VOLUMES}/pv1"), json!({ "metadata": metadata, "spec": spec }));
     world.api.put("/api/v1/namespaces/storage/secrets/login", json!({ "data": { "user": "YQ==" } }));
-    *world.hands.refusal.lock() = Some(refusal("too busy", Finality::Open));
+    *world.hands.refusal.lock() = Some(refusal("too busy", FailureKind::Open));
     let path = format!("{CLAIMS}/data");
     let mut bound = claim(&json!({ "status": { "phase": "Bound", "capacity": { "storage": "1Gi" } } }));
     bound["spec"]["volumeName"] = "pv1".into();

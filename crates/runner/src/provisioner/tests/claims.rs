@@ -16,7 +16,7 @@ async fn a_claim_is_given_a_volume_which_goes_when_it_is_released() {
     );
     let mut released = made;
     released["status"] = json!({ "phase": "Released" });
-    *world.hands.refusal.lock() = Some(refusal("in use", Finality::Open));
+    *world.hands.refusal.lock() = Some(refusal("in use", FailureKind::Open));
     world.api.remove(&format!("{CLAIMS}/data"));
     world.api.put(&volume, released);
     world.until("removed", |api| api.object(&volume).is_none_or(|it| it["metadata"]["finalizers"] == json!([]))).await;
@@ -50,7 +50,7 @@ async fn a_volume_is_removed_without_the_secret_that_is_gone() {
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_finds_no_room_is_given_back_to_the_scheduler() {
     let world = World::new();
-    *world.hands.refusal.lock() = Some(Refusal { is_exhausted: true, ..refusal("no room", Finality::Infeasible) });
+    *world.hands.refusal.lock() = Some(Refusal { is_exhausted: true, ..refusal("no room", FailureKind::Infeasible) });
     let path = format!("{CLAIMS}/data");
     world.api.put(&path, claim(&Value::Null));
     let selected = |api: &FakeApi| {
@@ -76,7 +76,7 @@ async fn a_volume_that_is_not_what_was_asked_for_is_removed_again() {
 #[tokio::test(start_paused = true)]
 async fn a_volume_whose_claim_went_meanwhile_is_made_known_and_removed() {
     let world = World::new();
-    *world.hands.refusal.lock() = Some(refusal("no answer", Finality::Open));
+    *world.hands.refusal.lock() = Some(refusal("no answer", FailureKind::Open));
     let path = format!("{CLAIMS}/data");
     world.api.put(&path, claim(&Value::Null));
     world.until("asked for", |_| !world.hands.asked.lock().is_empty()).await;

@@ -26,7 +26,7 @@ async fn a_snapshot_is_taken_and_removed() {
     world.serve_snapshots().await;
     let class = "/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses/local";
     assert_eq!(world.api.object(class).expect("there")["driver"], DRIVER);
-    *world.hands.refusal.lock() = Some(Refusal { is_exhausted: true, ..refusal("no room", Finality::Infeasible) });
+    *world.hands.refusal.lock() = Some(Refusal { is_exhausted: true, ..refusal("no room", FailureKind::Infeasible) });
     let path = format!("{CONTENTS}/snapcontent-u1");
     let content = json!({
         "metadata": {

@@ -1,7 +1,7 @@
 //! Asks the rules of an object, from the outside to the inside, within one budget for all of them.
 
 use corten_cel::{
-    Activation, ErrorKind, Fuel, MESSAGE_BYTES_MAX, PER_CALL_LIMIT, Program, RUNTIME_BUDGET, Tank, is_spent,
+    Activation, ErrorKind, Fuel, FuelLimit, MESSAGE_BYTES_MAX, PER_CALL_LIMIT, Program, RUNTIME_BUDGET, is_spent,
 };
 use corten_meta::Violation;
 use serde_json::Value;
@@ -13,7 +13,7 @@ impl Structural {
     /// Every rule in CEL that `value` breaks, the first ones. Asked of what [`Structural::validate`] found nothing wrong with: an
     /// expression may rely on the types that it was checked with.
     pub fn validate_expressions(&self, value: &Value, old: Option<&Value>) -> Vec<Violation> {
-        let _tank = Tank::of(Fuel::OBJECT);
+        let _limit = FuelLimit::of(Fuel::OBJECT);
         let mut asked = Evaluation { found: Vec::new(), path: String::new(), budget: RUNTIME_BUDGET, is_over: false };
         asked.part(self, value, old);
         if is_spent() && !asked.is_over {

@@ -49,18 +49,17 @@ pub(super) struct Writer {
     is_tight: bool,
     /// No checkpoint for want of room before this: the last one failed.
     next_try: Option<Instant>,
-    haste: Haste,
+    checkpoint_policy: CheckpointPolicy,
 }
 
-/// Whether a write may make room first, by a checkpoint that takes as long as all data do.
+/// May a write make room first, by a checkpoint, which takes longer the more data there are?
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Haste {
-    /// It may.
-    None,
-    /// It may not: who waits has others to serve.
-    AtOnce,
-    /// It may not, and would have to.
-    WantsRoom,
+enum CheckpointPolicy {
+    Allowed,
+    /// The caller has others to serve and cannot wait for one.
+    Forbidden,
+    /// It is forbidden, and the write cannot be done without one.
+    Needed,
 }
 
 /// Works the queue off; ends when nobody can send any more and it is empty.
@@ -113,7 +112,7 @@ impl Writer {
             reserve,
             is_tight: false,
             next_try: None,
-            haste: Haste::None,
+            checkpoint_policy: CheckpointPolicy::Allowed,
         }
     }
 
@@ -123,10 +122,10 @@ impl Writer {
         if self.is_tight {
             return None;
         }
-        self.haste = Haste::AtOnce;
+        self.checkpoint_policy = CheckpointPolicy::Forbidden;
         let result = self.commit_together(vec![work.clone()]).pop().expect("an answer for each transaction");
-        let haste = mem::replace(&mut self.haste, Haste::None);
-        (haste == Haste::AtOnce).then_some(result)
+        let checkpoint_policy = mem::replace(&mut self.checkpoint_policy, CheckpointPolicy::Allowed);
+        (checkpoint_policy == CheckpointPolicy::Forbidden).then_some(result)
     }
 
     /// An answer for each transaction, in order.
@@ -188,7 +187,7 @@ impl Writer {
         let grows = is_more || draft.bytes > newest.bytes + little;
         if is_more || draft.bytes > newest.bytes {
             let held = self.hold_room(draft);
-            if grows || self.haste == Haste::WantsRoom || !self.reserve.covers(draft) {
+            if grows || self.checkpoint_policy == CheckpointPolicy::Needed || !self.reserve.covers(draft) {
                 held?;
             }
         }
@@ -198,13 +197,13 @@ impl Writer {
         for make_room in ways.into_iter().take(if grows { 1 } else { ways.len() }) {
             while let Err(AppendError::Undone(error)) = &appended
                 && is_full(error)
-                && self.haste != Haste::WantsRoom
+                && self.checkpoint_policy != CheckpointPolicy::Needed
                 && make_room(self, draft)
             {
                 appended = self.log.append(changes);
             }
         }
-        if let (Haste::WantsRoom, Err(AppendError::Undone(error))) = (self.haste, &appended) {
+        if let (CheckpointPolicy::Needed, Err(AppendError::Undone(error))) = (self.checkpoint_policy, &appended) {
             return Err(Error::Io(error.to_string()));
         }
         self.is_tight = match &appended {
@@ -232,7 +231,7 @@ impl Writer {
         if held.as_ref().is_err_and(is_full) && self.checkpoint_for_room() {
             held = self.reserve.hold(draft);
         }
-        if let (Haste::WantsRoom, Err(error)) = (self.haste, &held) {
+        if let (CheckpointPolicy::Needed, Err(error)) = (self.checkpoint_policy, &held) {
             return Err(Error::Io(error.to_string()));
         }
         self.is_tight = held.is_err();
@@ -246,8 +245,8 @@ impl Writer {
 
     /// Writes a checkpoint into the room held back for it, where what is dead is worth it.
     fn checkpoint_for_room(&mut self) -> bool {
-        if self.haste != Haste::None {
-            self.haste = Haste::WantsRoom;
+        if self.checkpoint_policy != CheckpointPolicy::Allowed {
+            self.checkpoint_policy = CheckpointPolicy::Needed;
             return false;
         }
         if let Some(running) = self.checkpoint.take() {

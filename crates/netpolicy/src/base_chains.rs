@@ -13,9 +13,9 @@
 
 use crate::rules::{Change, Direction, Family, Rule, Set, Term};
 
-/// What Pods' packets are known by.
+/// How packets of Pods are recognized.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Doors {
+pub enum PodMatch {
     /// The node's own bridge: what comes by it is a Pod's.
     #[default]
     Bridge,
@@ -28,20 +28,20 @@ pub enum Doors {
 /// for little of what two Pods would tell each other past every policy: 24 bytes and two options, or four groups.
 const ICMP6_OF_LINKS: [(u8, u8, u8, u16); 3] = [(130, 132, 1, 48), (133, 137, 255, 48), (143, 143, 1, 96)];
 
-pub(crate) fn changes(doors: Doors) -> Vec<Change> {
+pub(crate) fn changes(pod_match: PodMatch) -> Vec<Change> {
     // One transaction that takes an older table away and makes it anew: what it says holds from one moment to the next.
     let mut changes = vec![Change::Table, Change::DropTable, Change::Table];
     changes.extend(Set::fixed().map(Change::Set));
     changes.extend(Direction::BOTH.map(Change::Base));
     for direction in Direction::BOTH {
-        changes.extend(rules(direction, doors).into_iter().map(|it| Change::Rule(direction.word().to_owned(), it)));
+        changes.extend(rules(direction, pod_match).into_iter().map(|it| Change::Rule(direction.word().to_owned(), it)));
     }
     changes
 }
 
-fn rules(direction: Direction, doors: Doors) -> Vec<Rule> {
+fn rules(direction: Direction, pod_match: PodMatch) -> Vec<Rule> {
     let mut rules = Vec::new();
-    if doors == Doors::Bridge {
+    if pod_match == PodMatch::Bridge {
         rules.push(vec![Term::NotOnBridge(direction), Term::Accept]);
     }
     rules.push(vec![Term::Reply, Term::Accept]);
@@ -53,7 +53,7 @@ fn rules(direction: Direction, doors: Doors) -> Vec<Rule> {
         rules.push(vec![Term::Family(family), Term::Itself(Set::Itself(family)), Term::Accept]);
         rules.push(vec![Term::Family(family), Term::Group(direction, family)]);
     }
-    if doors == Doors::Bridge {
+    if pod_match == PodMatch::Bridge {
         rules.push(vec![Term::Drop]);
     }
     rules

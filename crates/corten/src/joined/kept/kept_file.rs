@@ -1,4 +1,4 @@
-//! What is kept under one name: objects, and when they are written next.
+//! One file of what a node keeps: the objects in it, and when it is written next.
 //!
 //! ```text
 //! {"of":"kubelet: pods  spec.nodeName=two","version":"4711"}
@@ -30,7 +30,7 @@ pub(super) const BYTES_MAX: usize = 32 << 20;
 const SEPARATORS: usize = 16;
 
 #[derive(Default)]
-pub(super) struct Book {
+pub(super) struct KeptFile {
     objects: BTreeMap<Key, KeptObject>,
     version: String,
     bytes: usize,
@@ -61,22 +61,22 @@ struct Head {
 
 type Item<'a> = (&'a str, &'a str, Option<&'a RawValue>);
 
-/// What is written of a book.
+/// What is written into the file.
 pub(super) struct Text {
     pub(super) text: Vec<u8>,
     hash: u64,
 }
 
-impl Book {
+impl KeptFile {
     /// Of single answers: it is never incomplete.
     pub(super) fn of_answers(before: Option<&[u8]>) -> Self {
-        let mut book = Self { is_whole: true, pause: Duration::from_secs(1), ..Self::default() };
+        let mut kept_file = Self { is_whole: true, pause: Duration::from_secs(1), ..Self::default() };
         for (key, object) in before.and_then(read).map(|it| it.1).into_iter().flatten() {
             let essence = object.as_ref().map_or(0, |it| hash_of(it));
-            book.put(key, object, essence);
+            kept_file.put(key, object, essence);
         }
-        book.on_disk = before.map(hash);
-        book
+        kept_file.on_disk = before.map(hash);
+        kept_file
     }
 
     /// Of a list, whose earlier text is on the disk.
@@ -97,7 +97,7 @@ impl Book {
         self.put(key, object, essence);
     }
 
-    /// As [`Book::apply`], where every difference counts.
+    /// As [`KeptFile::apply`], where every difference counts.
     pub(super) fn answer(&mut self, key: Key, object: Option<Bytes>, now: Instant) {
         let essence = object.as_ref().map_or(0, |it| hash_of(it));
         self.apply(key, object, essence, now);

@@ -1,5 +1,5 @@
-//! How many placed pods there are in each domain, those together that look alike to other pods: a pod's affinity and its spread ask about
-//! few such looks, where there are many pods.
+//! Counts placed pods per topology domain, grouped by pods with equal labels and affinity. A pod's affinity and its spread constraints ask
+//! each group once, not each pod.
 //!
 //! A domain is a value of a label of nodes. It is counted by those labels that pods have named; the first pod to name one has all pods
 //! counted anew.
@@ -21,17 +21,17 @@ const KEYS_MAX: usize = 16;
 type Labels = BTreeMap<String, String>;
 
 #[derive(Default)]
-pub(crate) struct Company {
+pub(crate) struct TopologyPodCounts {
     /// The labels that it is counted by.
     keys: BTreeSet<String>,
     /// A label that placed pods have named is not among them.
     is_partial: bool,
-    looks: BTreeMap<OrderedPod<ByLook>, Vec<Look>>,
+    signatures: BTreeMap<OrderedPod<BySignature>, Vec<PodSignature>>,
     nodes: BTreeMap<String, DomainCounts>,
 }
 
-/// Placed pods that look alike to other pods.
-pub(crate) struct Look {
+/// Placed pods with equal labels and affinity: inter-pod affinity and spread constraints cannot tell them apart.
+pub(crate) struct PodSignature {
     /// One of them, perhaps of before.
     pub(crate) info: Arc<PodInfo>,
     n_pods: usize,
@@ -76,16 +76,16 @@ impl DomainCounts {
     }
 }
 
-impl Look {
+impl PodSignature {
     /// Nothing where none of them is on a node with the label.
     pub(crate) fn domains(&self, key: &str) -> Option<&DomainCounts> {
         self.domains.get(key).filter(|it| it.sum > 0)
     }
 }
 
-impl Company {
-    pub(crate) fn looks(&self) -> impl Iterator<Item = &Look> {
-        self.looks.values().flatten()
+impl TopologyPodCounts {
+    pub(crate) fn signatures(&self) -> impl Iterator<Item = &PodSignature> {
+        self.signatures.values().flatten()
     }
 
     #[cfg(test)]
@@ -99,16 +99,16 @@ impl Company {
         let counts = |it: &BTreeMap<String, DomainCounts>| {
             it.iter().filter(|it| it.1.sum > 0).map(|it| format!("{it:?}")).collect::<Vec<_>>()
         };
-        let look = |it: &Look| {
+        let signature = |it: &PodSignature| {
             let PodInfo { key, labels, deleting, pod_affinity, pod_anti_affinity, .. } = &*it.info;
             let terms = (pod_affinity, pod_anti_affinity);
             let name = format!("{} {labels:?} {deleting} {terms:?}", key.namespace);
             format!("{name} {} {:?}", it.n_pods, counts(&it.domains))
         };
-        let mut looks: Vec<String> = self.looks().map(look).collect();
-        looks.sort();
-        looks.extend(counts(&self.nodes));
-        looks
+        let mut signatures: Vec<String> = self.signatures().map(signature).collect();
+        signatures.sort();
+        signatures.extend(counts(&self.nodes));
+        signatures
     }
 
     /// How many nodes there are in each domain.
@@ -136,7 +136,7 @@ impl Company {
             }
         }
         if is_new {
-            self.looks.clear();
+            self.signatures.clear();
             self.nodes.clear();
         }
         is_new
@@ -163,17 +163,17 @@ impl Company {
         if self.keys.is_empty() {
             return;
         }
-        let looks = self.looks.entry(OrderedPod::new(pod)).or_default();
-        let idx = looks.iter().position(|it| it.info.looks_same(pod)).unwrap_or_else(|| {
-            looks.push(Look { info: Arc::clone(pod), n_pods: 0, domains: BTreeMap::new() });
-            looks.len() - 1
+        let signatures = self.signatures.entry(OrderedPod::new(pod)).or_default();
+        let idx = signatures.iter().position(|it| it.info.has_same_signature(pod)).unwrap_or_else(|| {
+            signatures.push(PodSignature { info: Arc::clone(pod), n_pods: 0, domains: BTreeMap::new() });
+            signatures.len() - 1
         });
-        let look = &mut looks[idx];
-        look.n_pods += 1;
+        let signature = &mut signatures[idx];
+        signature.n_pods += 1;
         for (key, value) in self.keys.iter().filter_map(|it| Some((it, labels.get(it)?))) {
-            match look.domains.get_mut(key) {
+            match signature.domains.get_mut(key) {
                 Some(domains) => domains.add(value),
-                None => look.domains.entry(key.clone()).or_default().add(value),
+                None => signature.domains.entry(key.clone()).or_default().add(value),
             }
         }
     }
@@ -183,28 +183,28 @@ impl Company {
             return;
         }
         let ordered = OrderedPod::new(pod);
-        let Some(looks) = self.looks.get_mut(&ordered) else { return };
-        let Some(idx) = looks.iter().position(|it| it.info.looks_same(pod)) else { return };
-        let look = &mut looks[idx];
-        look.n_pods -= 1;
+        let Some(signatures) = self.signatures.get_mut(&ordered) else { return };
+        let Some(idx) = signatures.iter().position(|it| it.info.has_same_signature(pod)) else { return };
+        let signature = &mut signatures[idx];
+        signature.n_pods -= 1;
         for (key, value) in self.keys.iter().filter_map(|it| Some((it, labels.get(it)?))) {
-            if let Some(domains) = look.domains.get_mut(key) {
+            if let Some(domains) = signature.domains.get_mut(key) {
                 domains.remove(value);
             }
         }
-        if look.n_pods == 0 {
-            looks.remove(idx);
-            if looks.is_empty() {
-                self.looks.remove(&ordered);
+        if signature.n_pods == 0 {
+            signatures.remove(idx);
+            if signatures.is_empty() {
+                self.signatures.remove(&ordered);
             }
         }
     }
 }
 
-/// What tells most looks apart.
-struct ByLook;
+/// An order that tells most signatures apart.
+struct BySignature;
 
-impl PodOrder for ByLook {
+impl PodOrder for BySignature {
     fn compare(one: &PodInfo, other: &PodInfo) -> Ordering {
         one.key.namespace.cmp(&other.key.namespace).then_with(|| one.labels.cmp(&other.labels))
     }

@@ -19,17 +19,17 @@ use serde::Deserialize;
 
 use super::{About, Subject};
 
-pub(super) struct Seen {
-    claims: Informer<ClaimSeen>,
-    volumes: Informer<VolumeSeen>,
+pub(super) struct MoveInformers {
+    claims: Informer<ObservedClaim>,
+    volumes: Informer<ObservedVolume>,
     /// Watched from the first wish on, or what is left of a move: nearly no cluster ever has one, and all have many Pods.
     pods: Option<Informer<BTreeSet<Key>>>,
     viewer: Client,
     nodes: Informer<(String, bool)>,
     synced: [bool; 4],
     /// Those with a wish.
-    wished: BTreeMap<Key, ClaimSeen>,
-    known: BTreeMap<String, VolumeSeen>,
+    wished: BTreeMap<Key, ObservedClaim>,
+    known: BTreeMap<String, ObservedVolume>,
     pub(super) used: Used,
     with_driver: BTreeSet<String>,
 }
@@ -43,13 +43,13 @@ pub(super) fn pod_of(used: &Used, claim: &Key) -> Option<String> {
 }
 
 #[derive(Clone, Debug, Default)]
-struct ClaimSeen {
+struct ObservedClaim {
     is_wished: bool,
     volume: String,
 }
 
 #[derive(Clone, Debug, Default)]
-struct VolumeSeen {
+struct ObservedVolume {
     is_marked: bool,
     claim: Option<Key>,
 }
@@ -70,17 +70,17 @@ fn informer<T: 'static>(
     })
 }
 
-fn claim_seen(bytes: &[u8], _: &ObjectMeta) -> Result<ClaimSeen, corten_client::Error> {
+fn observed_claim(bytes: &[u8], _: &ObjectMeta) -> Result<ObservedClaim, corten_client::Error> {
     let claim: PersistentVolumeClaim = decode(bytes)?;
     let is_wished = moves::wish(&claim).is_some();
-    Ok(ClaimSeen { is_wished, volume: claim.spec.and_then(|it| it.volume_name).unwrap_or_default() })
+    Ok(ObservedClaim { is_wished, volume: claim.spec.and_then(|it| it.volume_name).unwrap_or_default() })
 }
 
-fn volume_seen(bytes: &[u8], _: &ObjectMeta) -> Result<VolumeSeen, corten_client::Error> {
+fn observed_volume(bytes: &[u8], _: &ObjectMeta) -> Result<ObservedVolume, corten_client::Error> {
     let volume: PersistentVolume = decode(bytes)?;
     let is_marked = moves::is_marked(&volume);
     let claim = volume.spec.and_then(|it| it.claim_ref);
-    Ok(VolumeSeen {
+    Ok(ObservedVolume {
         is_marked,
         claim: claim.map(|it| Key::new(it.namespace.unwrap_or_default(), it.name.unwrap_or_default())),
     })
@@ -103,11 +103,11 @@ fn claims_of(bytes: &[u8], meta: &ObjectMeta) -> Result<BTreeSet<Key>, corten_cl
     Ok(claims.map(|it| Key::new(meta.namespace.as_str(), it)).collect())
 }
 
-impl Seen {
+impl MoveInformers {
     pub(super) fn new(client: &Client, viewer: &Client, driver: &'static str) -> Self {
         Self {
-            claims: informer(client, PERSISTENT_VOLUME_CLAIMS, claim_seen),
-            volumes: informer(client, PERSISTENT_VOLUMES, volume_seen),
+            claims: informer(client, PERSISTENT_VOLUME_CLAIMS, observed_claim),
+            volumes: informer(client, PERSISTENT_VOLUMES, observed_volume),
             pods: None,
             viewer: viewer.clone(),
             nodes: informer(viewer, CSI_NODES, move |bytes, meta| {
@@ -228,7 +228,7 @@ impl Seen {
     }
 }
 
-fn subject_of(key: &Key, claim: &ClaimSeen) -> Subject {
+fn subject_of(key: &Key, claim: &ObservedClaim) -> Subject {
     match claim.volume.is_empty() {
         true => Subject::Claim(key.clone()),
         false => Subject::Volume(claim.volume.clone()),

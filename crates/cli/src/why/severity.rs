@@ -1,4 +1,4 @@
-//! How grave a cause is: what is lost is worse than what is down, and that is worse than what has not begun.
+//! How severe a cause is: what is lost is worse than what is down, and that is worse than what has not begun.
 
 use corten_kinds::Kind;
 use serde::Serialize;
@@ -10,9 +10,9 @@ use super::{
     reach::Reach,
 };
 
-/// The gravest first.
+/// The most severe first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub(crate) enum Gravity {
+pub(crate) enum Severity {
     /// What somebody stored is lost, or may be.
     Data,
     /// A node or a part of the control plane does not do its work, or writes of others are refused.
@@ -32,53 +32,53 @@ const DOWN: [&str; 1] = ["NoNodes"];
 const NOT_DOWN: [&str; 3] = ["Cordoned", "EvictionRefused", "VersionSkew"];
 
 /// Of a cause, by what it is and what waits for it.
-pub(super) fn of(account: &Account, root: Option<&Root<'_>>, reach: Reach) -> Gravity {
+pub(super) fn of(account: &Account, root: Option<&Root<'_>>, reach: Reach) -> Severity {
     let reason = root.map_or("", |it| &*it.wait.reason);
     if DATA.contains(&reason) {
-        return Gravity::Data;
+        return Severity::Data;
     }
     if account.state == State::Terminating || reason == "VolumeReleased" {
-        return Gravity::Leaving;
+        return Severity::Leaving;
     }
     if DOWN.contains(&reason) || reach <= Reach::Node && !NOT_DOWN.contains(&reason) {
-        return Gravity::Down;
+        return Severity::Down;
     }
     let path = root.map_or_else(|| vec![account], |it| it.path.clone());
     let has_not_begun = |it: &&Account| {
         let kind = it.subject.split_once('/').map_or("", |it| it.0);
-        matches!(kind, "pod" | "persistentvolumeclaim") && status(kind, &it.object) == Gravity::NotBegun
+        matches!(kind, "pod" | "persistentvolumeclaim") && status(kind, &it.object) == Severity::NotBegun
     };
     if account.state == State::Progressing || path.iter().any(has_not_begun) {
-        return Gravity::NotBegun;
+        return Severity::NotBegun;
     }
-    Gravity::Failing
+    Severity::Failing
 }
 
 /// Of an object that looks unwell, by what its status says: it is explained in that order.
-pub(super) fn seen(kind: &Kind, object: &Value) -> Gravity {
+pub(super) fn seen(kind: &Kind, object: &Value) -> Severity {
     if object["metadata"]["deletionTimestamp"].is_string() {
-        return Gravity::Leaving;
+        return Severity::Leaving;
     }
     status(&kind.singular, object)
 }
 
-fn status(kind: &str, object: &Value) -> Gravity {
+fn status(kind: &str, object: &Value) -> Severity {
     let phase = text(object, "/status/phase");
     match kind {
-        "persistentvolumeclaim" if phase == "Lost" => Gravity::Data,
-        "persistentvolumeclaim" if phase == "Bound" => Gravity::Failing,
-        "node" if condition(object, "Ready").is_none_or(|it| it["status"] != "True") => Gravity::Down,
-        "apiservice" => Gravity::Down,
-        "pod" if phase == "Failed" || has_run(object) => Gravity::Failing,
+        "persistentvolumeclaim" if phase == "Lost" => Severity::Data,
+        "persistentvolumeclaim" if phase == "Bound" => Severity::Failing,
+        "node" if condition(object, "Ready").is_none_or(|it| it["status"] != "True") => Severity::Down,
+        "apiservice" => Severity::Down,
+        "pod" if phase == "Failed" || has_run(object) => Severity::Failing,
         "pod" | "persistentvolumeclaim" | "resourceclaim" | "podgroup" | "certificatesigningrequest" => {
-            Gravity::NotBegun
+            Severity::NotBegun
         }
         // Of these each is looked at, however it is.
-        "ingress" => Gravity::NotBegun,
+        "ingress" => Severity::NotBegun,
         _ if kind.ends_with("policy") || kind.ends_with("policybinding") || kind.ends_with("configuration") => {
-            Gravity::NotBegun
+            Severity::NotBegun
         }
-        _ => Gravity::Failing,
+        _ => Severity::Failing,
     }
 }
 

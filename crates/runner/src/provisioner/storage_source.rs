@@ -28,12 +28,12 @@ use super::{
     snapshots,
 };
 
-pub(super) enum Seen {
+pub(super) enum StorageSource {
     Alone(Box<Informers>),
     Together(StorageReader),
 }
 
-impl Seen {
+impl StorageSource {
     /// What is new; where nothing is, whoever asks is woken when there is something to decide.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Vec<Event> {
         match self {

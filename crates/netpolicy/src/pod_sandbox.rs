@@ -8,7 +8,7 @@ use crate::projections::id;
 
 /// A Pod's sandbox, plugged into the network of this node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plugged {
+pub struct PodSandbox {
     pub sandbox: String,
     pub pod: Key,
     pub uid: String,
@@ -17,7 +17,7 @@ pub struct Plugged {
     pub labels: Option<BTreeMap<String, String>>,
 }
 
-impl Plugged {
+impl PodSandbox {
     /// The Pod's: see [`crate::projections::Pod::id`].
     pub fn id(&self) -> String {
         id(&self.uid, &self.pod)

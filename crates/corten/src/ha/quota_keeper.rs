@@ -25,7 +25,7 @@ const DEFRAGMENT_PAUSE_MAX: Duration = Duration::from_secs(600);
 const PATIENCE: Duration = Duration::from_secs(120);
 const NO_SPACE: &str = "NOSPACE";
 
-pub(super) struct Room {
+pub(super) struct QuotaKeeper {
     own_url: String,
     tls: TlsFiles,
     quota_bytes: u64,
@@ -60,7 +60,7 @@ enum Next {
     Disarm,
 }
 
-impl Room {
+impl QuotaKeeper {
     pub(super) fn new(own_url: String, tls: TlsFiles, quota_bytes: u64) -> Self {
         Self { own_url, tls, quota_bytes, turn: 0, full: None, defragmenting: JoinSet::new() }
     }
@@ -148,10 +148,10 @@ async fn forget(store: &EtcdStore) {
 
 /// Has a member that is not full its turn, and is it worth it?
 fn is_due(look: &Look, status: &MemberStatus, turn: i64) -> bool {
-    let all_answer = look.seen.iter().all(|it| matches!(it.status, Some(Ok(_))));
+    let all_answer = look.members.iter().all(|it| matches!(it.status, Some(Ok(_))));
     let unused = status.db_bytes.saturating_sub(status.db_bytes_in_use);
     let is_worth_it = unused >= UNUSED_BYTES_MIN && unused >= status.db_bytes / 2;
-    let mut ids: Vec<u64> = look.seen.iter().map(|it| it.member.id).collect();
+    let mut ids: Vec<u64> = look.members.iter().map(|it| it.member.id).collect();
     ids.sort_unstable();
     let whose = usize::try_from(turn).unwrap_or_default() % ids.len().max(1);
     all_answer && is_worth_it && ids.get(whose) == Some(&status.id)
@@ -168,7 +168,7 @@ fn next(look: &Look, own: &MemberStatus, quota_bytes: u64, waited: Duration) -> 
         return Next::Wait;
     }
     let is_before = |it: &MemberStatus| it.id < own.id && gains(it) && look.alarms.contains(&(it.id, NO_SPACE));
-    let statuses = look.seen.iter().filter_map(|it| it.status.as_ref()?.as_ref().ok());
+    let statuses = look.members.iter().filter_map(|it| it.status.as_ref()?.as_ref().ok());
     let n_before = u32::try_from(statuses.filter(|it| is_before(it)).count()).unwrap_or(u32::MAX);
     if waited >= PATIENCE.saturating_mul(n_before) { Next::Defragment } else { Next::Wait }
 }
@@ -178,7 +178,7 @@ mod tests {
     use corten_etcd::Member;
 
     use super::*;
-    use crate::ha::look::Seen;
+    use crate::ha::look::ObservedMember;
 
     const MIB: u64 = 1 << 20;
 
@@ -187,11 +187,11 @@ mod tests {
     }
 
     fn look(statuses: &[MemberStatus], full: &[u64]) -> Look {
-        let seen = |it: &MemberStatus| Seen {
+        let observed = |it: &MemberStatus| ObservedMember {
             member: Member { id: it.id, ..Member::default() },
             status: Some(Ok(it.clone())),
         };
-        Look::of(statuses.iter().map(seen).collect(), full.iter().map(|id| (*id, NO_SPACE)).collect())
+        Look::of(statuses.iter().map(observed).collect(), full.iter().map(|id| (*id, NO_SPACE)).collect())
     }
 
     #[test]

@@ -29,6 +29,9 @@ use corten_kinds::Subresource;
 
 /// So much is read and thrown away of one that is too large: a client that is still sending does not hear the answer.
 const BODY_BYTES_DRAINED: usize = 8 * BODY_BYTES_MAX;
+/// A value that is read takes some hundred and sixty bytes of memory, and the text of an object fifteen times its bytes: so many bytes
+/// of text each value weighs.
+const VALUE_WEIGHT: usize = 10;
 
 /// Whether a request is let on, and what is said where it is not.
 pub(crate) struct Verdict {
@@ -245,6 +248,12 @@ impl Context {
     /// How long the body is, where it has been received and not been taken.
     pub(crate) fn n_received(&self) -> usize {
         self.received_body.as_ref().and_then(|it| it.as_ref().ok()).map_or(0, Bytes::len)
+    }
+
+    /// As [`Self::n_received`]; of a body of many small values as much as others have that take as much memory when they are read.
+    pub(crate) fn weight_received(&self) -> usize {
+        let body = self.received_body.as_ref().and_then(|it| it.as_ref().ok());
+        body.map_or(0, |it| it.len().max(VALUE_WEIGHT * it.iter().filter(|it| **it == b',').count()))
     }
 
     /// Room to work on an object of so many bytes, which the request has until it is answered.

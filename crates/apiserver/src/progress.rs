@@ -45,7 +45,7 @@ fn begin(ctx: &Context) -> Result<Response, Status> {
         let message = "the server does not allow this method on the requested resource";
         return Err(Status::failure(405, "MethodNotAllowed", message));
     }
-    let place = ctx.peer.is_some().then(|| ctx.state.room().for_watch(ctx.party())).transpose()?;
+    let place = ctx.peer.is_some().then(|| ctx.state.room().for_watch(ctx.party(), 0)).transpose()?;
     let mut response = answer::json_bytes(StatusCode::OK, Bytes::new());
     *response.body_mut() = StreamBody::new(lines(ctx.state.clone(), place)).boxed_unsync();
     Ok(response)

@@ -20,6 +20,8 @@ const PARTS_OF_SMALL_BODIES: usize = 16;
 pub const SMALL_BODY_BYTES: usize = 64 * 1024;
 /// Of the places for watches.
 const PARTS_OF_WATCHES: usize = 2;
+/// Read, a selector takes some twenty times its bytes: so many of them are as much as a watch takes without any.
+const SELECTOR_BYTES_OF_PLACE: usize = 512;
 /// From so many parties on those are forgotten who hold nothing.
 const PARTIES_REMEMBERED: usize = 1024;
 
@@ -33,7 +35,7 @@ pub struct Limits {
     pub work_bytes: usize,
     /// Of answers that have not been read yet.
     pub unread_bytes: usize,
-    /// Watches that are open at once.
+    /// Watches that are open at once; one with a long selector counts for several.
     pub watches: usize,
     /// Requests that are answered at once, each as wide as it is: all priority levels share these seats.
     pub seats: u32,
@@ -183,12 +185,13 @@ impl Budget {
         shared.take(sender.party, u32::try_from(pieces).map_err(|_| too_many())?).await
     }
 
-    /// A place for one watch.
+    /// A place for one watch, and more where its selectors are long: each holds its own for as long as it lasts.
     ///
     /// # Errors
     /// 429 where all are taken, or the party's: watches do not end soon.
-    pub fn for_watch(&self, party: &str) -> Result<Permit, Status> {
-        self.watches.try_take(party, 1).ok_or_else(too_many)
+    pub fn for_watch(&self, party: &str, selector_bytes: usize) -> Result<Permit, Status> {
+        let places = u32::try_from(1 + selector_bytes / SELECTOR_BYTES_OF_PLACE).map_err(|_| too_many())?;
+        self.watches.try_take(party, places).ok_or_else(too_many)
     }
 }
 

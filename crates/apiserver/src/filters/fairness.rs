@@ -130,11 +130,14 @@ fn n_watchers(ctx: &Context) -> Option<usize> {
     in_cache(ctx, |it| is_of_one.then(|| it.n_watchers(&info.namespace, &info.name)))?
 }
 
-/// How large the object is that is to be written, as it is stored or as it was sent.
+/// How large the object is that is to be written, as it is stored or as it was sent; 0 where nothing reads it here.
 fn n_worked_on(ctx: &Context) -> usize {
     let info = &ctx.info;
+    if info.kind().is_none() {
+        return 0;
+    }
     let stored = in_cache(ctx, |it| it.get(&info.namespace, &info.name).map(|it| it.value().len()));
-    stored.map_or(0, |it| it.unwrap_or_default().max(ctx.n_received()))
+    stored.flatten().unwrap_or_default().max(ctx.weight_received())
 }
 
 /// What the cache of the objects says, in whichever version they are asked for.

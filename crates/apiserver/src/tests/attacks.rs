@@ -322,7 +322,11 @@ async fn large_objects_are_worked_on_a_few_at_a_time() {
 #[test]
 fn places_for_watches_are_shared() {
     let room = Budget::new(Limits { body_bytes: 0, watches: 6, ..Limits::default() });
-    let place = |user: &str| room.for_watch(user);
+    let place = |user: &str| room.for_watch(user, 0);
+    // A long selector takes the places of several.
+    let long = room.for_watch("a", 1024).expect("three places");
+    assert!(place("a").is_err() && room.for_watch("b", 1536).is_err() && room.for_watch("b", 1024).is_ok());
+    drop(long);
     let held: Vec<_> = ["a", "a", "a", "b", "b", "c"].map(place).into_iter().collect::<Result<_, _>>().expect("six");
     assert!(place("d").is_err(), "there are no more");
     drop(held);

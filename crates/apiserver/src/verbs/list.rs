@@ -90,9 +90,13 @@ async fn converted(
     ctx.state.conversion().snapshot(&target.asked, cache, &wanted).await.map(Arc::new)
 }
 
+/// `labelSelector` and `fieldSelector`, as they were sent.
+pub(super) fn selectors(ctx: &Context) -> [&str; 2] {
+    ["labelSelector", "fieldSelector"].map(|it| ctx.info.query.get(it).unwrap_or_default())
+}
+
 pub(crate) fn matcher(ctx: &Context, target: &RequestScope) -> Result<Matcher, Status> {
-    let selector = |name: &str| ctx.info.query.get(name).unwrap_or_default();
-    let (labels, fields) = (selector("labelSelector"), selector("fieldSelector"));
+    let [labels, fields] = selectors(ctx);
     let recorded = &target.cache(ctx).kind().selectable_fields;
     Matcher::reading(&target.asked, recorded, &target.namespace, labels, fields)
 }

@@ -62,7 +62,9 @@ struct Converter {
 async fn begin(ctx: &Context, target: &RequestScope, form: Form, matcher: Matcher) -> Result<Response, Status> {
     let options = WatchOptions::read(ctx)?;
     // The loops of this process are few and need theirs.
-    let place = ctx.peer.is_some().then(|| ctx.state.room().for_watch(ctx.party())).transpose()?;
+    let n_selector_bytes = list::selectors(ctx).map(str::len).into_iter().sum();
+    let room = || ctx.state.room().for_watch(ctx.party(), n_selector_bytes);
+    let place = ctx.peer.is_some().then(room).transpose()?;
     // What follows a revision can be waited for before there is that revision; the state at it cannot be shown.
     if let (Start::State | Start::Now, Some(revision)) = (options.start, options.revision) {
         ctx.state.caches().reach(revision).await?;

@@ -34,6 +34,8 @@ pub struct Attributes<'a> {
     pub kinds: &'a Kinds,
     /// Is the object's name made by the server? Then those who may still change it do not see it.
     pub generated_name: bool,
+    /// May plugins still change the object?
+    pub is_open: bool,
     pub form: &'a dyn RequestForm,
     pub reinvocation: Reinvocation,
     /// What the expressions that are asked about it may take, all together.

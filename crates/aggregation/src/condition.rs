@@ -1,6 +1,6 @@
 //! The condition `Available` of an APIService.
 
-use corten_meta::Time;
+use corten_meta::{Time, transition_time};
 use serde_json::{Value, json};
 
 /// Of the type `Available`.
@@ -27,7 +27,7 @@ impl Condition {
         if before["status"] == status && before["reason"] == self.reason && before["message"] == *self.message {
             return None;
         }
-        let since = if before["status"] == status { before["lastTransitionTime"].clone() } else { json!(now) };
+        let since = transition_time(Some(&before), status, now);
         let condition = json!({
             "type": "Available", "status": status, "lastTransitionTime": since,
             "reason": self.reason, "message": self.message,

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use corten_api::resources::{FLOW_SCHEMAS, PRIORITY_LEVEL_CONFIGURATIONS};
 use corten_cacher::watch_cache::{Snapshot, Stored};
-use corten_meta::{Key, Resource, Status, Time};
+use corten_meta::{Key, Resource, Status, Time, transition_time};
 use futures_util::future::join_all;
 use http::Method;
 use serde_json::{Value, json};
@@ -123,8 +123,7 @@ fn with_dangling(object: &Value, levels: &Snapshot, now: Time) -> Option<Value> 
     if is_said("status", status) && is_said("reason", reason) && is_said("message", &message) {
         return None;
     }
-    let since =
-        before.filter(|it| it["status"] == status).map_or_else(|| json!(now), |it| it["lastTransitionTime"].clone());
+    let since = transition_time(before, status, now);
     let condition = json!({ "type": "Dangling", "status": status, "lastTransitionTime": since, "reason": reason, "message": message });
     by_type.insert("Dangling".into(), condition);
     let mut new = object.clone();

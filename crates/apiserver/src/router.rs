@@ -11,7 +11,7 @@ use corten_cacher::{
 };
 use corten_kinds::{Kind, KindRef, Subresource, Verb};
 use corten_meta::Status;
-use corten_routes::{Route, list_options};
+use corten_routes::{Route, write_options};
 use http::{HeaderMap, Method, header};
 
 use crate::{
@@ -146,7 +146,7 @@ async fn made_for_asking(ctx: &mut Context, kind: &'static Kind, verb: Verb) -> 
 }
 
 async fn collection(ctx: &mut Context, target: RequestScope, verb: Verb) -> Result<Response, Status> {
-    list_options::dry_run(&ctx.info.query)?;
+    write_options::dry_run(&ctx.info.query, ctx.info.verb)?;
     let form = ctx.form()?;
     match verb {
         Verb::List => Box::pin(list::list(ctx, &target, form)).await,
@@ -158,7 +158,7 @@ async fn collection(ctx: &mut Context, target: RequestScope, verb: Verb) -> Resu
 }
 
 async fn object(ctx: &mut Context, target: RequestScope, verb: Verb) -> Result<Response, Status> {
-    list_options::dry_run(&ctx.info.query)?;
+    write_options::dry_run(&ctx.info.query, ctx.info.verb)?;
     let form = ctx.form()?;
     match verb {
         Verb::Get => get::get(ctx, &target, form).await,
@@ -182,7 +182,7 @@ async fn below_object(
         return Box::pin(connect::proxy(ctx)).await;
     }
     let Some(verb) = verb else { return Err(not_allowed()) };
-    list_options::dry_run(&ctx.info.query)?;
+    write_options::dry_run(&ctx.info.query, ctx.info.verb)?;
     let form = ctx.form();
     match (subresource, verb) {
         (Sub::Log | Sub::Exec | Sub::Attach | Sub::PortForward, _) => Box::pin(connect::answer(ctx, subresource)).await,

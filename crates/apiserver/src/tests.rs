@@ -132,7 +132,10 @@ const BETWEEN_TRIES: std::time::Duration = std::time::Duration::from_millis(50);
 #[tokio::test(start_paused = true)]
 async fn scripts() {
     let mut failures = String::new();
-    for (name, text) in SCRIPTS {
+    // `SCRIPT=patch_status cargo test -p corten-apiserver tests::scripts` plays that one alone.
+    let wanted = std::env::var("SCRIPT").unwrap_or_default();
+    assert!(SCRIPTS.iter().any(|it| it.0.contains(&wanted)), "no script is called {wanted}");
+    for (name, text) in SCRIPTS.iter().filter(|it| it.0.contains(&wanted)) {
         let server = server::started().await;
         if let Err(failure) = run(&server, text).await {
             writeln!(failures, "{name}: {failure}").expect("writing to memory does not fail");

@@ -11,14 +11,13 @@ use std::time::Duration;
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Time};
-use corten_reconcile::{Actor, Answer, Controller, Effect, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{
+    Actor, Answer, Controller, Effect, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write, status::exact_patch,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::{
-    projections::{Pod, ReachableService, projection},
-    status::exact_patch,
-};
+use crate::projections::{Pod, ReachableService, projection};
 use names::NamedNode;
 
 pub use of_pods::PodCertificateCleaner;

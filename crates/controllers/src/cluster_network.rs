@@ -9,7 +9,7 @@ use corten_api::{
     resources,
 };
 use corten_meta::{Key, ObjectMeta, Time};
-use corten_reconcile::{Controller, Effect, Plan, Verb, View, Wake, Watch, Write};
+use corten_reconcile::{Controller, Effect, Plan, Verb, View, Wake, Watch, Write, status::exact_patch};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -17,7 +17,6 @@ use crate::{
     endpoint_slice::layout::changes,
     projections::{Namespace, or_default, projection},
     settings::Settings,
-    status::exact_patch,
 };
 
 /// Only ConfigMaps of this one name are ever seen.

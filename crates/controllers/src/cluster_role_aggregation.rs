@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Resource, Selector, Time};
-use corten_reconcile::{Controller, Plan, Verb, View, Wake, Watch, Write};
+use corten_reconcile::{Controller, Plan, Verb, View, Wake, Watch, Write, status::exact_patch};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{projections::projection, status::exact_patch};
+use crate::projections::projection;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Time};
-use corten_reconcile::{Controller, Effect, EventType, Plan, Propagation, Verb, View, Wake, Watch, Write};
+use corten_reconcile::{
+    Controller, Effect, EventType, Plan, Propagation, Verb, View, Wake, Watch, Write, status::exact_patch,
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -16,7 +18,6 @@ use crate::{
     projections::{
         EndpointAddress, EndpointPort, EndpointSubset, Endpoints, NamedPorts, Pod, Service, ServicePort, reference,
     },
-    status::exact_patch,
 };
 use subsets::Subsets;
 

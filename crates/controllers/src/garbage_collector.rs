@@ -24,16 +24,17 @@ use std::{collections::BTreeSet, time::Duration};
 use circle::TransitiveDependents;
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, OwnerReference, Resource, Time};
-use corten_reconcile::{Actor, Controller, DEFINED, Effect, Plan, Verb, View, Wait, Wake, Watch, Write, served};
+use corten_reconcile::{
+    Actor, Controller, DEFINED, EFFECTS_MAX, Effect, Plan, Verb, View, Wait, Wake, Watch, Write, go_on_after_failed,
+    served, status::exact_patch,
+};
 use owners::{LookedUp, find_dependent, key_of_dependent, lives, owner_of, see_to};
 use serde_json::{Value, json};
 
 use crate::{
-    EFFECTS_MAX, Settings, elsewhere,
+    Settings, elsewhere,
     everything::{delete_of, kinds_of, with_cluster_scoped, with_namespaced},
-    go_on_after_failed,
     projections::{any, defined},
-    status::exact_patch,
 };
 
 /// A dependent with more owners than these has a key of its own.

@@ -12,11 +12,11 @@ use std::time::Duration;
 use candidate::{Candidate, STRATEGY, best, strategy};
 use corten_api::resources;
 use corten_meta::{Key, MicroTime, ObjectMeta, Resource, Time};
-use corten_reconcile::{Actor, Controller, Effect, Plan, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{Actor, Controller, Effect, Plan, Verb, View, Wait, Wake, Watch, Write, status::exact_patch};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{projections::projection, status::exact_patch};
+use crate::projections::projection;
 pub use expiry::LeaseCandidateExpiry;
 
 /// How long candidates have to answer, and how long what they answered counts (`electionDuration`).

@@ -52,7 +52,7 @@ mod volumes;
 use std::sync::Arc;
 
 use corten_autoscaling::{HorizontalPodAutoscalers, VerticalPodAutoscalers};
-use corten_reconcile::{Controller, EFFECTS_MAX, go_on_after_failed, status};
+use corten_reconcile::Controller;
 
 pub use certificates::{CertificateApproval, CertificateCleaner, PodCertificateCleaner, ServerTrustPublisher};
 pub use cluster_network::ClusterNetworkRecord;

@@ -11,17 +11,16 @@ use std::{collections::BTreeMap, time::Duration};
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Resource, Time};
 use corten_reconcile::{
-    Actor, Answer, Controller, DEFINED, Effect, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write, served,
+    Actor, Answer, Controller, DEFINED, EFFECTS_MAX, Effect, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write,
+    go_on_after_failed, served, status::status_patch,
 };
 use serde_json::json;
 
 use crate::{
-    EFFECTS_MAX, Settings,
+    Settings,
     elsewhere::{self, Beyond, Undiscovered},
     everything::{delete_of, kinds_of, with_namespaced},
-    go_on_after_failed,
     projections::{Definition, Namespace, any, defined, not_known_yet},
-    status::status_patch,
 };
 
 use listing::Listing;

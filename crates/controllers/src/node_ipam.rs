@@ -9,15 +9,13 @@ use std::collections::BTreeSet;
 
 use corten_api::{cluster_network::ClusterNetwork, resources};
 use corten_meta::{Key, ObjectMeta, Time, address::Cidr};
-use corten_reconcile::{Actor, Controller, Plan, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{
+    Actor, Controller, EFFECTS_MAX, Plan, Verb, View, Wait, Wake, Watch, Write, status::exact_patch,
+};
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
 
-use crate::{
-    EFFECTS_MAX,
-    projections::{or_default, projection},
-    status::exact_patch,
-};
+use crate::projections::{or_default, projection};
 
 /// The one key.
 const KEY: &str = "nodes";

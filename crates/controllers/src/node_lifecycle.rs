@@ -13,15 +13,15 @@ mod zones;
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, ObjectReference, Time};
-use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{
+    Actor, Controller, EFFECTS_MAX, Effect, EventType, Plan, Verb, View, Wait, Wake, Watch, Write, status::exact_patch,
+};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    EFFECTS_MAX,
     metrics::NODE_EVICTIONS,
     projections::{Lease, Node, Pod, reference},
-    status::exact_patch,
 };
 use health::{Health, Heard};
 

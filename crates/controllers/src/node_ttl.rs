@@ -5,10 +5,10 @@
 
 use corten_api::resources;
 use corten_meta::{Key, Time};
-use corten_reconcile::{Controller, Plan, Table, Verb, View, Wake, Watch, Write};
+use corten_reconcile::{Controller, Plan, Table, Verb, View, Wake, Watch, Write, status::exact_patch};
 use serde_json::json;
 
-use crate::{projections::Node, status::exact_patch};
+use crate::projections::Node;
 
 const ANNOTATION: &str = "node.alpha.kubernetes.io/ttl";
 

@@ -3,14 +3,14 @@
 //! Each such patch is exact (uid and resourceVersion), so two controllers never both adopt one object.
 
 use corten_meta::{Key, ObjectMeta, OwnerReference, Selector};
-use corten_reconcile::{Effect, EventType, Plan, Projection, View};
+use corten_reconcile::{
+    Effect, EventType, Plan, Projection, View,
+    status::{exact_patch, status_patch},
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{
-    projections::{ControllerRevision, Pod, reference},
-    status::{exact_patch, status_patch},
-};
+use crate::projections::{ControllerRevision, Pod, reference};
 
 /// The object's controller, where it is of this kind.
 pub(crate) fn controlled_by(object: &ObjectMeta, kind: &str) -> Vec<Key> {

@@ -7,12 +7,11 @@ use std::time::Duration;
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Time};
 use corten_reconcile::{
-    Actor, Answer, Controller, Effect, Plan, Propagation, Table, Verb, View, Wait, Wake, Watch, Write,
+    Actor, Answer, Controller, EFFECTS_MAX, Effect, Plan, Propagation, Table, Verb, View, Wait, Wake, Watch, Write,
 };
 use serde_json::json;
 
 use crate::{
-    EFFECTS_MAX,
     projections::{Node, Pod},
     taint_eviction::disrupted,
 };

@@ -9,17 +9,19 @@ use std::cmp::Ordering;
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Selector, Time};
-use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Projection, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{
+    Actor, Controller, EFFECTS_MAX, Effect, EventType, Plan, Projection, Verb, View, Wait, Wake, Watch, Write,
+    status::status_patch,
+};
 use serde_json::Value;
 
 pub(crate) use surplus::sort_active;
 
 use crate::{
-    EFFECTS_MAX, names,
+    names,
     ownership::claim,
     pod_template::{delete_pod, pod_of},
     projections::{Condition, Pod, ReplicaSet, ReplicaSetStatus, ReplicationController, reference},
-    status::status_patch,
 };
 
 /// What the two kinds have in common.

@@ -4,14 +4,13 @@
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta};
-use corten_reconcile::{Effect, Projection, Propagation, View};
+use corten_reconcile::{Effect, Projection, Propagation, View, status::exact_patch};
 use serde_json::{Value, json};
 
 use crate::{
     ownership::controller_reference,
     pod_template::{are_equal, hash},
     projections::ControllerRevision,
-    status::exact_patch,
 };
 
 /// What one kind of owner has of its own in its revisions.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Time};
-use corten_reconcile::{Actor, Controller, Effect, Plan, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{Actor, Controller, Effect, Plan, Verb, View, Wait, Wake, Watch, Write, status::exact_patch};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -15,7 +15,6 @@ use crate::{
     Settings,
     endpoint_slice::layout::changes,
     projections::{Namespace, projection},
-    status::exact_patch,
 };
 
 const NAME: &str = "kube-root-ca.crt";

@@ -5,14 +5,11 @@ use std::time::Duration;
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Resource, Time, address::Cidr};
-use corten_reconcile::{Actor, Controller, Effect, Plan, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{Actor, Controller, Effect, Plan, Verb, View, Wait, Wake, Watch, Write, status::exact_patch};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{
-    projections::{Bare, projection},
-    status::exact_patch,
-};
+use crate::projections::{Bare, projection};
 
 const FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";
 /// An address may be being given out while the range is deleted.

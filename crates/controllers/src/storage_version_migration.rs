@@ -21,16 +21,16 @@ use corten_api::resources;
 use corten_kinds::by_qualified;
 use corten_meta::{Key, ObjectMeta, Resource, Time};
 use corten_reconcile::{
-    Actor, Controller, DEFINED, Effect, Failure, Plan, Table, Verb, View, Wait, Wake, Watch, Write, served,
+    Actor, Controller, DEFINED, EFFECTS_MAX, Effect, Failure, Plan, Table, Verb, View, Wait, Wake, Watch, Write,
+    served,
+    status::{exact_patch, status_patch},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
-    EFFECTS_MAX,
     everything::{with_cluster_scoped, with_namespaced},
     projections::{Condition, Definition, any, defined, projection},
-    status::{exact_patch, status_patch},
 };
 
 /// The uid of the last object that was stored again. Its name would tell who reads migrations of what they may not read.

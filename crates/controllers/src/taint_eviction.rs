@@ -10,14 +10,13 @@ use corten_api::{
     scheduling::{self, Stay},
 };
 use corten_meta::{Key, ObjectMeta, Time};
-use corten_reconcile::{Actor, Controller, Effect, EventType, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write};
-use serde_json::{Value, json};
-
-use crate::{
-    EFFECTS_MAX,
-    projections::{Node, Pod, Taint, reference},
+use corten_reconcile::{
+    Actor, Controller, EFFECTS_MAX, Effect, EventType, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write,
     status::exact_patch,
 };
+use serde_json::{Value, json};
+
+use crate::projections::{Node, Pod, Taint, reference};
 
 const NO_EXECUTE: &str = "NoExecute";
 

@@ -12,14 +12,14 @@ use corten_api::{load_balancer::AddressPool, resources};
 use corten_kinds::KINDS;
 use corten_meta::{Key, Resource};
 use corten_reconcile::{
-    Controller, DEFINED, Effect, Plan, Verb, Wait, Write,
+    Controller, DEFINED, EFFECTS_MAX, Effect, Plan, Verb, Wait, Write,
     fixture::{self, World},
 };
 
 use crate::{
     AttachDetach, AttributesClassProtection, CONTROLLERS, Deployments, DeviceClaimRelease, DeviceClaims,
-    DeviceTaintEviction, DeviceTaintRuleStatus, EFFECTS_MAX, EphemeralVolumes, EventExpiry, GarbageCollector,
-    LoadBalancers, Namespaces, PolicyStatus, ReplicaSets, ServiceAccounts, Settings, VolumeBinder, VolumeSnapshots,
+    DeviceTaintEviction, DeviceTaintRuleStatus, EphemeralVolumes, EventExpiry, GarbageCollector, LoadBalancers,
+    Namespaces, PolicyStatus, ReplicaSets, ServiceAccounts, Settings, VolumeBinder, VolumeSnapshots,
 };
 
 fn check(controller: &dyn Controller, folder: &str) {

@@ -76,6 +76,8 @@ fn named(beneath: &str) -> String {
     match (&parts[..], Path::new(beneath).file_name()) {
         // As the user named it.
         (["seccomp", profile @ ..], _) if !profile.is_empty() => profile.join("/"),
+        // Its name there is a number.
+        (["pods", _, "volume-subpaths", ..], _) => "the subPath of a volume".to_owned(),
         (["log", "pods", ..], _) => "the folder of its logs".to_owned(),
         (["pods", _, .., _], Some(name)) => format!("its {}", name.to_string_lossy()),
         _ => "a path of the node".to_owned(),
@@ -105,6 +107,10 @@ mod tests {
                 "error mounting \"/var/lib/corten/pods/1-2/etc-hosts\" to rootfs at \"/etc/hosts\": open \
                  /run/corten/containerd/io.containerd.runtime.v2.task/k8s.io/ab12/rootfs/etc/hosts: read-only",
                 "error mounting \"its etc-hosts\" to rootfs at \"/etc/hosts\": open /etc/hosts: read-only",
+            ),
+            (
+                "mount /var/lib/corten/pods/1-2/volume-subpaths/app/0 to etc/app.conf: Not a directory",
+                "mount the subPath of a volume to etc/app.conf: Not a directory",
             ),
             (
                 "stat /var/lib/corten/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots/12/fs/bin/sh: no such file",

@@ -538,6 +538,7 @@ impl Inner {
         let Action::Exec { command } = action else { return health::probe(action, timeout).await };
         match self.cri.exec_sync(id, command.clone(), timeout).await {
             Ok(it) if it.exit_code == 0 => ProbeVerdict::Success,
+            Ok(it) if output_of(&it).trim().is_empty() => ProbeVerdict::SilentFailure(it.exit_code),
             Ok(it) => ProbeVerdict::Failure(output_of(&it)),
             Err(error) if error.is_deadline() => {
                 let seconds = timeout.as_secs();

@@ -1,9 +1,10 @@
 //! Columns of custom resources (`pkg/registry/customresource/tableconvertor` of apiextensions-apiserver).
 
 use corten_meta::Time;
+use corten_validation::json_path::JsonPath;
 use serde_json::Value;
 
-use crate::{ColumnType, age::since, json_path::JsonPath};
+use crate::{ColumnType, age::since};
 
 /// A column that shows the value at a path.
 pub struct PathColumn {

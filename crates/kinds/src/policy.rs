@@ -39,9 +39,15 @@ pub trait Policy: Send + Sync {
         keep(new, old, "status");
     }
 
-    /// Puts back what an update of `status` may not change: everything but `status` and some metadata, which the server
-    /// handles for all kinds. Seldom overridden.
+    /// Puts back what of `status` an update of it may not change. All but `status` and metadata the server puts back for all
+    /// kinds, of metadata what [`Policy::status_keeps`]. Seldom overridden.
     fn prepare_status_update(&self, _new: &mut Value, _old: &Value) {}
+
+    /// Which fields of metadata an update of `status` leaves as they are (`PrepareForUpdate` of the kind's status strategy). It
+    /// may change all others that any update may.
+    fn status_keeps(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// Which grammar names follow.
     fn name_violations(&self, name: &str) -> Vec<String> {
@@ -147,6 +153,10 @@ pub trait Policy: Send + Sync {
         MetadataChecks::WholeAndChange
     }
 }
+
+/// Of kinds whose status brings nothing of metadata along (`ResetObjectMetaForStatus`).
+pub(crate) const RESET_METADATA: &[&str] =
+    &["annotations", "deletionTimestamp", "finalizers", "labels", "ownerReferences"];
 
 /// Where the value of a selectable field is read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ mod fixtures;
 mod golden;
 mod golden_objects;
 mod odd_objects;
+mod status_metadata;
 mod versions;
 mod wide;
 

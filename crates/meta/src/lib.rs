@@ -4,6 +4,7 @@
 
 pub mod address;
 mod aggregate;
+mod condition;
 pub mod depth;
 pub mod duration;
 pub mod field;
@@ -24,6 +25,7 @@ mod time;
 mod violation;
 
 pub use aggregate::aggregate;
+pub use condition::transition_time;
 pub use depth::DEPTH_MAX;
 pub use from_json::from_json;
 pub use json::projected;

@@ -16,7 +16,7 @@ use corten_api::{
     core::v1::{PersistentVolume, PersistentVolumeClaim},
     volumes::{MOVE_TO, MOVED_FROM},
 };
-use corten_meta::Time;
+use corten_meta::{Time, transition_time};
 use serde_json::{Value, json};
 
 /// On a volume: a copy of it is made on this node.
@@ -240,13 +240,12 @@ pub fn with_condition(claim: &PersistentVolumeClaim, told: Option<(bool, &str, &
             if before.is_some_and(|it| says(it) && it["message"] == message) {
                 return None;
             }
-            let since = before.filter(|it| it["status"] == status).map(|it| it["lastTransitionTime"].clone());
             others.push(json!({
                 "type": MOVE_CONDITION,
                 "status": status,
                 "reason": reason,
                 "message": message,
-                "lastTransitionTime": since.unwrap_or_else(|| json!(now)),
+                "lastTransitionTime": transition_time(before, status, now),
             }));
         }
     }

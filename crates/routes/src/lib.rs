@@ -17,6 +17,7 @@ mod log_options;
 mod pattern;
 mod query;
 mod request_info;
+pub mod write_options;
 
 pub use delete_options::{DeleteOptions, Propagation};
 pub use log_options::log_query;

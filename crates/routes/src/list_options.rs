@@ -78,12 +78,3 @@ pub fn invalid(violations: &[Violation]) -> Status {
     let resource = corten_meta::Resource::cluster("meta.k8s.io", "v1", "ListOptions", "listoptions");
     Status::invalid(&resource, "", violations)
 }
-
-/// # Errors
-/// 422 where `dryRun` is anything but `All`: nothing, too (`ValidateDryRun`). Who is unsure must not write.
-pub fn dry_run(query: &Query) -> Result<(), Status> {
-    match query.all("dryRun").find(|it| *it != "All") {
-        None => Ok(()),
-        Some(other) => Err(invalid(&[Violation::not_supported("dryRun", other, &["All"])])),
-    }
-}

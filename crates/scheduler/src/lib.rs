@@ -61,11 +61,11 @@ use std::{
     time::Duration,
 };
 
+use corten_api::lease_times::LeaseTimes;
 use corten_meta::{Key, Time};
 
 pub use budgets::DisruptionBudget;
 pub use cluster_object::ClusterObject;
-pub use configuration::LeaderElection;
 pub use devices::{
     CLAIM_FINALIZER, ClaimRelease, ClaimReservation, DeviceClaim, DeviceClass, DeviceObject, DeviceSlice,
     DeviceTaintRule, ExtendedClaimWrite, NewClaim,
@@ -97,6 +97,14 @@ use observer::Unobserved;
 use queue::Queue;
 use storage::WaitingPods;
 use under_way::Consultations;
+
+/// The Lease whose holder schedules, and its times.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaderElection {
+    pub namespace: String,
+    pub name: String,
+    pub times: LeaseTimes,
+}
 
 /// How the scheduler behaves.
 #[derive(Clone, Debug)]

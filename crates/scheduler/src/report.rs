@@ -1,6 +1,6 @@
 //! What the scheduler tells people: conditions and events in Kubernetes's words, and decisions for the journal.
 
-use corten_meta::{Key, Retry, Time, shortened};
+use corten_meta::{Key, Retry, Time, shortened, transition_time};
 use corten_reconcile::{Actor, Decision, EventType, Step, StepState, Wait};
 use serde_json::{Value, json};
 
@@ -286,14 +286,13 @@ fn group_condition(group: &PodGroup, (status, reason): (&str, &str), message: &s
     if old.is_some_and(|it| is_same(it) || it["status"] == "True") {
         return None;
     }
-    let since = old.filter(|it| it["status"] == status).map(|it| it["lastTransitionTime"].clone());
     let condition = json!({
         "type": TYPE,
         "status": status,
         "reason": reason,
         "message": message,
         "observedGeneration": group.metadata.generation,
-        "lastTransitionTime": since.unwrap_or_else(|| json!(now)),
+        "lastTransitionTime": transition_time(old, status, now),
     });
     let patch = json!({ "metadata": { "uid": group.metadata.uid }, "status": { "conditions": [condition] } });
     Some(Effect::PatchGroup { group: group.metadata.key(), patch })
@@ -320,13 +319,11 @@ fn not_scheduled(entry: &Entry, reason: &str, message: &str, now: Time) -> Vec<E
 /// comes late must not undo what the kubelet has said since.
 fn condition_patch(entry: &Entry, reason: &str, message: &str, now: Time) -> Value {
     let old = entry.conditions.iter().find(|it| it["type"] == "PodScheduled");
-    let since = old.filter(|it| it["status"] == "False").map(|it| it["lastTransitionTime"].clone());
-    let since = since.filter(|it| !it.is_null()).unwrap_or_else(|| json!(now));
     let mut condition = json!({
         "type": "PodScheduled",
         "status": "False",
         "lastProbeTime": null,
-        "lastTransitionTime": since,
+        "lastTransitionTime": transition_time(old, "False", now),
         "reason": reason,
         "message": message,
     });

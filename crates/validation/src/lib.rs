@@ -5,10 +5,12 @@
 pub mod admission_expressions;
 mod difference;
 pub mod fill;
+pub mod json_path;
 pub mod labels;
 pub mod pod_spec;
 pub mod read;
 pub mod rules;
 pub mod volume_claim;
+pub mod warnings;
 
 pub use difference::difference;

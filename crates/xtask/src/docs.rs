@@ -3,6 +3,7 @@
 mod metrics;
 mod named;
 mod promised;
+mod rooms;
 
 use std::{fmt::Write as _, fs};
 
@@ -24,6 +25,7 @@ pub(crate) fn run(check: bool) -> Result<()> {
         ("answers.md", answers()?),
         ("metrics.md", promised::page(&promised)?),
         ("metrics-of-objects.md", metrics::page()),
+        ("rooms.md", rooms::page(&root)?),
     ];
     for (name, page) in pages {
         let path = dir.join(name);

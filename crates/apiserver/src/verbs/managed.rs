@@ -7,7 +7,8 @@ use std::sync::LazyLock;
 use corten_cacher::watch_cache::versions;
 use corten_conversion::ROUNDS_MAX;
 use corten_kinds::{KindRef, Kinds, Subresource, Version};
-use corten_meta::{Resource, Status, Time, Violation, Violations};
+use corten_meta::{Status, Time, Violation, Violations};
+use corten_routes::write_options;
 use corten_schema::{
     Struct,
     apply::{Operation, Owned, Owner, Owners, Set, Views, Write, update},
@@ -200,9 +201,10 @@ pub(super) fn reset_by_apply<'t>(target: &RequestScope, of: Struct<'t>) -> Set<'
         paths.push([name, ""]);
     }
     let metadata = corten_schema::find("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
+    let kept = target.policy().status_keeps();
     for field in metadata.map_or(&[][..], |it| it.fields) {
-        let in_core = target.kind.resource.group.is_empty() && field.name == "labels";
-        if field.name != "annotations" && !in_core {
+        let is_taken = matches!(field.name, "annotations" | "finalizers" | "labels" | "ownerReferences");
+        if !is_taken || kept.contains(&field.name) {
             paths.push(["metadata", field.name]);
         }
     }
@@ -318,12 +320,7 @@ pub(super) fn check_options(ctx: &Context, is_apply: bool) -> Result<(), Status>
     if found.is_empty() {
         return Ok(());
     }
-    let kind = match ctx.info.verb {
-        "create" => "CreateOptions",
-        "patch" => "PatchOptions",
-        _ => "UpdateOptions",
-    };
-    Err(Status::invalid(&Resource::cluster("meta.k8s.io", "v1", kind, ""), "", &found))
+    Err(write_options::invalid(ctx.info.verb, &found))
 }
 
 fn manager_violations(path: &str, manager: &str) -> Violations {

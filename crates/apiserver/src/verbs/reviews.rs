@@ -48,7 +48,10 @@ pub(crate) async fn answer(ctx: &mut Context, kind: &'static Kind) -> Result<Res
         return Err(Status::method_not_allowed(resource, "create"));
     };
     review["status"] = status;
-    // The review is never stored: it has no time of creation.
+    // What is never stored has no time of creation. One of oneself has the answer's, and nothing that was sent (selfsubjectreview.REST).
     metadata::of(&mut review).shift_remove("creationTimestamp");
+    if *resource == SELF_SUBJECT_REVIEWS {
+        review["metadata"] = json!({ "creationTimestamp": ctx.state.now().to_string() });
+    }
     Ok(answer::json(StatusCode::CREATED, &review))
 }

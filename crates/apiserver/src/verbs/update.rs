@@ -313,11 +313,9 @@ fn merged(kind: &Kind, policy: &dyn Policy, part: Part, mut asked: Value, old: &
             }
             let mut new = old.clone();
             corten_kinds::keep(&mut new, &asked, "status");
-            // As in `ResetObjectMetaForStatus`: outside the core group a status may not touch labels.
-            let names: &[&str] =
-                if kind.resource.group.is_empty() { &["labels", "annotations"] } else { &["annotations"] };
-            for name in names {
-                corten_kinds::keep(&mut new["metadata"], &asked["metadata"], name);
+            take_metadata(&mut new, &asked);
+            for name in policy.status_keeps() {
+                corten_kinds::keep(&mut new["metadata"], &old["metadata"], name);
             }
             policy.prepare_status_update(&mut new, old);
             new
@@ -325,9 +323,7 @@ fn merged(kind: &Kind, policy: &dyn Policy, part: Part, mut asked: Value, old: &
         Part::Approval => {
             let mut new = old.clone();
             // `csrApprovalStrategy`: labels and all else of metadata is taken, too.
-            if asked["metadata"].is_object() {
-                corten_kinds::keep(&mut new, &asked, "metadata");
-            }
+            take_metadata(&mut new, &asked);
             let conditions = &asked["status"]["conditions"];
             if conditions.is_array() || new["status"]["conditions"].is_array() {
                 new["status"]["conditions"] = conditions.clone();
@@ -343,6 +339,13 @@ fn merged(kind: &Kind, policy: &dyn Policy, part: Part, mut asked: Value, old: &
             corten_kinds::keep(&mut new["spec"], &asked["spec"], "finalizers");
             new
         }
+    }
+}
+
+/// What no update may change of it is put back for all of them, by `carry_over`.
+fn take_metadata(new: &mut Value, asked: &Value) {
+    if asked["metadata"].is_object() {
+        corten_kinds::keep(new, asked, "metadata");
     }
 }
 

@@ -91,6 +91,7 @@ impl<'a> WriteRequest<'a> {
             asked: &self.target.asked,
             kinds: self.ctx.served.kinds(),
             generated_name: self.generated_name,
+            is_open: false,
             form: self,
             reinvocation: Reinvocation::default(),
             fuel: &self.fuel,
@@ -104,7 +105,7 @@ impl<'a> WriteRequest<'a> {
         if self.ctx.skips_admission {
             return Ok(false);
         }
-        admit(&self.attributes(), object).await
+        admit(&Attributes { is_open: true, ..self.attributes() }, object).await
     }
 
     /// Completes the object with what the server gives its kind.

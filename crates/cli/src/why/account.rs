@@ -117,11 +117,19 @@ const FOLLOWS: [&str; 11] = [
 pub(super) trait Follows {
     /// Is it said by another wait of the same object already, and better?
     fn follows(&self) -> bool;
+    /// A probe that gets no answer in time: what holds its container back comes first.
+    fn is_about_time(&self) -> bool;
 }
 
 impl Follows for Wait {
     fn follows(&self) -> bool {
         FOLLOWS.contains(&&*self.reason)
+    }
+
+    fn is_about_time(&self) -> bool {
+        let message = self.message.to_lowercase();
+        let says = ["timed out", "timeout", "deadline exceeded", "within"];
+        self.reason == "Unhealthy" && says.iter().any(|it| message.contains(it))
     }
 }
 
@@ -131,13 +139,14 @@ impl Account {
     pub(crate) fn root(&self) -> Option<Root<'_>> {
         let mut all = Vec::new();
         self.causes_below(&mut Vec::new(), false, None, &mut all);
+        let is_held_back = all.iter().any(|it| it.wait.reason == "CPUThrottled");
         // A stable sort: of several equally deep ones that somebody must end, the first step's comes first.
         all.sort_by_key(|it| {
             (
                 it.wait.reason != "Preempting",
                 it.wait.actor == Actor::Cluster,
                 it.is_aside,
-                it.wait.follows(),
+                it.wait.follows() || is_held_back && it.wait.is_about_time(),
                 std::cmp::Reverse(it.path.len()),
             )
         });

@@ -20,7 +20,7 @@ use super::{
     findings::{self, found::Findings, policies, refusal, refusers, unnamed_webhooks},
     misdirected, pod_steps,
     reader::{Answer, Reader},
-    trust,
+    since, trust,
 };
 
 /// Deeper chains of causes than this do not fit a screen.
@@ -102,6 +102,7 @@ fn below<'a>(
             misdirected::tell(wait);
         }
         aggregated::place(reader, &object, &mut waits).await;
+        since::settle(kind, &object, &warning_events(reader, &object).await, &mut steps, &mut waits);
         let reasons: BTreeSet<String> = decisions.iter().flat_map(|it| &it.waits).map(|it| it.reason.clone()).collect();
         let causes = causes(reader, (kind, &key), waits, (&steps, &reasons), &path).await;
         let mut events = warnings(reader, &object).await;

@@ -28,6 +28,7 @@ mod reader;
 mod remedy;
 mod render;
 mod severity;
+mod since;
 mod survey;
 mod suspects;
 mod taints;

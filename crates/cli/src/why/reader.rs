@@ -64,6 +64,7 @@ const PAGES_TIME: Duration = Duration::from_secs(20);
 const STORE_ROOM: &str = "store-room";
 const ACCESS_WEBHOOKS: &str = "access-webhooks";
 const CONFIGURATION_FILES: &str = "configuration-files";
+const NO_LOG: &str = "unable to retrieve container logs for ";
 const LOG_LINES: usize = 8;
 /// A line that fills the screen says no more than its beginning.
 const LOG_BYTES_MAX: usize = 4096;
@@ -398,6 +399,8 @@ impl<'a> Reader<'a> {
     /// The last lines a container wrote.
     pub(super) async fn log(&self, pod: &Key, container: &str, previous: bool) -> Vec<String> {
         match self.ask(self.source.log(pod, container, previous)).await {
+            // What is said in place of a log that is gone is none.
+            Ok(text) if text.starts_with(NO_LOG) => Vec::new(),
             Ok(text) => text.lines().map(|it| it.trim_end().to_owned()).filter(|it| !it.is_empty()).collect(),
             Err(error) => {
                 self.note(&error, || format!("the log of {}", pod.name));

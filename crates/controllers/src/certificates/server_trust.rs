@@ -8,14 +8,15 @@ use std::fmt::Write as _;
 use aws_lc_rs::digest::{SHA256, digest};
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Time};
-use corten_reconcile::{Actor, Controller, Effect, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{
+    Actor, Controller, Effect, Plan, Propagation, Verb, View, Wait, Wake, Watch, Write, status::exact_patch,
+};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
     projections::projection,
     root_ca::{self, RootCa},
-    status::exact_patch,
 };
 
 const SIGNER: &str = "kubernetes.io/kube-apiserver-serving";

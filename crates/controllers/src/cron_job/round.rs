@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use corten_api::resources;
 use corten_meta::{Key, Time};
-use corten_reconcile::{Actor, Effect, EventType, Plan, View, Wait, go_on_after_failed};
+use corten_reconcile::{Actor, Effect, EventType, Plan, View, Wait, go_on_after_failed, status::status_patch};
 
 use super::{
     due::{Unclear, due},
@@ -13,7 +13,6 @@ use super::{
 use crate::{
     metrics::CRON_JOB_SKEW,
     projections::{CronJob, CronJobStatus, Job, reference},
-    status::status_patch,
 };
 
 pub(super) struct Round<'a> {

@@ -4,19 +4,18 @@ use std::collections::BTreeMap;
 
 use corten_api::resources;
 use corten_meta::Time;
-use corten_reconcile::{Actor, Effect, EventType, Plan, View, Wait};
+use corten_reconcile::{Actor, EFFECTS_MAX, Effect, EventType, Plan, View, Wait, status::status_patch};
 
 use super::{
     eligible::{Eligible, Verdict},
     manage, pods, rolling, status,
 };
 use crate::{
-    EFFECTS_MAX, names,
+    names,
     ownership::ClaimedPods,
     pod_template::delete_pod,
     projections::{ControllerRevision, DaemonNode, DaemonSet, Pod, reference},
     revision_history::{self, Newest, Owner},
-    status::status_patch,
 };
 
 pub(super) struct Daemons<'a> {

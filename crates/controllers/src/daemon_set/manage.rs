@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use corten_reconcile::{Effect, EventType};
+use corten_reconcile::{EFFECTS_MAX, Effect, EventType};
 
 use super::{daemons::Daemons, eligible::Verdict, pods, rolling};
-use crate::{EFFECTS_MAX, projections::Pod};
+use crate::projections::Pod;
 
 const FAILED_BACKOFF: Duration = Duration::from_secs(1);
 const FAILED_BACKOFF_MAX: Duration = Duration::from_secs(15 * 60);

@@ -4,13 +4,10 @@ use std::time::Duration;
 
 use corten_api::resources;
 use corten_meta::Time;
-use corten_reconcile::{Actor, Effect, Plan, Wait};
+use corten_reconcile::{Actor, Effect, Plan, Wait, status::status_patch};
 
 use super::{recreate, rollout::Rollout};
-use crate::{
-    projections::{Condition, Deployment, DeploymentStatus, ReplicaSet},
-    status::status_patch,
-};
+use crate::projections::{Condition, Deployment, DeploymentStatus, ReplicaSet};
 
 const AVAILABLE: &str = "Available";
 const PROGRESSING: &str = "Progressing";

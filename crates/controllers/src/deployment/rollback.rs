@@ -3,14 +3,11 @@
 //! `kubectl rollout undo` writes the template itself; this is for those who still ask for it as before apps/v1.
 
 use corten_api::resources;
-use corten_reconcile::{Effect, EventType, Plan};
+use corten_reconcile::{Effect, EventType, Plan, status::exact_patch};
 use serde_json::{Value, json};
 
 use super::{progress, revision, rollout::Rollout, template};
-use crate::{
-    projections::{Deployment, ReplicaSet, reference},
-    status::exact_patch,
-};
+use crate::projections::{Deployment, ReplicaSet, reference};
 
 const ROLLBACK_TO: &str = "deprecated.deployment.rollback.to";
 

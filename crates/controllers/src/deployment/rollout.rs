@@ -2,7 +2,7 @@
 
 use corten_api::resources;
 use corten_meta::Time;
-use corten_reconcile::{Effect, EventType, Plan, View};
+use corten_reconcile::{Effect, EventType, Plan, View, status::exact_patch};
 use serde_json::{Value, json};
 
 use super::{revision, template};
@@ -10,7 +10,6 @@ use crate::{
     int_or_percent,
     ownership::controller_reference,
     projections::{Deployment, DeploymentStatus, ReplicaSet, reference},
-    status::exact_patch,
 };
 
 pub(super) struct Rollout<'a> {

@@ -3,12 +3,12 @@
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Time};
 use corten_reconcile::{
-    Actor, Controller, Effect, Plan, Projection, Propagation, Verb, View, Wait, Wake, Watch, Write,
+    Actor, Controller, Effect, Plan, Projection, Propagation, Verb, View, Wait, Wake, Watch, Write, status::exact_patch,
 };
 use serde_json::{Value, json};
 
 use super::projections::{Claim, Consumer};
-use crate::{projections::Pod, status::exact_patch};
+use crate::projections::Pod;
 
 /// The scheduler puts it on a claim before that has devices.
 const FINALIZER: &str = "resource.kubernetes.io/delete-protection";

@@ -7,13 +7,12 @@ use std::collections::BTreeMap;
 
 use corten_api::resources;
 use corten_meta::{ObjectMeta, Time};
-use corten_reconcile::{Effect, Projection, Propagation, Verb, View, Write};
+use corten_reconcile::{Effect, Projection, Propagation, Verb, View, Write, status::exact_patch};
 use serde_json::{Map, Value, json};
 
 use crate::{
     ownership::controller_reference,
     projections::{Endpoint, EndpointPort, EndpointSlice},
-    status::exact_patch,
 };
 
 pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";

@@ -9,10 +9,9 @@ use std::{
 };
 
 use corten_meta::{Key, ObjectMeta, ObjectReference, OwnerReference, Resource};
-use corten_reconcile::{Answer, Effect, EventType, Propagation, View};
+use corten_reconcile::{Answer, EFFECTS_MAX, Effect, EventType, Propagation, View};
 
 use super::{COLLECTED, FOREGROUND, ORPHAN, has, is_waiting, without_owners};
-use crate::EFFECTS_MAX;
 
 /// References name a group and a kind.
 static BY_KIND: LazyLock<BTreeMap<(&str, &str), &'static Resource>> =

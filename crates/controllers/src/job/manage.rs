@@ -2,7 +2,7 @@
 
 use corten_api::resources;
 use corten_meta::Key;
-use corten_reconcile::{Actor, Effect, EventType};
+use corten_reconcile::{Actor, EFFECTS_MAX, Effect, EventType};
 
 use super::{
     backoff::{self, Record},
@@ -11,7 +11,7 @@ use super::{
     pods,
     tally::Tally,
 };
-use crate::{EFFECTS_MAX, names, pod_template::delete_pod, projections::Pod, replica_set::sort_active};
+use crate::{names, pod_template::delete_pod, projections::Pod, replica_set::sort_active};
 
 /// The job has ended: what still runs goes, and is counted.
 pub(super) fn take_all(tally: &mut Tally<'_>) {

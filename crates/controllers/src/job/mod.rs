@@ -159,6 +159,6 @@ fn release_orphans(view: &View, namespace: &str, job: &str, rest: &str) -> Plan 
 
 /// Nobody will count these pods any more.
 fn release<'a>(pods: impl Iterator<Item = &'a Pod>) -> Plan {
-    let held = pods.filter(|it| pods::is_tracked(it)).take(crate::EFFECTS_MAX);
+    let held = pods.filter(|it| pods::is_tracked(it)).take(corten_reconcile::EFFECTS_MAX);
     Plan { effects: held.map(pods::untrack).collect(), ..Plan::default() }
 }

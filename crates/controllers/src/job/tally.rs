@@ -4,14 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use corten_api::resources;
 use corten_meta::Time;
-use corten_reconcile::{Actor, Effect, EventType, Plan, View, Wait};
+use corten_reconcile::{Actor, Effect, EventType, Plan, View, Wait, status::status_patch};
 use serde_json::json;
 
 use super::{backoff::Record, failure_policy, finish, indexes::Indexes, look, manage, pods, track};
-use crate::{
-    projections::{Condition, Job, JobStatus, Pod, Uncounted, reference},
-    status::status_patch,
-};
+use crate::projections::{Condition, Job, JobStatus, Pod, Uncounted, reference};
 
 pub(super) struct Tally<'a> {
     pub(super) view: &'a View,

@@ -10,13 +10,12 @@ use corten_api::{
     volumes::{CsiSource, LOCAL_DRIVER},
 };
 use corten_meta::Key;
-use corten_reconcile::{Actor, Effect, EventType, Plan, Projection, View};
+use corten_reconcile::{Actor, Effect, EventType, Plan, Projection, View, status::exact_patch};
 use serde_json::{Value, json};
 
 use super::{snapshot::SnapshotProblem, with_finalizers};
 use crate::{
     projections::Node,
-    status::exact_patch,
     volumes::{Claim, Volume},
 };
 

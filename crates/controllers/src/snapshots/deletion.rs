@@ -5,11 +5,11 @@ use corten_api::snapshots::{
     VolumeSnapshot, VolumeSnapshotContent,
 };
 use corten_meta::Key;
-use corten_reconcile::{Actor, Effect, EventType, Plan, Projection, Propagation, View, Wait};
+use corten_reconcile::{Actor, Effect, EventType, Plan, Projection, Propagation, View, Wait, status::exact_patch};
 use serde_json::json;
 
 use super::{content_of, without_finalizers};
-use crate::{status::exact_patch, volumes::Claim};
+use crate::volumes::Claim;
 
 pub(super) fn plan(view: &View, snapshot: &VolumeSnapshot) -> Plan {
     let (mut plan, meta) = (Plan::default(), &snapshot.metadata);

@@ -16,12 +16,11 @@ use corten_api::{
     },
 };
 use corten_meta::{Key, ObjectMeta, Resource, Time};
-use corten_reconcile::{Controller, Effect, Plan, Verb, View, Wake, Watch, Write, served};
+use corten_reconcile::{Controller, Effect, Plan, Verb, View, Wake, Watch, Write, served, status::exact_patch};
 use serde_json::{Value, json};
 
 use crate::{
     projections::{Definition, Node, defined},
-    status::exact_patch,
     volumes::{Claim, Volume},
 };
 

@@ -5,11 +5,13 @@ use corten_api::snapshots::{
     VolumeSnapshot, VolumeSnapshotContent,
 };
 use corten_meta::{Quantity, Time};
-use corten_reconcile::{Actor, Effect, EventType, Plan, View, Wait};
+use corten_reconcile::{
+    Actor, Effect, EventType, Plan, View, Wait,
+    status::{exact_patch, status_patch},
+};
 use serde_json::json;
 
 use super::{content_of, creation, deletion::claim_is_free, with_finalizers};
-use crate::status::{exact_patch, status_patch};
 
 /// Why it does not go on: the event's reason, what is told, and who must act.
 pub(super) struct SnapshotProblem {

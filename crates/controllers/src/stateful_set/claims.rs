@@ -2,14 +2,13 @@
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, OwnerReference};
-use corten_reconcile::{Effect, View};
+use corten_reconcile::{Effect, View, status::exact_patch};
 use serde_json::{Value, json};
 
 use super::identity;
 use crate::{
     ownership::controller_reference,
     projections::{PersistentVolumeClaim, Pod, StatefulSet},
-    status::exact_patch,
 };
 
 /// Whom a pod's claims must wait for.

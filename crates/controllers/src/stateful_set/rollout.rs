@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use corten_api::resources;
 use corten_meta::Time;
-use corten_reconcile::{Actor, Effect, EventType, Plan, View, Wait, go_on_after_failed};
+use corten_reconcile::{
+    Actor, EFFECTS_MAX, Effect, EventType, Plan, View, Wait, go_on_after_failed,
+    status::{exact_patch, status_patch},
+};
 use serde_json::Value;
 
 use super::{
@@ -13,12 +16,10 @@ use super::{
     status, update,
 };
 use crate::{
-    EFFECTS_MAX,
     ownership::ClaimedPods,
     pod_template::delete_pod,
     projections::{ControllerRevision, Pod, StatefulSet, reference},
     revision_history::{self, Newest, Owner},
-    status::{exact_patch, status_patch},
 };
 
 const HASH_LABEL: &str = "controller.kubernetes.io/hash";

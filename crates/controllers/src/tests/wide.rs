@@ -136,7 +136,7 @@ fn claims_and_volumes() {
     let (view, n_woken) = seen(&VolumeBinder, &fitting);
     let now = Time::from_unix_seconds(1_800_000_000);
     let plan = VolumeBinder.reconcile(&view, &Key::cluster("class:hand"), now);
-    assert_eq!((plan.effects.len(), n_woken), (crate::EFFECTS_MAX, 4 * MANY));
+    assert_eq!((plan.effects.len(), n_woken), (corten_reconcile::EFFECTS_MAX, 4 * MANY));
 
     let selector = json!({ "matchExpressions": [{ "key": "app", "operator": "NotIn", "values": values }] });
     let picky = claim(

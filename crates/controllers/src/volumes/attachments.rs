@@ -19,14 +19,12 @@ use corten_api::{
 use corten_meta::{Key, ObjectMeta, Resource, Time};
 use corten_reconcile::{
     Controller, Effect, EventType, Plan, Projection, Propagation, Verb, View, Wake, Watch, Write, go_on_after_failed,
+    status::exact_patch,
 };
 use serde_json::json;
 
 use super::projections::{Attachment, Claim, CsiDriver, Volume};
-use crate::{
-    projections::{AttachedVolume, Node, Pod, reference},
-    status::exact_patch,
-};
+use crate::projections::{AttachedVolume, Node, Pod, reference};
 
 /// As upstream's `maxWaitForUnmountDuration`.
 const UNMOUNT_PATIENCE: Duration = Duration::from_secs(6 * 60);

@@ -2,11 +2,13 @@
 
 use corten_api::volumes::{BIND_COMPLETED, BOUND_BY_CONTROLLER, PRE_RESIZE_CAPACITY, is_for, reference_to};
 use corten_meta::{Named, ObjectMeta, Quantity, Time};
-use corten_reconcile::{Effect, Projection};
+use corten_reconcile::{
+    Effect, Projection,
+    status::{exact_patch, status_patch},
+};
 use serde_json::{Value, json};
 
 use super::projections::{Claim, ClaimStatus, Volume};
-use crate::status::{exact_patch, status_patch};
 
 /// All that is missing, in upstream's order (`bind`).
 pub(super) fn bind(volume: &Volume, claim: &Claim, now: Time) -> Vec<Effect> {

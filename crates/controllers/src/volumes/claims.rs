@@ -7,7 +7,7 @@ use corten_api::volumes::{
     has_access_modes, is_default_class, is_for, is_too_small, mismatch, modes_differ,
 };
 use corten_meta::{Key, Time};
-use corten_reconcile::{Actor, Effect, EventType, Plan, Projection, View, Wait};
+use corten_reconcile::{Actor, Effect, EventType, Plan, Projection, View, Wait, status::exact_patch};
 use serde_json::json;
 
 use super::{
@@ -15,10 +15,7 @@ use super::{
     classes::{has_candidate, waits_for_consumer},
     projections::{Claim, StorageClass, Volume, of_claim},
 };
-use crate::{
-    projections::{Pod, reference},
-    status::exact_patch,
-};
+use crate::projections::{Pod, reference};
 
 /// A volume fits; if it has gone to another claim by then, this one goes on.
 const RESERVE_PATIENCE: Duration = Duration::from_secs(1);

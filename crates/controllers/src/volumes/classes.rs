@@ -4,13 +4,12 @@
 
 use corten_api::volumes::fits;
 use corten_meta::Key;
-use corten_reconcile::{Plan, View};
+use corten_reconcile::{EFFECTS_MAX, Plan, View};
 
 use super::{
     binding::claim_volume,
     projections::{Claim, StorageClass, Volume, of_class},
 };
-use crate::EFFECTS_MAX;
 
 /// Reserves volumes for claims; each claim then binds itself to its own, under its own key.
 pub(super) fn bind_all(view: &View, class: &str) -> Plan {

@@ -2,14 +2,16 @@
 
 use corten_api::resources;
 use corten_meta::{Key, ObjectMeta, Time};
-use corten_reconcile::{Actor, Controller, Effect, Plan, Projection, Verb, View, Wait, Wake, Watch, Write};
+use corten_reconcile::{
+    Actor, Controller, Effect, Plan, Projection, Verb, View, Wait, Wake, Watch, Write, status::exact_patch,
+};
 use serde_json::{Value, json};
 
 use super::{
     claim_use,
     projections::{AttributesClass, Claim, Volume},
 };
-use crate::{projections::Pod, status::exact_patch};
+use crate::projections::Pod;
 
 const OF_CLAIMS: &str = "kubernetes.io/pvc-protection";
 const OF_VOLUMES: &str = "kubernetes.io/pv-protection";

@@ -2,11 +2,11 @@
 
 use corten_api::volumes::{BOUND_BY_CONTROLLER, PROVISIONED_BY, modes_differ};
 use corten_meta::{Key, Time};
-use corten_reconcile::{Actor, Effect, EventType, Plan, Projection, View, Wait};
+use corten_reconcile::{Actor, Effect, EventType, Plan, Projection, View, Wait, status::exact_patch};
 use serde_json::json;
 
 use super::projections::{Claim, Volume};
-use crate::{projections::reference, status::exact_patch};
+use crate::projections::reference;
 
 pub(super) fn plan(view: &View, volume: &Volume, now: Time) -> Plan {
     let Some(claim_ref) = volume.spec.claim_ref.as_ref().filter(|it| !it.uid.is_empty()) else {

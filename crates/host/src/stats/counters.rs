@@ -265,7 +265,7 @@ fn kind(probe: ProbeKind) -> &'static str {
 fn result(verdict: &ProbeVerdict) -> &'static str {
     match verdict {
         ProbeVerdict::Success | ProbeVerdict::Warning(_) => "successful",
-        ProbeVerdict::Failure(_) => "failed",
+        ProbeVerdict::Failure(_) | ProbeVerdict::SilentFailure(_) => "failed",
         ProbeVerdict::Unknown(_) => "unknown",
     }
 }

@@ -75,6 +75,10 @@ impl Policy for ValidatingAdmissionPolicy {
     fn allows_unconditional_update(&self) -> bool {
         false
     }
+
+    fn status_keeps(&self) -> &'static [&'static str] {
+        crate::policy::RESET_METADATA
+    }
 }
 
 /// What policies that check and policies that change say alike: which requests they are about.

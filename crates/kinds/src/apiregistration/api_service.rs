@@ -105,6 +105,10 @@ impl Policy for APIService {
     fn allows_unconditional_update(&self) -> bool {
         false
     }
+
+    fn status_keeps(&self) -> &'static [&'static str] {
+        crate::policy::RESET_METADATA
+    }
 }
 
 /// The groups that are built in; the one without a name, too, is. Upstream has no `metrics.k8s.io` of its own: there it is always

@@ -69,6 +69,10 @@ impl Policy for StorageVersion {
     fn allows_unconditional_update(&self) -> bool {
         false
     }
+
+    fn status_keeps(&self) -> &'static [&'static str] {
+        crate::policy::RESET_METADATA
+    }
 }
 
 fn server(server: Cursor<'_>) {

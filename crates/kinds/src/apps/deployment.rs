@@ -114,6 +114,10 @@ impl Policy for Deployment {
     fn counted_metadata(&self) -> &'static [&'static str] {
         &["annotations"]
     }
+
+    fn status_keeps(&self) -> &'static [&'static str] {
+        &["labels"]
+    }
 }
 
 fn strategy(strategy: Cursor<'_>) {

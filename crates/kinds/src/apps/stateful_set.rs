@@ -8,6 +8,7 @@ use corten_validation::{
     labels, pod_spec,
     read::number,
     rules::{self, int_or_percent},
+    warnings,
 };
 use serde_json::{Value, json};
 
@@ -94,7 +95,9 @@ impl Policy for StatefulSet {
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
-        pod_spec::warnings(new, old, &["spec", "template", "spec"], pod_spec::Name::Nothing)
+        let mut found = pod_spec::warnings(new, old, &["spec", "template", "spec"], pod_spec::Name::Nothing);
+        found.extend(warnings::stateful_set(new, old));
+        found
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {

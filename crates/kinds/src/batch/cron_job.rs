@@ -5,9 +5,8 @@ use corten_meta::{Schedule, Violation, schedule::time_zone};
 use corten_schema::{Cursor, violations};
 use corten_validation::{
     fill::{fill, made},
-    pod_spec,
     read::{items, text},
-    rules,
+    rules, warnings,
 };
 use serde_json::{Value, json};
 
@@ -90,7 +89,7 @@ impl Policy for CronJob {
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
-        pod_spec::warnings(new, old, &["spec", "jobTemplate", "spec", "template", "spec"], pod_spec::Name::OfPods)
+        warnings::job(new, old, &["spec", "jobTemplate", "spec"])
     }
 
     fn metadata_checks(&self) -> MetadataChecks {

@@ -13,7 +13,7 @@ use corten_meta::Violation;
 use corten_schema::violations;
 use corten_validation::{
     fill::{Object, each, fill, inner, is_absent, made},
-    pod_spec,
+    warnings,
 };
 use serde_json::Value;
 
@@ -94,7 +94,7 @@ impl Policy for Job {
     }
 
     fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
-        pod_spec::warnings(new, old, &["spec", "template", "spec"], pod_spec::Name::OfPods)
+        warnings::job(new, old, &["spec"])
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {

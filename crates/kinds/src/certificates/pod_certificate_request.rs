@@ -111,6 +111,10 @@ impl Policy for PodCertificateRequest {
     fn allows_unconditional_update(&self) -> bool {
         false
     }
+
+    fn status_keeps(&self) -> &'static [&'static str] {
+        crate::policy::RESET_METADATA
+    }
 }
 
 fn expiration(spec: Cursor<'_>) {

@@ -7,6 +7,7 @@ use corten_validation::{
     fill::{each, fill},
     read::{items, text},
     rules::{self, address},
+    warnings,
 };
 use serde_json::{Value, json};
 
@@ -65,6 +66,10 @@ impl Policy for Endpoints {
 
     fn validate(&self, object: &Value) -> Vec<Violation> {
         violations(object, |endpoints| endpoints.list("subsets").for_each(subset))
+    }
+
+    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
+        warnings::endpoints(new)
     }
 
     fn has_generation(&self) -> bool {

@@ -9,6 +9,7 @@ use corten_validation::{
     fill::{fill, inner, is_absent},
     read::{items, text},
     rules::address,
+    warnings,
 };
 use serde_json::{Value, json};
 
@@ -109,6 +110,10 @@ impl Policy for Node {
             taints(node);
             resources(node);
         })
+    }
+
+    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
+        warnings::node(new)
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {

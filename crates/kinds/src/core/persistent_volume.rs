@@ -12,7 +12,7 @@ use corten_validation::{
     pod_spec,
     read::text,
     rules::{self, amount},
-    volume_claim,
+    volume_claim, warnings,
 };
 use serde_json::{Value, json};
 
@@ -133,21 +133,8 @@ impl Policy for PersistentVolume {
         }
     }
 
-    fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
-        let mut found = Vec::new();
-        if old.is_some_and(|old| old["spec"] == new["spec"]) {
-            return found;
-        }
-        violations(new, |volume| {
-            let spec = volume.at("spec");
-            pod_spec::old_sources(spec, &mut found);
-            let reclaim = spec.at("persistentVolumeReclaimPolicy");
-            if reclaim.str() == "Recycle" {
-                let what = "The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.";
-                found.push(format!("{}: {what}", reclaim.path()));
-            }
-        });
-        found
+    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
+        warnings::persistent_volume(new)
     }
 
     fn validate(&self, object: &Value) -> Vec<Violation> {

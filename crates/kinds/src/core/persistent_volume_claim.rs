@@ -8,7 +8,7 @@ use corten_validation::{
     fill::{Object, fill, fill_pointer, inner, made, means_the_same},
     read::text,
     rules::{self, amount},
-    volume_claim,
+    volume_claim, warnings,
 };
 use serde_json::{Value, json};
 
@@ -90,6 +90,10 @@ impl Policy for PersistentVolumeClaim {
 
     fn validate(&self, object: &Value) -> Vec<Violation> {
         violations(object, |claim| volume_claim::validate(claim.at("spec")))
+    }
+
+    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
+        warnings::persistent_volume_claim(new)
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {

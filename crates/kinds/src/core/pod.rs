@@ -20,7 +20,7 @@ use corten_validation::{
 };
 use serde_json::{Value, json};
 
-use crate::{BuiltIn, Policy, Subresource, Verb, keep};
+use crate::{BuiltIn, Policy, Subresource, Verb};
 
 pub(crate) const KIND: BuiltIn = BuiltIn {
     resource: PODS,
@@ -101,9 +101,11 @@ impl Policy for Pod {
         {
             status.insert("qosClass".into(), class.clone());
         }
-        // Only the Pod's owner and the garbage collector say whose it is.
-        let Some(metadata) = new.as_object_mut().and_then(|it| it.get_mut("metadata")) else { return };
-        keep(metadata, &old["metadata"], "ownerReferences");
+    }
+
+    /// Only the Pod's owner and the garbage collector say whose it is.
+    fn status_keeps(&self) -> &'static [&'static str] {
+        &["deletionTimestamp", "ownerReferences"]
     }
 
     fn validate(&self, object: &Value) -> Vec<Violation> {

@@ -10,6 +10,7 @@ mod update;
 use corten_api::resources::SERVICES;
 use corten_meta::{Violation, field};
 use corten_schema::violations;
+use corten_validation::warnings;
 use serde_json::{Value, json};
 
 use crate::{BuiltIn, MetadataChecks, Policy, Subresource, Verb};
@@ -77,15 +78,7 @@ impl Policy for Service {
     }
 
     fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
-        let spec = &new["spec"];
-        let is_sticky = !matches!(spec["sessionAffinity"].as_str(), None | Some("None"));
-        let ignored = [
-            ("loadBalancerIP", spec["loadBalancerIP"].as_str().is_some_and(|it| !it.is_empty())),
-            ("externalIPs", spec["externalIPs"].as_array().is_some_and(|it| !it.is_empty())),
-            ("SessionAffinity", is_sticky),
-        ];
-        let ignored = ignored.iter().filter(|it| it.1 && needs::is_headless(new));
-        ignored.map(|(field, _)| format!("spec.{field} is ignored for headless services")).collect()
+        warnings::service(new)
     }
 
     fn validate_status_update(&self, new: &Value, _old: &Value) -> Vec<Violation> {

@@ -1,6 +1,8 @@
 //! The identity of processes in Pods.
 
 use corten_api::resources::SERVICE_ACCOUNTS;
+use corten_validation::warnings;
+use serde_json::Value;
 
 use crate::{BuiltIn, Policy, Subresource, Verb, columns::AGE};
 
@@ -23,5 +25,9 @@ struct ServiceAccount;
 impl Policy for ServiceAccount {
     fn has_generation(&self) -> bool {
         false
+    }
+
+    fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        warnings::service_account(new, old)
     }
 }

@@ -82,6 +82,10 @@ impl Policy for VerticalPodAutoscaler {
             containers(spec.at("containers"));
         })
     }
+
+    fn status_keeps(&self) -> &'static [&'static str] {
+        crate::policy::RESET_METADATA
+    }
 }
 
 fn containers(containers: Cursor<'_>) {

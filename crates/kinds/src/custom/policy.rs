@@ -74,6 +74,10 @@ impl Policy for CustomResource {
         keep(new, old, "metadata");
     }
 
+    fn status_keeps(&self) -> &'static [&'static str] {
+        crate::policy::RESET_METADATA
+    }
+
     fn validate(&self, object: &Value) -> Vec<Violation> {
         self.violations(object, None)
     }

@@ -1,6 +1,6 @@
 //! What the status of a definition says.
 
-use corten_meta::{Time, Violation, aggregate};
+use corten_meta::{Time, Violation, aggregate, transition_time};
 use serde_json::{Value, json};
 
 use super::{
@@ -75,9 +75,10 @@ fn unset(definition: &mut Value, kind: &str) {
 }
 
 fn set(definition: &mut Value, condition: &Condition, now: Time) {
+    let status = if condition.is_true { "True" } else { "False" };
     let mut new = json!({
         "type": condition.kind,
-        "status": if condition.is_true { "True" } else { "False" },
+        "status": status,
         "lastTransitionTime": now.to_string(),
         "reason": condition.reason,
         "message": condition.message,
@@ -89,9 +90,7 @@ fn set(definition: &mut Value, condition: &Condition, now: Time) {
     let Some(conditions) = conditions.as_array_mut() else { return };
     match conditions.iter_mut().find(|it| it["type"] == condition.kind) {
         Some(old) => {
-            if old["status"] == new["status"] {
-                new["lastTransitionTime"] = old["lastTransitionTime"].clone();
-            }
+            new["lastTransitionTime"] = transition_time(Some(old), status, now);
             *old = new;
         }
         None => conditions.push(new),

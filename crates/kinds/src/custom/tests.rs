@@ -4,7 +4,9 @@ use corten_meta::Time;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{JsonPath, Schema, Subresource, Verb, not_structural};
+use corten_validation::json_path::JsonPath;
+
+use crate::{Schema, Subresource, Verb, not_structural};
 
 #[test]
 fn paths_lead_where_kubectl_would_go() {

@@ -10,6 +10,7 @@ use corten_validation::{
     labels,
     read::{items, text},
     rules::{self, address},
+    warnings,
 };
 use serde_json::{Value, json};
 
@@ -88,6 +89,10 @@ impl Policy for EndpointSlice {
                 slice_ports(slice.at("ports"));
             }
         })
+    }
+
+    fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        warnings::endpoint_slice(new, old)
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {

@@ -86,6 +86,10 @@ impl Policy for FlowSchema {
     fn metadata_checks(&self) -> MetadataChecks {
         MetadataChecks::Change
     }
+
+    fn status_keeps(&self) -> &'static [&'static str] {
+        crate::policy::RESET_METADATA
+    }
 }
 
 fn precedence(precedence: Cursor<'_>, name: &str) {

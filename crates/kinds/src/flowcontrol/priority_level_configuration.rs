@@ -91,6 +91,10 @@ impl Policy for PriorityLevelConfiguration {
     fn metadata_checks(&self) -> MetadataChecks {
         MetadataChecks::Change
     }
+
+    fn status_keeps(&self) -> &'static [&'static str] {
+        crate::policy::RESET_METADATA
+    }
 }
 
 /// As [`fill`], where zero counts as left out.

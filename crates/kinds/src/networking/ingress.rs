@@ -1,7 +1,7 @@
 //! How requests from outside reach Services, by host and path.
 
 use corten_api::resources::INGRESSES;
-use corten_validation::{pod_spec::port_name, read::items, rules};
+use corten_validation::{pod_spec::port_name, read::items, rules, warnings};
 use std::collections::BTreeSet;
 
 use corten_meta::{Violation, field};
@@ -80,6 +80,10 @@ impl Policy for Ingress {
                 spec.at("ingressClassName").follows(field::dns1123_subdomain);
             }
         })
+    }
+
+    fn warnings(&self, new: &Value, old: Option<&Value>) -> Vec<String> {
+        warnings::ingress(new, old)
     }
 
     fn validate_status_update(&self, new: &Value, _old: &Value) -> Vec<Violation> {

@@ -8,7 +8,7 @@ use corten_validation::{
     fill::{each, fill_pointer, made},
     labels::label_selector,
     pod_spec::port_name,
-    rules,
+    rules, warnings,
 };
 use serde_json::{Value, json};
 
@@ -72,6 +72,10 @@ impl Policy for NetworkPolicy {
                 one.one_of(&["Ingress", "Egress"]);
             }
         })
+    }
+
+    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
+        warnings::network_policy(new)
     }
 
     fn metadata_checks(&self) -> MetadataChecks {

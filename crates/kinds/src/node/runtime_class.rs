@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use corten_api::resources::RUNTIME_CLASSES;
 use corten_meta::{Violation, field};
 use corten_schema::{Ordered, violations};
-use corten_validation::{labels::labels, pod_spec::toleration, read::text, rules};
+use corten_validation::{labels::labels, pod_spec::toleration, read::text, rules, warnings};
 use serde_json::{Value, json};
 
 use crate::{
@@ -49,6 +49,10 @@ impl Policy for RuntimeClass {
                 }
             }
         })
+    }
+
+    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
+        warnings::runtime_class(new)
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {

@@ -98,4 +98,8 @@ impl Policy for DeviceTaintRule {
     fn validate_status_update(&self, new: &Value, _old: &Value) -> Vec<Violation> {
         violations(new, |rule| rules::conditions(rule.at("status").at("conditions")))
     }
+
+    fn status_keeps(&self) -> &'static [&'static str] {
+        crate::policy::RESET_METADATA
+    }
 }

@@ -123,6 +123,10 @@ impl Policy for ResourceClaim {
     fn update_rules(&self) -> UpdateRules {
         UpdateRules::Change
     }
+
+    fn status_keeps(&self) -> &'static [&'static str] {
+        crate::policy::RESET_METADATA
+    }
 }
 
 fn reserved(status: Cursor<'_>, old: &Value, deleted: bool) {

@@ -99,6 +99,10 @@ impl Policy for ResourcePoolStatusRequest {
             }
         })
     }
+
+    fn status_keeps(&self) -> &'static [&'static str] {
+        crate::policy::RESET_METADATA
+    }
 }
 
 fn pool_status(status: Cursor<'_>) {

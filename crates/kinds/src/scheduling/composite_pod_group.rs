@@ -40,4 +40,8 @@ impl Policy for CompositePodGroup {
     fn validate_status_update(&self, new: &Value, _old: &Value) -> Vec<Violation> {
         violations(new, |it| rules::conditions(it.at("status").at("conditions")))
     }
+
+    fn status_keeps(&self) -> &'static [&'static str] {
+        crate::policy::RESET_METADATA
+    }
 }

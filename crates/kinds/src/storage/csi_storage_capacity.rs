@@ -3,7 +3,7 @@
 use corten_api::resources::CSI_STORAGE_CAPACITIES;
 use corten_meta::{Violation, field};
 use corten_schema::violations;
-use corten_validation::{labels, read::text, rules};
+use corten_validation::{labels, read::text, rules, warnings};
 use serde_json::{Value, json};
 
 use crate::{
@@ -38,6 +38,10 @@ impl Policy for CsiStorageCapacity {
             capacity.at("capacity").non_negative_quantity();
             capacity.at("maximumVolumeSize").non_negative_quantity();
         })
+    }
+
+    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
+        warnings::storage_capacity(new)
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use corten_api::resources::STORAGE_CLASSES;
 use corten_meta::{Violation, field};
 use corten_schema::{Cursor, Ordered, violations};
-use corten_validation::{fill::fill_pointer, read::text, rules};
+use corten_validation::{fill::fill_pointer, read::text, rules, warnings};
 use serde_json::{Value, json};
 
 use super::parameters;
@@ -68,6 +68,10 @@ impl Policy for StorageClass {
             class.at("volumeBindingMode").one_of(&["Immediate", "WaitForFirstConsumer"]);
             topologies(class.at("allowedTopologies"));
         })
+    }
+
+    fn warnings(&self, new: &Value, _old: Option<&Value>) -> Vec<String> {
+        warnings::storage_class(new)
     }
 
     fn validate_update(&self, new: &Value, old: &Value) -> Vec<Violation> {

@@ -63,6 +63,10 @@ impl Policy for VolumeAttachment {
     fn allows_unconditional_update(&self) -> bool {
         false
     }
+
+    fn status_keeps(&self) -> &'static [&'static str] {
+        crate::policy::RESET_METADATA
+    }
 }
 
 fn source(source: Cursor<'_>) {

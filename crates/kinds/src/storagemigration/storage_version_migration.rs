@@ -103,4 +103,8 @@ impl Policy for StorageVersionMigration {
     fn allows_unconditional_update(&self) -> bool {
         false
     }
+
+    fn status_keeps(&self) -> &'static [&'static str] {
+        crate::policy::RESET_METADATA
+    }
 }

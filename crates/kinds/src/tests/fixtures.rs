@@ -52,7 +52,8 @@ fn play(case: &str, stem: &str) -> String {
     let mut lines = Vec::new();
     match &objects[..] {
         [object] if stem == "columns" => lines.push(super::columns::cells(object)),
-        [object] if stem == "warnings" => warn(object, &mut lines),
+        [object] if stem == "warnings" => warn(object, None, &mut lines),
+        [old, new] if stem == "warnings" => warn(new, Some(old), &mut lines),
         [object] => create(object, stem == "defaults", &mut lines),
         [old, new] if stem == "status" => update_status(old, new, &mut lines),
         [old, new] => update(old, new, &mut lines),
@@ -71,9 +72,10 @@ fn create(object: &Value, with_defaults: bool, lines: &mut Vec<String>) {
     lines.extend(violations.iter().map(|it| format!("! {it}")));
 }
 
-fn warn(object: &Value, lines: &mut Vec<String>) {
+fn warn(object: &Value, old: Option<&Value>, lines: &mut Vec<String>) {
     let (kind, made) = created(object);
-    lines.extend(kind.policy.warnings(&made, None).iter().map(|it| format!("? {it}")));
+    let old = old.map(|it| created(it).1);
+    lines.extend(kind.policy.warnings(&made, old.as_ref()).iter().map(|it| format!("? {it}")));
 }
 
 fn update(old: &Value, new: &Value, lines: &mut Vec<String>) {

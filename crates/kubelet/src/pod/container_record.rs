@@ -68,6 +68,9 @@ impl Attempt {
     }
 }
 
+/// Reasons that take turns while one trouble lasts.
+const ONE_TROUBLE: [[&str; 2]; 2] = [["ErrImagePull", "ImagePullBackOff"], ["PostStartHookError", "CrashLoopBackOff"]];
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WaitingState {
     pub(crate) reason: &'static str,
@@ -194,7 +197,9 @@ impl ContainerRecord {
     }
 
     pub(crate) fn wait(&mut self, reason: &'static str, message: impl Into<String>, now: Time) {
-        let since = self.waiting.as_ref().filter(|it| it.reason == reason).map_or(now, |it| it.since);
+        let is_same =
+            |other: &str| other == reason || ONE_TROUBLE.iter().any(|it| it.contains(&other) && it.contains(&reason));
+        let since = self.waiting.as_ref().filter(|it| is_same(it.reason)).map_or(now, |it| it.since.min(now));
         self.waiting = Some(WaitingState { reason, message: message.into(), since });
     }
 

@@ -376,7 +376,8 @@ pub(crate) fn hooked(
                 let event = "PostStartHook failed".to_owned();
                 cx.event(context.who, context.field, Warning, HOOK_FAILED, event);
                 record.hook_failure = Some((id.to_owned(), message.clone()));
-                record.wait("PostStartHookError", format!("PostStartHook failed: {message}"), cx.now);
+                let since = record.crashes_since.unwrap_or(cx.now);
+                record.wait("PostStartHookError", format!("PostStartHook failed: {message}"), since);
                 stop(record, context, Some(HOOK_FAILED), None, cx);
             } else {
                 record.post_start = None;

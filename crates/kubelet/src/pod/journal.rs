@@ -10,11 +10,12 @@ use corten_reconcile::{Actor, Decision, Step, StepState, Wait};
 use of_container::{container_step, image_step};
 
 use crate::{
-    Effect, Observed, ObservedContainer,
+    Effect, Observed, ObservedContainer, ProbeKind,
     pod::{
         container_record::ContainerRecord,
         context::Context,
         machine::PodMachine,
+        probe,
         sandbox_end::FAILED_KILL_POD,
         span::{Span, step},
         sync_pod::NO_NETWORK,
@@ -253,20 +254,21 @@ impl PodMachine {
         });
         let started = running_since.max();
         if unready.is_empty() && !spec.containers.is_empty() {
-            return self.gates_step(Span { started, finished: self.ready_since(started).or(Some(now)) });
+            let ready = self.gates_step(Span { started, finished: self.ready_since(started).or(Some(now)) });
+            let failing = all().find_map(|it| failing_probe(it, self.container_records.get(&it.name)?, now));
+            return match failing.filter(|_| ready.wait.is_none()) {
+                Some(failing) => {
+                    let (state, wait) = self.unhealthy(failing, now);
+                    Step { state, wait, finished: None, message: "its containers are ready".into(), ..ready }
+                }
+                None => ready,
+            };
         }
         let mut ready = step("ready", StepState::Pending, Span { started, finished: None });
-        let mut unproven = all().filter_map(|it| {
-            let record = self.container_records.get(&it.name)?;
-            let running = record.running().filter(|_| !record.is_ready(it))?;
-            let (kind, probe) = record.probes.iter().find(|(_, probe)| !probe.last_failure.is_empty())?;
-            let kind = crate::pod::probe::name(*kind).to_lowercase();
-            let message = format!("container {}: its {kind} probe fails: {}", it.name, probe.last_failure.trim_end());
-            Some((running, probe.has_restarted, message))
-        });
-        if let Some((container, has_restarted, message)) = unproven.next() {
-            let is_starting = !has_restarted && has_just_begun(container, now);
-            (ready.state, ready.wait) = self.unhealthy(is_starting, message, now);
+        let mut unproven = all().filter(|it| !is_ready(it));
+        let failing = unproven.find_map(|it| failing_probe(it, self.container_records.get(&it.name)?, now));
+        if let Some(failing) = failing {
+            (ready.state, ready.wait) = self.unhealthy(failing, now);
         }
         ready.message = format!("not ready: {}", unready.join(", "));
         ready
@@ -275,7 +277,7 @@ impl PodMachine {
     /// Since when all containers are ready: as recorded, else as the API says, whose times are whole seconds.
     fn ready_since(&self, started: Option<Time>) -> Option<Time> {
         let recorded = self.recorded.as_ref().and_then(|it| it.steps.iter().find(|it| it.name == "ready"));
-        if let Some(it) = recorded.filter(|it| it.started == started) {
+        if let Some(it) = recorded.filter(|it| it.started == started && it.finished.is_some()) {
             return it.finished;
         }
         let conditions = self.pod.status.as_ref().and_then(|it| it.conditions.as_ref());
@@ -295,21 +297,76 @@ impl PodMachine {
         let mut ready = step("ready", StepState::Blocked, Span { finished: None, ..span });
         let message = format!("its containers are ready, and nobody has set the condition {}", unmet.join(", "));
         let mut wait = Wait::new("ReadinessGate", message, Actor::External);
-        wait.since = span.finished;
+        wait.since = self.recorded_since("ReadinessGate").or(span.finished);
         ready.wait = Some(wait);
         ready
     }
 
+    /// `since` must not differ at each look, or every look would be news.
+    fn recorded_since(&self, reason: &str) -> Option<Time> {
+        self.recorded.as_ref()?.waits.iter().find(|it| it.reason == reason)?.since
+    }
+
     /// A container whose probe fails.
-    fn unhealthy(&self, is_starting: bool, message: String, now: Time) -> (StepState, Option<Wait>) {
+    fn unhealthy(&self, failing: FailingProbe, now: Time) -> (StepState, Option<Wait>) {
+        let since = self.recorded_since("Unhealthy").unwrap_or(now);
+        let is_nobodys = match failing.blame {
+            Blame::Starting => true,
+            Blame::Wavering => now.since(since) < STARTING,
+            Blame::Author => false,
+        };
         let (state, actor) =
-            if is_starting { (StepState::Running, Actor::Cluster) } else { (StepState::Blocked, Actor::Author) };
-        let mut wait = Wait::new("Unhealthy", message, actor);
-        // `since` must not differ at each look, or every look would be news.
-        let recorded = self.recorded.as_ref().and_then(|it| it.waits.iter().find(|it| it.reason == "Unhealthy"));
-        wait.since = recorded.map_or(Some(now), |it| it.since);
+            if is_nobodys { (StepState::Running, Actor::Cluster) } else { (StepState::Blocked, Actor::Author) };
+        let mut wait = Wait::new("Unhealthy", failing.message, actor);
+        wait.since = Some(since);
         (state, Some(wait))
     }
+}
+
+/// What a probe says against a container that runs, and whose fault that is.
+struct FailingProbe {
+    message: String,
+    blame: Blame,
+}
+
+enum Blame {
+    Starting,
+    /// Its liveness fails, and not often enough yet for it to be stopped.
+    Wavering,
+    Author,
+}
+
+/// The first probe that fails, or that had the container before this one stopped within the last minute.
+fn failing_probe(container: &Container, record: &ContainerRecord, now: Time) -> Option<FailingProbe> {
+    let running = record.running()?;
+    let is_starting = has_just_begun(running, now);
+    [ProbeKind::Startup, ProbeKind::Liveness, ProbeKind::Readiness].into_iter().find_map(|kind| {
+        let broken = probe::action(probe::of(container, kind)?, container, "").err();
+        let state = record.probes.get(&kind);
+        let is_attached = state.is_some_and(|it| it.id == running.id);
+        let failure = state.filter(|_| is_attached).map(|it| it.last_failure.trim_end());
+        let given_up = state.and_then(|it| it.gave_up(kind)).is_some() && is_attached;
+        let restarted_for = state.and_then(|it| if is_attached { Some(&*it.restarted_for) } else { it.gave_up(kind) });
+        let has_passed = is_attached && state.and_then(|it| it.passed) == Some(true);
+        let restarted_for = restarted_for.filter(|it| !it.is_empty() && (is_starting || !has_passed));
+        let failure = failure.filter(|it| !it.is_empty()).or(broken.as_deref());
+        let (name, kind_name) = (&container.name, probe::name(kind).to_lowercase());
+        let message = match (failure, restarted_for) {
+            (Some(why), _) => format!("container {name}: its {kind_name} probe fails: {why}"),
+            (None, Some(why)) => {
+                let why = why.trim_end();
+                format!("container {name}: its {kind_name} probe fails, and it was restarted for that: {why}")
+            }
+            (None, None) => return None,
+        };
+        let blame = match kind {
+            _ if broken.is_some() || given_up || restarted_for.is_some() => Blame::Author,
+            _ if is_starting => Blame::Starting,
+            ProbeKind::Liveness => Blame::Wavering,
+            ProbeKind::Startup | ProbeKind::Readiness => Blame::Author,
+        };
+        Some(FailingProbe { message, blame })
+    })
 }
 
 fn has_just_begun(container: &ObservedContainer, now: Time) -> bool {

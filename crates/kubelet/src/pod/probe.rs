@@ -29,8 +29,8 @@ pub(crate) struct ProbeState {
     /// What a long enough row of answers said last.
     pub(crate) passed: Option<bool>,
     pub(crate) last_failure: String,
-    /// The container before this one was stopped for it: what it said then still counts, until it says otherwise.
-    pub(crate) has_restarted: bool,
+    /// What it said of the container before this one, which was stopped for it; empty: none was.
+    pub(crate) restarted_for: String,
 }
 
 impl ProbeState {
@@ -42,16 +42,14 @@ impl ProbeState {
         if self.id != id {
             let delay = Duration::from_secs(u64::try_from(probe.initial_delay_seconds.unwrap_or(0)).unwrap_or(0));
             let delay = if kind == ProbeKind::Readiness { delay } else { delay.max(period(probe)) };
-            let has_restarted = kind != ProbeKind::Readiness && (self.passed == Some(false) || self.has_restarted);
-            let last_failure = if has_restarted { std::mem::take(&mut self.last_failure) } else { String::new() };
-            *self = Self {
-                id: id.into(),
-                next_at: Some(started.after(delay)),
-                last_failure,
-                has_restarted,
-                ..Self::default()
-            };
+            let restarted_for = self.gave_up(kind).unwrap_or_default().to_owned();
+            *self = Self { id: id.into(), next_at: Some(started.after(delay)), restarted_for, ..Self::default() };
         }
+    }
+
+    /// What it said when its container was stopped for it.
+    pub(crate) fn gave_up(&self, kind: ProbeKind) -> Option<&str> {
+        (kind != ProbeKind::Readiness && self.passed == Some(false)).then_some(self.last_failure.as_str())
     }
 
     /// True where an attempt is due now; it counts as begun.
@@ -74,16 +72,19 @@ impl ProbeState {
             ProbeVerdict::Success | ProbeVerdict::Warning(_) => {
                 self.failures = 0;
                 self.last_failure.clear();
-                self.has_restarted = false;
                 self.successes = self.successes.saturating_add(1);
                 if self.successes >= probe.success_threshold.unwrap_or(1) {
                     self.passed = Some(true);
                 }
             }
-            ProbeVerdict::Failure(message) => {
+            ProbeVerdict::Failure(_) | ProbeVerdict::SilentFailure(_) => {
                 self.successes = 0;
                 self.failures = self.failures.saturating_add(1);
-                self.last_failure.clone_from(message);
+                self.last_failure = match verdict {
+                    ProbeVerdict::Failure(message) => message.clone(),
+                    ProbeVerdict::SilentFailure(code) => format!("the command exits {code} and says nothing"),
+                    _ => String::new(),
+                };
                 if self.failures >= probe.failure_threshold.unwrap_or(3) {
                     self.passed = Some(false);
                 }
@@ -160,6 +161,10 @@ pub(crate) fn answered(
         }
         ProbeVerdict::Failure(message) => {
             cx.event(context.who, context.field, Warning, "Unhealthy", format!("{kind} probe failed: {message}"));
+        }
+        // Upstream's words end so, too.
+        ProbeVerdict::SilentFailure(_) => {
+            cx.event(context.who, context.field, Warning, "Unhealthy", format!("{kind} probe failed: "));
         }
         ProbeVerdict::Unknown(message) => {
             let message = format!("{kind} probe errored and resulted in unknown state: {message}");

@@ -233,7 +233,7 @@ impl Outcome {
                 std::iter::once(&mut failure.message).chain(exit).collect()
             }
             Self::Probed { verdict, .. } => match verdict {
-                ProbeVerdict::Success => Vec::new(),
+                ProbeVerdict::Success | ProbeVerdict::SilentFailure(_) => Vec::new(),
                 ProbeVerdict::Warning(it) | ProbeVerdict::Failure(it) | ProbeVerdict::Unknown(it) => vec![it],
             },
             Self::Container { .. } | Self::LogTail { .. } | Self::Recalled(_) => Vec::new(),

@@ -99,6 +99,8 @@ pub enum ProbeVerdict {
     Warning(String),
     /// The answer was bad: the text stands after `Readiness probe failed: `.
     Failure(String),
+    /// The command failed with this exit code, and wrote nothing.
+    SilentFailure(i32),
     /// Nothing was learned; counts neither way.
     Unknown(String),
 }

@@ -7,16 +7,9 @@ use corten_meta::{
 };
 
 use super::reader::{At, Reader};
+use crate::LeaderElection;
 
 const LOCK: &str = "leases";
-
-/// The Lease whose holder schedules, and its times.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeaderElection {
-    pub namespace: String,
-    pub name: String,
-    pub times: LeaseTimes,
-}
 
 /// None where `leaderElect` is not true. Upstream elects where nothing is said; here one who wants that says so, because the scheduler of an
 /// API server needs no lease.

@@ -11,7 +11,6 @@ use std::{collections::BTreeSet, path::PathBuf, time::Duration};
 
 use serde_json::Value;
 
-pub use self::election::LeaderElection;
 use self::reader::{At, Reader};
 use crate::{Config, Profile};
 

@@ -28,6 +28,7 @@ pub use placement::{node_selector, toleration};
 pub use resources::qos_class;
 pub use volumes::source as volume_source;
 pub use warnings::{Name, old_sources, warnings};
+pub(crate) use warnings::{fraction, old_label, old_terms};
 
 /// The rules of a Pod's own spec. The ports of the node whose number is still to be chosen are `open`, by their names.
 pub fn validate(spec: Cursor<'_>, open: &BTreeSet<&str>) {

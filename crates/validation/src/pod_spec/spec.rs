@@ -10,6 +10,7 @@ use super::{
     container::{self, Role},
     names, placement, resources, security, sharing, volumes,
 };
+use crate::rules::address;
 
 /// Whose spec it is: some rules wait until the Pod itself is made.
 #[derive(Clone, Copy)]
@@ -57,11 +58,7 @@ pub(super) fn validate<'a>(spec: Cursor<'a>, owner: Owner<'_>, claimed: impl Ite
         spec.at("activeDeadlineSeconds").int_between(1, i64::from(i32::MAX));
     }
     for alias in spec.list("hostAliases") {
-        if alias.at("ip").str().parse::<::core::net::IpAddr>().is_err() {
-            alias
-                .at("ip")
-                .invalid_as(alias.at("ip").str(), "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
-        }
+        address::address(alias.at("ip"));
         for name in alias.list("hostnames") {
             name.follows(field::dns1123_subdomain);
         }

@@ -6,13 +6,19 @@ use corten_meta::field;
 use corten_schema::Cursor;
 use serde_json::Value;
 
-/// Labels of nodes that have newer names, and since when.
-const OLD_LABELS: [(&str, &str, &str); 5] = [
-    ("beta.kubernetes.io/arch", "v1.14", "kubernetes.io/arch"),
-    ("beta.kubernetes.io/instance-type", "v1.17", "node.kubernetes.io/instance-type"),
-    ("beta.kubernetes.io/os", "v1.14", "kubernetes.io/os"),
-    ("failure-domain.beta.kubernetes.io/region", "v1.17", "topology.kubernetes.io/region"),
-    ("failure-domain.beta.kubernetes.io/zone", "v1.17", "topology.kubernetes.io/zone"),
+/// Labels of nodes that nobody should ask for any more, and what to do instead (`deprecatedNodeLabels`).
+const OLD_LABELS: [(&str, &str); 8] = [
+    ("app.kubernetes.io/created-by", "deprecated since v1.9"),
+    ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
+    ("beta.kubernetes.io/instance-type", "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead"),
+    ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
+    (
+        "failure-domain.beta.kubernetes.io/region",
+        "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
+    ),
+    ("failure-domain.beta.kubernetes.io/zone", "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead"),
+    ("node-role.kubernetes.io/master", "use \"node-role.kubernetes.io/control-plane\" instead"),
+    ("scheduler.alpha.kubernetes.io/preferAvoidPods", "deprecated since v1.22; use Taints and Tolerations instead"),
 ];
 /// Annotations that have become fields.
 const OLD_ANNOTATIONS: [(&str, &str); 3] = [
@@ -44,7 +50,8 @@ pub enum Name {
     OfHost,
 }
 
-/// Of an object that has a Pod's spec at the end of `steps`; of an update that changes it.
+/// Of an object that has a Pod's spec at the end of `steps`; of an update that changes it. Only who makes it is told of its
+/// name.
 pub fn warnings(new: &Value, old: Option<&Value>, steps: &[&'static str], name: Name) -> Vec<String> {
     let pointer = format!("/{}", steps.join("/"));
     if old.is_some_and(|old| old.pointer(&pointer) == new.pointer(&pointer)) {
@@ -57,7 +64,7 @@ pub fn warnings(new: &Value, old: Option<&Value>, steps: &[&'static str], name: 
         Name::OfHost => Some("the Pod's hostname"),
     };
     let reasons = field::dns1123_label(new["metadata"]["name"].as_str().unwrap_or_default());
-    if let Some(used) = used.filter(|_| !reasons.is_empty()) {
+    if let Some(used) = used.filter(|_| old.is_none() && !reasons.is_empty()) {
         let reasons = reasons.join(" ");
         found.push(format!("metadata.name: this is used in {used}, which can result in surprising behavior; a DNS label is recommended: [{reasons}]"));
     }
@@ -125,11 +132,8 @@ fn of_spec(spec: Cursor<'_>) -> Vec<String> {
     let affinity = spec.at("affinity").at("nodeAffinity");
     let required = affinity.at("requiredDuringSchedulingIgnoredDuringExecution").list("nodeSelectorTerms");
     let preferred = affinity.list("preferredDuringSchedulingIgnoredDuringExecution").map(|it| it.at("preference"));
-    let keys = required.chain(preferred).flat_map(|it| it.list("matchExpressions")).map(|it| it.at("key"));
-    let spread = spec.list("topologySpreadConstraints").map(|it| it.at("topologyKey"));
-    for key in keys.chain(spread) {
-        found.extend(old_label(key.str()).map(|what| format!("{}: {} is {what}", key.path(), key.str())));
-    }
+    old_terms(required.chain(preferred), &mut found);
+    old_keys(spec.list("topologySpreadConstraints").map(|it| it.at("topologyKey")), &mut found);
     for volume in spec.list("volumes") {
         old_sources(volume, &mut found);
     }
@@ -153,9 +157,19 @@ fn of_spec(spec: Cursor<'_>) -> Vec<String> {
     found
 }
 
-fn old_label(key: &str) -> Option<String> {
-    let (_, since, new) = OLD_LABELS.iter().find(|it| it.0 == key)?;
-    Some(format!("deprecated since {since}; use {new:?} instead"))
+pub(crate) fn old_label(key: &str) -> Option<&'static str> {
+    OLD_LABELS.iter().find(|it| it.0 == key).map(|it| it.1)
+}
+
+/// Of keys in the terms of a selector of nodes.
+pub(crate) fn old_terms<'a>(terms: impl Iterator<Item = Cursor<'a>>, found: &mut Vec<String>) {
+    old_keys(terms.flat_map(|it| it.list("matchExpressions")).map(|it| it.at("key")), found);
+}
+
+fn old_keys<'a>(keys: impl Iterator<Item = Cursor<'a>>, found: &mut Vec<String>) {
+    for key in keys {
+        found.extend(old_label(key.str()).map(|what| format!("{}: {} is {what}", key.path(), key.str())));
+    }
 }
 
 fn secrets(spec: Cursor<'_>, found: &mut Vec<String>) {
@@ -189,13 +203,15 @@ fn container(container: Cursor<'_>, found: &mut Vec<String>) {
 }
 
 fn fractions(amounts: Cursor<'_>, found: &mut Vec<String>) {
-    for (name, amount) in amounts.entries() {
-        let is_fraction = || amount.quantity().is_some_and(|it| it != corten_meta::Quantity::units(it.value()));
-        if matches!(name, "memory" | "ephemeral-storage") && is_fraction() {
-            let shown = amount.str();
-            found.push(format!("{}: fractional byte value {shown:?} is invalid, must be an integer", amount.path()));
-        }
-    }
+    let amounts = amounts.entries().filter(|it| matches!(it.0, "memory" | "ephemeral-storage"));
+    found.extend(amounts.filter_map(|(_, amount)| fraction(amount, &amount.path())));
+}
+
+/// Of an amount of bytes that is said to be at `path`.
+pub(crate) fn fraction(amount: Cursor<'_>, path: &str) -> Option<String> {
+    let is_fraction = amount.quantity().is_some_and(|it| it != corten_meta::Quantity::units(it.value()));
+    let shown = amount.str();
+    is_fraction.then(|| format!("{path}: fractional byte value {shown:?} is invalid, must be an integer"))
 }
 
 /// Ports of one number, in whichever container.

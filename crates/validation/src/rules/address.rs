@@ -49,6 +49,20 @@ pub fn is_address(text: &str) -> bool {
     reasons(text).is_empty()
 }
 
+/// What is said of an address or a range of IPv6 that has another text in RFC 5952 (`GetWarningsForIP`, `GetWarningsForCIDR`).
+pub fn not_canonical(value: Cursor<'_>) -> Option<String> {
+    let text = value.str();
+    let (address, length) = text.split_once('/').map_or((text, None), |(address, length)| (address, Some(length)));
+    let known: Ipv6Addr = address.parse().ok()?;
+    let (what, canonical) = match length {
+        None => ("address", known.to_string()),
+        Some(length) => ("CIDR value", format!("{known}/{length}")),
+    };
+    let told =
+        || format!("{}: IPv6 {what} {text:?} should be in RFC 5952 canonical format ({canonical:?})", value.path());
+    (canonical != text).then(told)
+}
+
 pub fn is_v6(text: &str) -> bool {
     text.contains(':')
 }

@@ -15,14 +15,14 @@ use anyhow::{Context, Result};
 const CIRCLE_FILES_MAX: usize = 12;
 
 /// The imports of one crate: for each file, by its path below the root of the workspace, the files that it names.
-pub(super) struct Imports {
+pub(crate) struct Imports {
     crate_dir: String,
     arrows: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Imports {
     /// Of the crate whose sources are `files`; their paths are below `root`.
-    pub(super) fn of(root: &Path, crate_dir: &str, files: &[String]) -> Result<Self> {
+    pub(crate) fn of(root: &Path, crate_dir: &str, files: &[String]) -> Result<Self> {
         let src = format!("{crate_dir}/src/");
         let mut texts = BTreeMap::new();
         for file in files.iter().filter(|it| it.starts_with(&src) && !is_test(it)) {
@@ -60,13 +60,34 @@ impl Imports {
     }
 
     fn circles_of_folders(&self) -> Vec<BTreeSet<String>> {
+        circles(&self.folders())
+    }
+
+    /// What each folder imports.
+    fn folders(&self) -> BTreeMap<String, BTreeSet<String>> {
         let mut folders: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (file, found) in &self.arrows {
             let from = self.folder_of(file);
             let to = found.iter().map(|it| self.folder_of(it)).filter(|it| *it != from);
             folders.entry(from.clone()).or_default().extend(to);
         }
-        circles(&folders)
+        folders
+    }
+
+    /// The folders by how many stand below each, where none is part of a circle: those of the lowest floor import none.
+    pub(crate) fn floors(&self) -> Vec<Vec<String>> {
+        let mut left = self.folders();
+        let mut floors = Vec::new();
+        while !left.is_empty() {
+            let is_next = |it: &BTreeSet<String>| !it.iter().any(|it| left.contains_key(it));
+            let floor: Vec<String> = left.iter().filter(|it| is_next(it.1)).map(|it| it.0.clone()).collect();
+            if floor.is_empty() {
+                break;
+            }
+            left.retain(|it, _| !floor.contains(it));
+            floors.push(floor);
+        }
+        floors
     }
 
     fn folder_of(&self, file: &str) -> String {
@@ -125,7 +146,7 @@ impl Tree<'_> {
 fn names_in(text: &str, module: &[String]) -> Vec<Name> {
     let code = without_tests_and_comments(text);
     let mut names = Vec::new();
-    let mut rest = code.as_str();
+    let (mut rest, mut body) = (code.as_str(), String::new());
     while let Some(at) = next_use(rest) {
         let before = rest[..at.start].rsplit(['\n', ';', '}', '{']).next().unwrap_or_default().trim();
         let end = rest[at.end..].find(';').map_or(rest.len(), |it| at.end + it);
@@ -135,8 +156,18 @@ fn names_in(text: &str, module: &[String]) -> Vec<Name> {
                 names.push(Name { path, called, is_passed_on });
             }
         }
+        body.push_str(&rest[..at.start]);
         rest = &rest[end..];
     }
+    body.push_str(rest);
+    // What a file passes on it may need itself, too.
+    let body: Vec<&str> = body.lines().filter(|it| !(it.contains("mod ") && it.ends_with(';'))).collect();
+    let body = body.join("\n");
+    let words: BTreeSet<&str> = body.split(|it: char| !it.is_alphanumeric() && it != '_').collect();
+    let needed = names.iter().filter(|it| it.is_passed_on && words.contains(&*it.called));
+    let needed: Vec<Name> =
+        needed.map(|it| Name { path: it.path.clone(), called: String::new(), is_passed_on: false }).collect();
+    names.extend(needed);
     for start in ["crate::", "super::"] {
         for (at, _) in code.match_indices(start) {
             if code[..at].ends_with(|it: char| it.is_alphanumeric() || it == '_' || it == ':' || it == '$') {
@@ -314,12 +345,31 @@ mod tests {
                 &[("lib.rs", "mod a;\nmod b;\npub use b::{B as C};"), ("a.rs", "use crate::C;"), ("b.rs", "")],
                 &[],
             ),
+            (
+                "a name that is passed on and needed",
+                &[("lib.rs", "mod a;\npub use a::A;\nstruct B(A);"), ("a.rs", "use crate::B;")],
+                &["a", "lib"],
+            ),
             ("a test", &[("a.rs", "use crate::b;"), ("b.rs", "mod tests {\n    use crate::a;\n}")], &[]),
             ("a comment", &[("a.rs", "use crate::b;"), ("b.rs", "// See crate::a::f.")], &[]),
         ] {
             let found: Vec<String> = imports(files).circles_of_folders().into_iter().flatten().collect();
             assert_eq!(found, expected, "{what}");
         }
+    }
+
+    #[test]
+    fn folders_have_floors() {
+        let files = [
+            ("lib.rs", "mod a;\nmod b;\nmod c;"),
+            ("a.rs", "use crate::b::B;"),
+            ("b/mod.rs", "use crate::c::C;"),
+            ("c.rs", ""),
+        ];
+        assert_eq!(
+            imports(&files).floors(),
+            [vec!["c".to_owned(), "lib".to_owned()], vec!["b".to_owned()], vec!["a".to_owned()]]
+        );
     }
 
     #[test]

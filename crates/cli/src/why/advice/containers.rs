@@ -172,10 +172,15 @@ pub(super) fn start(case: &Case<'_>) -> Advice {
         Some(command) => format!("container {name} cannot start: its command {command:?}: {why}"),
         None => format!("container {name} cannot start: {why}"),
     };
-    let has_command = case.container().is_some_and(|it| it["command"].is_array());
-    let hint = command.map(|_| {
-        let whose =
-            if has_command { "the spec's `command`" } else { "the image's own entry point, as the spec has none" };
+    let hint = command.map(|command| {
+        let of_spec = |field: &str| case.container().map(|it| items(it, field)).unwrap_or_default();
+        let whose = if !of_spec("/command").is_empty() {
+            "the spec's `command`"
+        } else if of_spec("/args").first().is_some_and(|it| it == command) {
+            "the spec's `args`: the image has no entry point, and its first word is what is run"
+        } else {
+            "the image's own entry point, as the spec has none"
+        };
         format!("it comes from {whose}")
     });
     Advice::run(if images::has_earlier(case) {
@@ -213,7 +218,7 @@ fn image_volume(case: &Case<'_>) -> Option<Advice> {
 }
 
 /// The program a runtime could not run, as runc and crun put it.
-fn command_of(message: &str) -> Option<&str> {
+pub(super) fn command_of(message: &str) -> Option<&str> {
     let within = |before: &str, after: char| message.split_once(before)?.1.split_once(after).map(|it| it.0);
     within("exec: \"", '"').or_else(|| within("executable file `", '`')).or_else(|| within("open executable: `", '`'))
 }
@@ -231,10 +236,27 @@ pub(super) fn probe(case: &Case<'_>) -> Advice {
         let times = it["failureThreshold"].as_i64().unwrap_or(3);
         format!("its {kind} probe is {}, every {every} s, {times} failures count", shape(it))
     });
-    Advice::run(logs(case, name, &["--tail=20"])).headline(case.wait.message.clone()).hints(hint).hints(
-        (kind == Some("readiness"))
-            .then(|| "until it passes, no Service sends it anything; it is not restarted".into()),
-    )
+    if case.wait.message.contains("couldn't find port ") {
+        let ports = spec.map(|it| items(it, "/ports")).unwrap_or_default().iter();
+        let named: Vec<&str> = ports.map(|it| text(it, "/name")).filter(|it| !it.is_empty()).collect();
+        let there = if named.is_empty() { "it names none".to_owned() } else { format!("it has {}", named.join(", ")) };
+        return Advice::run(case.edit())
+            .headline(case.wait.message.replace("couldn't find port", "there is no port"))
+            .hint(format!("of named ports {there}"))
+            .hints(hint)
+            .hints(case.edit_hints());
+    }
+    Advice::run(logs(case, name, &["--tail=20"]))
+        .headline(case.wait.message.clone())
+        .hints(hint)
+        .hints(
+            (kind == Some("readiness"))
+                .then(|| "until it passes, no Service sends it anything; it is not restarted".into()),
+        )
+        .hints(
+            (kind == Some("liveness"))
+                .then(|| "when as many fail in a row, the container is stopped and begun anew".into()),
+        )
 }
 
 fn shape(probe: &serde_json::Value) -> String {

@@ -9,6 +9,7 @@ mod containers;
 mod devices;
 mod exclusive;
 mod extensions;
+mod files;
 mod images;
 mod leaving;
 mod managers;
@@ -88,6 +89,11 @@ async fn advise(case: &Case<'_>) -> Option<Advice> {
 
 /// What a Pod waits for once it has a node; `None`: the reason is of something else.
 async fn of_containers(case: &Case<'_>) -> Option<Option<Advice>> {
+    if files::is_about(case)
+        && let Some(advice) = files::of(case).await
+    {
+        return Some(Some(advice));
+    }
     Some(match &*case.wait.reason {
         "ErrImagePull" | "ImagePullBackOff" => Some(images::pull(case).await),
         "ErrImageNeverPull" => Some(images::never(case).await),
@@ -214,6 +220,7 @@ async fn of_workloads(case: &Case<'_>) -> Option<Option<Advice>> {
         "NoDisruptionsAllowed" | "EvictionRefused" => Some(workloads::budget(case)),
         "JobAlreadyActive" | "PodsRunning" => Some(workloads::running(case)),
         "NoPodsSelected" => Some(services::selector(case).await),
+        "NoEndpoints" | "LoadBalancerPending" => Some(services::endpoints(case).await),
         "NamedPortMissing" => Some(services::port(case).await),
         "ScaledToZero" => Some(services::scaled(case)),
         "PodsEnded" => Some(services::ended(case)),
@@ -231,7 +238,6 @@ fn of_cluster(case: &Case<'_>) -> Option<Option<Advice>> {
             "look at the disk of that machine (dmesg), and save what is in the volume before more of it is lost",
         )),
         "PortProtocolMismatch" => Some(Advice::run(case.edit())),
-        "NoEndpoints" | "LoadBalancerPending" => Some(services::endpoints(case)),
         "AddressNotInPool" | "AddressTaken" => Some(Advice::run(case.edit())),
         "PoolExhausted" => Some(services::pool(case)),
         "DriverNowhere" | "AttachRefused" | "AttachPending" | "DetachRefused" => Some(attaching::of_volume(case)),

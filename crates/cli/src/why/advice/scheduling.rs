@@ -111,7 +111,10 @@ pub(super) async fn taint(case: &Case<'_>) -> Option<Advice> {
     let taint = untolerated(case.object, &node)?;
     let (key, value, effect) = (text(taint, "/key"), text(taint, "/value"), text(taint, "/effect"));
     let written = if value.is_empty() { format!("{key}:{effect}") } else { format!("{key}={value}:{effect}") };
-    let advice = Advice::default().headline(format!("it does not tolerate the taint {written} of node {name}"));
+    let near = items(case.object, "/spec/tolerations").iter().find(|it| it["key"] == *key);
+    let advice = Advice::default()
+        .headline(format!("it does not tolerate the taint {written} of node {name}"))
+        .hints(near.map(|it| near_miss(it, taint)));
     Some(if key.starts_with("node.kubernetes.io/") {
         let mut advice = advice.hint("the cluster set that taint, and takes it away when the node is well");
         advice.next = format!("corten why node/{name}");
@@ -121,6 +124,19 @@ pub(super) async fn taint(case: &Case<'_>) -> Option<Advice> {
         advice.next = kubectl("", &["taint", "nodes", &name, &format!("{written}-")]);
         advice
     })
+}
+
+/// A toleration with the taint's key, and another value or effect.
+fn near_miss(toleration: &Value, taint: &Value) -> String {
+    let key = text(toleration, "/key");
+    let (value, effect) = (text(toleration, "/value"), text(toleration, "/effect"));
+    if toleration["operator"] != "Exists" && value != text(taint, "/value") {
+        return format!(
+            "near: it tolerates {key} with the value {value:?}, and the taint has {:?}",
+            text(taint, "/value")
+        );
+    }
+    format!("near: it tolerates {key} with the effect {effect}, and the taint has {}", text(taint, "/effect"))
 }
 
 /// The first taint that keeps the Pod off the node.
@@ -147,18 +163,30 @@ pub(super) async fn affinity(case: &Case<'_>) -> Option<Advice> {
         (None, Some(near)) => format!("nearest: node {name}, which has no label {key:?}, but {near:?}"),
         (None, None) => format!("nearest: node {name}, which has no label {key:?}"),
     };
+    let advice = Advice::default().headline(format!("no node has the label {key}={value} it asks for")).hint(hint);
+    // Machines and clouds set these, and programs believe them.
+    if WELL_KNOWN.iter().any(|it| key.split('/').next().is_some_and(|domain| is_within(domain, it))) {
+        return Some(
+            Advice { next: case.edit(), ..advice }
+                .who(format!("whoever wrote {}: name a label that is there; this one is the node's own", case.author))
+                .hints(case.edit_hints()),
+        );
+    }
     let mut words = vec!["label".to_owned(), "node".into(), name.clone(), format!("{key}={value}")];
     words.extend(has.map(|_| "--overwrite".to_owned()));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    Some(
-        Advice::run(kubectl("", &words))
-            .headline(format!("no node has the label {key}={value} it asks for"))
-            .who(format!(
-                "whoever wrote {}: name a label that is there; or whoever runs the nodes: label one",
-                case.author
-            ))
-            .hint(hint),
-    )
+    Some(Advice { next: kubectl("", &words), ..advice }.who(format!(
+        "whoever wrote {}: name a label that is there; or whoever runs the nodes: label one",
+        case.author
+    )))
+}
+
+/// Domains whose labels are not for anybody to set by hand.
+const WELL_KNOWN: [&str; 2] = ["kubernetes.io", "k8s.io"];
+
+fn is_within(domain: &str, of: &str) -> bool {
+    // Roles are for whoever runs the nodes to give.
+    domain != "node-role.kubernetes.io" && (domain == of || domain.ends_with(&format!(".{of}")))
 }
 
 pub(super) async fn ports(case: &Case<'_>) -> Advice {

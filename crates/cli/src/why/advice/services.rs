@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use corten_api::resources::PODS;
+use corten_api::resources::{ENDPOINT_SLICES, PODS};
 use serde_json::{Value, json};
 
 use super::case::{Advice, Case};
 use crate::why::{
     command::{kubectl, merge},
     fields::{items, text},
-    findings::services::{is_selected, port_names, workloads},
+    findings::services::{SERVICE_NAME, is_selected, port_names, workloads, writer_of},
     nearest::nearest,
 };
 
@@ -108,15 +108,26 @@ pub(super) async fn port(case: &Case<'_>) -> Advice {
         .headline(case.wait.message.clone())
 }
 
-pub(super) fn endpoints(case: &Case<'_>) -> Advice {
+pub(super) async fn endpoints(case: &Case<'_>) -> Advice {
     if case.wait.reason == "LoadBalancerPending" {
         return Advice::run(kubectl(case.namespace, &["get", &case.at.subject, "-o", "wide"]))
             .headline("it has no address from outside yet")
             .hint("within the cluster, and at its node ports, it works without");
     }
-    Advice::run(kubectl(case.namespace, &["get", "endpointslices,endpoints"]))
-        .headline(case.wait.message.clone())
-        .hint("give it a selector, or write an EndpointSlice with the label kubernetes.io/service-name")
+    let look = Advice::run(kubectl(case.namespace, &["get", "endpointslices,endpoints"]));
+    let look = look.headline(case.wait.message.clone());
+    if case.object["spec"]["selector"].as_object().is_some_and(|it| !it.is_empty()) {
+        return look;
+    }
+    let slices = case.reader.list(&ENDPOINT_SLICES, case.namespace).await;
+    let is_own = |it: &&Value| it["metadata"]["labels"][SERVICE_NAME] == case.object["metadata"]["name"];
+    if let Some(slice) = slices.iter().filter(is_own).find(|it| !items(it, "/endpoints").is_empty()) {
+        let (written, who) = writer_of(slice);
+        let last = if who.is_empty() { String::new() } else { format!(": {who} wrote it last") };
+        let next = kubectl(case.namespace, &["get", &written, "-o", "yaml"]);
+        return Advice { next, ..look }.who(format!("whoever writes {written}{last}"));
+    }
+    look.hint("give it a selector, or write an EndpointSlice with the label kubernetes.io/service-name")
 }
 
 pub(super) fn pool(case: &Case<'_>) -> Advice {

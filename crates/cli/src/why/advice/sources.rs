@@ -71,7 +71,7 @@ fn create(case: &Case<'_>, word: &str, name: &str, keys: &[String]) -> String {
     kubectl(case.namespace, &words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-async fn key_of(case: &Case<'_>, word: &str, resource: &Resource, name: &str, key: &str) -> Advice {
+pub(super) async fn key_of(case: &Case<'_>, word: &str, resource: &Resource, name: &str, key: &str) -> Advice {
     let object = case.reader.get(resource, &Key::new(case.namespace, name)).await;
     let keys: Vec<String> = ["data", "binaryData"]
         .iter()

@@ -36,20 +36,28 @@ fn is_ready(pod: &Value) -> bool {
 
 pub(super) async fn pod(reader: &Reader<'_>, pod: &Value, found: &mut Findings) {
     if let Some(Observation { throttled, silent_name_servers, .. }) = observation(reader, "pod", &key_of(pod)).await {
-        throttled.iter().for_each(|it| held_back(pod, it, found));
+        let is_well = is_ready(pod) && !is_unhealthy(reader, pod).await;
+        throttled.iter().for_each(|it| held_back(is_well, it, found));
         name_servers(pod, &silent_name_servers, found);
     }
     host_ports(reader, pod, found).await;
 }
 
-/// A Pod that is ready in spite of it is only slow.
-fn held_back(pod: &Value, throttled: &Throttled, found: &mut Findings) {
+/// Its liveness may fail while it is ready.
+async fn is_unhealthy(reader: &Reader<'_>, pod: &Value) -> bool {
+    let Some(kind) = corten_kinds::by_name("pod") else { return false };
+    let decisions = reader.decisions(kind, &key_of(pod)).await;
+    decisions.iter().flat_map(|it| &it.waits).any(|it| it.reason == "Unhealthy")
+}
+
+/// A Pod that is well in spite of it is only slow.
+fn held_back(is_well: bool, throttled: &Throttled, found: &mut Findings) {
     let Throttled { container, percent, limit_millis } = throttled;
     let message = format!(
         "container {container} used up its CPU limit of {limit_millis}m in {percent} of the last 100 periods, and waited for \
          the next one each time"
     );
-    if is_ready(pod) { found.notices.push(message) } else { found.add("CPUThrottled", message, Actor::Author) }
+    if is_well { found.notices.push(message) } else { found.add("CPUThrottled", message, Actor::Author) }
 }
 
 /// Those it asks for itself; whatever others ask for, its node has from elsewhere, too.

@@ -169,7 +169,10 @@ fn failed<'a>(pod: &'a Value, found: &mut Findings) {
     let bad = ends.filter_map(|it| Some((text(it, "/name"), end(it)?)));
     let bad = bad.filter(|(_, it)| it["exitCode"] != 0).min_by_key(|(_, it)| text(it, "/finishedAt").to_owned());
     let (reason, message, at) = match bad {
-        _ if !reason.is_empty() => (reason, message.to_owned(), None),
+        _ if !reason.is_empty() => {
+            let told = condition(pod, "DisruptionTarget").or_else(|| condition(pod, "Ready"));
+            (reason, message.to_owned(), told.and_then(|it| time(&it["lastTransitionTime"])))
+        }
         Some((name, end)) => {
             let (code, said) = (&end["exitCode"], text(end, "/message"));
             let said = if said.is_empty() { String::new() } else { format!(": {said}") };

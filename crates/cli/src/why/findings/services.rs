@@ -1,6 +1,9 @@
 //! Services: what they route to, where that is not what was meant.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use corten_api::{
     load_balancer::POOL_ADDRESSES,
@@ -18,7 +21,11 @@ use crate::why::{
     reader::Reader,
 };
 
-pub(super) const SERVICE_NAME: &str = "kubernetes.io/service-name";
+/// So long after a Service without selector was made nobody misses its EndpointSlice.
+const WRITTEN_AFTER: Duration = Duration::from_secs(60);
+const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
+const MIRRORING: &str = "endpointslicemirroring-controller.k8s.io";
+pub(crate) const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 pub(super) async fn service(reader: &Reader<'_>, object: &Value, found: &mut Findings) {
     if object["metadata"]["deletionTimestamp"].is_string() {
@@ -57,14 +64,42 @@ async fn without_selector(reader: &Reader<'_>, object: &Value, found: &mut Findi
     let (namespace, name) = (text(object, "/metadata/namespace"), text(object, "/metadata/name"));
     let slices = reader.list(&ENDPOINT_SLICES, namespace).await;
     let own: Vec<&Value> = slices.iter().filter(|it| it["metadata"]["labels"][SERVICE_NAME] == name).collect();
-    if own.iter().flat_map(|it| items(it, "/endpoints")).next().is_none() {
+    // Who answers at its addresses says less of it.
+    found.explains.push("NoEndpoints");
+    if own.iter().flat_map(|it| items(it, "/endpoints")).any(is_ready_endpoint) {
+        return;
+    }
+    if let Some(slice) = own.iter().find(|it| !items(it, "/endpoints").is_empty()) {
+        let message = format!(
+            "it selects no pods, and no address of {} is ready, as whoever writes that says",
+            writer_of(slice).0
+        );
+        let written = items(slice, "/metadata/managedFields").iter().filter_map(|it| time(&it["time"])).max();
+        let since = written.or_else(|| time(&slice["metadata"]["creationTimestamp"]));
+        found.wait(Wait { since, ..Wait::new("NoEndpoints", message, Actor::Author) });
+    } else {
         let message = "it selects no pods, and no EndpointSlice with an address names it";
         // When one went nobody has written down; when an address was taken from one is its last write.
         let written =
             own.into_iter().flat_map(|it| items(it, "/metadata/managedFields")).filter_map(|it| time(&it["time"]));
         let since = written.chain(time(&object["metadata"]["creationTimestamp"])).max();
-        found.wait(Wait { since, ..Wait::new("NoEndpoints", message, Actor::Author) });
+        // Whoever makes a Service may be about to write where it leads.
+        let is_new = since.is_some_and(|it| it.after(WRITTEN_AFTER) > reader.now);
+        let actor = if is_new { Actor::Cluster } else { Actor::Author };
+        found.wait(Wait { since, ..Wait::new("NoEndpoints", message, actor) });
     }
+}
+
+/// What a person or a program wrote, of which a slice is made, and who that was; the slice itself, unless it mirrors Endpoints.
+pub(crate) fn writer_of(slice: &Value) -> (String, &str) {
+    let is_mirror = slice["metadata"]["labels"][MANAGED_BY] == MIRRORING;
+    let written = if is_mirror {
+        format!("endpoints/{}", text(slice, &format!("/metadata/labels/{}", SERVICE_NAME.replace('/', "~1"))))
+    } else {
+        format!("endpointslice/{}", text(slice, "/metadata/name"))
+    };
+    let last = items(slice, "/metadata/managedFields").iter().max_by_key(|it| text(it, "/time"));
+    (written, last.filter(|_| !is_mirror).map(|it| text(it, "/manager")).unwrap_or_default())
 }
 
 /// The workloads of a namespace: kind and object.
@@ -85,7 +120,7 @@ async fn makers(reader: &Reader<'_>, object: &Value, selector: &BTreeMap<String,
     let mut selected = pods.iter().filter(|it| is_selected(it, selector)).peekable();
     if let Some(first) = selected.peek() {
         // Its endpoints know only of Pods that have an address.
-        found.explains.extend(["NoPodsSelected", "NoPodsReady"]);
+        found.explains.extend(["NoPodsSelected", "NoPodsReady", "NoEndpoints"]);
         let first = text(first, "/metadata/name");
         let is_ready = |it: &&Value| condition(it, "Ready").is_some_and(|it| it["status"] == "True");
         let is_any_ready = selected.clone().any(|it| is_ready(&it));

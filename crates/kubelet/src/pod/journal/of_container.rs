@@ -153,6 +153,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn reasons_that_take_turns_began_with_the_first_of_them() {
+        for [first, second] in [[ERR_IMAGE_PULL, IMAGE_PULL_BACK_OFF], ["PostStartHookError", CRASH_LOOP]] {
+            let mut record = ContainerRecord::default();
+            for (reason, at, since) in [(first, 10, 10), (second, 20, 10), (first, 30, 10), (CREATE_ERROR, 40, 40)] {
+                record.wait(reason, "no", Time::from_unix_seconds(at));
+                assert_eq!(
+                    record.waiting.as_ref().map(|it| it.since),
+                    Some(Time::from_unix_seconds(since)),
+                    "{reason}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn whose_fault_it_is() {
         for (reason, message, actor) in [
             (ERR_IMAGE_PULL, "web:9: not found", Actor::Author),

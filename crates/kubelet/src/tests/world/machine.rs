@@ -180,6 +180,11 @@ impl World {
                 let result = Err(StartFailure { stage, message: message.into(), container });
                 Outcome::Container { container: spec.name.clone(), attempt: spec.attempt, result }
             }
+            // `silent 1`: the command's exit code.
+            HostEffect::Probe { container, id, probe, .. } if message.starts_with("silent ") => {
+                let verdict = ProbeVerdict::SilentFailure(message["silent ".len()..].parse().unwrap());
+                Outcome::Probed { container: container.clone(), id: id.clone(), probe: *probe, verdict }
+            }
             HostEffect::PullImage { container, .. } => {
                 Outcome::Pulled { container: container.clone(), result: Err(Failure::new(message)) }
             }

@@ -215,6 +215,7 @@ impl Machine for Apart {
         let file_system = fs::metadata(&disk).context("looking at the machine's disk")?.dev();
         run("xfs_io", &["-x", "-c", "shutdown", disk.to_str().context("a path is text")?])?;
         kill_process(pid, Signal::KILL)?;
+        cgroups::thaw();
         child.wait()?;
         // Volumes were disks of their own, with files of that one.
         disk::detach_all_on(file_system)?;
